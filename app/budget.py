@@ -12,7 +12,8 @@ from app.profiles import known_models
 from app.session import owner
 from components.messages import Catalogue
 from pipelines.engine.budget import RunBudget, budget_for
-from pipelines.engine.estimate import Basis, basis_for, estimate, sentences_in
+from pipelines.engine.estimate import Basis, basis_for, estimate, size_in
+from pipelines.engine.text_size import TextSize
 from pipelines.models.providers import Currency
 from pipelines.run.ledger import LIMIT_NAMES, LimitName, RunLimits
 from pipelines.run.spec import ModelSpec, RunSpec
@@ -24,13 +25,13 @@ _KEPT: Any = {"persist_state": "session"}
 _CURRENCY = "limit.currency"
 
 
-def basis(main: ModelSpec, *, sentences: int | None = None) -> Basis:
+def basis(main: ModelSpec, *, size: TextSize | None = None) -> Basis:
     """What is known of runs of the model `main`, this visitor's own among them.
 
-    `sentences` are those of a text that is to be checked, None for a question.
+    `size` is that of a text that is to be checked, None for a question.
     """
-    past = engine().service.earlier.of(owner(), main, checks=sentences is not None)
-    return basis_for(main, past, sentences=sentences)
+    past = engine().service.earlier.of(owner(), main, checks=size is not None)
+    return basis_for(main, past, size=size)
 
 
 def session_limits() -> RunLimits:
@@ -75,7 +76,7 @@ def budget_of(spec: RunSpec) -> RunBudget:
     if any(model.kind == "scripted" for model in spec.models.values()):
         return RunBudget()
     models = _priced(spec.models)
-    known = basis(models["main"], sentences=sentences_in(spec))
+    known = basis(models["main"], size=size_in(spec))
     expected = estimate((one.name for one in spec.methods), models, known)
     return budget_for(session_limits(), models, expected)
 

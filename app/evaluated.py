@@ -19,12 +19,24 @@ import numpy as np
 from app.engine import engine
 from pipelines.evaluation.beginning import stored_forecast
 from pipelines.evaluation.forecast import Forecast
+from pipelines.evaluation.results.arrays import Grid
 from pipelines.evaluation.results.compare import ComparedItem, Comparison, comparison, joined
 from pipelines.evaluation.results.items import system_items
 from pipelines.evaluation.results.scores import HALLUCINATED, HALLUCINATION_SCORE, Evaluation
-from pipelines.evaluation.results.table import ResultsTable, detector_arrays, results_table
+from pipelines.evaluation.results.table import (
+    ResultsTable,
+    detector_arrays,
+    detectors,
+    results_table,
+)
 from pipelines.evaluation.scoring import read_results
-from pipelines.evaluation.statistics.detection import Curve, ReliabilityPoint, curves, reliability
+from pipelines.evaluation.statistics.detection import (
+    Curve,
+    Detection,
+    ReliabilityPoint,
+    curves,
+    reliability,
+)
 from pipelines.evaluation.tables import whole_table
 from pipelines.types import Language
 
@@ -132,19 +144,33 @@ def scores_of(of: Of) -> Scores:
 
 
 def table_of(of: Of, part: Filter, metrics: tuple[str, ...]) -> ResultsTable:
-    """The table of `part`, without `metrics` of all there are; raises as `results_table` does."""
+    """The table of `part`, without `metrics` of all there are; raises as `results_table` does.
+
+    Detectors are ranked by `detection_of`, which takes longer than all the rest.
+    """
     known = scores_of(of).metrics
     return _table(of, part).with_metrics(metrics or known)
 
 
 @lru_cache(maxsize=_KEPT)
 def _table(of: Of, part: Filter) -> ResultsTable:
-    """The table of `part` with all metrics."""
+    """The table of `part` with all metrics; that of all items is stored, with its detectors."""
     found = scores_of(of).found
     if part == Filter():
         store = engine().service.store.evaluations
         return whole_table(store, of.evaluation, of.owner, found)
-    return results_table(found, tags=part.tags, language=part.language)
+    return results_table(found, tags=part.tags, language=part.language, ranked=False)
+
+
+@lru_cache(maxsize=_KEPT)
+def detection_of(of: Of, part: Filter) -> Detection | None:
+    """The detectors of `part`, None where there are none; raises as `results_table` does."""
+    table = _table(of, part)
+    if part == Filter():
+        return table.detection
+    found = scores_of(of).found
+    grid = Grid.of(found, tags=part.tags, language=part.language)
+    return detectors(found, table.sampling, grid, compared=False)
 
 
 Other = tuple[Of, tuple[str, str], bool]
@@ -176,9 +202,10 @@ def items_of(
 
 def curves_of(of: Of, part: Filter) -> Curves:
     """The curves of the detectors of `part`, those that are defined."""
-    found = scores_of(of).found.selected(tags=part.tags, language=part.language)
+    found = scores_of(of).found
+    grid = Grid.of(found, tags=part.tags, language=part.language)
     drawn = Curves({}, {}, {})
-    for name, scores, labels in zip(*detector_arrays(found), strict=True):
+    for name, scores, labels in zip(*detector_arrays(found, grid), strict=True):
         pair = curves(scores, labels)
         if pair is not None:
             drawn.roc[name], drawn.precision_recall[name] = pair

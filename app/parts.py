@@ -26,6 +26,7 @@ from components.messages import Catalogue, lang
 from components.page import illustration_note
 from components.run_pages import view_failed
 from components.theme import ASSETS, view_code
+from pipelines.engine.checking import is_check
 from pipelines.errors import ErrorInfo, VeriscopeError
 from pipelines.run.scope import unexpected
 from pipelines.run.spec import RunSpec
@@ -278,6 +279,21 @@ def go_to(page: str, **query: str) -> None:
     st.session_state[_PAGE], st.session_state[_QUERY] = page, query
     # In a fragment's callback too: what it changed concerns the whole page.
     redraw_whole()
+
+
+def show_run(run_id: str) -> None:
+    """From a callback: look at a run, on the page Check where it checks a text, else on Ask.
+
+    Raises NotFoundError where this browser has no such run.
+    """
+    live.open_run(run_id)
+    go_to(page_of_run())
+
+
+def page_of_run() -> str:
+    """The page that is about the run that is looked at."""
+    watched = live.current()
+    return "check" if watched is not None and is_check(watched.spec) else "ask"
 
 
 def take_wanted_page() -> tuple[str, dict[str, str]] | None:

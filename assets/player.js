@@ -9,6 +9,7 @@ class Player {
     this.turn = 0;
     this.playing = false;
     this.given = false;
+    this.cued = 0;
     this.noted = false;
     this.language = "";
     this.lang = "en";
@@ -47,7 +48,10 @@ class Player {
   /** Play the walkthrough that `cue` (JSON) names from its beginning; none where that is empty. */
   play(cue) {
     if (!cue || this.given) return;
-    const { language, lang, wait } = JSON.parse(cue);
+    const { number, language, lang, wait } = JSON.parse(cue);
+    // What was said earlier can come later.
+    if (number < this.cued) return;
+    this.cued = number;
     const begun = language === this.language;
     if (!begun) this.clear();
     if (wait && !this.frames.length && !this.made.size) this.note(wait, lang);

@@ -19,10 +19,11 @@ from pipelines.store.annotation_lists import SessionStanding
 from pipelines.store.annotation_visitors import State
 from pipelines.store.annotations import StoredSession
 
-RELIABLE = 0.8
-TENTATIVE = 0.667
-"""Krippendorff (2004): labels are reliable from 0.8 on, and from 0.667 on allow tentative
-conclusions."""
+TENTATIVE, RELIABLE = 0.667, 0.8
+"""Krippendorff (2004, chapter 11): below the first of these values of alpha no conclusions should
+be drawn, from the second on labels count as reliable, between them conclusions are tentative."""
+
+Reliability = Literal["unreliable", "tentative", "reliable"]
 
 LinkState = Literal["valid", "expired", "withdrawn"]
 
@@ -213,17 +214,21 @@ def share_text(found: Share, t: Catalogue) -> str:
     return t("annotate.share", value=estimate_text(estimate, t), n=integer(found.n))
 
 
+def reliability_level(alpha: float) -> Reliability:
+    """How reliable labels with this alpha are, by Krippendorff's thresholds."""
+    if alpha >= RELIABLE:
+        return "reliable"
+    return "tentative" if alpha >= TENTATIVE else "unreliable"
+
+
 def alpha_cell(found: Coefficient, t: Catalogue) -> Html:
     """Krippendorff's alpha with its interval, how many items it is of, and what follows."""
     if found.value is None:
         said = t(f"annotate.alpha.{found.why or 'no_items'}")
         return tag("span.vs-estimate-cell", tag("span", "–"), tag("span.vs-note", said))
-    if found.value >= RELIABLE:
-        band, threshold = "reliable", RELIABLE
-    else:
-        band = "tentative" if found.value >= TENTATIVE else "low"
-        threshold = RELIABLE if band == "tentative" else TENTATIVE
-    mark = {"reliable": "✓", "tentative": "?", "low": "!"}[band]
+    band = reliability_level(found.value)
+    threshold = TENTATIVE if band == "unreliable" else RELIABLE
+    mark = {"reliable": "✓", "tentative": "?", "unreliable": "!"}[band]
     compared = " ".join(comparison(found.value, threshold)).replace(">", "≥")
     return tag(
         "span.vs-estimate-cell",

@@ -211,6 +211,8 @@ def _fitted(
         why = t("annotate.results.fit.few", least=LEAST)
     elif one.threshold is None:
         why = t("annotate.results.fit.no_cut")
+    elif one.indirect:
+        why = t("annotate.results.fit.indirect")
     name = tag(
         "span.vs-estimate-cell",
         tag("span", detector_name(one.method, t)),

@@ -251,9 +251,9 @@ def _note(one: Note, t: Catalogue, *, opens_runs: bool) -> Html:
         said = tag("p", who, tag("span", shown(one.text), dir="auto"))
     elif one.who:
         said = tag("p", tag("span.vs-strong", shown(one.who)))
-    opens = (
-        button(t("annotate.open_run"), "open_run", item.run) if opens_runs and item.run else None
-    )
+    opens = None
+    if opens_runs and item.run:
+        opens = button(t("annotate.open_run"), "open_run", item.run, of=head)
     return tag(
         "li",
         tag("p.vs-note", head, t("label.separator"), tag("span", shown(item.text), dir="auto")),

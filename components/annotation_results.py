@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from typing import Literal, NamedTuple
 
+from components.annotation import RELIABLE, TENTATIVE, Reliability, reliability_level
 from components.elements import Column, Row, fold, notice, sign, table
 from components.evaluation_numbers import estimate_text, number
 from components.glossary import meaning, means_list, what_it_means
@@ -16,12 +17,6 @@ from pipelines.annotation.people import PersonAgreement
 from pipelines.annotation.types import Task
 from pipelines.evaluation.statistics.agreement import Coefficient, PairAgreement
 from pipelines.evaluation.statistics.resampling import Estimate
-
-TENTATIVE, RELIABLE = 0.667, 0.8
-"""Krippendorff (2004, chapter 11): below the first of these values of alpha no conclusions should
-be drawn, from the second on labels count as reliable, between them conclusions are tentative."""
-
-Reliability = Literal["unreliable", "tentative", "reliable"]
 
 _SIGNS: dict[Reliability, str] = {"unreliable": "✗", "tentative": "?", "reliable": "✓"}
 _COLOURS: dict[Reliability, str] = {
@@ -49,13 +44,6 @@ class Line(NamedTuple):
     levels: bool = False
     undefined: str = ""
     means: str = ""
-
-
-def reliability_level(alpha: float) -> Reliability:
-    """How reliable labels with this alpha are, by Krippendorff's thresholds."""
-    if alpha >= RELIABLE:
-        return "reliable"
-    return "tentative" if alpha >= TENTATIVE else "unreliable"
 
 
 def verdict_word(task: Task, verdict: str, t: Catalogue) -> str:

@@ -38,7 +38,7 @@ def own_labels(labels: Iterable[OwnLabel], t: Catalogue) -> str:
             "li.vs-own-label",
             _badge(one.label, t, one.swapped),
             tag("span.vs-own-piece", short_piece(one.body), dir="auto"),
-            button(t("annotate.task.look"), "look", str(one.item)),
+            button(t("annotate.task.look"), "look", str(one.item), of=short_piece(one.body)),
             key=f"own-{one.item}",
         )
         for one in labels

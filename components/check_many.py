@@ -9,7 +9,12 @@ from typing import NamedTuple
 from components.elements import Column, Row, button, table
 from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue, integer
-from pipelines.engine.check_rows import check_record, check_rows, row_columns
+from pipelines.engine.check_rows import (
+    calibrated_detectors,
+    check_record,
+    check_rows,
+    row_columns,
+)
 from pipelines.engine.checked import CheckedText
 from pipelines.errors import ErrorInfo
 from pipelines.evaluation.results.export import csv_text
@@ -57,7 +62,7 @@ def _row(one: Outcome, t: Catalogue) -> list[Child]:
     if one.error is not None:
         said = " ".join(filter(None, (one.error.message, one.error.remedy)))
         return [visible(one.id), visible(short), visible(said), ""]
-    opens = button(t("check.many.open"), "open_run", one.run)
+    opens = button(t("check.many.open"), "open_run", one.run, of=one.id)
     return [visible(one.id), visible(short), _doubted(one, t), opens]
 
 
@@ -90,7 +95,8 @@ def as_table(outcomes: Sequence[Outcome]) -> str:
     methods = dict.fromkeys(
         each.method for one in outcomes if one.found for each in one.found.detectors
     )
-    columns = row_columns(list(methods))
+    calibrated = {name for one in outcomes if one.found for name in calibrated_detectors(one.found)}
+    columns = row_columns(list(methods), calibrated)
     written: list[list[str]] = []
     for one in outcomes:
         if one.error is not None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
+from components.calibrated import calibrated_brief, calibrated_notes
 from components.diff import diff_html
 from components.elements import (
     VERDICT_SIGNS,
@@ -155,7 +156,8 @@ def _detector(one: DetectorFound, t: Catalogue) -> list[Content]:
         tag("span.vs-strong", name),
         tag("span.vs-note", t.first(f"check.reads.{one.method}", f"method.{one.method}.summary")),
     )
-    return [title, _verdict(one, t), _score(one, t), _says(one, t)]
+    score = [_score(one, t), calibrated_notes(one.calibrated, t)]
+    return [title, _verdict(one, t), score, _says(one, t)]
 
 
 def _verdict(one: DetectorFound, t: Catalogue) -> Html:
@@ -307,6 +309,7 @@ def _cell(cell: CellFound | None, t: Catalogue, *, waits: bool, weak: bool) -> C
         "span.vs-check-found" + (".vs-check-uncounted" if weak else ""),
         verdict_badge(cell.verdict, t),
         tag("span.vs-num.vs-note", score_value(cell.score), title=title) if cell.score else None,
+        calibrated_brief(cell.calibrated, t),
         tag("span.vs-note", named_in) if doubted and several else None,
     )
 

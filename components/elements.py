@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from components.glossary import what_it_means
-from components.markup import Child, Content, Html, tag
+from components.markup import Child, Content, Html, tag, visible
 from components.messages import Catalogue, comparison, duration, integer, named, two_digits
 from pipelines.errors import ErrorInfo
 from pipelines.run.events import Score, Verdict
@@ -181,10 +181,16 @@ def marked_text(
     return [*parts, text[at:]]
 
 
-def button(words: str, action: str, value: str, key: str | None = None) -> Html:
-    """A button that asks for `action` with `value`."""
+def button(
+    words: str, action: str, value: str, key: str | None = None, *, of: str | None = None
+) -> Html:
+    """A button that asks for `action` with `value`.
+
+    `of` is read aloud after the words: which of many, where several buttons have the same words.
+    """
     data = {"data_action": action, "data_value": value}
-    return tag("button.vs-button", words, type="button", **data, key=key)
+    spoken = tag("span.vs-sr", f" {visible(of)}") if of else None
+    return tag("button.vs-button", words, spoken, type="button", **data, key=key)
 
 
 class Column(NamedTuple):
@@ -317,12 +323,17 @@ def measured(score: Score, t: Catalogue, css: str = "vs-measured", **attributes:
 
 
 def score_line(
-    score: Score, t: Catalogue, follows: str | None = None, behind: Html | None = None
+    score: Score,
+    t: Catalogue,
+    follows: str | None = None,
+    behind: Html | None = None,
+    calibrated: Html | None = None,
 ) -> str:
     """Name, gauge, "0.42 < 0.60", the consequence, and disclosed what it means and its formula.
 
     `follows` replaces the sentence on what follows from the number; `behind` shows the calls that
     the number rests on (see `components.calls.call_list`) and is disclosed with the formula.
+    `calibrated` says what people's labels make of it (see `components.calibrated`).
     """
     mark = "!" if score.flagged else ("" if score.value is None else "•")
     line = tag(
@@ -335,6 +346,7 @@ def score_line(
         "div.vs-score" + (".vs-score-flagged" if score.flagged else ""),
         line,
         tag("p.vs-score-follows", follows or consequence(score, t)),
+        calibrated,
         tag("div.vs-score-more", what_it_means(score.name, t), _formula(score, t, behind)),
     )
 

@@ -221,7 +221,9 @@ def _answer(one: ComparedAnswer, item: str, t: Catalogue, *, binary: bool) -> Ht
         body.append(tag("p.vs-note", t("evaluate.repeats", count=one.repeats)))
     body.append(flag_list(one.flags, t, f"{key}-flags"))
     if one.run:
-        body.append(button(t("evaluate.open_run"), "open_run", one.run, f"{key}-run"))
+        body.append(
+            button(t("evaluate.open_run"), "open_run", one.run, f"{key}-run", of=one.system)
+        )
     return tag("div.vs-part", body, key=key)
 
 

@@ -259,13 +259,20 @@ def _latest(one: LatestAnswer | None, place: int, t: Catalogue) -> Html:
         mark = tag("span.vs-note", t("evaluate.latest.unknown"))
     else:
         mark = right_badge(one.right, t)
+    question = " ".join(one.question.split())
     return tag(
         "li",
         tag("span.vs-evaluation-latest-mark", mark),
         tag("bdi.vs-strong", one.system),
-        tag("span", shown(" ".join(one.question.split())), dir="auto"),
+        tag("span", shown(question), dir="auto"),
         tag("span", shown(" ".join(one.answer.split())) or "–", dir="auto"),
-        button(t("action.open"), "open_run", one.run, f"latest-{place}-run"),
+        button(
+            t("action.open"),
+            "open_run",
+            one.run,
+            f"latest-{place}-run",
+            of=f"{one.system}: {question}",
+        ),
         key=f"latest-{place}",
     )
 

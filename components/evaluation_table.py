@@ -22,6 +22,7 @@ from components.page import section
 from pipelines.evaluation.results.papers import PaperFigure
 from pipelines.evaluation.results.scores import COSTS, MONEY, Cost, JudgeInfo, MetricInfo
 from pipelines.evaluation.results.table import CostSummary, ResultsRow, ResultsTable
+from pipelines.evaluation.statistics.detection import Detection
 from pipelines.evaluation.statistics.resampling import Estimate
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -35,7 +36,7 @@ class _Part(NamedTuple):
 
 
 def results_view(results: ResultsTable, t: Catalogue) -> str:
-    """The whole result: the table, detectors, what papers print, and how it was computed."""
+    """The table, what papers print, and how it was computed; detectors have a view of their own."""
     return tag(
         "div.vs-run.vs-evaluation",
         section(
@@ -45,7 +46,6 @@ def results_view(results: ResultsTable, t: Catalogue) -> str:
             _table(results, t),
             *_judges(results, t),
         ),
-        _detectors(results, t),
         _papers(results, t),
         _meaning(results, t),
         key="evaluation",
@@ -270,11 +270,11 @@ def cost_text(cost: Cost, value: float, t: Catalogue) -> str:
     return number(value, 1).removesuffix(".0") if value < 10 else f"{value:,.0f}"
 
 
-def _detectors(results: ResultsTable, t: Catalogue) -> Html | None:
-    """The detectors' measures; answer length and word overlap stand among them as controls."""
-    found = results.detection
-    if found is None:
-        return None
+def ranking_view(found: Detection, results: ResultsTable, t: Catalogue) -> str:
+    """The detectors' measures; answer length and word overlap stand among them as controls.
+
+    `results` is the table of the same items, whose systems the detectors are.
+    """
     infos = [MetricInfo.of(name) for name in found.measures]
     heads = [Column(head, "vs-num", label) for head, label in (metric_head(i, t) for i in infos)]
     own = {row.system for row in results.rows}
@@ -293,11 +293,23 @@ def _detectors(results: ResultsTable, t: Catalogue) -> Html | None:
     title = t("evaluate.detectors")
     columns = [Column(t("evaluate.detector")), *heads]
     base = "–" if found.base_rate is None else number(found.base_rate, 2)
-    return section(
-        "detectors",
-        title,
-        tag("p.vs-note", t("evaluate.base_rate", value=base, n=integer(found.n))),
-        table(title, columns, rows, row_names=True),
+    return tag(
+        "div.vs-run.vs-evaluation",
+        section(
+            "detectors",
+            title,
+            tag("p.vs-note", t("evaluate.base_rate", value=base, n=integer(found.n))),
+            table(title, columns, rows, row_names=True),
+        ),
+        means_list(
+            [*found.measures, "base_rate"],
+            t,
+            title=t("evaluate.meaning"),
+            anchors=True,
+            notes=(sampling_text(results.sampling, t),),
+            key="meaning",
+        ),
+        key="detection",
     )
 
 
@@ -343,10 +355,9 @@ def _papers(results: ResultsTable, t: Catalogue) -> Html | None:
 def _meaning(results: ResultsTable, t: Catalogue) -> Html | None:
     """What each metric is, and how intervals and tests were computed."""
     names = [info.name for info in results.metrics]
-    names += results.detection.measures if results.detection is not None else ()
     versions = t("list.separator").join(f"{name} {one}" for name, one in results.versions.items())
     return means_list(
-        [*names, "corrected", "spoiled", *COSTS, "confidence_interval", "base_rate"],
+        [*names, "corrected", "spoiled", *COSTS, "confidence_interval"],
         t,
         title=t("evaluate.meaning"),
         anchors=True,

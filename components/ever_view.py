@@ -361,7 +361,9 @@ class _Page(MethodPanel):
             found.reasoning and part(t(reasoned), answer_text(found.reasoning)),
             bool(items) and part(t("evidence.title"), listed),
         ]
-        parts += [score_line(score, t) for score in event.scores]
+        parts += [
+            score_line(score, t, calibrated=self.calibrated(event, score)) for score in event.scores
+        ]
         if not self.running:
             parts.append(self.calls((event.span, found.reused), f"{key}-calls"))
         return tag("div.vs-ever-reasons", parts)

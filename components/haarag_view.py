@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from components.calibrated import calibrated_brief
 from components.elements import (
     Column,
     Row,
@@ -32,8 +33,9 @@ from components.nearest_view import nearest_section
 from components.page import section
 from components.run_view import score_of
 from pipelines.calibration import calibration
+from pipelines.run.calibrated import Reading
 from pipelines.run.events import Judged, Score
-from pipelines.run.findings import (
+from pipelines.run.grounding import (
     AlignmentRated,
     ChunkRated,
     LoopEnded,
@@ -69,6 +71,12 @@ def haarag_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) 
 @dataclass(frozen=True)
 class _Page(MethodPanel):
     """One drawing of the page, from what is recorded so far."""
+
+    def readings(self, event: Judged, score: Score) -> tuple[Reading, ...]:
+        """As of any method; the alignment of the first draft is what decides on the answer."""
+        if event.what == "alignment" and event.draft == 0:
+            event = event.model_copy(update={"what": "answer"})
+        return super().readings(event, score)
 
     # --- Where the numbers come from ---
 
@@ -329,7 +337,11 @@ class _Page(MethodPanel):
         return [
             tag("span.vs-answer", event.text, dir="auto"),
             tag("span.vs-evidence-cell", evidence),
-            measured(event.deciding, self.t),
+            tag(
+                "span",
+                measured(event.deciding, self.t),
+                calibrated_brief(self.readings(event, event.deciding), self.t),
+            ),
             verdict_badge(event.verdict, self.t),
             measured(entailment, self.t) if entailment else "–",
         ]

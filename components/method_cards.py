@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from components.calibrated import calibrated_notes
 from components.diff import diff_html
 from components.elements import (
     VERDICT_SIGNS,
@@ -25,7 +26,8 @@ from components.glossary import what_it_means
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, duration, integer, named
 from pipelines.errors import ErrorInfo
-from pipelines.run.events import Score, Verdict
+from pipelines.run.calibrated import Reading
+from pipelines.run.events import DOUBTS, Score, Verdict
 from pipelines.text import text_key
 from pipelines.types import Language
 
@@ -36,7 +38,8 @@ class MethodRow:
 
     `cached` calls were answered from the cache and are not among `calls`. `seconds` is time so far;
     `answer` is None until there is one; `step` names what is being done (a key under `step.*`);
-    `flags` are keys under `flag.*`. A method that does not judge gives no verdict, and one that
+    `flags` are keys under `flag.*`; `calibrated` is what the run's calibrations say of `score`. A
+    method that does not judge gives no verdict, and one that
     does not rewrite leaves the answer as it is.
     """
 
@@ -45,6 +48,7 @@ class MethodRow:
     language: Language = "en"
     verdict: Verdict | None = None
     score: Score | None = None
+    calibrated: tuple[Reading, ...] = ()
     calls: int = 0
     cached: int = 0
     retrievals: int = 0
@@ -91,6 +95,7 @@ def judgement(row: MethodRow, t: Catalogue) -> list[Child]:
         number = measured(row.score, t, "vs-method-score", title=score_title(row.score, t))
         means = what_it_means(row.score.name, t, brief=True)
         parts.append(tag("div.vs-method-number", number, means))
+        parts.append(calibrated_notes(row.calibrated, t))
     if not parts and row.status == "done":
         parts.append(tag("span.vs-note", t("verdict.none")))
     return parts
@@ -132,7 +137,6 @@ def _outcome(row: MethodRow, key: str, t: Catalogue) -> list[Child]:
 
 Stance = Literal["doubts", "holds", "own", "unchecked", "open", "ended"]
 
-_DOUBTS: frozenset[Verdict] = frozenset({"doubtful", "contradicted", "not_enough"})
 _HOLDS: frozenset[Verdict] = frozenset({"confident", "supported"})
 _SIGNS: dict[Stance, str] = {"unchecked": "–", "open": "", "ended": "✗"}
 _ENOUGH = 2
@@ -207,7 +211,7 @@ def agreement_strip(rows: Sequence[MethodRow], original: str, t: Catalogue) -> H
 
 
 def _stance(row: MethodRow) -> Stance:
-    if row.verdict in _DOUBTS:
+    if row.verdict in DOUBTS:
         return "doubts"
     if row.verdict in _HOLDS:
         return "holds"

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self, TypeVar
 
+from components.calibrated import calibrated_notes
 from components.calls import call_list, calls_within
 from components.diff import diff_html
 from components.elements import divergence, error_note, flag_list, score_line
 from components.markup import Child, Html
 from components.messages import Catalogue
 from components.page import run_notices
+from pipelines.run.calibrated import Reading, readings
 from pipelines.run.events import Judged, Retrieved, Score, StepName, What
 from pipelines.run.findings import StepDetail
 from pipelines.run.view import MethodView, RunView, StepView
@@ -114,4 +116,15 @@ class MethodPanel:
     def score_line(self, event: Judged, score: Score, follows: str | None = None) -> str:
         """A number of a verdict with the calls that it rests on; `follows` as for any number."""
         id = f"behind-{event.seq}-{score.name}"
-        return score_line(score, self.t, follows, self.calls(score.behind or (event.span,), id))
+        calls = self.calls(score.behind or (event.span,), id)
+        return score_line(score, self.t, follows, calls, self.calibrated(event, score))
+
+    def calibrated(self, event: Judged, score: Score) -> Html | None:
+        """What the run's calibrations say of a number of a verdict; None where they say nothing."""
+        return calibrated_notes(self.readings(event, score), self.t)
+
+    def readings(self, event: Judged, score: Score) -> tuple[Reading, ...]:
+        """A number of a verdict in the light of the run's calibrations."""
+        if self.view.header is None:
+            return ()
+        return readings(self.view.header.spec, self.method.name, event.what, score)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from components.calibrated import calibrations_table
 from components.compare import setting_words
 from components.elements import Column, Row, part, sign, table
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, named, setting_key
 from components.models import kind_label
 from components.prompts import place_words, prompt_diff
-from pipelines.engine.profiles import Lack, setting_rows
+from pipelines.engine.profiles import Lack, idle_calibrations, setting_rows
 from pipelines.engine.templates import Template
 from pipelines.models.providers import ModelSpec
 from pipelines.prompts import own_prompts
@@ -44,6 +45,7 @@ def contents_words(profile: Profile, t: Catalogue) -> str:
         "models": len(profile.models),
         "settings": settings,
         "prompts": len(own_prompts(profile.prompts)),
+        "calibrations": len(profile.calibrations),
         "prices": len({one.name for one in profile.models.values() if one.price is not None}),
     }
     said = [t(f"profiles.count.{name}", count=count) for name, count in counts.items() if count]
@@ -61,8 +63,13 @@ def lacks_view(lacking: Sequence[Lack], t: Catalogue) -> Html | None:
 
 
 def profile_details(profile: Profile, t: Catalogue) -> str:
-    """Everything in a profile: models with roles and prices, settings and prompts that differ."""
-    parts = [_models(profile.models, t), _settings(profile, t), _prompts(profile, t)]
+    """Everything in a profile: models with roles and prices, what differs, calibrations."""
+    parts = [
+        _models(profile.models, t),
+        _settings(profile, t),
+        _calibrations(profile, t),
+        _prompts(profile, t),
+    ]
     return tag("div.vs-run.vs-profile-parts", parts)
 
 
@@ -123,6 +130,11 @@ def _settings(profile: Profile, t: Catalogue) -> Html | None:
     ]
     title = t("profiles.settings")
     return part(title, table(title, columns, rows))
+
+
+def _calibrations(profile: Profile, t: Catalogue) -> Html | None:
+    found = calibrations_table(profile.calibrations, idle_calibrations(profile), t)
+    return None if found is None else part(t("calibration.title"), found)
 
 
 def _prompts(profile: Profile, t: Catalogue) -> Html | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 
+from components.calibrated import calibrations_words
 from components.compare import setting_words, source_words, yes_or_no
 from components.elements import Column, Row, fold, notice, status_badge, table
 from components.evidence import fact
@@ -64,6 +65,8 @@ def _facts(view: RunView, t: Catalogue, made: datetime) -> list[Html]:
     ]
     if spec.profile:
         facts.append((t("report.profile"), tag("bdi", spec.profile)))
+    if spec.calibrations:
+        facts.append((t("calibration.title"), calibrations_words(spec.calibrations, t)))
     if spec.answer is not None:
         facts.append((t("report.given"), tag("bdi", spec.answer.text)))
     return [fact(name, value) for name, value in facts]

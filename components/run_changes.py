@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from components.calibrated import calibrations_words
 from components.compare import setting_words, source_words, yes_or_no
 from components.diff import diff_html
 from components.elements import (
@@ -150,6 +151,7 @@ class _Changes:
             "seed": "setting.run.seed",
             "reproducible": "setting.run.reproducible",
             "profile": "report.profile",
+            "calibrations": "calibration.title",
             "answer": "report.given",
         }
         return self.t(words[name])
@@ -159,6 +161,8 @@ class _Changes:
             return yes_or_no(value, self.t)
         if isinstance(value, str):
             return named("language", value, self.t) if value in ("en", "zh") else value
+        if isinstance(value, tuple):
+            return calibrations_words(value, self.t)
         return str(value) if isinstance(value, int) else source_words(value, self.t)
 
     def method(self, one: MethodChanges) -> Html:

@@ -13,6 +13,7 @@ from components.method_cards import MethodRow
 from pipelines.engine.checking import BY_JUDGES, is_check
 from pipelines.methods.registry import METHODS
 from pipelines.retrieval.passages import best_sentence
+from pipelines.run.calibrated import readings
 from pipelines.run.events import Judged, Score, Verdict
 from pipelines.run.findings import EntityReading
 from pipelines.run.view import MethodView, RunView
@@ -131,6 +132,7 @@ def method_row(view: RunView, name: str, now: float | None = None) -> MethodRow:
         status=_status(view, method),
         verdict=verdict,
         score=score,
+        calibrated=readings(view.header.spec, name, "answer", score),
         calls=len(method.made),
         cached=sum(call.cached for call in method.calls),
         retrievals=len(method.searches),

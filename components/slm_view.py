@@ -32,7 +32,7 @@ from components.page import section
 from components.run_view import supporting
 from pipelines.methods.slm.scale import shipped_panel
 from pipelines.run.events import Judged, Score, Verdict
-from pipelines.run.findings import CellJudged, JudgePanel, PanelJudge, SlmVerdict
+from pipelines.run.grounding import CellJudged, JudgePanel, PanelJudge, SlmVerdict
 from pipelines.run.view import RunView
 
 
@@ -227,7 +227,7 @@ class _Check(MethodPanel):
         results = [self._pending(), self._pending()]
         if judged is not None:
             badge = verdict_badge(judged.verdict, self.t)
-            results = [self._average(judged.deciding, number), badge]
+            results = [self._average(judged, number), badge]
         busy = self.running and judged is None
         return Row(key, [name, *self._cells(number, key), *results], busy=busy)
 
@@ -287,8 +287,9 @@ class _Check(MethodPanel):
             key=key,
         )
 
-    def _average(self, score: Score, sentence: int) -> Html:
-        t, follows = self.t, consequence(score, self.t)
+    def _average(self, judged: Judged, sentence: int) -> Html:
+        t, score = self.t, judged.deciding
+        follows = consequence(score, t)
         said = [cell[1].z for cell in self._said(sentence) if cell is not None]
         known = [z for z in said if z is not None]
         listed = t("list.separator").join(map(signed, known))
@@ -296,6 +297,7 @@ class _Check(MethodPanel):
             "details.vs-details.vs-slm-cell",
             tag("summary.vs-num", score_value(score), title=follows, data_score=score.name),
             tag("p.vs-note", follows),
+            self.calibrated(judged, score),
             tag("p.vs-formula", t(f"formula.{score.formula}")),
             tag("p.vs-note.vs-num", "z: ", listed) if known else None,
         )

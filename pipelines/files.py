@@ -37,10 +37,10 @@ def write_whole(
     secret. With `unless_there` a file that holds anything is left as it is: of several processes
     the first one writes it. Raises OSError.
     """
-    path = path.resolve()
-    if path.exists() and not path.is_file():
+    if _is_special(path):
         path.write_text(text, encoding="utf-8")
         return
+    path = path.resolve()
     with _partial(path.with_name(f".{path.name}{_PARTIAL}"), mode) as (partial, file):
         if unless_there and path.exists() and path.stat().st_size:
             partial.unlink()
@@ -56,8 +56,12 @@ def write_whole(
 def write_bytes(path: Path, data: bytes) -> None:
     """Write `data` into the file `path`, which is there whole or not at all, and on the disk.
 
-    For a file that nobody else writes. Raises OSError.
+    For a file that nobody else writes. A device or a pipe is written to as it is. Raises OSError.
     """
+    if _is_special(path):
+        path.write_bytes(data)
+        return
+    path = path.resolve()
     partial = path.with_name(f".{path.name}{_PARTIAL}")
     try:
         with partial.open("wb") as file:
@@ -69,6 +73,14 @@ def write_bytes(path: Path, data: bytes) -> None:
         with suppress(OSError):
             partial.unlink()
         raise
+
+
+def _is_special(path: Path) -> bool:
+    """Whether there is something at `path` that is no file and cannot be replaced by one.
+
+    Asked of the path as it is given: what /dev/stdout resolves to has no name where it is a pipe.
+    """
+    return path.exists() and not path.is_file()
 
 
 @contextmanager

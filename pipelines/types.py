@@ -115,6 +115,8 @@ class Choice(Frozen):
     the rest 0.0.
     """
 
+    model_config = ConfigDict(allow_inf_nan=False)
+
     probabilities: dict[str, float]
     other_mass: float
     source: Literal["logprobs", "judge", "text"]

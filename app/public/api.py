@@ -37,7 +37,7 @@ from app.public.visitors import Caller, caller_of
 from pipelines.engine.admission import Turn
 from pipelines.engine.budget import RunBudget, excess_error
 from pipelines.engine.checking import FEWER, TextToCheck, check_run, detectors
-from pipelines.engine.estimate import basis_for, estimate, sentences_in
+from pipelines.engine.estimate import basis_for, estimate, size_in
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.registry import METHODS
 from pipelines.run.events import CancelReason
@@ -235,7 +235,7 @@ class Api:
     def _budget(self, spec: RunSpec, limits: LimitsAsked, *, anyway: bool) -> RunBudget:
         """What the run may take; raises Refused where it is expected to pass that."""
         names, models = [one.name for one in spec.methods], self._catalog.models
-        known = basis_for(models["main"], sentences=sentences_in(spec))
+        known = basis_for(models["main"], size=size_in(spec))
         expected = estimate(names, models, known)
         budget = RunBudget(RunLimits(**limits.model_dump()), expected=expected)
         if not anyway and (error := excess_error(budget)) is not None:

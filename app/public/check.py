@@ -33,6 +33,10 @@ from pipelines.text import detect_language
 Asked = str | TextToCheck
 """What a visitor wants: an answer to a question, or a text to be checked."""
 
+_ROOM = 2
+"""A field takes so many times what can be checked. A browser cuts what is pasted beyond that and
+says nothing; what is not much too long is refused in words."""
+
 
 class CheckPart:
     """The form. `fields` are its inputs: text, question, sources, detectors; `estimate` is what the
@@ -43,10 +47,12 @@ class CheckPart:
         of this package."""
         text = {"label": "check.text", "placeholder": "check.text.placeholder"}
         question = {"label": "check.question", "placeholder": "check.question.placeholder"}
-        sources = {"label": "check.sources", "placeholder": "check.sources.placeholder"}
-        self.text = put(gr.Textbox, text, lines=4, max_lines=12, max_length=MAX_TEXT)
+        sources = {"label": "check.sources.optional", "placeholder": "check.sources.placeholder"}
+        self.text = put(gr.Textbox, text, lines=4, max_lines=12, max_length=_ROOM * MAX_TEXT)
         self.question = put(gr.Textbox, question, max_lines=2)
-        self.sources = put(gr.Textbox, sources, lines=2, max_lines=10, max_length=MAX_SOURCES)
+        self.sources = put(
+            gr.Textbox, sources, lines=2, max_lines=10, max_length=_ROOM * MAX_SOURCES
+        )
         samples = {"label": "check.examples", "samples": _samples}
         self.samples = put(
             gr.Dataset, samples, components=[gr.HTML(visible=False)], type="index", elem_id="texts"
@@ -67,11 +73,12 @@ class CheckPart:
         inputs: tuple[Any, Any, Sequence[Any]],
         frame: Sequence[Any],
         **how: Any,
-    ) -> None:
+    ) -> list[Any]:
         """Have a click answered by `answer`, the page's own way of carrying out a run.
 
         `expect` says what it will take, as soon as the text is complete.
         `inputs` are the visit, the number of the click and the fields of a visitor's own model.
+        Returned is what another event, such as a change of the language, is given to say it anew.
         """
         visit, number, own = inputs
 
@@ -107,6 +114,7 @@ class CheckPart:
         expected = [expect, [visit, self.text, self.question, self.detectors, *own], self.estimate]
         for changed in (self.text.blur, self.question.blur, self.detectors.change, taken.then):
             changed(*expected, **quick)
+        return expected
 
 
 def check_spec(

@@ -115,7 +115,8 @@ class LimitsAsked(Request):
         int | None, Field(ge=1, description="Tokens read and written, estimated before a call.")
     ] = None
     seconds: Annotated[
-        float | None, Field(gt=0, description="Seconds from the start of the run.")
+        float | None,
+        Field(gt=0, allow_inf_nan=False, description="Seconds from the start of the run."),
     ] = None
 
 

@@ -98,7 +98,7 @@ class Space:
             for one in begun:
                 one.cancel()
             self.runs.walkthroughs.close()
-            self.visits.drawing.close()
+            self.visits.frames.drawing.close()
             await asyncio.to_thread(self.engine.close)
 
     def launch(self, **options: Any) -> tuple[Any, str, str]:

@@ -120,7 +120,9 @@ class VisitorSession:
     whose run is `watched`. `waiting` says that their run has not begun yet; `ended` is set when the
     last run that was asked for has given up its place in the queue; `problem` why the run
     of the address is not shown; `away` is the id of the run that was watched when the page was
-    closed. `examples` are those that the page shows.
+    closed. `examples` are those that the page shows. `chose` says that the visitor chose the
+    language, `left` that the page was closed after the last click that started something; `cues`
+    counts what the browser was told to play.
     """
 
     owner: str = ""
@@ -137,6 +139,9 @@ class VisitorSession:
     problem: VeriscopeError | None = field(default=None, compare=False)
     away: str = ""
     examples: tuple[Example, ...] = ()
+    chose: bool = False
+    cues: int = 0
+    left: bool = False
 
     def number(self, clicked: int | None) -> int:
         """The number of a click; where the browser gives none, it is the next one."""
@@ -150,8 +155,12 @@ class VisitorSession:
         self.began = True
         if number < self.turn or number == self.asking:
             return False
-        self.turn, self.asking, self.waiting = number, 0, False
+        self.turn, self.asking, self.waiting, self.left = number, 0, False, False
         return True
+
+    def ended_by_visitor(self, number: int) -> bool:
+        """Whether the run of that click is over for the visitor: stopped, or the page is closed."""
+        return self.stopped > number or self.left
 
     def show(self, watched: Watched, number: int) -> None:
         """Show the run of a click, unless that of a later one is shown."""
@@ -159,7 +168,12 @@ class VisitorSession:
             self.watched, self.shown = watched, number
 
     def put_away(self) -> None:
-        """The page is closed: of the run that was watched, keep only what it is called."""
+        """The page is closed: of the run that was watched, keep only what it is called.
+
+        What goes on ends. Gradio ends it too, but not where the page is closed before the browser
+        has begun to listen to it.
+        """
+        self.left = True
         if self.watched is not None:
             self.away, self.watched = self.watched.run_id, None
 

@@ -12,7 +12,6 @@ from typing import Any, Literal, cast
 
 import streamlit as st
 
-from app import live
 from app.annotated import Disputed, Disputes, disputes_of, now
 from app.computing import shown
 from app.evaluated import computed
@@ -21,11 +20,11 @@ from app.parts import (
     Action,
     choose_one,
     draw_error,
-    go_to,
     guarded,
     redraw_whole,
     remembered,
     show_html,
+    show_run,
 )
 from app.screens.annotation_decisions import Deciding, handle_decision
 from app.session import messages, owner
@@ -228,8 +227,7 @@ def _names(session: str, found: Disputes, item: int, t: Catalogue) -> dict[int, 
 
 def _open(action: Action) -> None:
     with remembered(_ERRORS):
-        live.open_run(action["value"] or "")
-        go_to("ask")
+        show_run(action["value"] or "")
 
 
 def _asked(lead: Lead, found: Disputes, name: str, request: dict[str, Any]) -> None:

@@ -15,12 +15,9 @@ from components.messages import Catalogue
 from pipelines.annotation.adjudication import adjudicate, merged_spans
 from pipelines.annotation.labels import Decision
 from pipelines.annotation.leading import Lead
-from pipelines.annotation.types import Label, SpanLabel, parse_label
+from pipelines.annotation.types import MAX_COMMENT, Label, SpanLabel, parse_label
 from pipelines.errors import VeriscopeError, failure
 from pipelines.store.annotations import MAX_NAME
-
-MAX_NOTE = 5_000
-"""Characters of a note."""
 
 
 @dataclass
@@ -121,7 +118,7 @@ def _decide(
     rules = [rule for rule, merged in known.items() if merged == label]
     decision = Decision(
         label=label,
-        note=str(request.get("note") or "")[:MAX_NOTE],
+        note=str(request.get("note") or "")[:MAX_COMMENT],
         confidence=CONFIDENCE.get(str(request.get("confidence") or "")),
         gap=request.get("gap") is True,
         merged=rules[-1] if rules else "",

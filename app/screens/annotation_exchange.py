@@ -25,7 +25,6 @@ from pipelines.annotation.formats import (
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.sources import read_labels
 from pipelines.annotation.types import TASKS, Task
-from pipelines.store.annotations import MAX_NAME
 
 _ERRORS = "annotate-exchange"
 _UPLOADS = "_annotate.imports"
@@ -134,12 +133,7 @@ def _import_labels(lead: Lead, place: str) -> None:
             return
         t = messages()
         found = read_labels(*file)
-        persons = {one.name for one in lead.annotators() if one.kind != "imported"}
-        new = 0
-        for name, labels in found.items():
-            # Who joined here gave other labels than who is imported under the same name.
-            free = t("annotate.import.name", name=name) if name in persons else name
-            new += lead.import_labels(free[:MAX_NAME], labels)
+        new = sum(lead.import_labels(name, labels) for name, labels in found.items())
         known = {item.key for item in lead.items()}
         keys = {one.key for labels in found.values() for one in labels}
         st.session_state[_SAID] = t(

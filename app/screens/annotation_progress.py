@@ -6,17 +6,16 @@ from functools import lru_cache
 
 import streamlit as st
 
-from app import live
 from app.engine import engine
 from app.parts import (
     Action,
     draw_error,
-    go_to,
     guarded,
     redraw_if_asked,
     remembered,
     show_error,
     show_html,
+    show_run,
 )
 from app.session import messages, owner
 from components.annotation_progress import progress_view
@@ -71,5 +70,4 @@ def _act(action: Action) -> None:
     """An item's run was asked for."""
     if action["action"] == "open_run" and action["value"]:
         with remembered(_ERRORS):
-            live.open_run(action["value"])
-            go_to("ask")
+            show_run(action["value"])

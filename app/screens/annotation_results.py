@@ -70,14 +70,20 @@ from pipelines.annotation.detectors import DetectorReport
 from pipelines.annotation.judges import evaluations_of
 from pipelines.annotation.labels import Which
 from pipelines.annotation.leading import Lead
-from pipelines.annotation.profiles import fitted_profile, savable
+from pipelines.annotation.profiles import Savable, fitted_profile, savable
 from pipelines.annotation.types import Task
+from pipelines.run.calibrations import CalibrationKind
 
 _ERRORS = "annotate-results"
 _KEPT: Any = {"persist_state": "session"}
 _WHICH: tuple[Which, ...] = get_args(Which)
 
 _Kind = Literal["roc", "precision_recall", "reliability", "spread"]
+_Saved = Literal[CalibrationKind, "none"]
+_CALIBRATIONS: tuple[_Saved, ...] = ("platt", "isotonic", "none")
+_CALIBRATION = "annotate.results.calibration"
+"""The key of the control that says which calibration is saved."""
+
 _SAVED = "_annotate.results.saved"
 _PART = 50
 """Percent of the groups on which thresholds are fitted at first."""
@@ -284,12 +290,14 @@ def _fits(of: Of, task: Task, which: Which, t: Catalogue) -> None:
         _no_scores(found, "fits", t)
         return
     fitted, behind = computed(fitted_of, of, task, which, share, seed)
-    known = {one.method: (one, held) for one, held in savable(fitted, behind)}
-    settings = {name: (held.method, one.setting) for name, (one, held) in known.items()}
+    known = {one.fitted.method: one for one in savable(fitted, behind)}
+    settings = {
+        name: (one.behind.method, one.threshold) for name, one in known.items() if one.threshold
+    }
     _html(fitted_view(fitted, found.scores.mixed, settings, share, t), "fitted")
     draw_error(_ERRORS)
     if known:
-        _save(of, task, which, share, seed, list(known), t)
+        _save(of, task, which, share, seed, list(known.values()), t)
     else:
         st.caption(t("annotate.results.save.nothing"))
 
@@ -301,17 +309,29 @@ def _split() -> tuple[float, int]:
 
 
 def _save(
-    of: Of, task: Task, which: Which, share: float, seed: int, names: list[str], t: Catalogue
+    of: Of, task: Task, which: Which, share: float, seed: int, known: list[Savable], t: Catalogue
 ) -> None:
-    """The chosen thresholds under a name, for the next runs."""
+    """What was fitted for the chosen detectors under a name, for the next runs."""
+    names = [one.fitted.method for one in known]
+    # A profile keeps one of each method: of several systems of a method, at first the first.
+    firsts = {one.behind.method: one.fitted.method for one in reversed(known)}
     key = f"annotate.results.save.{'.'.join(names)}"
     st.multiselect(
         t("annotate.results.save.which"),
         names,
-        default=names,
+        default=[name for name in names if name in firsts.values()],
         key=key,
         format_func=lambda name: detector_name(name, t),
     )
+    if any(one.calibrated for one in known):
+        choose_one(
+            t("annotate.results.save.calibration"),
+            _CALIBRATIONS,
+            _CALIBRATION,
+            lambda one: t(f"annotate.results.save.{one}"),
+            help=t("annotate.results.save.calibration.help"),
+            **_KEPT,
+        )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(
             t("profile.name"), key="annotate.results.profile", help=t("profile.name.help")
@@ -333,12 +353,14 @@ def _keep(of: Of, task: Task, which: Which, share: float, seed: int, key: str) -
         name = str(st.session_state.get("annotate.results.profile") or "").strip()
         chosen = st.session_state.get(key) or []
         fitted, behind = fitted_of(of, task, which, share, seed)
+        kind = st.session_state.get(_CALIBRATION) or _CALIBRATIONS[0]
         profile = fitted_profile(
             name,
             whole_of(of).session.name,
             task,
             [one for one in fitted if one.method in chosen],
             behind,
+            None if kind == "none" else kind,
         )
         engine().service.store.profiles.save(owner(), profile, replace=False)
         st.session_state[_SAVED] = profile.name

@@ -82,13 +82,13 @@ def _agreed(standing: SessionStanding) -> Agreed | None:
     if not standing.events or max(items, standing.events) > _CHEAP:
         return None
     task = next(task for task in TASKS if task in standing.tasks)
-    return _agreement(standing.id, task, standing.events, items)
+    return _agreement(standing.id, task, (standing.events, items, standing.gold))
 
 
 @lru_cache(maxsize=64)
-def _agreement(session: str, task: Task, events: int, items: int) -> Agreed:
-    """As long as there are so many `events` and `items`, it stays the same."""
-    del events, items
+def _agreement(session: str, task: Task, counts: tuple[int, int, int]) -> Agreed:
+    """While there are so many events, items and control items, it stays the same."""
+    del counts
     return Agreed(task, agreement_now(engine().service.store.annotations.whole(session), task))
 
 

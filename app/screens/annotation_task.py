@@ -206,7 +206,8 @@ def _item(worker: Worker, standing: Standing, labels: list[GivenLabel], t: Catal
     total = progress.labelled + progress.skipped + progress.left
     at = progress.labelled + progress.skipped + (looked is None)
     undo = looked or newest
-    revealed = found.hidden is not None and looked is not None and bool(found.hidden.verdicts)
+    hidden = found.hidden if looked is not None else None
+    revealed = hidden is not None and (bool(hidden.verdicts) or hidden.judge is not None)
     data = label_data(
         found,
         t,

@@ -17,6 +17,8 @@ from app.parts import (
     draw_error,
     draw_run,
     draw_unfolded,
+    go_to,
+    page_of_run,
     page_title,
     remembered,
     section_title,
@@ -41,6 +43,7 @@ from components.elements import notice
 from components.markup import tag
 from components.messages import Catalogue, integer
 from pipelines.engine.executor import MAX_QUESTION
+from pipelines.errors import VeriscopeError
 
 _QUESTION = "question"
 _EXAMPLE = "example"
@@ -53,8 +56,7 @@ def show() -> None:
     with st.container(key="ask-head", horizontal=True, vertical_alignment="bottom"):
         page_title(t("ask.title"), t("app.tagline"))
         tour_button(t)
-    missing = live.follow_address()
-    watched = live.current()
+    missing, watched = _follow(t)
     if watched is not None and _QUESTION not in st.session_state:
         # After a reload the form shows what the run was asked.
         st.session_state[_QUESTION] = watched.spec.question
@@ -80,6 +82,24 @@ def show() -> None:
         draw_samples(t, place="empty")
     section_title(t("samples.examples"))
     _examples(t)
+
+
+def _follow(t: Catalogue) -> tuple[VeriscopeError | None, live.Watched | None]:
+    """The run that is looked at, and why the one of the address cannot be.
+
+    A check of a text has a page of its own. An address leads on to it; who comes here by themselves
+    is told where it is.
+    """
+    before = live.current()
+    missing, watched = live.follow_address(), live.current()
+    if watched is None or page_of_run() == "ask":
+        return missing, watched
+    if before is None or before.run_id != watched.run_id:
+        go_to("check", run=watched.run_id)
+        st.rerun()
+    show_html(notice(t("ask.check"), "check"), key="ask-check")
+    st.button(t("check.many.open"), key="ask-check-open", on_click=go_to, args=("check",))
+    return missing, None
 
 
 def _question_row(t: Catalogue) -> None:

@@ -29,7 +29,7 @@ from app.parts import (
     section_title,
     show_html,
 )
-from app.profiles import chosen_wording, settings_scope, settings_start
+from app.profiles import chosen_profile, chosen_wording, settings_scope, settings_start
 from app.saving import address_note, save_buttons
 from app.screens.check_file import draw_file
 from app.screens.setup import (
@@ -63,11 +63,13 @@ from pipelines.engine.checking import (
     unmet_needs,
 )
 from pipelines.engine.estimate import Estimate, estimate
+from pipelines.engine.profiles import held_calibrations
+from pipelines.engine.text_size import size_of
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Need
 from pipelines.run.spec import MAX_SOURCES, MAX_TEXT, MethodSpec, RunSpec
 from pipelines.samples.checks import sample_texts
-from pipelines.text import detect_language, split_sentences
+from pipelines.text import detect_language
 
 Against = Literal["library", "sources"]
 
@@ -306,8 +308,8 @@ def _estimate() -> Estimate | None:
     able, text = _able(), _given().text
     if not able or not text.strip():
         return None
-    models, sentences = chosen_models(), max(1, len(split_sentences(text)))
-    return estimate(able, models, basis(models["main"], sentences=sentences))
+    models = chosen_models()
+    return estimate(able, models, basis(models["main"], size=size_of(text)))
 
 
 def _check(anyway: bool = False) -> None:
@@ -345,6 +347,7 @@ def _run_of(given: TextToCheck, able: list[str]) -> RunSpec:
         evidence=chosen_evidence(),
         prompts=chosen_wording(),
         profile=recorded_profile(methods),
+        calibrations=held_calibrations(chosen_profile()),
         **run_settings(),
     )
 

@@ -8,7 +8,7 @@ at is taken. Of two runs, `&view=changes` shows what changed from one to the oth
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import get_args
 
 import streamlit as st
@@ -229,17 +229,20 @@ def _telling(methods: Sequence[str]) -> list[str]:
     return sorted(methods, key=lambda name: name in METHODS and not METHODS[name].judges)
 
 
-def _draw_bars(runs: Mapping[str, live.Watched], t: Catalogue) -> None:
-    """What the runs that were followed here have taken, each with Stop while it goes on."""
-    for number, (run, watched) in enumerate(runs.items()):
-        if watched.account is None:
+def _draw_bars(runs: Mapping[str, live.Watched], used: Collection[str], t: Catalogue) -> None:
+    """What those `used` of the `runs` that were followed here have taken, each with Stop while it
+    goes on."""
+    for number, (run, watched) in enumerate(runs.items(), start=1):
+        if run not in used or watched.account is None:
             continue
         with st.container(key=f"run-bar-{number}", horizontal=True, vertical_alignment="center"):
             with guarded(t("nav.compare"), key=f"bar-{number}"):
                 bar = run_bar(watched.view, t, now=time.time(), account=watched.account)
                 show_html(bar, key=f"compare-bar-{number}")
             if not watched.view.over:
-                st.button(t("action.stop"), key=f"stop-{number}", on_click=_stop, args=(run,))
+                # With several runs, each button says which of them it stops.
+                word = t("compare.stop", number=number) if len(runs) > 1 else t("action.stop")
+                st.button(word, key=f"stop-{number}", on_click=_stop, args=(run,))
 
 
 def _stop(run: str) -> None:
@@ -257,7 +260,7 @@ def _draw(columns: Sequence[str], running: bool) -> None:
     parts = (column.partition(":") for column in present)
     compared = [CompareColumn(views[run], method) for run, _, method in parts]
     against = st.session_state.get("compare.against") or _AGAINST[0]
-    _draw_bars({run: opened[run] for run in views}, t)
+    _draw_bars(opened, views, t)
     with guarded(t("nav.compare")):
         html = compare_view(compared, t, against=against, now=time.time())
         show_html(html, key="compare-view")

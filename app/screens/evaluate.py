@@ -27,7 +27,7 @@ from app.parts import (
     section_title,
     show_html,
 )
-from app.profiles import chosen_wording
+from app.profiles import chosen_profile, chosen_wording
 from app.screens.evaluation_data import draw_data
 from app.screens.evaluation_limits import chosen_limits, draw_limits
 from app.screens.evaluation_methods import (
@@ -59,6 +59,7 @@ from components.evaluation_state import summary_view
 from components.markup import tag
 from components.messages import Catalogue, integer
 from pipelines.engine.executor import used_models, wording_of
+from pipelines.engine.profiles import held_calibrations
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.beginning import create_evaluation, usable_items
 from pipelines.evaluation.items import DataSet, Item
@@ -295,6 +296,7 @@ def _begin(
             repeats=int(st.session_state.get("evaluate.repeats") or 1),
             limits=chosen_limits(),
             profile=_profile(systems),
+            calibrations=held_calibrations(chosen_profile()),
         )
         checked_limits(spec, spec.limits)
         store = engine().service.store.evaluations

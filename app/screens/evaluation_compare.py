@@ -10,18 +10,17 @@ from functools import partial
 
 import streamlit as st
 
-from app import live
 from app.engine import engine
 from app.evaluated import Filter, Of, comparison_of, computed, items_of, joined_of, scores_of
 from app.parts import (
     Action,
     disambiguate,
     draw_unfolded,
-    go_to,
     remembered,
     section_title,
     show_error,
     show_html,
+    show_run,
 )
 from app.screens.evaluation_figures import metric_select
 from app.screens.run_row import local_time
@@ -262,5 +261,4 @@ def open_run(action: Action) -> None:
     """A button that opens a run was used."""
     if action["action"] == "open_run" and action["value"]:
         with remembered("evaluate"):
-            live.open_run(action["value"])
-            go_to("ask")
+            show_run(action["value"])

@@ -8,7 +8,7 @@ from typing import Literal, cast
 import streamlit as st
 from plotly.graph_objects import Figure
 
-from app.evaluated import Filter, Of, computed, curves_of
+from app.evaluated import Filter, Of, computed, curves_of, detection_of
 from app.parts import choose_one, section_title, show_figure
 from app.session import theme
 from components.evaluation_figures import (
@@ -29,7 +29,7 @@ _Kind = Literal["forest", "cost", "roc", "precision_recall", "reliability"]
 _FIRST_METRIC = "accuracy"
 
 
-def draw_figures(of: Of, table: ResultsTable, t: Catalogue) -> None:
+def draw_figures(of: Of, part: Filter, table: ResultsTable, t: Catalogue) -> None:
     """One figure at a time, of those that there is something to draw in."""
     section_title(t("evaluate.figures"))
     # What has no better direction, such as a length, is compared by none.
@@ -38,7 +38,7 @@ def draw_figures(of: Of, table: ResultsTable, t: Catalogue) -> None:
         for info in table.metrics
         if info.better is not None and any(row.metrics[info.name].n for row in table.rows)
     ]
-    drawn = computed(curves_of, of, Filter(table.tags, table.language))
+    drawn = computed(curves_of, of, part)
     shown: dict[_Kind, bool] = {
         "forest": bool(metrics),
         "cost": bool(metrics),
@@ -62,7 +62,8 @@ def draw_figures(of: Of, table: ResultsTable, t: Catalogue) -> None:
     if kind == "roc":
         figure = roc_figure(drawn.roc, t, look)
     elif kind == "precision_recall":
-        rate = table.detection.base_rate if table.detection else None
+        ranked = computed(detection_of, of, part)
+        rate = ranked.base_rate if ranked else None
         figure = precision_recall_figure(drawn.precision_recall, t, look, base_rate=rate)
     elif kind == "reliability":
         figure = reliability_figure(drawn.reliability, t, look)

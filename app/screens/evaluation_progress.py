@@ -35,6 +35,7 @@ from components.messages import Catalogue
 from pipelines.evaluation.beginning import probe_size
 from pipelines.evaluation.limits import change_limits, currencies_of, spent_so_far
 from pipelines.evaluation.plan import EvaluationSpec, code_version
+from pipelines.models.providers import refuse_shared_names
 from pipelines.run.spec import EvidenceSpec, RunSpec
 from pipelines.store.evaluations import StoredEvaluation
 
@@ -160,11 +161,16 @@ def _carry_on(evaluation: str, probe: bool) -> None:
 
 
 def _keys(spec: EvaluationSpec) -> dict[str, str]:
-    """The keys of this tab that open the models and searches of all systems."""
+    """The keys of this tab that open the models and searches of all systems.
+
+    Raises InvalidInputError where one of them would go to two services.
+    """
     keys: dict[str, str] = {}
     for system in spec.systems:
         evidence = system.evidence or EvidenceSpec(source="given")
         keys |= keys_for(RunSpec(question="", methods=(), models=system.models, evidence=evidence))
+    models = [one for system in spec.systems for one in system.models.values()]
+    refuse_shared_names(one for one in models if one.name in keys)
     return keys
 
 

@@ -13,7 +13,7 @@ import streamlit as st
 
 from app.computing import shown
 from app.engine import engine
-from app.evaluated import Filter, Of, computed, scores_of, table_of
+from app.evaluated import Filter, Of, computed, detection_of, scores_of, table_of
 from app.parts import (
     draw_unfolded,
     section_title,
@@ -26,7 +26,7 @@ from app.screens.evaluation_study import draw_study
 from app.session import owner
 from components.evaluation_numbers import metric_title
 from components.evaluation_state import Standing
-from components.evaluation_table import results_view
+from components.evaluation_table import ranking_view, results_view
 from components.markup import tag
 from components.messages import Catalogue, integer
 from pipelines.evaluation.plan import EvaluationSpec
@@ -77,13 +77,19 @@ def _draw(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
     part, chosen = _filter(found, metrics, t)
     table = computed(table_of, of, part, chosen)
     show_html(results_view(table, t), key="evaluation-results")
-    draw_figures(of, table, t)
+    # The detectors of a part take longest to compute, so that they are drawn last, in their place.
+    place = st.container(key="evaluate-detectors")
+    draw_figures(of, part, table, t)
     fold = st.expander(t("action.export"), key="evaluate.export", on_change="rerun")
-    draw_unfolded(fold, partial(_exports, of.evaluation[:8], found, table, t))
+    draw_unfolded(fold, partial(_exports, of, part, found, table, t))
     if "accuracy" in {one.name for one in found.metrics}:
         draw_judge(of.evaluation, spec, of.answered, t)
     draw_items(of, spec, part, t)
     draw_study(of, t)
+    with place, shown("detectors"):
+        ranked = computed(detection_of, of, part)
+        if ranked is not None:
+            show_html(ranking_view(ranked, table, t), key="evaluation-detectors")
 
 
 def _filter(
@@ -130,8 +136,15 @@ def _filter(
     return Filter(tuple(tags), cast("Language | None", language)), tuple(metrics)
 
 
-def _exports(name: str, found: Evaluation, table: ResultsTable, t: Catalogue) -> None:
-    """Files that are made when they are asked for."""
+def _exports(of: Of, part: Filter, found: Evaluation, table: ResultsTable, t: Catalogue) -> None:
+    """Files that are made when they are asked for; their table has the detectors too."""
+    with shown("exports"):
+        ranked = computed(detection_of, of, part)
+        whole = table.model_copy(update={"detection": ranked})
+        _download_buttons(of.evaluation[:8], found, whole, t)
+
+
+def _download_buttons(name: str, found: Evaluation, table: ResultsTable, t: Catalogue) -> None:
     files: list[tuple[str, str, str, Callable[[], str]]] = [
         ("table_csv", "table.csv", "text/csv", partial(table_csv, table)),
         ("table_markdown", "table.md", "text/markdown", partial(table_markdown, table)),

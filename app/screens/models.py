@@ -109,7 +109,7 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue, *, mine: bool) ->
             if spec.kind in PROVIDERS and PROVIDERS[spec.kind].hosted:
                 placeholder = t("models.key.kept" if key_for(spec) else "models.key")
                 key_field(
-                    t("models.key"),
+                    t("profiles.key", name=spec.name),
                     f"key-{slug}",
                     placeholder=placeholder,
                     label_visibility="collapsed",

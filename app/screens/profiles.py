@@ -358,7 +358,8 @@ def _save_edit(profile: Profile, slug: str) -> None:
 def _take_present(profile: Profile) -> None:
     with remembered(_PAGE):
         present = _present(profile.name, profile.description, _PARTS)
-        _change(profile, present.model_copy(update={"origin": profile.origin}))
+        kept = {"origin": profile.origin, "calibrations": profile.calibrations}
+        _change(profile, present.model_copy(update=kept))
 
 
 def _change(before: Profile, after: Profile) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import live
 from app.engine import engine
-from app.parts import delete_button, draw_unfolded, go_to, remembered
+from app.parts import delete_button, draw_unfolded, page_of_run, remembered, show_run
 from app.saving import save_buttons, show_address
 from app.screens.run_filters import here
 from app.screens.run_selection import pick_box
@@ -109,19 +109,17 @@ def _star(run_id: str, starred: bool) -> None:
 
 def _open(run_id: str) -> None:
     with remembered("runs"):
-        live.open_run(run_id)
-        go_to("ask")
+        show_run(run_id)
 
 
 def _replay(run_id: str) -> None:
     with remembered("runs"):
         service = engine().service
         again = engine().call(service.replay(run_id, owner=owner()))
-        live.open_run(again)
-        go_to("ask")
+        show_run(again)
         if (why := service.why_not_stored(again, owner=owner())) is not None:
             # It can be looked at until the server ends, and the page it is shown on says so.
-            st.session_state["_error.ask"] = why.info()
+            st.session_state[f"_error.{page_of_run()}"] = why.info()
 
 
 def _delete(run_id: str) -> None:

@@ -6,9 +6,8 @@ from math import ceil
 
 import streamlit as st
 
-from app import live
 from app.engine import engine
-from app.parts import draw_error, go_to, guarded, page_title, remembered, show_html
+from app.parts import draw_error, guarded, page_title, remembered, show_html, show_run
 from app.screens.run_filters import (
     PAGE,
     chosen_filter,
@@ -138,5 +137,4 @@ def _bring_in() -> None:
                 "The file is no exported run.",
                 remedy="Choose a .jsonl or .zip file that was exported here.",
             ) from None
-        live.open_run(engine().service.store.import_run(text, owner()))
-        go_to("ask")
+        show_run(engine().service.store.import_run(text, owner()))

@@ -30,7 +30,7 @@ from components.prompts import own_prompts_words
 from pipelines.engine.completing import completed, left_out
 from pipelines.engine.estimate import Estimate, estimate, first_methods
 from pipelines.engine.executor import used_models
-from pipelines.engine.profiles import follows, recorded_name
+from pipelines.engine.profiles import follows, held_calibrations, recorded_name
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
@@ -465,6 +465,7 @@ def chosen_spec(question: str) -> RunSpec:
         **run_settings(),
         prompts=chosen_wording(),
         profile=recorded_profile(methods),
+        calibrations=held_calibrations(chosen_profile()),
     )
 
 

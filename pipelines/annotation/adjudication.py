@@ -112,13 +112,8 @@ def adjudicate(lead: Lead, by: str, item: int, decision: Decision, *, client: st
         raise failure("annotation.bad_value", problem="the request has no usable name")
     stored = lead.store.annotations.item(lead.session_id, item)
     parse_label(to_json(decision)["label"], ItemBody.model_validate(stored.body))
-    people = {one.name: one for one in lead.annotators()}
-    found = people.get(by)
-    if found is None:
-        found = lead.store.annotations.add_annotator(lead.session_id, by, "lead")
-    elif found.kind != "lead":
-        # Who labelled an item does not also decide it.
-        raise failure("annotation.name_taken")
+    # Who labelled an item does not also decide it: another kind of the same name is refused.
+    found = lead.store.annotations.participant(lead.session_id, by, "lead")
     action = Action(client=client, kind="adjudicated", value=to_json(decision))
     work = lead.store.annotation_work
     return work.adjudicate(lead.session_id, found.number, item, action)

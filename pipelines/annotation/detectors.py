@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from pipelines.annotation.types import Hidden, Label, Task, is_wrong
+from pipelines.annotation.types import Hidden, Label, ModelVerdict, Task, is_wrong
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.evaluation.metrics import best_cut, brier, calibration_error
 from pipelines.evaluation.statistics.agreement import Share, share
@@ -28,14 +29,23 @@ from pipelines.evaluation.statistics.detection import (
 )
 from pipelines.evaluation.statistics.resampling import Floats, Sampling, group_numbers
 from pipelines.methods.registry import get_method
+from pipelines.run.calibrated import JUDGED_AS
+from pipelines.run.calibrations import BEYOND, Isotonic, Platt, isotonic
 from pipelines.store.annotations import StoredItem
 from pipelines.types import Frozen
+
+Flags = NDArray[np.bool_]
 
 LEAST = 10
 """Items of each part of the split, with both kinds among them, without which nothing is fitted."""
 
+_LEAST_WIDTH = 1e-9
+
 _SETTINGS = {"entity_probability": "theta_1", "evidence_alignment": "tau_a"}
 """By score, the setting that is its threshold; for other scores it is called "threshold"."""
+
+THRESHOLDS = ("threshold", *_SETTINGS.values())
+"""Every setting that may be the threshold of a score."""
 
 
 class LabelledScores(NamedTuple):
@@ -44,7 +54,10 @@ class LabelledScores(NamedTuple):
     `scores` is [methods, items], NaN where a method said nothing; `labels` [items] is 1 where
     people found an error. `turn` is what a method's score and its doubt add up to where a lower
     score is worse, None where they are equal. Of methods in `mixed` the doubts come from more than
-    one score, all of which are in `names`; on their scales a common threshold means nothing.
+    one score, all of which are in `names`; on their scales a common threshold means nothing. `own`
+    [methods, items] says which doubts come from a score, and not from a verdict without a number;
+    None: all do. Of methods in `indirect` some are of verdicts on something else than what people
+    labelled, such as the text to which a sentence belongs.
     """
 
     methods: tuple[str, ...]
@@ -54,6 +67,8 @@ class LabelledScores(NamedTuple):
     names: tuple[str, ...]
     turn: tuple[float | None, ...]
     mixed: frozenset[str] = frozenset()
+    own: Flags | None = None
+    indirect: frozenset[str] = frozenset()
 
 
 class DetectorReport(Frozen):
@@ -66,20 +81,6 @@ class DetectorReport(Frozen):
     detection: Detection
     curves: dict[str, tuple[Curve, Curve]]
     reliability: dict[str, list[ReliabilityPoint]]
-
-
-class Platt(Frozen):
-    """P(error) = 1 / (1 + exp(-(slope * doubt + intercept))) (Platt 1999)."""
-
-    slope: float
-    intercept: float
-
-
-class Isotonic(Frozen):
-    """P(error) as a function that never falls: `y` at the doubts `x`, straight lines between."""
-
-    x: tuple[float, ...]
-    y: tuple[float, ...]
 
 
 class FitQuality(Frozen):
@@ -95,6 +96,8 @@ class FittedDetector(Frozen):
     `threshold` is in the method's own score `score`, `cut` in its doubt: an item is flagged above
     it. `accuracy`, `found` (of the items with an error, those flagged) and `spared` (of those
     without, those not flagged) are on the tested items. `why` says why something is missing.
+    `platt` and `isotonic` are functions of the doubt; `turn` and `indirect` are as in
+    `LabelledScores`.
     """
 
     method: str
@@ -110,6 +113,8 @@ class FittedDetector(Frozen):
     platt: Platt | None = None
     isotonic: Isotonic | None = None
     quality: dict[str, FitQuality] = Field(default_factory=dict)
+    turn: float | None = None
+    indirect: bool = False
     why: str = ""
 
 
@@ -126,21 +131,28 @@ def labelled_scores(
         label = labels.get(item.number)
         wrong = None if label is None or item.task != task or item.gold else is_wrong(label)
         if wrong is not None:
-            rows.append((Hidden.model_validate(item.hidden), wrong, str(item.body.get("group"))))
+            group = str(item.body.get("group") or "")
+            rows.append((Hidden.model_validate(item.hidden), wrong, group))
     methods = tuple(
         dict.fromkeys(
             one.method for hidden, _, _ in rows for one in hidden.verdicts if one.doubt is not None
         )
     )
     scores = np.full((len(methods), len(rows)), np.nan)
+    own = np.zeros(scores.shape, dtype=np.bool_)
     names: list[dict[str, None]] = [{} for _ in methods]
     turns: list[float | None] = [None] * len(methods)
+    indirect: set[str] = set()
     for column, (hidden, _, _) in enumerate(rows):
         for one in hidden.verdicts:
             if one.doubt is None:
                 continue
             row = methods.index(one.method)
             scores[row, column] = one.doubt
+            if not _is_about(one, task):
+                indirect.add(one.method)
+            # Of a method that judged an item more than once, the last word counts.
+            own[row, column] = one.value is not None
             if one.value is not None:
                 names[row][one.score] = None
                 # A score in the middle of its range is its own doubt, turned or not.
@@ -154,7 +166,18 @@ def labelled_scores(
         names=tuple(", ".join(one) for one in names),
         turn=tuple(turns),
         mixed=frozenset(method for method, one in zip(methods, names, strict=True) if len(one) > 1),
+        own=own,
+        indirect=frozenset(indirect),
     )
+
+
+def _is_about(said: ModelVerdict, task: Task) -> bool:
+    """Whether a verdict is about what people labelled, and not about a part or the whole of it."""
+    if task == "comparison":
+        return False
+    # Older sessions do not hold what a verdict is about: without a place it is about the text.
+    about = said.what or ("answer" if said.at is None else JUDGED_AS[task][0])
+    return about in JUDGED_AS[task]
 
 
 def detector_report(found: LabelledScores, sampling: Sampling | None = None) -> DetectorReport:
@@ -227,14 +250,14 @@ def setting_of(method: str, score: str) -> str:
 
 def predicted(fit: Platt | Isotonic, doubts: Sequence[float] | Floats) -> Floats:
     """P(error) in [0, 1] of each doubt."""
-    values = np.asarray(doubts, dtype=np.float64)
-    if isinstance(fit, Isotonic):
-        return np.interp(values, fit.x, fit.y)
-    return 1 / (1 + np.exp(-np.clip(fit.slope * values + fit.intercept, -500, 500)))
+    return np.array([fit.probability(float(one)) for one in doubts], dtype=np.float64)
 
 
 def _fitted(found: LabelledScores, row: int, train: Any) -> FittedDetector:
-    known = np.isfinite(found.scores[row])
+    known = np.abs(found.scores[row]) <= BEYOND
+    if found.own is not None and found.own[row].any():
+        # The doubt of a verdict without a number, 0, 0.5 or 1, is on no score's scale.
+        known &= found.own[row]
     parts = [
         (found.scores[row][known & part], found.labels[known & part]) for part in (train, ~train)
     ]
@@ -244,6 +267,8 @@ def _fitted(found: LabelledScores, row: int, train: Any) -> FittedDetector:
         score=found.names[row],
         trained=len(scores),
         tested=len(held),
+        turn=found.turn[row],
+        indirect=found.methods[row] in found.indirect,
     )
     if base.method in found.mixed:
         why = f"Its doubts come from several scores ({base.score}), which have no common threshold."
@@ -287,18 +312,20 @@ def _platt(scores: Floats, labels: Floats) -> Platt:
     x = np.concatenate([scores, scores])[:, None]
     y = np.concatenate([np.ones(len(scores)), np.zeros(len(scores))])
     weights = np.concatenate([targets, 1 - targets])
-    model = LogisticRegression(C=1e6, max_iter=1000).fit(x, y, sample_weight=weights)
-    return Platt(
-        slope=float(np.ravel(model.coef_)[0]), intercept=float(np.ravel(model.intercept_)[0])
-    )
+    # On a scale of its own, so that the small penalty means the same for every score.
+    middle, width = float(scores.mean()), float(scores.std())
+    # What differs by rounding alone does not differ.
+    width = width if width > _LEAST_WIDTH * max(1.0, abs(middle)) else 1.0
+    scaled = (x - middle) / width
+    model = LogisticRegression(C=1e6, max_iter=1000).fit(scaled, y, sample_weight=weights)
+    slope = float(np.ravel(model.coef_)[0]) / width
+    return Platt(slope=slope, intercept=float(np.ravel(model.intercept_)[0]) - slope * middle)
 
 
 def _isotonic(scores: Floats, labels: Floats) -> Isotonic:
     model = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores, labels)
-    return Isotonic(
-        x=tuple(float(one) for one in model.X_thresholds_),
-        y=tuple(float(one) for one in model.y_thresholds_),
-    )
+    x, y = (np.asarray(one).tolist() for one in (model.X_thresholds_, model.y_thresholds_))
+    return isotonic(x, np.clip(y, 0, 1).tolist())
 
 
 def _quality(predictions: Floats, truth: Floats) -> FitQuality:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -146,6 +147,7 @@ class _Checker:
 
     def check(self, value: Any) -> None:
         """Raise ValueError for a line that does not fit those before it."""
+        _require_moments(value)
         match value:
             case Guidelines():
                 self._versions += 1
@@ -228,11 +230,25 @@ def _session_of(told: object) -> StoredSession:
         {**header.session, "id": "imported", "owner": "imported", "items": 0}
     )
     SessionSpec.model_validate(session.spec)
+    _require_moments(session)
     _require(1 <= session.overlap <= MOST_OVERLAP, f"the overlap is not 1 to {MOST_OVERLAP}")
     usable = bool(session.name.strip()) and len(session.name) <= MAX_NAME
     _require(usable, "the session has no usable name")
     _require(0 < len(session.seed) <= 32, "the session has no usable seed")
     return session
+
+
+def _require_moments(value: Frozen) -> None:
+    """Every time names its zone, and is one that UTC has: nothing else can be stored."""
+    for name in type(value).model_fields:
+        moment = getattr(value, name)
+        if not isinstance(moment, datetime):
+            continue
+        _require(moment.tzinfo is not None, f"the time {name} names no zone")
+        try:
+            moment.astimezone(UTC)
+        except OverflowError:
+            raise ValueError(f"the time {name} is impossible") from None
 
 
 def _label(value: object) -> Label:

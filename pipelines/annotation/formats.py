@@ -60,6 +60,7 @@ COLUMNS = (
 )
 
 _DAY = 86_400
+_MOST_VERSIONS = 1_000_000
 _CHOICE = "verdict"
 _SPANS = "spans"
 
@@ -106,24 +107,32 @@ def export_csv(lead: Lead) -> str:
 def read_csv(text: str) -> dict[str, list[ReadLabel]]:
     """The labels of each person by the items' keys, from what `export_csv` writes.
 
-    Needed are the columns `key` and `task`, `label` or for spans `spans`, and `annotator`; `at` and
-    `seconds` are kept where a spreadsheet has left them readable, and others are ignored. Raises
-    InvalidInputError that names the line (from 1) which is wrong.
+    Needed are the columns `key` and `task`, `label` or for spans `spans`, and `annotator`; `at`,
+    `seconds`, `guidelines`, `fast` and `revealed` are kept where a spreadsheet has left them
+    readable, and others are ignored. Raises InvalidInputError that names the line (from 1) which is
+    wrong.
     """
     rows = csv.DictReader(io.StringIO(text, newline=""))
-    missing = [name for name in ("key", "task", "annotator") if name not in (rows.fieldnames or ())]
-    if missing:
-        raise _bad(1, f"it has no column {missing[0]}")
     labels: dict[str, list[ReadLabel]] = {}
     try:
+        names = rows.fieldnames or ()
+        if missing := [name for name in ("key", "task", "annotator") if name not in names]:
+            raise _bad(1, f"it has no column {missing[0]}")
         for row in rows:
             label = _label_of_row(row, rows.line_num)
             person = _unescaped(row["annotator"] or "").strip()[:200]
-            key, at, seconds = _unescaped(row["key"] or ""), row.get("at"), row.get("seconds")
-            read = ReadLabel(key, label, _moment(at), _seconds(seconds))
+            read = ReadLabel(
+                _unescaped(row["key"] or ""),
+                label,
+                _moment(row.get("at")),
+                _seconds(row.get("seconds")),
+                _version(row.get("guidelines")),
+                fast=row.get("fast") == "1",
+                revealed=row.get("revealed") == "1",
+            )
             labels.setdefault(person or "CSV", []).append(read)
     except csv.Error as error:
-        raise _bad(rows.line_num, str(error)) from None
+        raise _bad(max(1, rows.line_num), str(error)) from None
     return labels
 
 
@@ -159,6 +168,7 @@ class _Result(BaseModel):
 
     type: str
     value: dict[str, Any]
+    meta: Any = None
 
 
 class _Annotation(BaseModel):
@@ -183,9 +193,10 @@ def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[Read
     """Items, and the labels of each person by the items' keys, from Label Studio's JSON.
 
     Tasks that were exported here come back with their items and the labels that stand, each with
-    who gave it and when, but without comments, skips, control labels and what models said. Of
-    others, those whose data hold a `text`: regions of labels become spans. Cancelled annotations
-    are left out. Raises InvalidInputError that names the task (from 1) which is wrong.
+    who gave it, when and by which version of the guidelines, but without comments, skips, control
+    labels and what models said. Of others, those whose data hold a `text`: regions of labels become
+    spans. Cancelled annotations are left out. Raises InvalidInputError that names the task (from 1)
+    which is wrong.
     """
     try:
         tasks = json.loads(text)
@@ -204,9 +215,18 @@ def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[Read
                 if annotation.was_cancelled:
                     continue
                 label = _label_of(annotation, item.body)
-                at, seconds = _moment(annotation.created_at), _seconds(annotation.lead_time)
-                read = ReadLabel(item.key, label, at, seconds)
-                labels.setdefault(_person(annotation.completed_by), []).append(read)
+                person = _person(annotation.completed_by)
+                told_of = _told_of(task, annotation, person)
+                read = ReadLabel(
+                    item.key,
+                    label,
+                    _moment(annotation.created_at),
+                    _seconds(annotation.lead_time),
+                    _version(told_of.get("guidelines")),
+                    fast=told_of.get("fast") is True,
+                    revealed=told_of.get("revealed") is True,
+                )
+                labels.setdefault(person, []).append(read)
         except ValidationError as error:
             place, problem = first_problem(error)
             raise _bad(number, f"{place}: {problem}" if place else problem) from None
@@ -321,6 +341,7 @@ def _unescaped(cell: str) -> str:
 
 
 def _annotation(one: GivenLabel, body: ItemBody, names: Mapping[int, str]) -> dict[str, Any]:
+    meta = {"guidelines": one.guidelines, "run": one.run}
     if isinstance(one.label, SpanLabel):
         result = [
             {
@@ -333,12 +354,14 @@ def _annotation(one: GivenLabel, body: ItemBody, names: Mapping[int, str]) -> di
                     "text": body.text[span.start : span.end],
                     "labels": [span.kind],
                 },
+                "meta": meta,
             }
             for span in one.label.spans
         ]
     else:
         value = {"choices": [verdict_of(one.label)]}
-        result = [{"type": "choices", "from_name": _CHOICE, "to_name": "text", "value": value}]
+        choice = {"type": "choices", "from_name": _CHOICE, "to_name": "text", "value": value}
+        result = [{**choice, "meta": meta}]
     return {
         "completed_by": names[one.annotator],
         "created_at": one.at.isoformat(),
@@ -349,7 +372,10 @@ def _annotation(one: GivenLabel, body: ItemBody, names: Mapping[int, str]) -> di
 
 
 def _provenance(one: GivenLabel, names: Mapping[int, str]) -> dict[str, Any]:
-    """What Label Studio has no fields for: it keeps the data of a task as they are."""
+    """What Label Studio has no fields for: it keeps the data of a task as they are.
+
+    A label without any span has no result either whose `meta` could hold the version.
+    """
     return {
         "annotator": names[one.annotator],
         "at": one.at.isoformat(),
@@ -361,6 +387,29 @@ def _provenance(one: GivenLabel, names: Mapping[int, str]) -> dict[str, Any]:
         "revealed": one.revealed,
         "changes": one.changes,
     }
+
+
+def _told_of(
+    task: _TaskOfLabelStudio, annotation: _Annotation, person: str
+) -> Mapping[str, object]:
+    """What `_provenance` and the `meta` of the results say of an annotation; the latter first."""
+    ours = task.data.get("veriscope")
+    listed = ours.get("labels") if isinstance(ours, dict) else None
+    entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    found = next((one for one in entries if one.get("annotator") == person), {})
+    meta = next((one.meta for one in annotation.result if isinstance(one.meta, dict)), {})
+    return {**found, **meta}
+
+
+def _version(told: object) -> int | None:
+    """A version of the guidelines, from 1, else None."""
+    if isinstance(told, bool) or not isinstance(told, int | str):
+        return None
+    try:
+        found = int(told)
+    except ValueError:
+        return None
+    return found if 0 < found < _MOST_VERSIONS else None
 
 
 def _moment(told: object) -> datetime | None:

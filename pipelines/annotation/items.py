@@ -34,6 +34,7 @@ from pipelines.evaluation.items import Item, LabelledSpan
 from pipelines.evaluation.metrics.spans import overlap
 from pipelines.evaluation.outcomes import Outcome, Piece, outcome_of
 from pipelines.evaluation.scoring import piece_of
+from pipelines.run.calibrated import JUDGED_AS
 from pipelines.run.events import Judged
 from pipelines.run.findings import ConceptVerified
 from pipelines.run.trace import Trace
@@ -248,13 +249,13 @@ class _Text:
             yield self._piece(context, "concept", start, end, None)
 
     def _concepts(self) -> list[tuple[int, int]]:
-        kinds = ("concept", "entity")
+        kinds = JUDGED_AS["concept"]
         return sorted({(one.start, one.end) for _, one in self.pieces if one.what in kinds})
 
     def _piece(
         self, context: ItemBody, task: Task, start: int, end: int, sentence: int | None
     ) -> SessionItem:
-        kinds = ("sentence",) if task == "sentence" else ("concept", "entity")
+        kinds = JUDGED_AS["sentence" if task == "sentence" else "concept"]
         matching = [
             (method, piece, event)
             for (method, piece), (_, event) in zip(self.pieces, self.judged, strict=True)
@@ -343,6 +344,7 @@ def _whole(name: str, method: MethodView, outcome: Outcome) -> ModelVerdict | No
         doubt=outcome.doubt,
         score=last.deciding.name,
         value=last.deciding.value,
+        what="answer",
     )
 
 
@@ -354,6 +356,7 @@ def _verdict(method: str, piece: Piece, event: Judged) -> ModelVerdict:
         score=event.deciding.name,
         value=event.deciding.value,
         at=(piece.start, piece.end),
+        what=piece.what,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from pipelines.annotation.types import Label, label_adapter
+from pipelines.annotation.types import MAX_COMMENT, Label, label_adapter
 from pipelines.store.annotations import StoredEvent
 from pipelines.types import Frozen
 
@@ -34,17 +34,27 @@ class GivenLabel(NamedTuple):
     run: str
     changes: int
 
+    def read(self, key: str) -> ReadLabel:
+        """The same as a label from elsewhere, of the item with this key."""
+        return ReadLabel(
+            key, self.label, self.at, self.seconds, self.guidelines, self.fast, self.revealed
+        )
+
 
 class ReadLabel(NamedTuple):
     """A label that was read from elsewhere, of the item with this key.
 
-    `at` is when it was given and `seconds` the active time, None where the source does not tell.
+    `at` is when it was given, `seconds` the active time and `guidelines` the version by which it
+    was given, None where the source does not tell. `fast` and `revealed` are as in `GivenLabel`.
     """
 
     key: str
     label: Label
     at: datetime | None = None
     seconds: float | None = None
+    guidelines: int | None = None
+    fast: bool = False
+    revealed: bool = False
 
 
 class Skip(NamedTuple):
@@ -127,7 +137,7 @@ class Decision(Frozen):
     """
 
     label: Label
-    note: Annotated[str, Field(max_length=5_000)] = ""
+    note: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
     gap: bool = False
     merged: str = ""

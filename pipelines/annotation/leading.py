@@ -24,6 +24,7 @@ from pipelines.store import RunStore
 from pipelines.store.annotation_events import Action
 from pipelines.store.annotation_links import Link, Role
 from pipelines.store.annotations import (
+    MAX_NAME,
     Annotator,
     EventKind,
     NewItem,
@@ -33,6 +34,8 @@ from pipelines.store.annotations import (
     WholeSession,
 )
 from pipelines.store.tables import to_json
+
+_IMPORTED = " (imported)"
 
 
 def create_session(
@@ -167,33 +170,47 @@ class Lead:
     def import_labels(self, name: str, labels: Iterable[ReadLabel]) -> int:
         """Store labels from elsewhere, by the items' keys, as those of one "imported" person.
 
-        They do not count towards the overlap. Items that the session does not hold are left out.
-        Each keeps when it was given, where that is known. A label that differs from the one
-        imported before changes it. How many are new.
+        Where somebody who takes part has the name, it is followed by "(imported)". The labels do
+        not count towards the overlap. Items that the session does not hold are left out. Each label
+        keeps when it was given, and by which version of the guidelines, where that is known and the
+        session has that version. A label that differs from the one imported before changes it. How
+        many are new.
         """
-        known = {one.name: one.number for one in self.annotators() if one.kind == "imported"}
-        number = known.get(name)
-        if number is None:
-            add = self.store.annotations.add_annotator
-            number = add(self.session_id, name, "imported").number
+        name = name.strip()
+        if any(one.name == name and one.kind != "imported" for one in self.annotators()):
+            # The same words in each language: a file that is read again is the same person's.
+            name = f"{name[: MAX_NAME - len(_IMPORTED)]}{_IMPORTED}"
+        number = self.store.annotations.participant(self.session_id, name, "imported").number
         whole = self.whole()
         items = {item.key: item for item in whole.items}
         own = [event for event in whole.events if event.annotator == number]
         standing = {event.item: event.value for event in own}
         earlier = Counter(event.item for event in own)
         actions: list[tuple[int, Action]] = []
-        for key, label, at, seconds in labels:
+        versions = {one.version for one in whole.guidelines}
+        for one in labels:
+            key = one.key
             if key not in items:
                 continue
             item, body = items[key].number, ItemBody.model_validate(items[key].body)
-            value = to_json(parse_label(label, body))
+            value = to_json(parse_label(one.label, body))
             if standing.get(item) == value:
                 continue
             # The same import at the same time makes the same name, which is stored once.
             said = json.dumps([key, earlier[item], value], sort_keys=True)
             client = f"import:{blake2b(said.encode(), digest_size=16).hexdigest()}"
             kind: EventKind = "changed" if item in standing else "given"
-            action = Action(client, kind, value, seconds, run=body.place.run, at=at)
+            action = Action(
+                client,
+                kind,
+                value,
+                one.seconds,
+                one.fast,
+                run=body.place.run,
+                at=one.at,
+                guidelines=one.guidelines if one.guidelines in versions else None,
+                revealed=one.revealed,
+            )
             actions.append((item, action))
             standing[item] = value
             earlier[item] += 1

@@ -242,8 +242,7 @@ def _of_export(text: str) -> Collected:
         if item.gold is not None:
             found.known[item.key] = label_adapter.validate_python(item.gold)
     for label in standing_labels(whole.events):
-        one = ReadLabel(keys[label.item], label.label, label.at, label.seconds)
-        found.people.setdefault(names[label.annotator], []).append(one)
+        found.people.setdefault(names[label.annotator], []).append(label.read(keys[label.item]))
     return found
 
 

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 from pipelines.annotation.adjudication import Status, final_labels
 from pipelines.annotation.agreement import TaskAgreement, task_agreement
@@ -24,17 +24,19 @@ from pipelines.annotation.profiles import Behind, fitted_profile, methods_behind
 from pipelines.annotation.progress import PersonProgress, SessionProgress, session_progress
 from pipelines.annotation.types import TASKS, ItemBody, Label, Task, verdict_of
 from pipelines.annotation.visitors import VisitorVerdict, decide_verdict, visitor_verdicts
-from pipelines.cli.evaluate import OWNER
 from pipelines.cli.numbers import whole
+from pipelines.cli.shared import OWNER
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.export import estimate_words
 from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE
 from pipelines.evaluation.results.terminal import WIDTH, aligned_parts
 from pipelines.evaluation.statistics.agreement import WORDS, Coefficient, Share
-from pipelines.evaluation.statistics.detection import Detection, Ranking
+from pipelines.evaluation.statistics.detection import Detection
+from pipelines.evaluation.statistics.ranking import Ranking
 from pipelines.evaluation.statistics.resampling import Estimate, Sampling
 from pipelines.printable import printable, printable_json
+from pipelines.run.calibrations import CalibrationKind
 from pipelines.store.annotations import StoredSession, WholeSession
 from pipelines.store.profiles import Profile
 from pipelines.types import Frozen
@@ -198,7 +200,7 @@ def _profile(
     options: argparse.Namespace,
     behind: Mapping[str, Behind],
 ) -> Profile:
-    """The fitted thresholds of the detectors that are asked for. Raises InvalidInputError."""
+    """What was fitted for the detectors that are asked for. Raises InvalidInputError."""
     fitted = [one for one in found if one.fitted]
     if len(fitted) > 1:
         tasks = ", ".join(one.task for one in fitted)
@@ -214,7 +216,8 @@ def _profile(
         )
     chosen = [one for one in detectors if not options.detectors or one.method in options.detectors]
     task = fitted[0].task if fitted else "answer"
-    return fitted_profile(options.save_profile, whole.session.name, task, chosen, behind)
+    kind = None if options.calibration == "none" else options.calibration
+    return fitted_profile(options.save_profile, whole.session.name, task, chosen, behind, kind)
 
 
 def session_results(
@@ -266,7 +269,7 @@ def _of_task(
     if options.fit:
         fitted = fit_detectors(scores, share_trained=options.train / 100, seed=options.seed)
         # A system of an evaluation has a name of its own, but the settings of its method.
-        settings = {one.method: one.setting for one, _ in savable(fitted, behind)}
+        settings = {one.fitted.method: one.threshold for one in savable(fitted, behind)}
         fitted = [
             one.model_copy(update={"setting": settings.get(one.method, "")}) for one in fitted
         ]
@@ -400,9 +403,17 @@ def add_result_commands(parts: Any) -> None:
         help="of the texts to fit on (%(default)s); the others report",
     )
     results.add_argument(
-        "--detectors", type=_names, default=(), metavar="A,B", help="whose thresholds are saved"
+        "--detectors", type=_names, default=(), metavar="A,B", help="of which detectors it is saved"
     )
-    results.add_argument("--save-profile", metavar="NAME", help="keep the thresholds as a profile")
+    results.add_argument(
+        "--save-profile", metavar="NAME", help="keep thresholds and calibrations as a profile"
+    )
+    results.add_argument(
+        "--calibration",
+        choices=[*get_args(CalibrationKind), "none"],
+        default="platt",
+        help="which one is saved; isotonic wants some hundred labels; default: %(default)s",
+    )
     results.add_argument(
         "--replace", action="store_true", help="in place of a profile of the same name"
     )

@@ -35,9 +35,10 @@ from pipelines.annotation.sources import (
 )
 from pipelines.annotation.types import TASKS, SessionSpec, Task, parse_spec
 from pipelines.cli.annotation_results import add_result_commands
-from pipelines.cli.evaluate import OWNER, column_mapping
+from pipelines.cli.evaluation_plan import column_mapping
 from pipelines.cli.exports import read_export, write_export
 from pipelines.cli.numbers import amount, count, whole
+from pipelines.cli.shared import OWNER
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets.opening import open_data_set

@@ -12,7 +12,7 @@ from pipelines.cli.numbers import amount, count
 from pipelines.cli.prices import priced_models
 from pipelines.cli.runs import OWNER
 from pipelines.engine.budget import Account, RunBudget, budget_for, expected_of
-from pipelines.engine.estimate import basis_for, estimate, sentences_in
+from pipelines.engine.estimate import basis_for, estimate, size_in
 from pipelines.engine.executor import used_roles
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
@@ -47,8 +47,8 @@ async def run_budget(
     names = [method.name for method in spec.methods]
     priced = priced_models(used_roles(names, models), options)
     main = priced["main"]
-    sentences = sentences_in(spec)
-    checks = sentences is not None
+    size = size_in(spec)
+    checks = size is not None
     past = await asyncio.to_thread(service.earlier.of, OWNER, main, checks=checks)
     currencies: list[Currency] = sorted(
         {one.price.currency for one in priced.values() if one.price}
@@ -60,7 +60,7 @@ async def run_budget(
         raise InvalidInputError(
             "A run needs more than 0 seconds.", remedy="Give more to --max-seconds."
         ) from None
-    basis = basis_for(main, past, sentences=sentences)
+    basis = basis_for(main, past, size=size)
     return budget_for(limits, priced, estimate(names, priced, basis))
 
 

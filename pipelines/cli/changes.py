@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from pipelines.cli.calibrated import calibration_words
 from pipelines.models.providers import ModelSpec
 from pipelines.printable import printable
 from pipelines.run.changes import (
@@ -63,6 +64,8 @@ def _value(value: Any) -> str:
         return _NONE
     if isinstance(value, ModelSpec):
         return model_words(value)
+    if isinstance(value, tuple):
+        return "; ".join(map(calibration_words, value)) or _NONE
     return evidence_words(value) if isinstance(value, EvidenceSpec) else str(value)
 
 

@@ -7,12 +7,13 @@ import asyncio
 import csv
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from pipelines.cli.budget import add_budget_options, budget_words, run_budget, taken_words
+from pipelines.cli.calibrated import reading_lines
 from pipelines.cli.evidence import add_evidence_options
 from pipelines.cli.library import chosen_evidence
 from pipelines.cli.models import add_model_options, models_by_role
@@ -33,7 +34,7 @@ from pipelines.engine.checking import (
     title_of,
     unmet_needs,
 )
-from pipelines.engine.profiles import recorded_name, with_profile
+from pipelines.engine.profiles import held_calibrations, recorded_name, with_profile
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.evaluation.datasets.files import read_text
@@ -156,7 +157,7 @@ async def _check(service: Service, options: argparse.Namespace) -> int:
         out: TextIO = sys.stdout
         if options.to is not None:
             out = stack.enter_context(_opened(options.to))
-        writer = _Writer(out, form, names)
+        writer = _Writer(out, form, names, [one.method for one in held_calibrations(profile)])
         for number, entry in enumerate(entries, start=1):
             if len(entries) > 1:
                 told = printable(f"{number}/{len(entries)} {entry.id}")
@@ -208,6 +209,7 @@ async def _one(
         reproducible=options.reproducible,
         prompts=asked.prompts,
         profile=recorded_name(asked.profile, methods, asked.prompts),
+        calibrations=held_calibrations(asked.profile),
     )
     budget = await run_budget(service, spec, models, options)
     if not options.file:
@@ -241,7 +243,7 @@ def _entries(options: argparse.Namespace) -> Iterator[Entry]:
         )
     sources = tuple(read_text(path) for path in options.source)
     if options.file is None:
-        text = sys.stdin.read() if options.text == "-" else options.text
+        text = _standard_input() if options.text == "-" else options.text
         given = TextToCheck(
             text=text, question=options.question, sources=sources, language=options.language
         )
@@ -252,6 +254,19 @@ def _entries(options: argparse.Namespace) -> Iterator[Entry]:
             "--question belongs to one text.", remedy="Put the questions into the file."
         )
     yield from texts_of(options.file, sources=sources, language=options.language)
+
+
+def _standard_input() -> str:
+    """The text that stands there."""
+    try:
+        text = sys.stdin.read()
+        # Where Python was told to read any bytes, this is where those that are no text show.
+        text.encode()
+    except UnicodeError:
+        raise InvalidInputError(
+            "Standard input is no text in UTF-8.", remedy="Save it as UTF-8, and send that."
+        ) from None
+    return text
 
 
 def _opened(path: Path) -> TextIO:
@@ -270,11 +285,13 @@ def _reason(need: Need) -> str:
 class _Writer:
     """Writes each text's results as soon as they are there."""
 
-    def __init__(self, out: TextIO, form: str, names: list[str]) -> None:
+    def __init__(
+        self, out: TextIO, form: str, names: list[str], calibrated: Collection[str]
+    ) -> None:
         self._out = out
         self._form = form
         self._names = names
-        self._table = csv.DictWriter(out, row_columns(names), lineterminator="\n")
+        self._table = csv.DictWriter(out, row_columns(names, calibrated), lineterminator="\n")
         if form == "csv":
             self._table.writeheader()
 
@@ -318,6 +335,7 @@ def describe_check(view: RunView, found: CheckedText) -> str:
         said = one.verdict or one.state
         weak = ", weak: not counted" if one.weak else ""
         lines.append(printable(f"{one.method:{width}}  {said}{_scored(one.score)}{weak}"))
+        lines += [printable(f"{'':{width}}  {line}") for line in reading_lines(one.calibrated)]
         if one.error is not None:
             lines.append(printable(f"{'':{width}}  {one.error.message} {one.error.remedy}"))
     for name, why in found.unavailable.items():
@@ -329,6 +347,8 @@ def describe_check(view: RunView, found: CheckedText) -> str:
         for name, cell in sentence.found.items():
             verdict = cell.verdict or "nothing to measure"
             lines.append(printable(f"   {name:{width}}  {verdict}{_scored(cell.score)}"))
+            read = reading_lines(cell.calibrated)
+            lines += [printable(f"   {'':{width}}  {line}") for line in read]
     for one in found.detectors:
         if one.corrected is not None:
             lines += ["", printable(f"{one.method} corrects: {one.corrected}")]

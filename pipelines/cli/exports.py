@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipelines.errors import InvalidInputError
-from pipelines.files import write_whole
+from pipelines.files import write_bytes, write_whole
 from pipelines.printable import printable_json
 
 
@@ -32,12 +32,7 @@ def write_archive(data: bytes, to: Path) -> None:
     Raises InvalidInputError for a file that cannot be written.
     """
     with _writing(to):
-        partial = to.with_name(f".{to.name}.partial")
-        try:
-            partial.write_bytes(data)
-            partial.replace(to)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_bytes(to, data)
 
 
 @contextmanager
@@ -65,7 +60,8 @@ def read_bytes(path: Path, command: str) -> bytes:
 def read_export(path: Path, command: str) -> str:
     """The text of a file that `command` wrote; raises InvalidInputError if it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        # Some programs mark the beginning of a text.
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInputError(
             f"{path} cannot be read ({type(error).__name__}).",

@@ -12,12 +12,14 @@ from typing import Any, cast
 
 from pipelines.cli.evidence import read_evidence
 from pipelines.cli.models import named_key
+from pipelines.cli.numbers import count
 from pipelines.engine.collections import MODES
 from pipelines.engine.indexing import Indexing
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, failure, revived
 from pipelines.printable import printable, printable_json
 from pipelines.retrieval.embedders import EmbedderSpec
+from pipelines.retrieval.reading.parsed import MAX_FILE
 from pipelines.retrieval.reading.sniffing import ENDINGS
 from pipelines.run.spec import EvidenceSpec
 from pipelines.store.collections import MAX_NAME, StoredCollection, StoredDocument
@@ -112,7 +114,7 @@ async def _add_files(service: Service, collection: str, places: list[Path]) -> N
     new = there = 0
     for name, path in _files(places):
         try:
-            data = await asyncio.to_thread(path.read_bytes)
+            data = await asyncio.to_thread(_beginning, path)
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise InvalidInputError(
@@ -123,6 +125,12 @@ async def _add_files(service: Service, collection: str, places: list[Path]) -> N
         there += added.id is None
     if new or there:
         _say(f"{new} files added, {there} were there already.")
+
+
+def _beginning(path: Path) -> bytes:
+    """The bytes of a file; of one that is too large, enough to tell."""
+    with path.open("rb") as file:
+        return file.read(MAX_FILE + 1)
 
 
 def _files(places: list[Path]) -> Iterator[tuple[str, Path]]:
@@ -343,7 +351,7 @@ def add_library_commands(commands: Any) -> None:
     searching = add("search", _search, "search one by words, by meaning and by both")
     searching.add_argument("query")
     searching.add_argument("--mode", choices=[*MODES, "all"], default="all")
-    searching.add_argument("-k", type=int, default=5, help="passages (default: %(default)s)")
+    searching.add_argument("-k", type=count, default=5, help="passages (default: %(default)s)")
     searching.add_argument("--json", action="store_true", help="print a JSON line per passage")
     deleting = add("delete", _delete, "delete a collection, or one of its documents")
     deleting.add_argument("document", nargs="?", help="the document's name")

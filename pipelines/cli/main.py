@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,7 +27,8 @@ from pipelines.cli.budget import (
 )
 from pipelines.cli.catalogue import download, show_catalogue
 from pipelines.cli.check import add_check_command
-from pipelines.cli.evaluate import add_evaluation_commands
+from pipelines.cli.evaluate import add_evaluate_command
+from pipelines.cli.evaluations import add_evaluations_commands
 from pipelines.cli.evidence import (
     add_evidence_options,
     add_index_options,
@@ -54,7 +56,7 @@ from pipelines.cli.terminal import Terminal, describe
 from pipelines.cli.wording import add_prompts_option, chosen_wording
 from pipelines.engine.budget import Account, refuse_excess
 from pipelines.engine.executor import used_models
-from pipelines.engine.profiles import recorded_name, with_profile
+from pipelines.engine.profiles import held_calibrations, recorded_name, with_profile
 from pipelines.engine.service import Service
 from pipelines.errors import exit_status
 from pipelines.files import make_data_folder
@@ -68,14 +70,26 @@ from pipelines.run.view import fold
 from pipelines.store import database_url
 from pipelines.store.profiles import Profile
 
+# What Python makes of bytes that are no UTF-8.
+_NO_TEXT = re.compile("[\ud800-\udfff]")
 Command = Callable[[Service, argparse.Namespace], Awaitable[int]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    _refuse_bytes(parser, options)
     guard_log()
     return exit_status(lambda: asyncio.run(_with_service(options)))
+
+
+def _refuse_bytes(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """End with a mistake of use where a text is no text; paths may be any bytes."""
+    for name, given in vars(options).items():
+        for one in given if isinstance(given, list) else [given]:
+            if isinstance(one, str) and not one.isascii() and _NO_TEXT.search(one):
+                parser.error(f"{name} is no text in UTF-8: {ascii(one)[:80]}")
 
 
 async def _with_service(options: argparse.Namespace) -> int:
@@ -106,6 +120,7 @@ async def _ask(service: Service, options: argparse.Namespace) -> int:
         reproducible=options.reproducible,
         prompts=wording,
         profile=recorded_name(profile, methods, wording),
+        calibrations=held_calibrations(profile),
     )
     budget = await run_budget(service, spec, models, options)
     print(budget_words(budget), file=sys.stderr)
@@ -238,7 +253,8 @@ def _parser() -> argparse.ArgumentParser:
     add("import", import_runs, "store an exported run").add_argument("file", type=Path)
 
     add_run_commands(commands)
-    add_evaluation_commands(commands)
+    add_evaluate_command(commands)
+    add_evaluations_commands(commands)
     add_annotation_commands(commands)
     add_study_command(commands)
     add_profile_commands(commands)

@@ -13,7 +13,7 @@ from pipelines.errors import InvalidInputError
 from pipelines.models.hub_judges.formats import FORMATS, parse_format, parse_labels
 from pipelines.models.hub_judges.model import judge_name, split_revision
 from pipelines.models.probe import probe
-from pipelines.models.providers import PROVIDERS, ModelSpec, provider_of
+from pipelines.models.providers import PROVIDERS, ModelSpec, provider_of, refuse_shared_names
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import JUDGES, ROLES
 from pipelines.types import Language
@@ -172,20 +172,13 @@ def role_models(roles: Sequence[str], addresses: Sequence[str]) -> dict[str, Mod
 def keys_of(options: argparse.Namespace, models: Mapping[str, ModelSpec]) -> dict[str, str]:
     """The keys by model name, from the variables that the options name, else the providers' own.
 
-    Raises InvalidInputError where two services have a model of the same name: the key of one would
-    go to the other.
+    Raises InvalidInputError where two services have a model of the same name.
     """
     variables = {"main": options.key_env, **by_role(options.role_key_env, "--role-key-env")}
-    services: dict[str, tuple[str, str | None]] = {}
+    refuse_shared_names(models.values())
     keys: dict[str, str] = {}
     for role, spec in models.items():
         provider, key = provider_of(spec.kind), named_key(variables.get(role))
-        service = spec.kind, spec.base_url
-        if provider.hosted and services.setdefault(spec.name, service) != service:
-            raise InvalidInputError(
-                f"Two services have a model that is called {spec.name!r}.",
-                remedy="Give one of them another name: keys are kept by the name of the model.",
-            )
         if variables.get(role) is None and spec.base_url is None:
             # The provider's own variable is read for its own address only.
             key = os.environ.get(provider.key_variable or "")

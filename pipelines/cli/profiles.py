@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pipelines.cli.calibrated import calibration_words
 from pipelines.cli.exports import read_export, write_export
 from pipelines.cli.models import by_role, role_models
 from pipelines.cli.prices import priced_models
@@ -18,6 +19,7 @@ from pipelines.cli.wording import chosen_wording
 from pipelines.engine.profiles import (
     Lack,
     checked_profile,
+    idle_calibrations,
     lacks,
     profile_text,
     read_profile,
@@ -170,7 +172,7 @@ async def _keep(service: Service, profile: Profile, *, replace: bool) -> None:
 
 
 def described(profile: Profile) -> str:
-    """A profile in lines: its settings, prompts, models with prices, what it needs, its source."""
+    """A profile in lines: settings, prompts, models with prices and needs, calibrations, source."""
     lines = [profile.name]
     if profile.description:
         lines.append(f"  {profile.description}")
@@ -180,6 +182,10 @@ def described(profile: Profile) -> str:
     ]
     lines += [f"  prompt {file}/{key} ({code})" for file, code, key in own_prompts(profile.prompts)]
     lines += _models(profile.models)
+    idle = idle_calibrations(profile)
+    for one in profile.calibrations:
+        said = f"  calibration of {calibration_words(one)}"
+        lines.append(said + ("; not for these settings and prompts" if one in idle else ""))
     if profile.origin:
         known = profile.origin.model_dump(exclude_defaults=True)
         lines.append("  from " + ", ".join(f"{name} {value}" for name, value in known.items()))

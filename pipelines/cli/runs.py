@@ -7,12 +7,14 @@ import asyncio
 import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
 from pipelines.cli.changes import describe_changes
 from pipelines.cli.exports import read_bytes, write_archive, write_export
+from pipelines.cli.numbers import whole
 from pipelines.cli.terminal import describe
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, failure
@@ -26,6 +28,9 @@ from pipelines.store.archive import export_archive, import_archive, is_archive
 
 OWNER = "command-line"
 """The owner of the runs of the command line."""
+
+_MOST = 1_000_000
+"""Runs that a list may name, or pass over."""
 
 # The report is drawn by what is above the engine. It is named here, and loaded only when a report
 # is wanted: the engine works without it.
@@ -184,8 +189,9 @@ def chosen_filter(options: argparse.Namespace) -> RunFilter:
 
 def add_filter_options(parser: argparse.ArgumentParser) -> None:
     """The options that filter runs; a run must fulfil each option that is given."""
-    parser.add_argument("--limit", type=int, default=20, help="at most so many (20)")
-    parser.add_argument("--offset", type=int, default=0, help="without the first so many")
+    so_many = partial(whole, most=_MOST)
+    parser.add_argument("--limit", type=so_many, default=20, help="at most so many (20)")
+    parser.add_argument("--offset", type=so_many, default=0, help="without the first so many")
     parser.add_argument("--text", default="", help="words in question, name or note")
     several: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument("--method", metavar="NAME", help="repeat it for either", **several)

@@ -8,7 +8,7 @@ import sys
 from threading import Event
 from typing import Any
 
-from pipelines.cli.evaluate import OWNER
+from pipelines.cli.shared import OWNER, listed_names
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.plan import EvaluationSpec
@@ -39,7 +39,7 @@ async def study(service: Service, options: argparse.Namespace) -> int:
             "A study is a named one, or varies settings, or thresholds on scores.",
             remedy="Give one of: a name (see --list), --vary SETTING, --scores.",
         )
-    names = [name.strip() for name in options.metrics.split(",") if name.strip()]
+    names = listed_names(options.metrics)
     if names and options.format != "text":
         raise InvalidInputError(
             "--metrics chooses columns of the format text.",

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from pipelines.cli.calibrated import reading_lines
 from pipelines.engine.budget import Account
 from pipelines.printable import printable
 from pipelines.prompts import own_prompts
+from pipelines.run.calibrated import deciding_readings
 from pipelines.run.events import (
     Event,
     Judged,
@@ -22,6 +24,7 @@ from pipelines.run.events import (
     SpanEnded,
     SpanStarted,
 )
+from pipelines.run.spec import RunSpec
 from pipelines.run.view import MethodView, RunView, reduce
 from pipelines.types import Token
 
@@ -107,13 +110,13 @@ def describe(view: RunView, *, colour: bool = False) -> str:
         named = ", ".join(f"{file}/{key} ({language})" for file, language, key in own)
         lines[2:2] = [printable(f"prompts of your own: {named}")]
     for method in view.methods.values():
-        lines += [*_describe_method(method, colour=colour), ""]
+        lines += [*_describe_method(method, view.header.spec, colour=colour), ""]
     if view.error is not None:
         lines.append(printable(f"{view.error.message} {view.error.remedy}"))
     return "\n".join(lines).rstrip()
 
 
-def _describe_method(method: MethodView, *, colour: bool) -> list[str]:
+def _describe_method(method: MethodView, spec: RunSpec, *, colour: bool) -> list[str]:
     lines = [
         printable(
             f"{method.name}: {len(method.made)} calls, {len(method.searches)} searches, "
@@ -129,6 +132,8 @@ def _describe_method(method: MethodView, *, colour: bool) -> list[str]:
     for event in [event for event in method.judged if event.what == "answer"][-1:]:
         decided = "".join(f", {_scored(score)}" for score in event.scores[:1])
         lines.append(printable(f"  verdict: {event.verdict}{decided}"))
+        read = reading_lines(deciding_readings(spec, method.name, event))
+        lines += [printable(f"    {line}") for line in read]
     if method.answer is not None:
         lines.append(f"  answer: {printable(method.answer.text)}")
         if method.answer.flags:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pipelines.engine.checked import CellFound, CheckedText, DetectorFound
 from pipelines.run.events import Score
 
 ROW_COLUMNS = ("id", "run", "sentence", "text", "doubting", "judging", "error")
-"""The columns of a table before those of each detector: its verdict, its score, its threshold."""
+"""The columns of a table before those of each detector: its verdict, its score, its threshold, and
+where the run has a calibration of it the probability of an error by people's labels."""
 
 
 def check_record(found: CheckedText) -> dict[str, Any]:
     """Everything that was found, with plain values; numbers stand with their threshold and range.
 
     A sentence has a verdict of each detector that reads sentences; `doubting` of `judging` of those
-    doubt it. `corrected` is None where a detector changed nothing.
+    doubt it. `corrected` is None where a detector changed nothing. `calibrated`, where the run's
+    calibrations say something of a score, is the probability of an error by each.
     """
     return {
         "text": found.text,
@@ -38,10 +40,23 @@ def check_record(found: CheckedText) -> dict[str, Any]:
     }
 
 
-def row_columns(methods: Sequence[str]) -> list[str]:
-    """The columns of a table of texts that were checked by `methods`."""
-    own = [f"{name}_{what}" for name in methods for what in ("verdict", "score", "threshold")]
+def row_columns(methods: Sequence[str], calibrated: Collection[str] = ()) -> list[str]:
+    """The columns of a table of texts that were checked by `methods`.
+
+    Those in `calibrated` have a column more.
+    """
+    own: list[str] = []
+    for name in methods:
+        own += [f"{name}_{what}" for what in ("verdict", "score", "threshold")]
+        own += [f"{name}_calibrated"] if name in calibrated else []
     return [*ROW_COLUMNS, *own]
+
+
+def calibrated_detectors(found: CheckedText) -> set[str]:
+    """The detectors of which a calibration says something, of the text or of a sentence."""
+    cells = ((name, cell) for one in found.sentences for name, cell in one.found.items())
+    whole = ((one.method, one) for one in found.detectors)
+    return {name for name, each in (*cells, *whole) if each.calibrated}
 
 
 def check_rows(found: CheckedText, id: str, run: str) -> list[dict[str, str]]:
@@ -57,23 +72,26 @@ def check_rows(found: CheckedText, id: str, run: str) -> list[dict[str, str]]:
             "judging": str(one.judging),
         }
         for name, cell in one.found.items():
-            row |= _columns(name, cell.verdict, cell.score)
+            row |= _columns(name, cell)
         rows.append(row)
     whole = {"id": id, "run": run, "sentence": "all", "text": found.text}
     for one in found.detectors:
-        whole |= _columns(one.method, one.verdict, one.score)
+        whole |= _columns(one.method, one)
     errors = (f"{one.method}: {one.error.message}" for one in found.detectors if one.error)
     return [*rows, whole | {"error": " ".join(errors)}]
 
 
-def _columns(name: str, verdict: str | None, score: Score | None) -> dict[str, str]:
-    value = None if score is None else score.value
-    limit = None if score is None else score.threshold
-    return {
-        f"{name}_verdict": verdict or "",
+def _columns(name: str, found: CellFound | DetectorFound) -> dict[str, str]:
+    value = None if found.score is None else found.score.value
+    limit = None if found.score is None else found.score.threshold
+    told = {
+        f"{name}_verdict": found.verdict or "",
         f"{name}_score": "" if value is None else f"{value:.6g}",
         f"{name}_threshold": "" if limit is None else f"{limit:.6g}",
     }
+    if found.calibrated:
+        told[f"{name}_calibrated"] = f"{found.calibrated[0].probability:.6g}"
+    return told
 
 
 def _detector(one: DetectorFound) -> dict[str, Any]:
@@ -92,6 +110,7 @@ def _detector(one: DetectorFound) -> dict[str, Any]:
             "message": one.error.message,
             "remedy": one.error.remedy,
         },
+        **_calibrated(one),
     }
 
 
@@ -111,6 +130,26 @@ def _cell(cell: CellFound) -> dict[str, Any]:
             }
             for piece in cell.pieces
         ],
+        **_calibrated(cell),
+    }
+
+
+def _calibrated(found: CellFound | DetectorFound) -> dict[str, Any]:
+    """The readings of its score; nothing where there are none."""
+    if not found.calibrated:
+        return {}
+    return {
+        "calibrated": [
+            {
+                "probability": one.probability,
+                "task": one.calibration.task,
+                "fit": one.calibration.fit.kind,
+                "labels": one.calibration.labels,
+                "session": one.calibration.session,
+                "other_models": list(one.others),
+            }
+            for one in found.calibrated
+        ]
     }
 
 

@@ -16,8 +16,10 @@ from pipelines.engine.checking import BY_JUDGES, STANDARD, is_check, unmet_needs
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import Capabilities, ScoreRequest
 from pipelines.models.providers import known_capabilities
-from pipelines.run.events import Judged, RunStarted, Score, Verdict
-from pipelines.run.findings import ConceptVerified, SentenceAligned
+from pipelines.run.calibrated import Reading, deciding_readings
+from pipelines.run.events import DOUBTS, Judged, RunStarted, Score, Verdict
+from pipelines.run.findings import ConceptVerified
+from pipelines.run.grounding import SentenceAligned
 from pipelines.run.spec import GivenAnswer
 from pipelines.run.view import MethodView, RunView
 from pipelines.text import Span, split_sentences
@@ -28,7 +30,6 @@ Agreement = Literal["doubted", "mixed", "supported", "open"]
 """What the detectors with a verdict on a sentence say together: all doubt it, some do, none does,
 or there is no verdict yet."""
 
-_DOUBTS: frozenset[Verdict] = frozenset({"contradicted", "doubtful", "not_enough"})
 _WORST_FIRST: tuple[Verdict, ...] = (
     "contradicted",
     "doubtful",
@@ -56,11 +57,13 @@ class CellFound(Frozen):
     """What one detector says of one sentence.
 
     `verdict` None: it found nothing in the sentence that it could measure, such as no name.
-    `evidence` is the sentence that the verdict rests on, in the passage `passage`.
+    `evidence` is the sentence that the verdict rests on, in the passage `passage`. `calibrated` is
+    what the run's calibrations say of `score`.
     """
 
     verdict: Verdict | None
     score: Score | None = None
+    calibrated: tuple[Reading, ...] = ()
     pieces: tuple[PieceFound, ...] = ()
     evidence: str = ""
     passage: str = ""
@@ -94,16 +97,18 @@ class SentenceFound(Frozen):
 class DetectorFound(Frozen):
     """The result of one detector on the whole text.
 
-    `score` decided the verdict. `weak` says that the model behind it was measured to tell right
-    from wrong no better than chance: a judge, a reader of the text's tokens, or one that draws
-    the samples. `by_sentence` is False for one that reads the text as a whole. `corrected`
-    is the text that takes the given one's place, None where nothing changed.
+    `score` decided the verdict, and `calibrated` is what the run's calibrations say of it. `weak`
+    says that the model behind it was measured to tell right from wrong no better than chance: a
+    judge, a reader of the text's tokens, or one that draws the samples. `by_sentence` is False for
+    one that reads the text as a whole. `corrected` is the text that takes the given one's place,
+    None where nothing changed.
     """
 
     method: str
     state: State
     verdict: Verdict | None = None
     score: Score | None = None
+    calibrated: tuple[Reading, ...] = ()
     weak: bool = False
     by_sentence: bool = False
     flags: tuple[str, ...] = ()
@@ -135,7 +140,7 @@ def checked_text(view: RunView) -> CheckedText | None:
     spans = split_sentences(given.text)
     names = [method.name for method in spec.methods]
     begun = {name: method for name in names if (method := view.methods.get(name)) is not None}
-    cells = {name: _cells(method, spans) for name, method in begun.items()}
+    cells = {name: _cells(view, method, spans) for name, method in begun.items()}
     weak = {name for name, method in begun.items() if _is_weak(method, given)}
     return CheckedText(
         text=given.text,
@@ -199,7 +204,7 @@ def _sentence(
         start=span.start,
         end=span.end,
         found=found,
-        doubting=sum(one in _DOUBTS for one in verdicts),
+        doubting=sum(one in DOUBTS for one in verdicts),
         judging=len(verdicts),
     )
 
@@ -232,6 +237,7 @@ def _detector(view: RunView, name: str, by_sentence: bool, *, weak: bool) -> Det
         state=_state(view, method),
         verdict=last.verdict if last else None,
         score=last.scores[0] if last and last.scores else None,
+        calibrated=_calibrated(view, name, last),
         weak=weak,
         by_sentence=by_sentence,
         flags=tuple(flags),
@@ -246,7 +252,11 @@ def _state(view: RunView, method: MethodView) -> State:
     return "done" if method.outcome == "ok" else method.outcome
 
 
-def _cells(method: MethodView, spans: Sequence[Span]) -> dict[int, CellFound]:
+def _calibrated(view: RunView, method: str, event: Judged | None) -> tuple[Reading, ...]:
+    return deciding_readings(view.header.spec, method, event) if view.header is not None else ()
+
+
+def _cells(view: RunView, method: MethodView, spans: Sequence[Span]) -> dict[int, CellFound]:
     """What a method says of the sentences, by their number, of the text as it was given."""
     concepts = _concepts(method, spans)
     if concepts:
@@ -255,7 +265,7 @@ def _cells(method: MethodView, spans: Sequence[Span]) -> dict[int, CellFound]:
     sentences = [event for event in first if event.what == "sentence"]
     if sentences:
         return {
-            number: _of_sentence(event)
+            number: _of_sentence(event, _calibrated(view, method.name, event))
             for event in sentences
             if (number := _place(event.start, event.end, spans)) is not None
         }
@@ -277,12 +287,13 @@ def _place(start: int, end: int, spans: Sequence[Span]) -> int | None:
     return next(overlaps, None)
 
 
-def _of_sentence(event: Judged) -> CellFound:
+def _of_sentence(event: Judged, calibrated: tuple[Reading, ...]) -> CellFound:
     detail = event.detail
     aligned = isinstance(detail, SentenceAligned)
     return CellFound(
         verdict=event.verdict,
         score=event.scores[0] if event.scores else None,
+        calibrated=calibrated,
         pieces=(_piece(event),),
         evidence=detail.evidence if aligned else "",
         passage=(detail.evidence_chunk or detail.chunk) if aligned else "",

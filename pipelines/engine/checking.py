@@ -19,6 +19,7 @@ from pipelines.models.base import Capabilities
 from pipelines.models.providers import ModelSpec
 from pipelines.prompts import Wording, checked_wording, load_prompts
 from pipelines.retrieval.bm25 import terms
+from pipelines.run.calibrations import Calibration
 from pipelines.run.spec import (
     JUDGES,
     MAX_SOURCES,
@@ -132,11 +133,12 @@ def check_run(
     reproducible: bool = False,
     prompts: Wording | None = None,
     profile: str = "",
+    calibrations: tuple[Calibration, ...] = (),
 ) -> RunSpec:
     """The run that checks `given` by `methods`; its evidence are the sources where there are any.
 
     `prompts` are texts in place of shipped prompts, `profile` the name of the saved profile whose
-    settings and prompts these are.
+    settings and prompts these are, `calibrations` those of a profile.
 
     Raises InvalidInputError, which says what to do, for a text that cannot be checked: an empty one
     or one that is too long, sources that are too long, or a method that only writes.
@@ -173,6 +175,7 @@ def check_run(
         reproducible=reproducible,
         prompts=checked_wording(prompts or {}),
         profile=profile,
+        calibrations=calibrations,
     )
     make_plan(spec)
     return spec

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pipelines.engine.text_size import TextSize
 from pipelines.paths import ASSETS
 from pipelines.types import Frozen
 
@@ -72,14 +73,16 @@ class Measured(Frozen):
 
 
 class PerText(Frozen):
-    """What a method takes to check a given text: for the `text`, and for each `sentence` of it."""
+    """What a method takes to check a given text: for the `text`, for each `sentence` of it, and for
+    each `fact` in it."""
 
     text: Effort = Effort()
     sentence: Effort = Effort()
+    fact: Effort = Effort()
 
-    def of(self, sentences: float) -> Effort:
-        """For a text of so many sentences."""
-        return self.text + self.sentence * sentences
+    def of(self, size: TextSize) -> Effort:
+        """For a text of this size."""
+        return self.text + self.sentence * size.sentences + self.fact * size.facts
 
 
 class MeasuredChecks(Frozen):
@@ -99,11 +102,11 @@ class MeasuredChecks(Frozen):
     alone: dict[str, dict[str, PerText]] = Field(default_factory=dict)
     pace: Pace | None = None
 
-    def of(self, sentences: int) -> Measured:
-        """The same for a text of so many sentences."""
+    def of(self, size: TextSize) -> Measured:
+        """The same for a text of this size."""
         methods, alone = (
             {
-                name: {role: one.of(sentences) for role, one in roles.items()}
+                name: {role: one.of(size) for role, one in roles.items()}
                 for name, roles in part.items()
             }
             for part in (self.methods, self.alone)

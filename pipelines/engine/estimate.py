@@ -1,13 +1,13 @@
 """What a run will take, before it is started: calls, tokens, seconds and money.
 
 What a method takes on one question is a mean: over the questions of a shipped measurement, or over
-earlier runs of the visitor. What it takes to check a given text grows with its sentences.
+earlier runs of the visitor. What it takes to check a given text grows with its sentences and facts.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pydantic import Field
 
@@ -21,6 +21,7 @@ from pipelines.engine.effort_table import (
     Source,
     effort_table,
 )
+from pipelines.engine.text_size import TextSize, size_of
 from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.models.base import GenerationRequest, SimilarityRequest
 from pipelines.models.providers import PROVIDERS, Currency, only_judges
@@ -30,7 +31,6 @@ from pipelines.run.events import ModelCalled
 from pipelines.run.ledger import tokens_of
 from pipelines.run.spec import JUDGES, ModelSpec, RunSpec
 from pipelines.run.view import MethodView, RunView
-from pipelines.text import split_sentences
 from pipelines.types import Frozen
 
 PATIENCE = 30.0
@@ -45,7 +45,7 @@ class Past(Frozen):
 
     `methods` is what each method would have taken with nothing cached, `made` and `judge_calls`
     what was really asked, and `seconds` how long that took, from the first call to the end.
-    `sentences` are those of the text that it checked, None where it answered a question.
+    `size` is that of the text that it checked, None where it answered a question.
     """
 
     main: ModelSpec
@@ -53,7 +53,7 @@ class Past(Frozen):
     made: Effort
     seconds: Amount
     judge_calls: Amount = 0.0
-    sentences: int | None = None
+    size: TextSize | None = None
 
 
 class Basis(Frozen):
@@ -104,11 +104,11 @@ class Estimate(Frozen):
     few: tuple[str, ...] = ()
 
 
-def basis_for(main: ModelSpec, past: Sequence[Past] = (), *, sentences: int | None = None) -> Basis:
+def basis_for(main: ModelSpec, past: Sequence[Past] = (), *, size: TextSize | None = None) -> Basis:
     """What is known about runs of the model `main`, `past` being earlier runs of it.
 
-    `sentences` are those of the text that is to be checked, None for a question; earlier runs of
-    the other kind are left out. Time is known of the embedded model, and of a model with earlier
+    `size` is that of the text that is to be checked, None for a question; earlier runs of the other
+    kind are left out. Time is known of the embedded model, and of a model with earlier
     runs: the ratio of their real to their estimated seconds scales the shipped pace. For the
     embedded model, the shipped measurement counts as one more run, so that one short run does not
     decide.
@@ -116,13 +116,13 @@ def basis_for(main: ModelSpec, past: Sequence[Past] = (), *, sentences: int | No
     table = effort_table()
     embedded = same_model(main, default_models()["main"])
     source: Source = "default" if embedded else "walkthroughs"
-    alike = [one for one in past if (one.sentences is None) == (sentences is None)]
-    if sentences is None:
+    alike = [one for one in past if (one.size is None) == (size is None)]
+    if size is None:
         measured, pace, of = getattr(table, source), table.pace, 0
         own = mean_efforts([one.methods for one in alike])
     else:
-        measured, pace, of = measured_checks(table, source, sentences)
-        own = _own_checks(alike, sentences)
+        measured, pace, of = measured_checks(table, source, size)
+        own = _own_checks(alike, size, lambda one: measured_checks(table, source, one)[0])
     expected = [pace.seconds(one.made, one.judge_calls) for one in alike if _took_time(one)]
     real = [one.seconds for one in alike if _took_time(one)]
     if embedded:
@@ -137,29 +137,55 @@ def basis_for(main: ModelSpec, past: Sequence[Past] = (), *, sentences: int | No
         runs=len(alike),
         pace=pace if known else None,
         scale=sum(real) / sum(expected) if known else 1.0,
-        sentences=sentences,
+        sentences=None if size is None else size.sentences,
         of=of,
     )
 
 
-def _own_checks(past: Sequence[Past], sentences: int) -> dict[str, dict[str, Effort]]:
-    """What each method took for a sentence of the texts in `past`, times `sentences`."""
-    found = sum_efforts([one.methods for one in past])
-    of = {name: sum(one.sentences or 1 for one in past if name in one.methods) for name in found}
-    return {name: _scaled(roles, sentences / of[name]) for name, roles in found.items()}
+def _own_checks(
+    past: Sequence[Past], size: TextSize, shipped: Callable[[TextSize], Measured]
+) -> dict[str, dict[str, Effort]]:
+    """What each method will take for a text of this size, by the texts in `past`.
+
+    Some of it is taken once for a text, some for every sentence or fact: it grows from those texts
+    to this one as the `shipped` measurement does. What is in no measurement grows with the
+    sentences where the method goes through them, and not where it reads the text as a whole.
+    """
+    found: dict[str, dict[str, Effort]] = {}
+    for name, roles in sum_efforts([one.methods for one in past]).items():
+        sizes = [one.size or TextSize(1, 1) for one in past if name in one.methods]
+        by_sentence = size.sentences / sum(one.sentences for one in sizes)
+        usual = by_sentence if METHODS[name].checks == "text" else 1 / len(sizes)
+        before = sum_efforts([shipped(one).methods for one in sizes]).get(name, {})
+        now = shipped(size).methods.get(name, {})
+        found[name] = {
+            role: _grown(took, before.get(role), now.get(role), usual)
+            for role, took in roles.items()
+        }
+    return found
+
+
+def _grown(took: Effort, before: Effort | None, now: Effort | None, usual: float) -> Effort:
+    """`took` times what `now` is of `before`, and times `usual` what is not in these."""
+
+    def grown(field: str) -> float:
+        was = getattr(before, field) if before is not None and now is not None else 0.0
+        return getattr(took, field) * (getattr(now, field) / was if was else usual)
+
+    return Effort(**{field: grown(field) for field in Effort.model_fields})
 
 
 def measured_checks(
-    table: EffortTable, source: Source, sentences: int
+    table: EffortTable, source: Source, size: TextSize
 ) -> tuple[Measured, Pace, int]:
-    """What was measured for a text of so many sentences, the pace of checks, and the sentences that
-    were measured. What illustrations do not show was measured with the default models."""
+    """What was measured for a text of this size, the pace of checks, and the sentences that were
+    measured. What illustrations do not show was measured with the default models."""
     default = table.checks.get(
         "default", MeasuredChecks(model="", texts=0, sentences=0, methods={})
     )
     chosen = table.checks.get(source, default)
-    measured = chosen.of(sentences)
-    shipped = default.of(sentences)
+    measured = chosen.of(size)
+    shipped = default.of(size)
     update = {
         "methods": {**shipped.methods, **measured.methods},
         "shares": {**shipped.shares, **measured.shares},
@@ -237,13 +263,13 @@ def past_of(view: RunView) -> Past:
         made=sum((_effort(call) for call in made), Effort()),
         seconds=max(0.0, view.time - started),
         judge_calls=len(counted) - len(made),
-        sentences=sentences_in(view.header.spec),
+        size=size_in(view.header.spec),
     )
 
 
-def sentences_in(spec: RunSpec) -> int | None:
-    """How many sentences the text has that a run checks; None for a run that answers a question."""
-    return None if spec.answer is None else max(1, len(split_sentences(spec.answer.text)))
+def size_in(spec: RunSpec) -> TextSize | None:
+    """The size of the text that a run checks; None for a run that answers a question."""
+    return None if spec.answer is None else size_of(spec.answer.text)
 
 
 def efforts_of(view: RunView, *, by_characters: bool = False) -> dict[str, dict[str, Effort]]:
@@ -334,7 +360,7 @@ def _effort_of(name: str, basis: Basis, beside: Sequence[str] = ()) -> Efforts:
 
 def _took_time(past: Past) -> bool:
     """Whether the run tells something about the pace: something was written, or judged."""
-    return bool(past.made.written or (past.sentences is not None and past.judge_calls))
+    return bool(past.made.written or (past.size is not None and past.judge_calls))
 
 
 def _judged(methods: Iterable[Efforts]) -> float:
@@ -389,11 +415,7 @@ def _counts(call: ModelCalled) -> bool:
 
 def _is_random(request: object) -> bool:
     """Whether the same request is asked again each time: its reply is not kept."""
-    return (
-        isinstance(request, GenerationRequest)
-        and request.temperature > 0
-        and request.sample is None
-    )
+    return isinstance(request, GenerationRequest) and request.is_random
 
 
 def _first_draft(method: MethodView) -> str | None:

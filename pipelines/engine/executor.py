@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pipelines.concurrency import together
+from pipelines.engine.calibrations import holding
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.errors import (
@@ -35,7 +36,7 @@ from pipelines.run.materials import Materials
 from pipelines.run.scope import Scope, unexpected
 from pipelines.run.spec import GivenAnswer, ModelSpec, RunSpec
 from pipelines.text import detect_language
-from pipelines.types import Answer, Generation
+from pipelines.types import Answer, Generation, Language
 
 Keys = Mapping[str, str]
 """Keys by model name, or by "search:" and the name of a search of the web.
@@ -124,11 +125,18 @@ def make_plan(spec: RunSpec) -> Plan:
         for chosen in spec.methods
         for method in (get_method(chosen.name),)
     )
-    about = spec.answer.text.strip() if spec.answer is not None and not spec.answer.asked else ""
-    language = spec.language or detect_language(about or text)
     wording = wording_of(names, checked_wording(spec.prompts))
-    spec = spec.model_copy(update={"prompts": wording})
-    return Plan(spec, Question(text=text, language=language, about=about), methods)
+    # A method may have other settings than the profile from which the calibrations come.
+    held = holding(spec.calibrations, spec.methods, wording)
+    spec = spec.model_copy(update={"prompts": wording, "calibrations": held})
+    return Plan(spec, question_of(spec, spec.language), methods)
+
+
+def question_of(spec: RunSpec, language: Language | None) -> Question:
+    """What `spec` asks in `language`; without one, in that of the question or the given text."""
+    text = " ".join(spec.question.split())
+    about = spec.answer.text.strip() if spec.answer is not None and not spec.answer.asked else ""
+    return Question(text=text, language=language or detect_language(about or text), about=about)
 
 
 async def gather_materials(
@@ -244,11 +252,16 @@ async def execute(
 
 
 def _told(error: Exception, what: str) -> ErrorInfo:
-    """`error` as an event stores it; the internals of an unexpected one go to the log."""
+    """`error` as an event stores it."""
+    return _explained(error, what).info()
+
+
+def _explained(error: Exception, what: str) -> VeriscopeError | MethodEnded:
+    """`error`, or what a visitor is told of one that nobody expected, which the log gets."""
     if isinstance(error, VeriscopeError | MethodEnded):
-        return error.info()
+        return error
     _logger.error("%s failed unexpectedly", what, exc_info=error)
-    return unexpected().info()
+    return unexpected()
 
 
 async def run_method(
@@ -261,8 +274,8 @@ async def run_method(
 ) -> Answer:
     """Run one method in a span of its own; raises what it raises, after recording it.
 
-    Where a method that has a draft fails, or reaches a limit of the run, its last draft is its
-    answer, and the error is recorded beside it.
+    Where a method that has a draft fails, for whatever reason, or reaches a limit of the run, its
+    last draft is its answer, and the error is recorded beside it.
     """
     spec, question = plan.spec, plan.question
     capabilities = {role: slot.model.capabilities for role, slot in materials.slots.items()}
@@ -300,16 +313,19 @@ async def _within(
                 spoken = ", ".join(sorted(need.languages))
                 facts = {"method": method.name, "role": need.role, "languages": spoken}
                 raise failure(f"need.{need.reason}", **facts)
-        broken: VeriscopeError | LimitReached | None = None
+        broken: VeriscopeError | MethodEnded | None = None
         try:
             async with materials.ledger.within_time(root.recorder.now()):
                 answer = await method.run(question, scope, settings)
-        except (VeriscopeError, LimitReached) as error:
+        except MissingReply:
+            # What the method would have made of its draft is not known.
+            raise
+        except Exception as error:
             limited = isinstance(error, LimitReached)
-            flag = "limit_reached" if limited else "broken_off"
-            answer, broken = _what_there_is(scope.drafts, flag), error
+            answer = _what_there_is(scope.drafts, "limit_reached" if limited else "broken_off")
             if answer is None:
                 raise
+            broken = _explained(error, f"Method {method.name}")
         flags = list(answer.flags)
         flags += [flag for flag in _endings(answer, scope.drafts) if flag not in flags]
         if question.language not in capabilities["main"].languages:

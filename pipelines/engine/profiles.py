@@ -8,11 +8,13 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
+from pipelines.engine.calibrations import holding
 from pipelines.engine.executor import wording_of
-from pipelines.errors import failure, first_problem
-from pipelines.methods.registry import METHODS, get_method
+from pipelines.errors import VeriscopeError, failure, first_problem
+from pipelines.methods.registry import METHODS, different, get_method
 from pipelines.models.providers import PROVIDERS, ModelSpec, provider_of
 from pipelines.prompts import Wording, checked_wording
+from pipelines.run.calibrations import Calibration
 from pipelines.run.spec import ROLES, MethodSpec
 from pipelines.store.profiles import MAX_SIZE, Profile, refuse_keys_in_profile
 
@@ -23,8 +25,8 @@ def checked_profile(profile: Profile) -> Profile:
     """`profile` with the settings and prompts that differ from the defaults.
 
     Raises InvalidInputError for a method, setting, role, kind of model or prompt that does not
-    exist, for a prompt that cannot be filled, for a name that is a kind of model (as `--profile`
-    takes), and for anything that looks like a key.
+    exist, also for a calibration of such a method, for a prompt that cannot be filled, for a name
+    that is a kind of model (as `--profile` takes), and for anything that looks like a key.
     """
     if profile.name in PROVIDERS:
         raise failure("profiles.name_of_kind", name=repr(profile.name))
@@ -34,20 +36,16 @@ def checked_profile(profile: Profile) -> Profile:
         raise failure("profiles.no_role", role=repr(odd[0]), known=", ".join(ROLES))
     for model in profile.models.values():
         provider_of(model.kind)
+    for number, one in enumerate(profile.calibrations):
+        if one.method not in METHODS:
+            where, name = f"calibrations.{number}.method", repr(one.method)
+            raise failure("profiles.no_method", where=where, name=name, known=", ".join(METHODS))
     return profile.model_copy(
         update={
             "settings": {name: values for name, values in settings.items() if values},
             "prompts": checked_wording(profile.prompts),
         }
     )
-
-
-def different(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of `values` that differ from the method's defaults. Raises InvalidInputError."""
-    known = get_method(method)
-    defaults = known.settings().model_dump(mode="json")
-    chosen = known.settings(values).model_dump(mode="json")
-    return {name: value for name, value in chosen.items() if value != defaults[name]}
 
 
 def follows(
@@ -81,6 +79,25 @@ def with_profile(
     """Method to settings: the profile's, under those that were given for themselves."""
     held = profile.settings if profile else {}
     return {name: {**held.get(name, {}), **settings.get(name, {})} for name in methods}
+
+
+def held_calibrations(profile: Profile | None) -> tuple[Calibration, ...]:
+    """The profile's calibrations, for a run; which of them hold for it is seen in its plan."""
+    return profile.calibrations if profile is not None else ()
+
+
+def idle_calibrations(profile: Profile) -> list[Calibration]:
+    """Those of the profile's calibrations that do not hold for its own settings and prompts."""
+    idle: list[Calibration] = []
+    for one in profile.calibrations:
+        method = MethodSpec(name=one.method, settings=profile.settings.get(one.method, {}))
+        # A stored profile may be of a version with other methods, settings or prompts.
+        try:
+            held = holding([one], [method], profile.prompts)
+        except VeriscopeError:
+            held = ()
+        idle += [] if held else [one]
+    return idle
 
 
 class Lack(NamedTuple):

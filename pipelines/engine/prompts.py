@@ -1,16 +1,16 @@
 """Which methods use a prompt, and the values that a recorded run filled it with.
 
-The values are read back from the requests of the run: the text of the prompt becomes a regular
-expression that matches what was sent. So runs need not record the values.
+The values are read back from the requests of the run, by the shape of the prompt. So runs need not
+record the values.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from string import Template
 
+from pipelines.engine.prompt_shape import Shape
 from pipelines.errors import failure
 from pipelines.methods.registry import METHODS, get_method
 from pipelines.models.base import ChoiceRequest, GenerationRequest, Model
@@ -68,9 +68,9 @@ def filled_in(trace: Trace, file: str, language: str, key: str) -> Filled | None
     with worded(trace.header.spec.prompts):
         prompts = load_prompts(file)
         texts = {one: prompts.text(language, one) for one in prompts.keys(language)}
-    wanted = _patterns(key, texts)
-    others = [_pattern(text) for one, text in texts.items() if one != key]
-    wordy = [pattern for pattern in others if pattern.pattern[:3] != "(?P"]
+    wanted = _shapes(key, texts)
+    others = [Shape(text) for one, text in texts.items() if one != key]
+    wordy = [shape for shape in others if shape.begins_with_words]
     own_words = len(Template.pattern.sub("", texts[key]).strip())
     places = [
         (call, at, message.content)
@@ -155,16 +155,15 @@ def _messages(call: ModelCalled) -> tuple[Message, ...]:
     return request.messages if isinstance(request, GenerationRequest | ChoiceRequest) else ()
 
 
-def _parts(content: str, patterns: list[re.Pattern[str]]) -> Iterator[str]:
+def _parts(content: str, shapes: list[Shape]) -> Iterator[str]:
     """The parts of `content`, as far as other prompts show them: their values, and the
     lines of these, and again the same of what is found."""
     known = {content}
     left = [content]
     while left:
         text = left.pop()
-        for pattern in patterns:
-            found = pattern.fullmatch(text)
-            for value in found.groupdict().values() if found else ():
+        for shape in shapes:
+            for value in (shape.fit(text) or {}).values():
                 for part in (value, *value.splitlines()):
                     if part and part not in known:
                         known.add(part)
@@ -177,26 +176,24 @@ def _parts(content: str, patterns: list[re.Pattern[str]]) -> Iterator[str]:
 _MOST_PARTS = 500
 
 
-def _first(patterns: list[re.Pattern[str]], text: str) -> dict[str, str] | None:
-    """The values with which the first of the patterns fits the text."""
-    for pattern in patterns:
-        if found := pattern.fullmatch(text):
-            return {name: value for name, value in found.groupdict().items() if "__" not in name}
+def _first(shapes: list[Shape], text: str) -> dict[str, str] | None:
+    """The values with which the first of the shapes fits the text."""
+    for shape in shapes:
+        if (found := shape.fit(text)) is not None:
+            return {name: value for name, value in found.items() if "__" not in name}
     return None
 
 
-def _patterns(key: str, texts: Mapping[str, str]) -> list[re.Pattern[str]]:
+def _shapes(key: str, texts: Mapping[str, str]) -> list[Shape]:
     """What fits the prompt `key`: first with each prompt inside that a placeholder is named after,
     which tells better where a value ends."""
     inside = {name: text for name, text in texts.items() if name != key}
     names = set(Template(texts[key]).get_identifiers()) & inside.keys()
-    if not names:
-        return [_pattern(texts[key])]
-    nested = {name: _pattern(inside[name], f"{name}__").pattern for name in names}
-    return [_pattern(texts[key], values=nested), _pattern(texts[key])]
+    alone = Shape(texts[key])
+    return [Shape(texts[key], {name: inside[name] for name in names}), alone] if names else [alone]
 
 
-def _is_among(messages: tuple[Message, ...], at: int, others: list[re.Pattern[str]]) -> bool:
+def _is_among(messages: tuple[Message, ...], at: int, others: list[Shape]) -> bool:
     """Whether another message of the request is a prompt of the same file."""
     return any(
         _fits(others, message.content)
@@ -205,8 +202,8 @@ def _is_among(messages: tuple[Message, ...], at: int, others: list[re.Pattern[st
     )
 
 
-def _fits(patterns: list[re.Pattern[str]], text: str) -> bool:
-    return any(pattern.fullmatch(text) for pattern in patterns)
+def _fits(shapes: list[Shape], text: str) -> bool:
+    return any(shape.fit(text) is not None for shape in shapes)
 
 
 def _at_the_end(text: str, content: str) -> tuple[str, dict[str, str]] | None:
@@ -215,38 +212,10 @@ def _at_the_end(text: str, content: str) -> tuple[str, dict[str, str]] | None:
     if len(begins) < _FEWEST_WORDS or len(content) > MOST_TEXT:
         return None
     at = content.rfind(begins)
-    found = _pattern(text).fullmatch(content[at:]) if at > 0 else None
-    return (content[at:], found.groupdict()) if found else None
+    found = Shape(text).fit(content[at:]) if at > 0 else None
+    return None if found is None else (content[at:], found)
 
 
 _FEWEST_WORDS = 4
 _ENOUGH_WORDS = 24
 """Characters of a prompt's own: with fewer, texts of other prompts may look like it."""
-
-
-def _pattern(
-    text: str, prefix: str = "", values: Mapping[str, str] | None = None
-) -> re.Pattern[str]:
-    """What fits every text that the prompt can be filled to, its groups named with `prefix`.
-
-    `values` says for placeholders what their values look like.
-    """
-    text, values = text.strip(), values or {}
-    written: list[str] = []
-    names: set[str] = set()
-    at = 0
-    for match in Template.pattern.finditer(text):
-        written.append(re.escape(text[at : match.start()]))
-        name = match["named"] or match["braced"]
-        if match["escaped"] is not None:
-            written.append(re.escape("$"))
-        elif name is None:
-            written.append(re.escape(match[0]))
-        elif name in names:
-            written.append(f"(?P={prefix}{name})")
-        else:
-            names.add(name)
-            written.append(f"(?P<{prefix}{name}>{values.get(name, '.*?')})")
-        at = match.end()
-    written.append(re.escape(text[at:]))
-    return re.compile("".join(written), re.DOTALL)

@@ -13,9 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipelines.engine.executor import Plan, make_plan, run_method
+from pipelines.engine.calibrations import holding
+from pipelines.engine.executor import Plan, make_plan, question_of, run_method
 from pipelines.errors import LimitReached, MissingReply, VeriscopeError
-from pipelines.methods.base import Method, Question, Settings
+from pipelines.methods.base import Method, Settings
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.events import Event, Revised, RunFinished, RunStarted, SpanEnded, SpanStarted
 from pipelines.run.live import Recorder
@@ -76,19 +77,24 @@ def recorded_plan(trace: Trace) -> Plan:
     view = fold(event for event in trace.events if _begins(event))
     question = plan.question.model_copy(update={"language": trace.header.language})
     methods = tuple((method, recorded_settings(view, method)) for method, _ in plan.methods)
-    return replace(plan, question=question, methods=methods)
+    # They held when the run was made, also where a default has changed since.
+    held = {"calibrations": trace.header.spec.calibrations}
+    spec = plan.spec.model_copy(update=held)
+    return replace(plan, spec=spec, question=question, methods=methods)
 
 
 async def _replayed(trace: Trace, method: Method[Any], settings: Settings) -> Reevaluation:
     header = trace.header
     changed = settings.model_dump(mode="json")
-    spec = header.spec.model_copy(
-        update={"methods": (MethodSpec(name=method.name, settings=changed),)}
-    )
+    asked = (MethodSpec(name=method.name, settings=changed),)
+    held = header.spec.calibrations
+    # With the settings that it had, the run keeps what it recorded; see `recorded_plan`.
+    if held and settings != recorded_settings(fold(filter(_begins, trace.events)), method):
+        held = holding(held, asked, header.spec.prompts)
+    spec = header.spec.model_copy(update={"methods": asked, "calibrations": held})
     events: list[Any] = [header.model_copy(update={"spec": spec})]
     recorder = Recorder(header.run, events.append)
-    question = Question(text=" ".join(header.spec.question.split()), language=header.language)
-    plan = Plan(spec, question, ((method, settings),))
+    plan = Plan(spec, question_of(spec, header.language), ((method, settings),))
     answer: Answer | None = None
     diverges = False
     try:

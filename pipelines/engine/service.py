@@ -31,7 +31,7 @@ from pipelines.models.base import Model
 from pipelines.models.catalogue import CatalogueEntry
 from pipelines.models.download import Downloads
 from pipelines.models.embedded import EmbeddedModel
-from pipelines.models.providers import model_spec
+from pipelines.models.providers import model_spec, refuse_shared_names
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.calls import RunModel
 from pipelines.run.defaults import default_models
@@ -124,6 +124,7 @@ class Service:
         has by then.
         """
         plan = make_plan(await self._pinned(make_plan(spec).spec, owner))
+        refuse_shared_names(one for one in plan.spec.models.values() if one.name in (keys or {}))
         scope = f"{owner}/{cache}" if cache else owner
         account = (budget or RunBudget()).opened()
 

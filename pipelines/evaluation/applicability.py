@@ -9,8 +9,8 @@ from pipelines.evaluation.datasets.offers import applies
 from pipelines.evaluation.items import Offer
 from pipelines.evaluation.metrics.table import METRICS
 from pipelines.evaluation.results.scores import CONTROLS
-from pipelines.evaluation.statistics.detection import RANKINGS
 from pipelines.evaluation.statistics.qualities import QUALITIES
+from pipelines.evaluation.statistics.ranking import RANKINGS
 from pipelines.methods.registry import METHODS
 
 _ON_ANSWERS = ("answer", "list")

@@ -21,6 +21,7 @@ from pipelines.evaluation.items import Item
 from pipelines.methods.registry import get_method
 from pipelines.models.providers import ModelSpec
 from pipelines.prompts import checked_wording
+from pipelines.run.calibrations import Calibrations
 from pipelines.run.spec import MAX_TEXT, EvidenceSpec, GivenAnswer, MethodSpec, RunSpec
 from pipelines.store.evaluations import Task
 from pipelines.store.tables import refuse_keys_in_prompts
@@ -76,7 +77,8 @@ class EvaluationSpec(Frozen):
     the same in every evaluation. `metrics` are those that the table shows; None: all that apply.
     `limits` say where it stops; they decide nothing that is answered, and can be changed when it is
     continued.
-    `profile` names the saved profile whose settings the systems have.
+    `profile` names the saved profile whose settings the systems have, and `calibrations` are its:
+    each run shows those that hold for it. They decide nothing that is answered.
     """
 
     data: str
@@ -92,6 +94,7 @@ class EvaluationSpec(Frozen):
     metrics: tuple[str, ...] | None = None
     limits: Budget = Budget()
     profile: str = ""
+    calibrations: Calibrations = ()
 
 
 def checked_spec(spec: EvaluationSpec, items: Sequence[Item]) -> EvaluationSpec:
@@ -163,19 +166,20 @@ def run_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> Run
         seed=spec.seed + repeat,
         reproducible=spec.reproducible,
         prompts=wording_of([system.method.name], system.prompts),
+        calibrations=tuple(one for one in spec.calibrations if one.method == system.method.name),
     )
 
 
 def key_of(run: RunSpec, repeat: int) -> str:
     """What everything that decides the answer of a run comes to: 64 hexadecimal digits.
 
-    That is the run's specification with the settings that it leaves to their defaults, the prompts
-    of the method, the repeat, and the version of the code.
+    That is the run's specification, but for its calibrations, with the settings that it leaves to
+    their defaults, the prompts of the method, the repeat, and the version of the code.
     """
     (chosen,) = run.methods
     method = get_method(chosen.name)
     whole: dict[str, Any] = {
-        "run": run.model_dump(mode="json"),
+        "run": run.model_dump(mode="json", exclude={"calibrations"}),
         "settings": method.settings(chosen.settings).model_dump(mode="json"),
         "prompts": {prompts.name: prompts.hash_with(run.prompts) for prompts in method.prompts},
         "repeat": repeat,

@@ -6,6 +6,7 @@ have to know of a method stands in its class (`Method`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pipelines.errors import InvalidInputError
@@ -95,6 +96,14 @@ def get_method(name: str) -> Method[Any]:
         known = ", ".join(METHODS)
         raise InvalidInputError(f"There is no method {name!r}.", remedy=f"Choose one of: {known}.")
     return METHODS[name]
+
+
+def different(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `values` that differ from the method's defaults. Raises InvalidInputError."""
+    known = get_method(method)
+    defaults = known.settings().model_dump(mode="json")
+    chosen = known.settings(values).model_dump(mode="json")
+    return {name: value for name, value in chosen.items() if value != defaults[name]}
 
 
 def method_pages() -> dict[str, tuple[str, ...]]:

@@ -68,9 +68,6 @@ class Capabilities(Frozen):
 EMBEDDED_NAME = "SmolLM2-135M-Instruct"
 """The bundled language model, and what people see as its name."""
 
-OPENAI_URL = "https://api.openai.com/v1"
-"""The address of OpenAI."""
-
 DASHSCOPE_URL = "https://dashscope.aliyuncs.com/api/v1"
 """The address of DashScope for mainland China; keys of other regions need the address of theirs,
 such as https://dashscope-intl.aliyuncs.com/api/v1."""
@@ -116,6 +113,12 @@ class GenerationRequest(Frozen):
     sample: int | None = None
     reproducible: bool = False
     adapted: bool = False
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the same request may be answered differently each time: nothing numbers the
+        draw."""
+        return self.temperature > 0 and self.sample is None
 
 
 class Option(Frozen):

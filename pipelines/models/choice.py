@@ -3,6 +3,8 @@
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import islice
 
 from pipelines.errors import CapabilityError
 from pipelines.models.base import ChoiceRequest, GenerationRequest, Model, Option
@@ -12,6 +14,8 @@ from pipelines.types import Choice, Generation, Token
 _ALTERNATIVES = 100
 _SHORT = 48
 _WITH_REASONING = 2048
+_MOST_LEADS = 100
+"""Phrases such as "the answer is" in one reply: one with more means none of them."""
 
 
 async def choose_by_generating(
@@ -21,8 +25,9 @@ async def choose_by_generating(
 
     All reported spellings of an option count together; what fell on no option, on ambiguous tokens
     and on tokens not reported is `other_mass`. Elsewhere a short reply is parsed: the option it
-    names gets 1.0, and if it names none, or was filtered, `other_mass` is 1.0. With `by_text` no
-    probabilities are asked for.
+    names gets 1.0, and if it names none, or was filtered, `other_mass` is 1.0. That reply is also
+    parsed where the first token only begins to think. With `by_text` no probabilities are asked
+    for.
     """
     asked = GenerationRequest(
         messages=request.messages, max_tokens=_SHORT, reproducible=request.reproducible
@@ -50,7 +55,11 @@ async def choose_by_generating(
 
 
 def _agrees(reply: Generation, choice: Choice, options: Sequence[Option]) -> bool:
-    """Whether a reply goes on, if it does although one token was asked for, as it has begun."""
+    """Whether the first token is the answer, and what follows it, if more came, agrees with it."""
+    said = reply.text.strip().casefold()
+    if said and (is_thinking(said) or "<think>".startswith(said)):
+        # The answer comes after the thinking.
+        return False
     alone = len(reply.tokens or ()) == 1
     return alone or choice.best is None or parse_choice(reply.text, options) == choice.best
 
@@ -125,17 +134,22 @@ _BUT = (
     r"(?:(?:but|however|though|although|except|nevertheless|that said)\b(?! also\b)"
     r"|但(?!丁)|不过|然而|可是|只是)"
 )
-# What is said after an answer to take all of it back, if need be after an interjection. A "no" is
-# one only where it stands alone: "no doubt" agrees.
-_BACK = (
-    r"(?:(?:hm+|um+|uh|er+|ah|oh|well|no|嗯|呃|哦|噢|啊|哎呀?)[\s.,;:!。、–—-]+)*"
-    r"(?:(?:actually|wait|correction|on second thoughts?|sorry|(?:im |just )kidding|w?oops"
-    r"|i (?:was|am) (?:wrong|mistaken)|im (?:wrong|mistaken)|i (?:made a mistake|misspoke)"
-    r"|i stand corrected|i take (?:that|it|this) back|my (?:mistake|bad)|scratch that"
-    r"|let me (?:correct|rephrase|reconsider)|more (?:precisely|accurately|exactly)"
-    r"|no(?=\s*(?:[.,;:!–—-]|$)))\b"
-    r"|其实|实际上|等等|更正|纠正|不对|开玩笑|抱歉|不(?=\s*[.,;:!。、])"
-    r"|我?(?:刚才|刚刚|之前|前面)?[说弄搞记看答]错|我错了|我?收回|更(?:准确|确切|精确)地?[说讲])"
+# What is said after an answer, if need be after an interjection, to take back all of it: a yes, and
+# a no as well.
+_INTERJECTIONS = r"(?:(?:hm+|um+|uh|er+|ah|oh|well|no|嗯|呃|哦|噢|啊|哎呀?)[\s.,;:!。、–—-]+)*"
+_WRONGLY_SAID = (
+    r"(?:wait|on second thoughts?|(?:im |just )?kidding|w?oops|i (?:was|am) (?:wrong|mistaken)"
+    r"|im (?:wrong|mistaken)|i (?:made a mistake|misspoke)|i stand corrected"
+    r"|i take (?:that|it|this) back|my (?:mistake|bad)|scratch that|let me reconsider)\b"
+    r"|等等|开玩笑|我(?:刚才|刚刚|之前|前面)?[说弄搞记看答]错|我错了|我?收回"
+)
+# Behind a yes these do too; behind a no they say what is right instead: "No. Actually, in 1868." A
+# "no" is one only where it stands alone: "no doubt" agrees.
+_SAID_OTHERWISE = (
+    r"(?:actually|correction|sorry|let me (?:correct|rephrase)"
+    r"|more (?:precisely|accurately|exactly)|no(?=\s*(?:[.,;:!–—-]|$)))\b"
+    r"|其实|实际上|更正|纠正|不对|抱歉|不(?=\s*[.,;:!。、])"
+    r"|(?:刚才|刚刚|之前|前面)?[说弄搞记看答]错|更(?:准确|确切|精确)地?[说讲]"
 )
 _LESS = (
     r"(?:apart from|only that|mostly|partly|partially|almost|not (?:quite|entirely|exactly)|in part"
@@ -171,18 +185,36 @@ _UNSURE = re.compile(
     r"的?[\s.,;:!。、–—-]+(?:(?:most )?(?:probably|possibly|likely)|perhaps|maybe"
     r"|i (?:guess|suppose)|im (?:guessing|unsure)"
     r"|(?:im )?not (?:(?:entirely|quite|very) )?(?:sure|certain)|unsure|uncertain"
-    r"|不太?(?:确定|肯定)|也许|可能|大概|或许|存疑)\s*(?:[.,;!。、\n]|吧|$)"
+    r"|more or less|kind of|sort of|roughly|in a (?:sense|way)|arguably|presumably|apparently"
+    r"|seemingly|i assume"
+    r"|不太?(?:确定|肯定)|也许|可能|大概|或许|存疑|我猜|似乎|好像|差不多|算是|应该)"
+    r"\s*(?:[.,;!。、\n]|吧|$)"
 )
+# A condition in the sentence of the answer: "False, unless the passage is about her sister."
+_CONDITIONAL = re.compile(
+    r"的?[\s,;:、–—-]+(?:(?:only )?(?:unless|if|provided|assuming)\b|除非|如果|假如|若(?!干)|前提)"
+)
+# A reply that begins so decides nothing, whatever it ends with.
+_DOUBT = re.compile(
+    r"(?:(?:hm+|well|honestly|sorry)[\s.,;:!]+)*"
+    r"(?:i(?:m| am) (?:not (?:(?:entirely|quite|very) )?(?:sure|certain)|unsure|uncertain)"
+    r"|i (?:cant|cannot|can not) (?:say|tell|decide|determine|judge|be (?:sure|certain))"
+    r"|i (?:dont|do not) know)\b"
+    r"|我(?:并?不太?|无法|不能|不敢)(?:确定|肯定|知道|清楚|判断)|我[说拿]不准"
+)
+_DECIDED = ("yes", "true", "correct", "no", "false", "wrong")
 # What a clause before "the answer is True" may make depend on something.
 _CONDITION = re.compile(
     r"\s*(?:(?:so|but|and|then|however|now)[\s,]+)?(?:(?:if|unless|assuming|suppos(?:e|ing)|provided"
     r"|should|were|only if|in case)\b|如果|假如|假设|若|倘若|要是|除非|只要|只有)"
 )
-_SENTENCE_END = re.compile(r"[.;!?。\n]")
-_CORRECTED = re.compile(rf"的?[\s.,;:!。、–—-]*{_BACK}|.*?[.;!。\n]\s*{_BACK}", re.DOTALL)
+_SENTENCE_ENDS = ".;!?。\n"
+_BACK = rf"(?:的?[\s.,;:!。、–—-]*|.*?[.;!。\n]\s*){_INTERJECTIONS}"
+_RETRACTED = re.compile(rf"{_BACK}(?:{_WRONGLY_SAID})", re.DOTALL)
+_CORRECTED = re.compile(rf"{_BACK}(?:{_SAID_OTHERWISE})", re.DOTALL)
 # Behind an option in a list ("True, False or NEI") more words may stand, but not more of the word.
 _LISTED_END = r"(?![a-z0-9])"
-_CLAUSE = re.compile(r"[.,;:!?。、\n]+")
+_CLAUSE = re.compile(r"[.,;:!?。、\n]+|\s[-–—]\s")
 _BETWEEN = re.compile(r"[\s.,;/。、]*(?:(?:or|and|nor)\b|或者?|还是|和)?\s*")
 
 
@@ -204,8 +236,9 @@ def parse_choice(text: str, options: Sequence[Option]) -> str | None:
     such as "the answer is"; case, markdown, full-width forms and <think> blocks do not matter. An
     option counts only as a complete word or phrase that ends there, if need be before a remark in
     brackets: "untrue", "not true", "不是真的", "no idea" and "true or false" name nothing. Neither
-    does a yes or true that is taken back ("Yes, but the year is wrong"), nor one beside which
-    another option stands alone between two marks ("True. Actually, false.").
+    does a yes or true with a reservation ("Yes, but the year is wrong"), one beside which another
+    option stands alone between two marks ("True. Actually, false."), nor any option that is taken
+    back, depends on a condition, or is not meant for sure ("I'm not sure. The answer is no.").
     """
     named = _named(text, options) or _named(_REMARK.sub(". ", text), options)
     return named.pop() if len(named) == 1 else None
@@ -214,10 +247,16 @@ def parse_choice(text: str, options: Sequence[Option]) -> str | None:
 def _named(text: str, options: Sequence[Option]) -> set[str]:
     reply = _plain(text)
     named = _at_start(reply, options) | _alone(reply.rsplit("\n", 1)[-1], options)
-    for lead in _LEAD.finditer(reply):
-        if _CONDITION.match(_SENTENCE_END.split(reply[: lead.start()])[-1]):
+    leads = list(islice(_LEAD.finditer(reply), _MOST_LEADS + 1))
+    if len(leads) > _MOST_LEADS:
+        return set()
+    for lead in leads:
+        sentence = max(reply.rfind(end, 0, lead.start()) for end in _SENTENCE_ENDS) + 1
+        if _CONDITION.match(reply[sentence : lead.start()]):
             continue
         named |= _at_start(reply[lead.end() :], options)
+    if named.intersection(_DECIDED) and _DOUBT.match(reply):
+        return set()
     if named:
         # What begins the reply was read above, with what takes it back.
         for clause in _CLAUSE.split(reply)[1:]:
@@ -231,23 +270,24 @@ def _plain(text: str) -> str:
     return "\n".join(line for line in lines if line).casefold()
 
 
-def _spelled(options: Sequence[Option]) -> list[tuple[str, str]]:
+@lru_cache(maxsize=64)
+def _spelled(options: tuple[Option, ...]) -> list[tuple[str, str]]:
     pairs = [(_plain(word), option.label) for option in options for word in option.spellings]
     return sorted(pairs, key=lambda pair: -len(pair[0]))
 
 
 def _alone(line: str, options: Sequence[Option]) -> set[str]:
     line = line.strip(" .,;:!。、")
-    return {label for word, label in _spelled(options) if line == word}
+    return {label for word, label in _spelled(tuple(options)) if line == word}
 
 
 def _at_start(text: str, options: Sequence[Option]) -> set[str]:
-    spelled = _spelled(options)
+    spelled = _spelled(tuple(options))
     for word, label in spelled:
         if re.match(re.escape(word) + _END, text):
             # The empty label makes the result ambiguous, even if no other option is named.
             undecided = {label, ""}
-            if _UNSURE.match(text, len(word)):
+            if any(one.match(text, len(word)) for one in (_UNSURE, _CONDITIONAL, _RETRACTED)):
                 return undecided
             if label in _AGREES:
                 if _CORRECTED.match(text, len(word)):

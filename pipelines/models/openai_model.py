@@ -9,7 +9,7 @@ import httpx2
 import openai
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from pipelines.models.base import OPENAI, OPENAI_URL, GenerationRequest, Overrides
+from pipelines.models.base import OPENAI, GenerationRequest, Overrides
 from pipelines.models.hosted import (
     CONNECT_SECONDS,
     LONGEST_SECONDS,
@@ -20,7 +20,7 @@ from pipelines.models.hosted import (
 from pipelines.models.hosted_errors import RefusalError
 from pipelines.models.limiter import Limiter
 from pipelines.models.replies import usage_of
-from pipelines.remote.address import read_address
+from pipelines.remote.address import OPENAI_URL, read_address
 from pipelines.remote.bounded import HEADERS, bounded
 from pipelines.remote.guard import PublicTransport
 from pipelines.types import Usage

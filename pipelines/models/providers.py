@@ -6,7 +6,7 @@ and the engine read the table; none of them names a provider.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Unpack
@@ -22,7 +22,6 @@ from pipelines.models.base import (
     JUDGE,
     LLAMA_CPP,
     OPENAI,
-    OPENAI_URL,
     TRANSFORMERS,
     Capabilities,
     Model,
@@ -40,6 +39,7 @@ from pipelines.models.judges.simple import (
 )
 from pipelines.models.judges.trained import TRAINED_NAME, TrainedJudge
 from pipelines.paths import SAMPLE_DATA
+from pipelines.remote.address import OPENAI_URL
 from pipelines.types import Frozen, Language
 
 EMBEDDED_WEIGHTS = "embedded"
@@ -208,6 +208,18 @@ def provider_of(kind: str) -> Provider:
     if kind not in PROVIDERS:
         raise failure("asking.no_kind", kind=kind, kinds=", ".join(PROVIDERS))
     return PROVIDERS[kind]
+
+
+def refuse_shared_names(models: Iterable[ModelSpec]) -> None:
+    """Raise InvalidInputError where two services have a model of the same name.
+
+    Keys are kept by the name of the model, so that the key of one would go to the other.
+    """
+    services: dict[str, tuple[str, str | None]] = {}
+    for spec in models:
+        service = spec.kind, spec.base_url
+        if provider_of(spec.kind).hosted and services.setdefault(spec.name, service) != service:
+            raise failure("asking.one_name", name=spec.name)
 
 
 def build_model(

@@ -14,7 +14,7 @@ import codecs
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from math import exp, isnan, log
+from math import exp, isnan, log, nan
 from typing import Any, NamedTuple
 
 from pipelines.models.base import Delta
@@ -103,7 +103,10 @@ def read_entry(entry: Mapping[str, Any]) -> TokenEntry:
 
 def _logprob(entry: Mapping[str, Any]) -> float:
     """The log-probability of an entry, at most 0; ValueError for what cannot be one."""
-    value = float(entry["logprob"])
+    try:
+        value = float(entry["logprob"])
+    except OverflowError:
+        value = nan
     if isnan(value) or value > LOGPROB_ROUNDING:
         raise ValueError("A log-probability is a number of at most 0.")
     return max(_IMPOSSIBLE, min(value, 0.0))

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+import httpx2
+
 from pipelines.errors import AuthenticationError, InvalidInputError
+
+OPENAI_URL = "https://api.openai.com/v1"
+"""The address of OpenAI."""
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -37,15 +43,17 @@ def read_address(
     are refused except for `placeholder`.
     """
     url = url.strip().rstrip("/").removesuffix(endpoint)
+    filled = url.replace(placeholder, "x") if placeholder else url
     try:
+        # What the client refuses is refused here, not by the first call.
+        httpx2.URL(filled)
+        (urlsplit(filled).hostname or "").encode("idna")
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
-    except ValueError:
+    except (ValueError, httpx2.InvalidURL):
         parts, host, port = urlsplit(""), None, None
-    plain = (
-        host and not parts.username and not parts.query and "{" not in url.replace(placeholder, "")
-    )
-    if parts.scheme not in ("http", "https") or not plain:
+    plain = host and "@" not in parts.netloc and not parts.query and not parts.fragment
+    if parts.scheme not in ("http", "https") or not plain or re.search(r"[{\s]", filled):
         raise InvalidInputError(
             f"The address of the {what} is not a web address.",
             remedy=f"Enter it like {example}, without a key in it.",

@@ -1,8 +1,10 @@
 """`python -m pipelines.research.check_effort`: what the default models take to check given texts.
 
-The English texts of `sample_data/checks.json` are checked as far as their first sentence, their
-second and so on, so that it is known what every further sentence takes. The result becomes the part
-`checks` of `assets/effort.json`. What strong models take is read from the English walkthroughs.
+The English texts of `sample_data/checks.json` are checked as far as their first sentence and as a
+whole, and those of `sample_data/measured_checks.json` as a whole, so that it is known what every
+further sentence and fact takes. They have a question only where a detector needs one. The result
+becomes the part `checks` of `assets/effort.json`. What strong models take is read from the English
+walkthroughs.
 """
 
 from __future__ import annotations
@@ -21,19 +23,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipelines.engine.checking import STANDARD, TextToCheck, check_run, detectors
+from pipelines.engine.checking import STANDARD, TextToCheck, check_run, detectors, unmet_needs
 from pipelines.engine.effort_table import Effort, EffortTable, MeasuredChecks, Pace, PerText
 from pipelines.engine.estimate import Past, efforts_of, past_of
 from pipelines.engine.service import Service
+from pipelines.engine.text_size import TextSize, size_of
 from pipelines.methods.registry import METHODS
-from pipelines.models.base import SimilarityRequest
+from pipelines.models.base import Capabilities, SimilarityRequest
+from pipelines.models.providers import known_capabilities
 from pipelines.paths import ASSETS
 from pipelines.research.default_report.effort import nonnegative, play_english
 from pipelines.run.cache import request_key
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import MethodSpec
 from pipelines.run.view import RunView, fold
-from pipelines.samples.checks import sample_texts
+from pipelines.samples.checks import SampleText, measured_texts, sample_texts
 from pipelines.text import split_sentences
 
 _MUCH = 0.7
@@ -43,34 +47,49 @@ _FIELDS = ("calls", "read", "written")
 
 
 class Taken(NamedTuple):
-    """What a method took, by role, to check a text of so many `sentences`."""
+    """What a method took, by role, to check a text of this `size`."""
 
-    sentences: int
+    size: TextSize
     roles: Mapping[str, Effort]
 
 
-def texts() -> list[TextToCheck]:
-    """The English samples, each as far as its first sentence, its second and so on."""
+def without_question() -> list[str]:
+    """The standard detectors that can work on an English text whose question nobody knows."""
+    can = {
+        role: known_capabilities(one) or Capabilities() for role, one in default_models().items()
+    }
+    needs = unmet_needs(can, asked=False, has_evidence=True, language="en")
+    return [name for name in STANDARD if needs[name] is None]
+
+
+def texts(*, asked: bool) -> list[TextToCheck]:
+    """The English samples, each as far as its first sentence and as a whole, and the texts on which
+    detectors are measured; `asked`: with a question."""
     found: list[TextToCheck] = []
     for sample in (one for one in sample_texts() if one.language == "en"):
-        question = sample.question or f"What can you tell me about {sample.title.split(':')[0]}?"
-        for span in split_sentences(sample.text):
-            text = sample.text[: span.end]
-            found.append(TextToCheck(text=text, question=question, sources=sample.sources))
-    return found
+        first = split_sentences(sample.text)[0].end
+        found += [_given(sample, text, asked=asked) for text in (sample.text[:first], sample.text)]
+    return [*found, *(_given(sample, sample.text, asked=asked) for sample in measured_texts())]
+
+
+def _given(sample: SampleText, text: str, *, asked: bool) -> TextToCheck:
+    about = sample.title.split(":")[0]
+    question = (sample.question or f"What can you tell me about {about}?") if asked else ""
+    return TextToCheck(text=text, question=question, sources=sample.sources)
 
 
 def fitted(taken: Sequence[Taken]) -> dict[str, PerText]:
-    """By role, what a text takes and what each sentence takes: least squares, none below 0."""
-    sentences = np.array([[1.0, float(one.sentences)] for one in taken])
+    """By role, what a text, each sentence and each fact takes: least squares, none below 0."""
+    sizes = np.array([[1.0, *map(float, one.size)] for one in taken])
     found: dict[str, PerText] = {}
     for role in dict.fromkeys(role for one in taken for role in one.roles):
-        text, sentence = dict[str, float](), dict[str, float]()
+        parts: list[dict[str, float]] = [{}, {}, {}]
         for field in _FIELDS:
             values = [getattr(one.roles.get(role, Effort()), field) for one in taken]
-            fixed, each = nonnegative(sentences, np.array(values))
-            text[field], sentence[field] = round(fixed, 2), round(each, 2)
-        found[role] = PerText(text=Effort(**text), sentence=Effort(**sentence))
+            for part, value in zip(parts, nonnegative(sizes, np.array(values)), strict=True):
+                part[field] = round(float(value), 2)
+        text, sentence, fact = (Effort(**part) for part in parts)
+        found[role] = PerText(text=text, sentence=sentence, fact=fact)
     return found
 
 
@@ -79,11 +98,12 @@ def measured(views: Sequence[RunView]) -> MeasuredChecks:
     taken, apart = (defaultdict[str, list[Taken]](list) for _ in range(2))
     shares: dict[str, set[str]] = defaultdict(set)
     pasts = [past_of(view) for view in views]
-    for view, past in zip(views, pasts, strict=True):
+    sizes = [past.size or TextSize(1, 1) for past in pasts]
+    for view, past, size in zip(views, pasts, sizes, strict=True):
         for name, roles in past.methods.items():
-            taken[name].append(Taken(past.sentences or 1, roles))
+            taken[name].append(Taken(size, roles))
             one = replace(view, methods={name: view.methods[name]})
-            apart[name].append(Taken(past.sentences or 1, efforts_of(one)[name]))
+            apart[name].append(Taken(size, efforts_of(one)[name]))
             for other in past.methods:
                 if other == name:
                     break
@@ -98,7 +118,7 @@ def measured(views: Sequence[RunView]) -> MeasuredChecks:
     return MeasuredChecks(
         model=default_models()["main"].name,
         texts=len(pasts),
-        sentences=sum(past.sentences or 1 for past in pasts),
+        sentences=sum(size.sentences for size in sizes),
         methods={name: fitted(taken[name]) for name in METHODS if name in taken},
         shares={name: tuple(n for n in METHODS if n in shares[name]) for name in matters},
         alone={name: fitted(apart[name]) for name in matters},
@@ -135,18 +155,17 @@ def illustrated(played: Sequence[RunView]) -> MeasuredChecks:
         for name, roles in efforts_of(view, by_characters=True).items():
             answer = view.methods[name].answer
             if METHODS[name].checks and answer is not None:
-                count = max(1, len(split_sentences(answer.original)))
-                taken[name].append(Taken(count, roles))
+                taken[name].append(Taken(size_of(answer.original), roles))
     methods = {name: _of_answers(name, taken[name]) for name in METHODS if name in taken}
     known = [one for of in taken.values() for one in of]
     most = max((len(of) for of in taken.values()), default=0)
-    sentences = sum(one.sentences for one in known) // max(1, len(taken))
+    sentences = sum(one.size.sentences for one in known) // max(1, len(taken))
     return MeasuredChecks(model="", texts=most, sentences=sentences, methods=methods)
 
 
 def _of_answers(name: str, taken: Sequence[Taken]) -> dict[str, PerText]:
     by_sentence = METHODS[name].checks == "text"
-    parts = sum(one.sentences for one in taken) if by_sentence else len(taken)
+    parts = sum(one.size.sentences for one in taken) if by_sentence else len(taken)
     found: dict[str, PerText] = {}
     for role in dict.fromkeys(role for one in taken for role in one.roles):
         total = sum((one.roles.get(role, Effort()) for one in taken), Effort()) * (1 / parts)
@@ -181,8 +200,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--detectors",
         nargs="+",
         choices=list(detectors()),
-        default=STANDARD,
-        help="default: the standard ones; those that were measured before stay in the table",
+        default=without_question(),
+        help="default: the standard ones that need no question; those that were measured before"
+        " stay in the table",
     )
     parser.add_argument(
         "--no-pace",
@@ -191,12 +211,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     table = EffortTable.model_validate_json(options.table.read_bytes())
-    found = measured(asyncio.run(check_all(texts(), options.detectors)))
+    asked = not set(options.detectors) <= set(without_question())
+    found = measured(asyncio.run(check_all(texts(asked=asked), options.detectors)))
     before = table.checks.get("default")
-    if before is not None and not set(STANDARD) <= set(options.detectors):
-        # The standard ones are what is known of texts, sentences and pace.
+    if before is not None:
         methods = {**before.methods, **found.methods}
-        found = before.model_copy(update={"methods": methods})
+        # The standard ones are what is known of texts, sentences, pace and what they share.
+        whole = found if set(without_question()) <= set(options.detectors) else before
+        found = whole.model_copy(update={"methods": methods})
     if options.no_pace:
         found = found.model_copy(update={"pace": None})
     strong = illustrated(asyncio.run(play_english()))

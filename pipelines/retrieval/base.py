@@ -24,8 +24,13 @@ _RRF_K = 60
 
 T = TypeVar("T", bound=Hashable)
 
+HYBRID_DEPTH = 100
+"""Passages that BM25 and dense retrieval each contribute to a hybrid search."""
+
+OF_A_SEARCH = {"score", "rank", "scores"}
+"""Fields of a passage that a search sets, so that they are not stored with it."""
+
 _NAME = "passages"
-_OF_A_SEARCH = {"score", "rank", "scores"}
 
 
 class Retriever(ABC):
@@ -69,7 +74,7 @@ class PassageStore:
     @staticmethod
     def write(folder: Path, passages: Iterable[Passage]) -> None:
         """Write at least one passage into `folder`, one after the other as they come."""
-        lines = (passage.model_dump_json(exclude=_OF_A_SEARCH) for passage in passages)
+        lines = (passage.model_dump_json(exclude=OF_A_SEARCH) for passage in passages)
         LineStore.write(folder, _NAME, lines)
 
     @classmethod

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from pipelines.errors import VeriscopeError, failure
 from pipelines.loading import quiet_transformers
-from pipelines.remote.address import read_address, usable_key
+from pipelines.remote.address import OPENAI_URL, read_address, usable_key
 from pipelines.remote.bounded import HEADERS, TooLargeError, bounded
 from pipelines.remote.failures import connection_failure, retry_after, server_words, showable
 from pipelines.remote.guard import PublicTransport
@@ -34,9 +34,11 @@ if TYPE_CHECKING:
 
 EmbedderKind = Literal["default", "none", "words", "sentence_transformers", "openai"]
 
-OPENAI_URL = "https://api.openai.com/v1"
-
 _TIMEOUT = 60.0
+_LONGEST_CALL = 300.0
+"""Seconds until the next bytes come, and that one request may take in all: 64 texts take a server
+without a GPU a minute or two."""
+
 _AT_ONCE = 64
 """Texts in one request."""
 
@@ -147,8 +149,8 @@ class SentenceEmbedder(EmbeddedEmbedder):
 class OpenAIEmbedder:
     """Embeddings of a service that speaks the OpenAI protocol (`/embeddings`).
 
-    `public_only` keeps requests to addresses on the public internet. Blocks; not to be called on a
-    thread with an event loop.
+    `public_only` keeps requests to addresses on the public internet, and one takes at most
+    `longest` seconds. Blocks; not to be called on a thread with an event loop.
     """
 
     def __init__(
@@ -159,6 +161,7 @@ class OpenAIEmbedder:
         base_url: str | None = None,
         key: str | None = None,
         public_only: bool = False,
+        longest: float = _LONGEST_CALL,
     ) -> None:
         address = read_address(
             base_url or OPENAI_URL,
@@ -172,6 +175,7 @@ class OpenAIEmbedder:
         self._address = address
         self._key = usable_key(key, address.host)
         self._public_only = public_only
+        self._longest = longest
         self._retry = RetryPolicy(attempts=3, pause=1.0)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -207,8 +211,12 @@ class OpenAIEmbedder:
     async def _some(self, client: httpx2.AsyncClient, texts: Sequence[str]) -> NDArray[np.float32]:
         body = {"model": self._model, "input": [text[:_LONGEST] or " " for text in texts]}
         try:
-            reply = await client.post(f"{self._address.url}/embeddings", json=body)
+            # A server that sends next to nothing for ever keeps to the time between two bytes.
+            async with asyncio.timeout(self._longest):
+                reply = await client.post(f"{self._address.url}/embeddings", json=body)
             content = reply.content
+        except TimeoutError as error:
+            raise self._error("timeout", "") from error
         except TooLargeError as error:
             raise self._error("invalid", "its answer is too large") from error
         except httpx2.HTTPError as error:
@@ -219,14 +227,14 @@ class OpenAIEmbedder:
             raise self._refusal(reply)
         try:
             return _vectors(reply.json(), len(texts))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
             what = "its answer could not be read" if content else "its answer is empty"
             raise self._error("invalid", what) from error
 
     def _refusal(self, reply: httpx2.Response) -> VeriscopeError:
         try:
             said = server_words(reply.json())
-        except ValueError:
+        except (ValueError, RecursionError):
             said = server_words(reply.text)
         status = reply.status_code
         if status in (401, 403):

@@ -21,8 +21,16 @@ from zlib import crc32
 
 from pipelines.errors import InvalidInputError, VeriscopeError, failure
 from pipelines.remote.address import read_address
-from pipelines.retrieval.base import Embedder, RetrievalMode, Retriever, reciprocal_rank_fusion
+from pipelines.retrieval.base import (
+    HYBRID_DEPTH,
+    OF_A_SEARCH,
+    Embedder,
+    RetrievalMode,
+    Retriever,
+    reciprocal_rank_fusion,
+)
 from pipelines.retrieval.bm25 import K1, TERM_RULES, B, query_terms, terms
+from pipelines.retrieval.embedders import embedded_queries
 from pipelines.retrieval.passages import indexed_text
 from pipelines.text.languages import detect_language
 from pipelines.types import Passage
@@ -32,12 +40,9 @@ T = TypeVar("T")
 WORDS = f"bm25-{TERM_RULES}"
 """The name of the sparse vectors; terms of other rules have another name."""
 
-_DEPTH = 100
-"""Passages that words and vectors each contribute to a hybrid search."""
-
 _BATCH = 64
-_SECONDS = 30
-_OF_A_SEARCH = {"score", "rank", "scores"}
+_SECONDS, _LONGEST = 30, 120.0
+"""Until the next bytes of an answer come, and until all of it is there."""
 
 
 class Configured(NamedTuple):
@@ -82,6 +87,14 @@ def open_client(url: str, key: str | None = None) -> Any:
     )
 
 
+class _Hit(NamedTuple):
+    """A passage that was found, and its score."""
+
+    id: str
+    score: float
+    passage: Passage
+
+
 class QdrantRetriever(Retriever):
     """Searches the passages of `collection`, which `upload` has written.
 
@@ -114,35 +127,42 @@ class QdrantRetriever(Retriever):
                 raise failure("search.no_vectors")
             name = embedder.name
             raise failure("search.other_language", name, name=name, language=language)
-        depth = k if self._mode != "hybrid" else max(k, _DEPTH)
+        depth = k if self._mode != "hybrid" else max(k, HYBRID_DEPTH)
         found: dict[str, Passage] = {}
         scores: dict[str, dict[str, float]] = {}
         rankings: list[list[str]] = []
         if self._mode != "dense":
-            points = await self._query(WORDS, _sparse(Counter(query_terms(query))), depth)
+            hits = await self._query(WORDS, _sparse(Counter(query_terms(query))), depth)
             # A passage that shares no word is not found.
-            points = [point for point in points if point.score > 0]
-            rankings.append(_taken("bm25", points, found, scores))
+            hits = [hit for hit in hits if hit.score > 0]
+            rankings.append(_taken("bm25", hits, found, scores))
         if self._mode != "bm25" and readable and embedder is not None:
-            [vector] = await asyncio.to_thread(embedder.embed, [query])
-            points = await self._query(embedder.name, vector.tolist(), depth)
-            rankings.append(_taken("dense", points, found, scores))
+            [vector] = await asyncio.to_thread(embedded_queries, embedder, [query])
+            hits = await self._query(embedder.name, vector.tolist(), depth)
+            rankings.append(_taken("dense", hits, found, scores))
         if self._mode == "hybrid":
-            hits = reciprocal_rank_fusion(rankings)[:k]
+            ranked = reciprocal_rank_fusion(rankings)[:k]
         else:
-            hits = [(id, next(iter(scores[id].values()))) for id in rankings[0]]
+            ranked = [(id, next(iter(scores[id].values()))) for id in rankings[0]]
         return [
             found[id].model_copy(update={"score": score, "rank": rank, "scores": scores[id]})
-            for rank, (id, score) in enumerate(hits, start=1)
+            for rank, (id, score) in enumerate(ranked, start=1)
         ]
 
-    async def _query(self, using: str, query: Any, limit: int) -> list[Any]:
+    async def _query(self, using: str, query: Any, limit: int) -> list[_Hit]:
         reply = await _asked(
             lambda: self._client.query_points(
                 self._collection, query=query, using=using, limit=limit, with_payload=True
             )
         )
-        return reply.points
+        try:
+            return [
+                _Hit(str(point.id), float(point.score), Passage.model_validate(point.payload))
+                for point in reply.points
+            ]
+        except (TypeError, ValueError):
+            # Another program has written into it.
+            raise failure("qdrant.foreign_collection", name=self._collection) from None
 
     async def _check(self) -> None:
         """See that the collection can be searched like that."""
@@ -207,7 +227,7 @@ async def upload(
             models.PointStruct(
                 # The position keeps passages of equal ids apart.
                 id=str(uuid5(NAMESPACE_URL, f"{at}/{passages[at].id}")),
-                payload=passages[at].model_dump(mode="json", exclude=_OF_A_SEARCH),
+                payload=passages[at].model_dump(mode="json", exclude=OF_A_SEARCH),
                 vector={WORDS: _sparse(_weights(counted[at], mean))}
                 | ({embedder.name: vectors[at]} if embedder and at in vectors else {}),
             )
@@ -261,20 +281,21 @@ def _sparse(weights: dict[str, Any]) -> Any:
 
 
 def _taken(
-    name: str, points: Sequence[Any], found: dict[str, Passage], scores: dict[str, dict[str, float]]
+    name: str, hits: Sequence[_Hit], found: dict[str, Passage], scores: dict[str, dict[str, float]]
 ) -> list[str]:
-    """Add points to what was found; their ids, the best first."""
-    for point in points:
-        found.setdefault(point.id, Passage.model_validate(point.payload))
-        scores.setdefault(point.id, {})[name] = float(point.score)
-    return [point.id for point in points]
+    """Add hits to what was found; their ids, the best first."""
+    for hit in hits:
+        found.setdefault(hit.id, hit.passage)
+        scores.setdefault(hit.id, {})[name] = hit.score
+    return [hit.id for hit in hits]
 
 
 async def _asked(ask: Callable[[], Awaitable[T]]) -> T:
     """What the server answers; its refusals as errors that say what to do."""
     exceptions = _library("qdrant_client.http.exceptions")
     try:
-        return await ask()
+        async with asyncio.timeout(_LONGEST):
+            return await ask()
     except exceptions.UnexpectedResponse as error:
         if error.status_code in (401, 403):
             raise failure("qdrant.key") from None

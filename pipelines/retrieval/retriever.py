@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from pipelines.errors import failure
 from pipelines.retrieval.base import (
+    HYBRID_DEPTH,
     Embedder,
     RetrievalMode,
     Retriever,
@@ -19,9 +20,6 @@ from pipelines.retrieval.embedders import embedded_queries
 from pipelines.retrieval.library import LibraryIndex
 from pipelines.text.languages import detect_language
 from pipelines.types import Language, Passage
-
-_DEPTH = 100
-"""Passages that BM25 and dense retrieval each contribute to a hybrid search."""
 
 Hit = tuple[int, float, dict[str, float]]
 """The position of a passage, its score, and its scores by retriever."""
@@ -89,7 +87,7 @@ class LibraryRetriever(Retriever):
             yield position, cosine, {"dense": cosine}
 
     def _by_both(self, query: str, k: int) -> Iterable[Hit]:
-        depth = max(k, _DEPTH)
+        depth = max(k, HYBRID_DEPTH)
         words = self._index.bm25.scores(query)
         rankings = [best_positions(words, depth)]
         index = vector = None

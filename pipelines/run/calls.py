@@ -101,9 +101,7 @@ class RunModel(Model):
             self._emit(TokenWritten, text=delta.text, tokens=delta.tokens, restart=delta.restart)
             return watch(delta) if watch else None
 
-        cache = self._slot.cache
-        if request.temperature > 0 and request.sample is None:
-            cache = None
+        cache = None if request.is_random else self._slot.cache
         ask = partial(self._model.generate, request)
         return await self._reply(request, ask, cache, show if watch else None)
 

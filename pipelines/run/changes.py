@@ -78,9 +78,10 @@ class MethodChanges(NamedTuple):
 class RunChanges(NamedTuple):
     """Two runs, the earlier one first. `facts`, `versions` and `prompts` are those that differ.
 
-    `facts` are named "question", "language", "evidence", "seed", "reproducible", "profile" and
-    "answer" (a given one); `models` are named by their role. `wording` holds the prompts whose
-    texts differ, by file, language and prompt, with both texts; None is the shipped text.
+    `facts` are named "question", "language", "evidence", "seed", "reproducible", "profile",
+    "calibrations" and "answer" (a given one); `models` are named by their role. `wording` holds the
+    prompts whose texts differ, by file, language and prompt, with both texts; None is the shipped
+    text.
     """
 
     facts: tuple[Pair, ...]
@@ -121,6 +122,7 @@ def changes(before: RunView, after: RunView) -> RunChanges:
         "seed": lambda spec: spec.seed,
         "reproducible": lambda spec: spec.reproducible,
         "profile": lambda spec: spec.profile,
+        "calibrations": lambda spec: spec.calibrations,
         "answer": lambda spec: spec.answer.text if spec.answer else None,
     }
     pairs = [Pair(name, read(old.spec), read(new.spec)) for name, read in facts.items()]

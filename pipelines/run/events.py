@@ -21,6 +21,8 @@ from pipelines.types import Answer, Choice, Frozen, Generation, Language, Offset
 
 Outcome = Literal["ok", "failed", "cancelled"]
 Verdict = Literal["supported", "contradicted", "not_enough", "doubtful", "confident", "unchecked"]
+DOUBTS: frozenset[Verdict] = frozenset({"contradicted", "doubtful", "not_enough"})
+"""The verdicts by which a method doubts what it looked at."""
 
 _WritingStep = Literal["draft", "take_answer", "reason", "sample"]
 _SharedStep = Literal["retrieve", "nearest", "conclude"]

@@ -120,7 +120,7 @@ def _again(error: ErrorInfo) -> VeriscopeError | MethodEnded:
 
 
 @dataclass
-class _Record:
+class ReplayRecord:
     """What every part of a replay knows of the recorded run, and how many replies it gave so far.
 
     `ended_early` says that the run was stopped or its process died. Where it is `repeated` with its
@@ -161,7 +161,7 @@ class ReplayModel(Model):
         name: str,
         capabilities: Capabilities,
         replies: dict[str, list[list[ModelCalled]]],
-        record: _Record,
+        record: ReplayRecord,
         *,
         cancelled: Collection[str] = (),
         once: bool = False,
@@ -209,20 +209,15 @@ class ReplayModel(Model):
                 await self._record.quiet()
             raise self._missing()
         self._record.given += 1
-        alike = replies[0].error is None and not self._once and not _random(request)
+        alike = replies[0].error is None and not self._once and not _is_random(request)
         return _succeeded(replies[0] if alike and len(replies) == 1 else replies.popleft())
 
     def _missing(self) -> MissingReply:
         return self._record.missing(f"reply of {self.name} to this call", self.name)
 
 
-def _random(request: ModelRequest) -> bool:
-    """Whether the same request may be answered differently each time."""
-    return (
-        isinstance(request, GenerationRequest)
-        and request.temperature > 0
-        and request.sample is None
-    )
+def _is_random(request: ModelRequest) -> bool:
+    return isinstance(request, GenerationRequest) and request.is_random
 
 
 def _watched(generation: Generation, watch: Watcher) -> Generation | None:
@@ -250,7 +245,7 @@ def _watched(generation: Generation, watch: Watcher) -> Generation | None:
 class ReplayRetriever(Retriever):
     """Gives back the recorded searches."""
 
-    def __init__(self, searches: Sequence[Retrieved], record: _Record) -> None:
+    def __init__(self, searches: Sequence[Retrieved], record: ReplayRecord) -> None:
         self.name = searches[0].retriever if searches else "replay"
         self._found: dict[tuple[str, int], deque[Retrieved]] = defaultdict(deque)
         for search in searches:
@@ -272,7 +267,7 @@ class ReplayRetriever(Retriever):
 class ReplaySimilarity(Similarity):
     """Gives back the recorded cosines."""
 
-    def __init__(self, name: str, calls: Iterable[ModelCalled], record: _Record) -> None:
+    def __init__(self, name: str, calls: Iterable[ModelCalled], record: ReplayRecord) -> None:
         self.name = name
         self.languages = frozenset({"en", "zh"})
         self._calls = {call.request: call for call in calls if not _cancelled(call)}
@@ -292,7 +287,7 @@ class ReplaySimilarity(Similarity):
 class ReplayRecognizer:
     """Gives back the recorded entities."""
 
-    def __init__(self, trace: Trace, record: _Record) -> None:
+    def __init__(self, trace: Trace, record: ReplayRecord) -> None:
         self._record = record
         found = list(_of(trace.events, EntitiesFound))
         self._name = found[0].recognizer if found else "rules"
@@ -345,7 +340,7 @@ def replay_materials(
     """
     started = {e.method: e.detail for e in _of(trace.events, SpanStarted) if e.name == "method"}
     details = [detail for detail in started.values() if isinstance(detail, MethodStarted)]
-    record = _Record(
+    record = ReplayRecord(
         ended_early=not isinstance(trace.terminal, RunFinished | RunFailed), repeated=repeated
     )
     asked = [method] if method else [one.name for one in trace.header.spec.methods]
@@ -369,7 +364,7 @@ def _slots(
     trace: Trace,
     details: Iterable[MethodStarted],
     method: str | None,
-    record: _Record,
+    record: ReplayRecord,
 ) -> dict[str, Slot]:
     own = {event.seq for event in trace.of_method(method)} if method else set[int]()
     calls = sorted(_of(trace.events, ModelCalled), key=lambda call: call.seq not in own)

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from pipelines.models.providers import ModelSpec
 from pipelines.retrieval.base import RetrievalMode
+from pipelines.run.calibrations import Calibrations
 from pipelines.types import Frozen, Language
 
 EvidenceSource = Literal["library", "given", "qdrant", "serper", "duckduckgo", "wikipedia"]
@@ -81,8 +82,9 @@ class RunSpec(Frozen):
     `language` None lets the question decide. `models` maps a role (see `ROLES`) to a model; "main"
     must be there. `answer` is a given answer to the question, None where methods write one.
     `prompts` are texts in place of shipped prompts: prompt file to language to prompt to text, see
-    `pipelines.prompts.Wording`. `profile` names the saved profile whose settings these are; it
-    changes nothing.
+    `pipelines.prompts.Wording`. `profile` names the saved profile whose settings these are, and
+    `calibrations` are those of a profile that hold for these methods; both change nothing that the
+    methods do.
     """
 
     question: str
@@ -98,3 +100,4 @@ class RunSpec(Frozen):
         Field(exclude_if=lambda prompts: not prompts),
     ] = Field(default_factory=dict)
     profile: str = ""
+    calibrations: Calibrations = ()

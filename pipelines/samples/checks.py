@@ -11,7 +11,7 @@ from pipelines.types import Frozen, Language
 
 
 class SampleText(Frozen):
-    """A text of `sample_data/checks.json`; `wrong` are the numbers of its wrong sentences, from 1.
+    """A text of `sample_data`; `wrong` are the numbers of its wrong sentences, from 1.
 
     `about` says who wrote it, and what is wrong with it.
     """
@@ -33,6 +33,16 @@ class SampleText(Frozen):
 
 @cache
 def sample_texts() -> tuple[SampleText, ...]:
-    """All of them, in the order of the file."""
-    rows = json.loads((SAMPLE_DATA / "checks.json").read_text(encoding="utf-8"))
+    """The examples of the page, in the order of their file."""
+    return _read("checks.json")
+
+
+@cache
+def measured_texts() -> tuple[SampleText, ...]:
+    """Those on which detectors are measured, checked against the sample library."""
+    return _read("measured_checks.json")
+
+
+def _read(name: str) -> tuple[SampleText, ...]:
+    rows = json.loads((SAMPLE_DATA / name).read_text(encoding="utf-8"))
     return tuple(SampleText.model_validate(row) for row in rows)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipelines.methods.registry import METHODS
-from pipelines.run.events import Verdict
+from pipelines.run.events import DOUBTS, Verdict
 from pipelines.run.trace import Trace
 from pipelines.run.view import MethodView, fold
 from pipelines.samples.scoring import Reference, is_right
 from pipelines.store.recordings import Outcome
 from pipelines.types import Answer
-
-_DOUBTS: tuple[Verdict, ...] = ("doubtful", "contradicted", "not_enough")
 
 
 def outcomes_of(row: Mapping[str, str], trace: Trace) -> dict[str, Outcome]:
@@ -37,7 +35,7 @@ def outcomes_of(row: Mapping[str, str], trace: Trace) -> dict[str, Outcome]:
 
 
 def _judged(reference: Reference, answer: Answer, verdict: Verdict, *, rewrites: bool) -> Outcome:
-    original, doubted = is_right(answer.original, reference), verdict in _DOUBTS
+    original, doubted = is_right(answer.original, reference), verdict in DOUBTS
     final = is_right(answer.text, reference) and not answer.abstained if rewrites else original
     if original and not final:
         return "spoils"

@@ -20,6 +20,7 @@ from pipelines.engine.service import Service
 from pipelines.errors import NotFoundError, VeriscopeError
 from pipelines.methods.registry import METHODS
 from pipelines.paths import SAMPLE_DATA
+from pipelines.printable import printable
 from pipelines.run.defaults import default_models
 from pipelines.run.events import RunFinished
 from pipelines.run.spec import MethodSpec, RunSpec
@@ -143,7 +144,7 @@ def main(
                 return 1
             print(_told(_ship(rows, kept, folder)))
     except VeriscopeError as error:
-        print(f"veriscope: {error}", file=sys.stderr)
+        print(printable(f"veriscope: {error}"), file=sys.stderr)
         return 1
     return 0
 

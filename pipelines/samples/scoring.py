@@ -85,7 +85,19 @@ def is_right(answer: str, reference: Reference) -> bool:
         return any(
             all(_named(words_of(item), said, asked) for item in one.split(";")) for one in wanted
         )
-    return any(_named(words_of(one), said, asked) for one in wanted)
+    return any(_named(words_of(one), said, asked) or _chooses(answer, one) for one in wanted)
+
+
+def _chooses(answer: str, option: str) -> bool:
+    """Whether the answer begins or ends with an option whose name is no word elsewhere: "A".
+
+    It is written as the option is, or in capitals; an "A" before a noun does not count.
+    """
+    if words_of(option) or not option.strip():
+        return False
+    spellings = dict.fromkeys((option.strip(), option.strip().upper()))
+    name = f"(?:{'|'.join(map(re.escape, spellings))})"
+    return bool(re.search(rf"^\W*{name}(?:\W*$|[).:、．])|(?<![^\W_]){name}\W*$", answer.strip()))
 
 
 _NUMBER = re.compile(r"\s*(?:\[\d+\]|\d+[.)]|[-*•])\s+")

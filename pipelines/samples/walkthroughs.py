@@ -26,6 +26,7 @@ from pipelines.models.base import Model, Progress
 from pipelines.models.providers import build_model
 from pipelines.models.scripted import ScriptedModel
 from pipelines.paths import SAMPLE_DATA
+from pipelines.printable import printable
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.view import MethodView, RunView, fold
@@ -227,7 +228,7 @@ def main(arguments: Sequence[str] | None = None, folder: Path = FOLDER) -> int:
     try:
         checked = [walkthrough(one, folder) for one in chosen] or list(walkthroughs(folder))
     except VeriscopeError as error:
-        print(f"veriscope: {error}", file=sys.stderr)
+        print(printable(f"veriscope: {error}"), file=sys.stderr)
         return 1
     problems = asyncio.run(_check_all(checked, folder))
     for problem in problems:

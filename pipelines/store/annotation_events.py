@@ -20,8 +20,9 @@ class Action(NamedTuple):
     """What somebody does to an item.
 
     `client` is the page's own name of the request, by which a repeated one is recognised. `seconds`
-    is the active time on the item, `fast` that it was too short to have been read. `at` is when it
-    was done elsewhere, None for now.
+    is the active time on the item, `fast` that it was too short to have been read. Of a label from
+    elsewhere, `at` is when it was given, and `guidelines` the version by which it was; None: now,
+    and the present one. `revealed`: it was given there after models' verdicts had been shown.
     """
 
     client: str
@@ -31,6 +32,8 @@ class Action(NamedTuple):
     fast: bool = False
     run: str = ""
     at: datetime | None = None
+    guidelines: int | None = None
+    revealed: bool = False
 
 
 def repeated(
@@ -58,18 +61,20 @@ def append(
     now: datetime,
     revealed: bool,
 ) -> StoredEvent:
-    """Store an event as the next of the session; `revealed` as in its row."""
+    """Store an event as the next of the session; `revealed`: they were shown models' verdicts."""
     told = action._asdict()
     at: datetime | None = told.pop("at")
+    version: int | None = told.pop("guidelines")
+    shown: bool = told.pop("revealed")
     event = AnnotationEventRow(
         session=row.id,
         seq=row.events,
         item=item,
         annotator=annotator,
         at=now if at is None else min(at, now),
-        guidelines=row.guidelines,
+        guidelines=row.guidelines if version is None else min(version, row.guidelines),
         overlap=row.overlap,
-        revealed=revealed,
+        revealed=revealed or shown,
         **told,
     )
     session.add(event)

@@ -20,15 +20,14 @@ from pipelines.store.annotation_tables import (
     AnnotationEventRow,
     AnnotationItemRow,
     AnnotationSessionRow,
-    AnnotatorRow,
 )
 from pipelines.store.annotations import (
     Clock,
     EventKind,
     NewItem,
     StoredEvent,
-    enrolled,
     locked,
+    participating,
     utc_now,
 )
 from pipelines.store.database import Database
@@ -52,7 +51,8 @@ def proposals(events: Sequence[StoredEvent]) -> list[Proposal]:
     left = {one.seq: one for one in events if one.kind == "proposed"}
     said: dict[int, State] = {}
     for one in events:
-        decided = _DECIDED.fullmatch(one.client)
+        # What a visitor proposes decides nothing, whatever the request is called.
+        decided = None if one.kind == "proposed" else _DECIDED.fullmatch(one.client)
         about = left.get(int(decided[2])) if decided else None
         if decided and about is not None and _whose(about) == _whose(one):
             said[about.seq] = _STATES[decided[1]]
@@ -94,7 +94,7 @@ class AnnotationVisitors:
             row = locked(session, session_id)
             if row.closed is not None:
                 raise failure("annotation.closed")
-            number = self._visitor(session, row, visitor)
+            number = participating(session, row.id, visitor, "visitor", self._clock()).number
             place = self._item(session, row, item)
             known = repeated(session, session_id, number, place, action)
             if known is not None:
@@ -132,17 +132,6 @@ class AnnotationVisitors:
             action = Action(f"{word}:{seq}:{len(own)}", kind, value, run=event.run)
             append(session, row, event.annotator, event.item, action, self._clock(), True)
             return found._replace(state=wanted)
-
-    def _visitor(self, session: Session, row: AnnotationSessionRow, name: str) -> int:
-        table = AnnotatorRow
-        known = session.execute(
-            select(table.number, table.kind).where(table.session == row.id, table.name == name)
-        ).one_or_none()
-        if known is not None:
-            if known.kind != "visitor":
-                raise failure("annotation.name_taken")
-            return known.number
-        return enrolled(session, row.id, name, "visitor", self._clock()).number
 
     def _item(self, session: Session, row: AnnotationSessionRow, item: NewItem) -> int:
         table = AnnotationItemRow

@@ -349,15 +349,22 @@ class AnnotationStore:
 
         Raises InvalidInputError if the name is taken or the session is full.
         """
-        name = name.strip()
-        if not name or len(name) > MAX_NAME:
-            raise failure("annotation.bad_name", most=MAX_NAME)
+        name = _usable(name)
         try:
             with self._database.write() as session:
                 locked(session, session_id)
                 return enrolled(session, session_id, name, kind, self._clock(), most)
         except IntegrityError:
             raise failure("annotation.name_taken") from None
+
+    def participant(self, session_id: str, name: str, kind: AnnotatorKind) -> Annotator:
+        """The one of this kind who has this name, added where nobody has it.
+
+        Raises InvalidInputError where somebody of another kind has it.
+        """
+        with self._database.write() as session:
+            locked(session, session_id)
+            return participating(session, session_id, _usable(name), kind, self._clock())
 
     def annotators(self, session_id: str) -> builtins.list[Annotator]:
         """Everybody who takes part, in the order of joining."""
@@ -393,7 +400,28 @@ class AnnotationStore:
         claims: Sequence[StoredClaim],
         events: Sequence[StoredEvent],
     ) -> str:
-        """Store a whole session that was exported, under a new id, which is returned."""
+        """Store a whole session that was exported, under a new id, which is returned.
+
+        Raises InvalidInputError where two of its parts are one in this database.
+        """
+        try:
+            return self._restored(owner, stored, guidelines, annotators, items, claims, events)
+        except IntegrityError:
+            # Names that differ in characters which no database keeps.
+            raise failure(
+                "annotation.bad_file", problem="two parts have one name", line=1
+            ) from None
+
+    def _restored(
+        self,
+        owner: str,
+        stored: StoredSession,
+        guidelines: Sequence[Guidelines],
+        annotators: Sequence[Annotator],
+        items: Sequence[StoredItem],
+        claims: Sequence[StoredClaim],
+        events: Sequence[StoredEvent],
+    ) -> str:
         made = token_hex(16)
         fields = stored.model_dump(exclude={"id", "owner", "items"})
         row = {**fields, "id": made, "owner": owner, "events": len(events)}
@@ -443,6 +471,29 @@ def enrolled(
     made = {"number": len(kinds), "name": name, "kind": kind, "joined": joined}
     session.execute(insert(row), [{"session": session_id, **made}])
     return Annotator.model_validate(made)
+
+
+def participating(
+    session: Session, session_id: str, name: str, kind: AnnotatorKind, now: datetime
+) -> Annotator:
+    """As `AnnotationStore.participant`, in a transaction in which the session's row is locked."""
+    row = AnnotatorRow
+    found = _read(
+        session, Annotator, row, (row.number,), row.session == session_id, row.name == name
+    )
+    if not found:
+        return enrolled(session, session_id, name, kind, now)
+    if found[0].kind != kind:
+        raise failure("annotation.name_taken")
+    return found[0]
+
+
+def _usable(name: str) -> str:
+    """`name` without space around it. Raises InvalidInputError for an empty or too long one."""
+    name = name.strip()
+    if not name or len(name) > MAX_NAME:
+        raise failure("annotation.bad_name", most=MAX_NAME)
+    return name
 
 
 def _listed(session: Session, *conditions: Any) -> builtins.list[StoredSession]:

@@ -8,6 +8,7 @@ is read, and every run is checked as one that was exported alone.
 from __future__ import annotations
 
 import io
+import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ MOST_RUNS = 500
 MOST_BYTES = 512 * 2**20
 """Bytes that all runs of an archive may have when they are unpacked."""
 
+_DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 # A fixed moment, so that the same runs give the same file.
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 
@@ -105,7 +107,7 @@ def _unpacked(
     try:
         with archive.open(entry) as file:
             found = file.read(most + 1)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError) as error:
+    except (*_DAMAGED, EOFError, RuntimeError, OSError, ValueError) as error:
         # RuntimeError is what an encrypted file raises.
         problem = "it is encrypted" if entry.flag_bits & 1 else "it is damaged"
         refusal = failure("storage.no_archive", problem=problem)

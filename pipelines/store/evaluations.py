@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from pipelines.errors import failure
 from pipelines.store.database import Database
-from pipelines.store.judgements import JudgementStore
+from pipelines.store.judgements import JudgementStore, require_evaluation
 from pipelines.store.tables import (
     INSERT,
     EvaluationAttemptRow,
@@ -119,13 +119,13 @@ class EvaluationStore:
     def delete(self, evaluation: str, owner: str) -> None:
         """Delete an evaluation. What was answered, and its runs, stay. Raises NotFoundError."""
         with self._database.write() as session:
-            self._require(session, evaluation, owner)
+            require_evaluation(session, evaluation, owner)
             session.execute(delete(EvaluationRow).where(EvaluationRow.id == evaluation))
 
     def set_limits(self, evaluation: str, owner: str, limits: dict[str, Any]) -> None:
         """Change the limits of an evaluation's specification. Raises NotFoundError."""
         with self._database.write() as session:
-            self._require(session, evaluation, owner)
+            require_evaluation(session, evaluation, owner)
             row = session.get_one(EvaluationRow, evaluation)
             row.spec = {**row.spec, "limits": limits}
 
@@ -139,7 +139,7 @@ class EvaluationStore:
             .limit(_AT_ONCE)
         )
         with self._database.read() as session:
-            self._require(session, evaluation, owner)
+            require_evaluation(session, evaluation, owner)
             return list(session.scalars(query))
 
     def item(self, evaluation: str, position: int) -> dict[str, Any]:
@@ -255,7 +255,7 @@ class EvaluationStore:
             .order_by(row.number)
         )
         with self._database.read() as session:
-            self._require(session, evaluation, owner)
+            require_evaluation(session, evaluation, owner)
             return list(session.scalars(query))
 
     def outcomes(
@@ -274,7 +274,7 @@ class EvaluationStore:
             .limit(_AT_ONCE)
         )
         with self._database.read() as session:
-            self._require(session, evaluation, owner)
+            require_evaluation(session, evaluation, owner)
             return [(Task(*found[:5]), found[5], found[6]) for found in session.execute(query)]
 
     def scores(self, evaluation: str, owner: str, code: str) -> list[dict[str, Any]]:
@@ -282,7 +282,7 @@ class EvaluationStore:
         row = EvaluationScoresRow
         query = select(row.body).where(row.evaluation == evaluation, row.code == code)
         with self._database.read() as session:
-            self._require(session, evaluation, owner)
+            require_evaluation(session, evaluation, owner)
             return list(session.scalars(query.order_by(row.block)))
 
     def keep_scores(self, evaluation: str, code: str, blocks: Mapping[int, dict[str, Any]]) -> None:
@@ -335,11 +335,6 @@ class EvaluationStore:
                 )
                 for found in session.execute(query)
             ]
-
-    def _require(self, session: Session, evaluation: str, owner: str) -> None:
-        row = session.get(EvaluationRow, evaluation)
-        if row is None or row.owner != owner:
-            raise failure("storage.no_evaluation")
 
 
 def _done(evaluation: str, task: Task) -> Any:

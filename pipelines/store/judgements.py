@@ -41,6 +41,13 @@ class StoredJudge(NamedTuple):
     calibration: dict[str, Any]
 
 
+def require_evaluation(session: Session, evaluation: str, owner: str) -> None:
+    """Raise NotFoundError where `owner` has no such evaluation."""
+    row = session.get(EvaluationRow, evaluation)
+    if row is None or row.owner != owner:
+        raise failure("storage.no_evaluation")
+
+
 class JudgementStore:
     """Judgements in the database of a RunStore. Every method blocks; any thread may call it.
 
@@ -64,7 +71,7 @@ class JudgementStore:
         """
         row = EvaluationJudgeRow
         with self._database.write() as session:
-            self._require(session, evaluation, owner)
+            require_evaluation(session, evaluation, owner)
             kind = INSERT[session.get_bind().dialect.name]
             found = {"evaluation": evaluation, "judge": judge, "spec": spec, "calibration": {}}
             session.execute(
@@ -92,7 +99,7 @@ class JudgementStore:
             .order_by(row.created, row.judge)
         )
         with self._database.read() as session:
-            self._require(session, evaluation, owner)
+            require_evaluation(session, evaluation, owner)
             return [StoredJudge(*found) for found in session.execute(query)]
 
     def missing(self, evaluation: str, owner: str, judge: str) -> list[tuple[int, str]]:
@@ -105,7 +112,7 @@ class JudgementStore:
             .order_by(row.number)
         )
         with self._database.read() as session:
-            self._require(session, evaluation, owner)
+            require_evaluation(session, evaluation, owner)
             return [(number, key) for number, key in session.execute(query)]
 
     def judged(self, evaluation: str, owner: str, judge: str) -> dict[int, dict[str, Any]]:
@@ -118,7 +125,7 @@ class JudgementStore:
             .order_by(row.number)
         )
         with self._database.read() as session:
-            self._require(session, evaluation, owner)
+            require_evaluation(session, evaluation, owner)
             return {row.number: row.body for row in session.execute(query)}
 
     def stamp(self, evaluation: str, owner: str) -> str:
@@ -139,7 +146,7 @@ class JudgementStore:
             .order_by(judge.judge)
         )
         with self._database.read() as session:
-            self._require(session, evaluation, owner)
+            require_evaluation(session, evaluation, owner)
             calibrations = [list(one) for one in session.execute(held)]
             if not calibrations:
                 return ""
@@ -194,7 +201,7 @@ class JudgementStore:
         row = JudgingCostRow
         query = select(row.spent).where(row.evaluation == evaluation, row.judge == judge)
         with self._database.read() as session:
-            self._require(session, evaluation, owner)
+            require_evaluation(session, evaluation, owner)
             return list(session.scalars(query))
 
     def times_asked(self, evaluation: str, owner: str, judge: str) -> int:
@@ -206,7 +213,7 @@ class JudgementStore:
             .where(row.evaluation == evaluation, row.judge == judge)
         )
         with self._database.read() as session:
-            self._require(session, evaluation, owner)
+            require_evaluation(session, evaluation, owner)
             return session.scalar(query) or 0
 
     def calibrate(
@@ -215,14 +222,9 @@ class JudgementStore:
         """Keep what people's labels say of a judge, in place of what was said before."""
         row = EvaluationJudgeRow
         with self._database.write() as session:
-            self._require(session, evaluation, owner)
+            require_evaluation(session, evaluation, owner)
             session.execute(
                 update(row)
                 .where(row.evaluation == evaluation, row.judge == judge)
                 .values(calibration=calibration)
             )
-
-    def _require(self, session: Session, evaluation: str, owner: str) -> None:
-        row = session.get(EvaluationRow, evaluation)
-        if row is None or row.owner != owner:
-            raise failure("storage.no_evaluation")

@@ -1,4 +1,7 @@
-"""Profiles: models, settings and prompts under a name, with where they come from. Without keys."""
+"""Profiles: models, settings, prompts and calibrations under a name, and where they come from.
+
+They hold no keys.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pydantic import Field
 from sqlalchemy import select
 
 from pipelines.errors import failure
+from pipelines.run.calibrations import Calibrations
 from pipelines.run.spec import ModelSpec
 from pipelines.store.database import Database
 from pipelines.store.tables import (
@@ -51,7 +55,8 @@ class Profile(Frozen):
     """Settings that runs can use: by method those that differ from its defaults.
 
     `models` are by role, where the profile names any; without their keys, with their prices.
-    `prompts` are texts in place of shipped prompts, see `pipelines.prompts.Wording`.
+    `prompts` are texts in place of shipped prompts, see `pipelines.prompts.Wording`. `calibrations`
+    say what scores mean, by people's labels.
     """
 
     name: str
@@ -62,6 +67,7 @@ class Profile(Frozen):
         dict[str, dict[str, dict[str, str]]],
         Field(exclude_if=lambda prompts: not prompts),
     ] = Field(default_factory=dict)
+    calibrations: Calibrations = ()
     origin: ProfileOrigin | None = None
 
 

@@ -58,8 +58,9 @@ _SPEECH_FOLLOWS = re.compile(
 
 _HAN_CHARACTER = re.compile(f"[{HAN}]")
 _WORD = re.compile(r"[^\W\d_]+")
-_LAST_TOKEN = re.compile(r"[^\s\"'“”‘’([{（《「*_/—–-]*$")
-_BREAK = re.compile(rf"[ \t]*(?:\r\n|[{_LINE_BREAKS}])\s*")
+_BEFORE_TOKEN = frozenset("\"'“”‘’([{（《「*_/—–-")
+# Looked for at the beginning of the white space only: a long stretch of it is read once.
+_BREAK = re.compile(rf"(?<![ \t])[ \t]*(?:\r\n|[{_LINE_BREAKS}])\s*")
 _ENDS_CLAUSE = tuple(".!?…。！？:：;；")
 _WRAPPED_LINE = 60
 # With fewer characters than this after a Chinese closing quote, the speaker may still follow.
@@ -95,16 +96,21 @@ def split_sentences(text: str) -> list[Span]:
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:
     """Stretches of text that no sentence crosses: paragraphs, list items, headings."""
-    start = 0
+    start = line = 0
+    heading = text.lstrip().startswith("#")
     for found in _BREAK.finditer(text):
-        if not _is_wrapped(text, start, found):
-            yield start, found.start()
-            start = found.end()
+        # Of a paragraph only the last line is looked at: it may have as many as a book.
+        if not heading and _is_wrapped(text, line, found):
+            line = found.start() + max(found.group().rfind(mark) for mark in _LINE_BREAKS) + 1
+            continue
+        yield start, found.start()
+        start = line = found.end()
+        heading = text.startswith("#", start)
     yield start, len(text)
 
 
 def _is_wrapped(text: str, start: int, found: re.Match[str]) -> bool:
-    """Whether a line break was put in for width only, in the middle of a sentence."""
+    """Whether the break at the end of the line from `start` was put in for width only."""
     breaks = found.group().replace("\r\n", "\n")
     if sum(character in _LINE_BREAKS for character in breaks) > 1:
         return False
@@ -112,12 +118,11 @@ def _is_wrapped(text: str, start: int, found: re.Match[str]) -> bool:
     following = text[found.end() : found.end() + 1]
     if not line or not following or _LIST_MARKER.match(text, found.end()):
         return False
-    if line.lstrip().startswith("#") or line.endswith(_ENDS_CLAUSE):
+    if line.endswith(_ENDS_CLAUSE):
         return False
     if _HAN_CHARACTER.match(line[-1]) or _HAN_CHARACTER.match(following):
         return False
-    last_line = re.split(rf"[{_LINE_BREAKS}]", line)[-1]
-    return following.islower() or (len(last_line) >= _WRAPPED_LINE and following.isalpha())
+    return following.islower() or (len(line) >= _WRAPPED_LINE and following.isalpha())
 
 
 def _ends(text: str, start: int, last: int) -> Iterator[int]:
@@ -163,11 +168,10 @@ def _is_end(text: str, start: int, stop: re.Match[str], end: int, last: int) -> 
     if not following.lstrip(_OPENERS):
         return False
     if set(marks) <= {".", "…"}:
-        sentence = text[start : stop.start()]
         if len(marks) > 1 or marks == "…":
             return not _opens_small(following)
-        return _period_ends(sentence, following)
-    if f"{_last_token(text[start : stop.start()])}{marks}" in _NAMES_WITH_STOP:
+        return _period_ends(text, start, stop.start(), following)
+    if f"{_last_token(text, start, stop.start())}{marks}" in _NAMES_WITH_STOP:
         return _starter(following) is True
     return not (closed and _opens_small(following))
 
@@ -180,14 +184,16 @@ def _ends_chinese(following: str, closed: bool) -> bool:
     return _SPEECH_FOLLOWS.match(following) is None
 
 
-def _period_ends(sentence: str, following: str) -> bool:
-    """Whether one full stop with white space after it ends `sentence`."""
-    word = _last_token(sentence)
-    lowered = word.lower()
-    lead = sentence[: len(sentence) - len(word)].strip()
-    if _ENUMERATOR.match(word) and not lead:
+def _period_ends(text: str, start: int, stop: int, following: str) -> bool:
+    """Whether one full stop with white space after it ends the sentence `text[start:stop]`."""
+    word = _last_token(text, start, stop)
+    lowered, begin = word.lower(), _beginning(text, start, stop)
+    lead = stop - len(word)
+    while lead > begin and text[lead - 1].isspace():
+        lead -= 1
+    if _ENUMERATOR.match(word) and lead <= begin:
         return False
-    if _FIRST_ENUMERATOR.match(word) and lead.endswith(":"):
+    if _FIRST_ENUMERATOR.match(word) and text.endswith(":", begin, lead):
         return False
     if lowered in _NUMBERED_ABBREVIATIONS and following[0].isdigit():
         return False
@@ -210,18 +216,32 @@ def _period_ends(sentence: str, following: str) -> bool:
         return starter is True
     if _opens_small(following):
         # In a text without capitals, sentences begin with small letters too.
-        return _opens_small(sentence.lstrip()) and len(word) > 1
+        return _opens_small(text, begin, stop) and len(word) > 1
     return True
 
 
-def _last_token(text: str) -> str:
-    token = _LAST_TOKEN.search(text)
-    return token.group() if token else ""
+def _beginning(text: str, start: int, end: int) -> int:
+    """Where in `text[start:end]` the first character stands that is no white space, or `end`."""
+    while start < end and text[start].isspace():
+        start += 1
+    return start
 
 
-def _opens_small(text: str) -> bool:
-    """Whether the first word is in small letters; "iPhone" and "eBay" count as capitals."""
-    opening = _WORD.match(text.lstrip(_OPENERS))
+def _last_token(text: str, start: int, end: int) -> str:
+    """The last word of `text[start:end]`, read from its end: what is before it may be long."""
+    at = end
+    while at > start and not text[at - 1].isspace() and text[at - 1] not in _BEFORE_TOKEN:
+        at -= 1
+    return text[at:end]
+
+
+def _opens_small(text: str, start: int = 0, end: int | None = None) -> bool:
+    """Whether the first word of `text[start:end]` is in small letters; "iPhone" and "eBay" count as
+    capitals."""
+    end = len(text) if end is None else end
+    while start < end and text[start] in _OPENERS:
+        start += 1
+    opening = _WORD.match(text, start, end)
     if opening is None:
         return False
     return opening.group()[0].islower() and not any(c.isupper() for c in opening.group()[1:])

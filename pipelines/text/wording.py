@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from pipelines.text.languages import HAN, has_han
 from pipelines.text.segmentation import word_boundaries
@@ -39,7 +40,7 @@ def repeats_question(entity_text: str, question: str) -> bool:
     """
     if has_han(entity_text):
         return _repeats_chinese(_letters(entity_text), unicodedata.normalize("NFKC", question))
-    entity, asked = _words(entity_text), _words(question)
+    entity, asked = _words(entity_text), _asked(question)
     careless = question.islower()
     width = len(entity)
     return width > 0 and any(
@@ -49,6 +50,11 @@ def repeats_question(entity_text: str, question: str) -> bool:
         )
         for i in range(len(asked) - width + 1)
     )
+
+
+@lru_cache(maxsize=16)
+def _asked(question: str) -> list[str]:
+    return _words(question)
 
 
 def _words(text: str) -> list[str]:
@@ -70,11 +76,17 @@ def _letters(text: str) -> str:
     return re.sub(r"^[\W_]+|[\W_]+$", "", unicodedata.normalize("NFKC", text))
 
 
+@lru_cache(maxsize=16)
+def _edges(question: str) -> frozenset[int]:
+    """The boundaries of its words, which every entity of a text is held against."""
+    return frozenset(word_boundaries(question))
+
+
 def _repeats_chinese(entity: str, question: str) -> bool:
     folded, wanted = question.casefold(), entity.casefold()
     if not wanted or len(folded) != len(question) or wanted not in folded:
         return False
-    edges = word_boundaries(question)
+    edges = _edges(question)
     starts = (found.start() for found in re.finditer(f"(?={re.escape(wanted)})", folded))
     return any(start in edges and start + len(wanted) in edges for start in starts)
 

@@ -34,15 +34,16 @@ class Exempt(NamedTuple):
 EXEMPT: tuple[Exempt, ...] = ()
 
 
-def barriers(page: Page, rules: Sequence[str] = ()) -> list[str]:
+def barriers(page: Page, rules: Sequence[str] = (), within: str = "") -> list[str]:
     """Every serious or critical violation on `page`, readable; of `rules` alone where named.
 
-    Each says the rule, the element, what is wrong with it, and where it says how to mend it.
+    `within` is a selector of the part that is looked at, all of the page without it. Each says the
+    rule, the element, what is wrong with it, and where it says how to mend it.
     """
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = {"type": "rule", "values": list(rules)}
-    found: list[dict[str, Any]] = Axe().run(page, options=options).response["violations"]
+    found: list[dict[str, Any]] = Axe().run(page, within or None, options).response["violations"]
     return [line for one in found if one["impact"] in SERIOUS for line in _told(one, one["nodes"])]
 
 

@@ -13,14 +13,23 @@ from app.evaluated import NotYet
 from pipelines.annotation.adjudication import adjudicate
 from pipelines.annotation.labels import Decision, ReadLabel
 from pipelines.annotation.leading import Lead
-from pipelines.annotation.types import Hidden, Label, ModelVerdict, SessionItem, label_adapter
+from pipelines.annotation.types import (
+    Hidden,
+    ItemPlace,
+    Label,
+    ModelVerdict,
+    SessionItem,
+    label_adapter,
+)
 from pipelines.engine.thread import Engine
 from pipelines.evaluation.judging.spec import Grade
+from pipelines.methods.registry import METHODS
+from pipelines.run.spec import MethodSpec
 from pipelines.store.profiles import Profile
 from tests.app.playing import seen
 from tests.app.test_screens import ME, page
 from tests.app.test_screens import engine as engine
-from tests.pipelines.annotation.bench import item, join, label_all
+from tests.pipelines.annotation.bench import item, join, label_all, recorded
 from tests.pipelines.annotation.evaluated import (
     Key,
     answer_item,
@@ -57,8 +66,12 @@ def labels(task: str, *values: Any) -> dict[str, Label]:
     return {f"{task}-{n}": label(task, value) for n, value in enumerate(values)}
 
 
-def detected(engine: Engine, count: int = 60) -> Lead:
-    """People find wrong what the SLM check gives less than 0.4; two of them agree."""
+def detected(engine: Engine, count: int = 60, run: str = "") -> Lead:
+    """People find wrong what the SLM check gives less than 0.4; two of them agree.
+
+    All verdicts come from the run `run`.
+    """
+    place = ItemPlace(run=run)
     source = np.random.default_rng(3)
     items: list[SessionItem] = []
     told: dict[str, Label] = {}
@@ -71,7 +84,8 @@ def detected(engine: Engine, count: int = 60) -> Lead:
             value=value,
             doubt=round(1 - value, 3),
         )
-        made = item("answer", number, hidden=Hidden(verdicts=(verdict,)))
+        body = item("answer", number).body.model_copy(update={"place": place})
+        made = item("answer", number, body=body, hidden=Hidden(verdicts=(verdict,)))
         items.append(made)
         told[made.key] = label("answer", "wrong" if value < 0.4 else "correct")
     return session_of(engine.service.store, items, told, told, owner=ME)
@@ -190,6 +204,36 @@ def test_a_fitted_threshold_is_saved_as_a_profile(engine: Engine):
     assert "There is a profile of that name already." in seen(keep(test, "Mine"))
     assert "The profile needs a name" in seen(keep(test, " "))
     assert len(saved(engine)) == 1
+
+
+@pytest.mark.parametrize("kind", ["platt", "isotonic", "none"])
+def test_the_chosen_calibration_is_saved_with_the_threshold(engine: Engine, kind: str):
+    header = recorded().header
+    slm = header.spec.model_copy(update={"methods": (MethodSpec(name="slm"),)})
+    told = header.model_copy(update={"run": "run-1", "spec": slm})
+    engine.service.store.create("run-1", ME, told)
+    test = results(detected(engine, run="run-1"), "fits")
+    test.button_group(key="annotate.results.calibration").set_value(kind)
+    keep(test, "Mine")
+    (profile,) = saved(engine)
+    assert "threshold" in profile.settings["slm"]
+    found = [(one.fit.kind, one.score, one.bad, one.session) for one in profile.calibrations]
+    wanted = [] if kind == "none" else [(kind, "entailment", "below", "Ada")]
+    assert found == wanted
+    # The next run takes it along; it is the SLM check's.
+    chosen = {f"method.{name}": name == "slm" for name in METHODS}
+    asking = page("ask", settings=True, **chosen).run()
+    asking.selectbox(key="settings.profile").set_value("Mine").run()
+    assert not asking.exception
+    assert asking.session_state["_profile"].calibrations == profile.calibrations
+
+
+def test_without_the_runs_there_is_no_calibration_to_save(engine: Engine):
+    test = results(detected(engine, run="gone"), "fits")
+    with pytest.raises(KeyError):
+        test.button_group(key="annotate.results.calibration")
+    keep(test, "Mine")
+    assert saved(engine)[0].calibrations == ()
 
 
 def test_the_part_that_is_fitted_on_can_be_changed(engine: Engine):

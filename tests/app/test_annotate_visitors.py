@@ -81,4 +81,4 @@ def test_one_that_its_visitor_has_changed_meanwhile_is_told(lead: Lead):
 
 
 def test_before_there_is_one_the_page_says_so_in_chinese(lead: Lead):
-    assert "还没有访客留下判断。" in texts(annotate(lead.session_id, lang="zh"))
+    assert "还没有访客留下判定。" in texts(annotate(lead.session_id, lang="zh"))

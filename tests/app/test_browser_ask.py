@@ -42,6 +42,7 @@ def test_what_stands_behind_a_run_can_be_looked_at(visit: Visit, finished: Finis
     expect(calls.first.locator(".vs-turn-reply")).to_contain_text("Bill Clinton")
 
 
+@pytest.mark.verify
 def test_every_method_shows_its_verdict_and_its_corrections(
     visit: Visit, finished: Finished
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_report_has_no_barriers(
         assert page.evaluate(PAGE_FITS)
 
 
+@pytest.mark.verify
 def test_a_barrier_is_told_with_its_element_and_its_remedy(browser: Browser) -> None:
     page = browser.new_page()
     page.set_content(

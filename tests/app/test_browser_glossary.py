@@ -21,6 +21,7 @@ def note_failure(missing: list[str], got: Response) -> None:
         missing.append(got.url)
 
 
+@pytest.mark.verify
 def test_a_score_leads_to_its_entry(visit: Visit, finished: Finished):
     page = visit(known=finished.browser).open(f"/?run={finished.run}")
     drad = card(page, "drad")
@@ -70,6 +71,7 @@ def test_streamlits_own_words_are_in_the_language_of_the_page(visit: Visit):
     expect(upload).not_to_contain_text("上传")
 
 
+@pytest.mark.verify
 def test_its_menus_dates_and_buttons_too(visit: Visit):
     page = visit().open("/runs?lang=zh")
     wait_until_drawn(page)

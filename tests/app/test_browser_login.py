@@ -85,8 +85,8 @@ def test_who_logs_in_joins_once_from_every_device(
         page = other.open(f"/annotate?link={link}&lang=zh")
         log_in(page, "Ann", "登录")
         # The language came along.
-        expect(page.get_by_text("你已登录为 Ann Lee。")).to_be_visible()
-        page.get_by_role("button", name="加入标注").click()
+        expect(page.get_by_text("您已登录为 Ann Lee。")).to_be_visible()
+        page.get_by_role("button", name="加入会话").click()
         page.wait_for_url(lambda url: "link=" in url and link not in url)
         assert names(lead) == ["Ann Lee"]
     with visiting(browser, workbench) as third:

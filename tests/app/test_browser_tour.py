@@ -61,7 +61,7 @@ def test_it_begins_goes_back_and_ends_where_it_was_begun(visit: Visit):
     begin(page, EN)
     expect_stop(page, 0, EN)
     expect(page.get_by_role("button", name=EN("tour.back"))).to_be_disabled()
-    page.get_by_role("button", name=EN("tour.next")).press("Enter")
+    page.get_by_role("button", name=EN("tour.next"), exact=True).press("Enter")
     expect_stop(page, 1, EN)
     page.keyboard.press("ArrowLeft")
     expect_stop(page, 0, EN)
@@ -70,11 +70,12 @@ def test_it_begins_goes_back_and_ends_where_it_was_begun(visit: Visit):
     expect(page.get_by_role("button", name=EN("tour.start"), exact=True)).to_be_focused()
 
 
+@pytest.mark.verify
 def test_a_phone_has_it_as_a_sheet_at_the_bottom(visit: Visit):
     page = visit(viewport=PHONE, touch=True).open("/?lang=zh")
     begin(page, ZH)
     expect_stop(page, 0, ZH)
-    page.get_by_role("button", name=ZH("tour.next")).tap()
+    page.get_by_role("button", name=ZH("tour.next"), exact=True).tap()
     expect_stop(page, 1, ZH)
     assert fits(page)
     box = card(page).bounding_box()
@@ -82,6 +83,7 @@ def test_a_phone_has_it_as_a_sheet_at_the_bottom(visit: Visit):
     assert box["y"] > PHONE["height"] / 2
 
 
+@pytest.mark.verify
 def test_it_is_offered_once(visit: Visit):
     visitor = visit()
     page = visitor.open("/")

@@ -70,7 +70,7 @@ def test_the_estimate_grows_with_the_text(engine: Engine):
     assert line(test).startswith("About 7 calls · 40 tokens · ")
     (estimate,) = (one for one in test.caption if one.value == line(test))
     assert "3 texts with 9 sentences" in estimate.proto.help
-    assert "the sentences of this text (2)" in estimate.proto.help
+    assert "the sentences of this text (2) and the names and numbers in them" in estimate.proto.help
     nothing = "What a check takes is estimated as soon as there is a text."
     assert nothing in [one.value for one in check_page("ever", text="").caption]
 

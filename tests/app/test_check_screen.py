@@ -95,6 +95,22 @@ def test_after_a_reload_the_form_shows_what_was_given(engine: Engine):
     assert again.text_input(key="check.question").value == "Who was she?"
 
 
+def test_a_check_is_opened_on_its_page_wherever_its_address_or_its_row_leads(engine: Engine):
+    run_id = finished(engine, check(page("check", **ONE).run()))
+    test = page("ask")
+    test.query_params["run"] = run_id
+    test.run()
+    assert not test.exception
+    assert test.session_state["_wanted_page"] == "check"
+    # Who goes back to Ask is told where the check is; the form is not filled with what it asked.
+    assert Catalogue("en")("ask.check") in seen(test)
+    assert not test.text_input(key="question").value
+    assert test.button(key="ask-check-open").label == "Open the check"
+    listed = page("runs").run()
+    listed.button(key=f"open-{run_id}").click().run()
+    assert listed.session_state["_wanted_page"] == "check"
+
+
 def test_sources_are_given_one_in_each_block(engine: Engine):
     test = page("check", **ONE, **{"check.against": "sources"}).run()
     test.text_area(key="check.sources").input(f"{BORN}\n\nShe died in France.")
@@ -161,7 +177,7 @@ def test_a_run_that_checks_nothing_leaves_the_page_empty(engine: Engine):
 
 def test_a_check_can_be_looked_at_on_other_pages_and_compared(engine: Engine):
     run_id = finished(engine, check(page("check", **ONE).run()))
-    assert BORN in seen(opened("ask", run_id))
+    assert BORN in seen(opened("check", run_id))
     assert not opened("grounding", run_id).exception
     # The same check again is a run of its own.
     again = run(engine, load(engine, run_id).header.spec)

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pipelines.engine.budget import Account, RunBudget
 from pipelines.engine.thread import Engine
 from pipelines.run.events import RunStarted
+from pipelines.run.ledger import Ledger, RunLimits
 from pipelines.store import new_run_id
 from tests.app.opening import page_engine
 from tests.app.test_screens import ME, QUESTION, page, told
@@ -133,6 +135,22 @@ def test_a_run_that_goes_on_is_shown_as_far_as_it_is(opened: Engine):
     test = compare(run).run()
     assert not test.exception
     assert shown(test) == 2
+
+
+def test_each_of_several_stop_buttons_says_which_run_it_stops(
+    opened: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    account = Account(RunBudget(), Ledger(RunLimits()))
+    monkeypatch.setattr(type(opened.service), "account", lambda *_, **__: account)
+    first, second, over = (run_of(opened, finished=end) for end in (False, False, True))
+    test = compare(f"{first},{over},{second}").run()
+    assert not test.exception
+    assert [b.label for b in test.button if "stop-" in (b.key or "")] == [
+        "Stop run 1",
+        "Stop run 3",
+    ]
+    test = compare(first).run()
+    assert [b.label for b in test.button if "stop-" in (b.key or "")] == ["Stop"]
 
 
 def test_runs_are_ticked_on_their_page_and_taken_along(opened: Engine):

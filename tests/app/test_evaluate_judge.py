@@ -12,9 +12,9 @@ from app.judging import judging_of
 from pipelines.engine.thread import Engine
 from pipelines.models.base import GenerationRequest, Watcher
 from pipelines.types import Generation
+from tests.app.evaluate_page import CAPITALS, ended, press, stored_items, upload, with_file
+from tests.app.evaluate_page import engine as engine
 from tests.app.playing import seen
-from tests.app.test_evaluate_screen import CAPITALS, ended, press, stored_items, upload, with_file
-from tests.app.test_evaluate_screen import engine as engine
 from tests.app.test_screens import ME
 from tests.pipelines.run.fakes import FakeModel
 

@@ -154,6 +154,7 @@ def test_many_methods_that_a_run_did_not_use_are_one_line(played: Engine, plain:
     played.call(played.service.stop(again, owner=ME))
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("name", [*PAGES, "ask", "compare"])
 def test_replies_written_by_hand_are_called_so_wherever_they_are_shown(

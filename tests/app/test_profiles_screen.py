@@ -14,6 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.screens import profiles as screen
+from pipelines.engine.calibrations import conditions
 from pipelines.engine.profiles import profile_text
 from pipelines.engine.thread import Engine
 from pipelines.models.restricted import SWITCH
@@ -22,6 +23,7 @@ from pipelines.store.profiles import Profile
 from tests.app.opening import always, page_engine
 from tests.app.playing import seen
 from tests.app.test_screens import ME, page
+from tests.pipelines.run.test_calibrations import calibration
 
 SOMEBODY_ELSE = "b" * 48
 LOCAL = ModelSpec(kind="openai", name="Qwen", model="qwen", base_url="http://localhost:8000/v1")
@@ -55,6 +57,19 @@ def opened(**state: Any) -> AppTest:
 
 def names(engine: Engine) -> list[str]:
     return [one.name for one in engine.service.store.profiles.list(ME)]
+
+
+def test_calibrations_are_shown_and_stay_when_the_profile_is_changed(engine: Engine):
+    told = conditions("drad", {}, {}, "theta_1")
+    held = calibration(method="drad", setting="theta_1", conditions=told)
+    fitted = MINE.model_copy(update={"calibrations": (held,)})
+    engine.service.store.profiles.save(ME, fitted)
+    test = opened(**{f"details-{SLUG}": True, f"edit-{SLUG}": True})
+    assert "1 calibration" in seen(test)
+    assert "240 labels of “Clinton”" in seen(test)
+    test.button(key=f"present-{SLUG}").click().run()
+    assert not test.exception
+    assert engine.service.store.profiles.get(ME, "Mine").calibrations == (held,)
 
 
 def test_a_new_visitor_sees_templates_and_what_they_need(engine: Engine):

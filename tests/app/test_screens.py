@@ -191,7 +191,9 @@ def test_dashscope_needs_no_address(engine: Engine):
     (saved,) = engine.service.store.models.list(ME)
     assert (saved.kind, saved.name, saved.base_url) == ("dashscope", "qwen-plus", None)
     assert "secret-of-mine" in test.session_state["_keys"].values()
-    assert test.text_input(key=f"key-{saved.name.encode().hex()}").value == ""
+    # Of several such fields each says whose key it takes.
+    field = test.text_input(key=f"key-{saved.name.encode().hex()}")
+    assert (field.value, field.label) == ("", "Key for qwen-plus")
 
 
 def test_a_new_provider_is_a_choice_by_its_entry_in_the_table(

@@ -6,6 +6,7 @@ from typing import Any
 
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import GenerationRequest
+from pipelines.run.calibrations import Calibration
 from pipelines.run.events import (
     Event,
     Judged,
@@ -52,6 +53,7 @@ class Record:
         models: dict[str, ModelSpec] | None = None,
         evidence: EvidenceSpec | None = None,
         seed: int = 0,
+        calibrations: tuple[Calibration, ...] = (),
     ) -> None:
         self.run = run
         self.events: list[Event] = []
@@ -62,6 +64,7 @@ class Record:
             models=models or {"main": ModelSpec()},
             evidence=evidence or EvidenceSpec(),
             seed=seed,
+            calibrations=calibrations,
         )
         self._emit(
             RunStarted,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from components.annotation import reliability_level
 from components.annotation_detectors import (
     detectors_view,
     fitted_view,
@@ -25,7 +26,6 @@ from components.annotation_results import (
     level_note,
     pairs_view,
     people_view,
-    reliability_level,
     reveal_view,
     scale,
     silent_comments,

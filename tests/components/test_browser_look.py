@@ -23,6 +23,7 @@ from tests.components.test_hostile import HOSTILE, everything
 from tests.components.test_theme import contrast
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1400])
 def test_nothing_is_wider_than_the_screen(browser_page: Page, theme: Theme, width: int) -> None:
@@ -42,6 +43,7 @@ def test_text_of_models_is_never_smaller_than_the_interface(browser_page: Page) 
     assert sizes == [16, 16, 14, 14]
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_rendered_text_has_enough_contrast(browser_page: Page, theme: Theme) -> None:
     open_gallery(browser_page, theme)
@@ -138,6 +140,7 @@ def test_the_modules_also_work_as_files(browser_page: Page, t: Catalogue) -> Non
     expect(tip(browser_page)).to_contain_text("0.18")
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("text", HOSTILE)
 def test_foreign_text_runs_nothing(browser_page: Page, t: Catalogue, text: str) -> None:
     open_view(browser_page, everything(text, t))

@@ -99,6 +99,7 @@ def test_escape_closes_the_tooltip_and_keeps_the_place(browser_page: Page, t: Ca
     expect(tip(browser_page)).to_have_count(0)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("name", ["Bill", "January", "1993"])
 def test_the_tooltip_stays_on_a_small_screen(browser_page: Page, t: Catalogue, name: str) -> None:
     browser_page.set_viewport_size({"width": 390, "height": 420})
@@ -112,6 +113,7 @@ def test_the_tooltip_stays_on_a_small_screen(browser_page: Page, t: Catalogue, n
     assert box["y"] + box["height"] <= 420
 
 
+@pytest.mark.verify
 def test_a_tap_shows_and_a_tap_elsewhere_hides(browser_page: Page, t: Catalogue) -> None:
     context = browser_page.context.browser.new_context(viewport=PHONE, has_touch=True)  # type: ignore[union-attr]
     page = context.new_page()

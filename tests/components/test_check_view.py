@@ -10,7 +10,7 @@ from components.run_pages import page_html
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import ScoreRequest
 from pipelines.run.events import ModelCalled, RunCancelled, Score, SpanEnded
-from pipelines.run.findings import SentenceAligned
+from pipelines.run.grounding import SentenceAligned
 from pipelines.run.view import RunView
 from pipelines.types import Generation, Language, Message, Token
 from tests.components.html_tree import read

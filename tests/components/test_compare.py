@@ -297,7 +297,7 @@ def test_chinese_words_are_compared_as_words() -> None:
     (column,) = page(columns((record.finish(), "drad")), Catalogue("zh")).all(".vs-column")
     assert [node.text("vs-sr") for node in column.all("del")] == ["杭州"]
     assert [node.text("vs-sr") for node in column.all("ins")] == ["绍兴"]
-    assert "对原始回答的判断" in column.text()
+    assert "对原始回答的判定" in column.text()
 
 
 def test_hostile_text_stays_text(t: Catalogue) -> None:

@@ -9,6 +9,7 @@ from components.elements import (
     VERDICT_SIGNS,
     Status,
     announcement,
+    button,
     consequence,
     counters,
     distinct,
@@ -52,6 +53,13 @@ def test_a_state_is_told_by_sign_words_and_class(t: Catalogue, status: Status) -
 def test_words_can_be_replaced(t: Catalogue) -> None:
     assert "3 of 4" in verdict_badge("supported", t, label="3 of 4")
     assert "Searching" in status_badge("running", t, label="Searching")
+
+
+def test_buttons_with_the_same_words_say_aloud_what_they_are_for() -> None:
+    named = read(button("Open", "open_run", "7", of="text <b>\u202e7")).one("button")
+    assert named.text() == "Open text <b>⟨U+202E⟩7"
+    assert named.one(".vs-sr").text().strip() == "text <b>⟨U+202E⟩7"
+    assert read(button("Open", "open_run", "7")).one("button").text() == "Open"
 
 
 def test_confidence_has_no_verdicts_colour() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.evaluation_table import cost_text, results_view
+from components.evaluation_table import cost_text, ranking_view, results_view
 from components.messages import LANGUAGES, Catalogue
 from pipelines.evaluation.results.scores import (
     Cost,
@@ -24,8 +24,15 @@ from tests.pipelines.evaluation.results.evaluations import binary, evaluation, s
 SAMPLING = Sampling(resamples=200, permutations=199)
 
 
+def views(made: Evaluation, t: Catalogue) -> list[str]:
+    """The table, and the detectors where there are any."""
+    table = results_table(made, sampling=SAMPLING)
+    ranked = [] if table.detection is None else [ranking_view(table.detection, table, t)]
+    return [results_view(table, t), *ranked]
+
+
 def drawn(made: Evaluation, t: Catalogue) -> Node:
-    return read(results_view(results_table(made, sampling=SAMPLING), t))
+    return read("".join(views(made, t)))
 
 
 def cells(page: Node, system: str) -> dict[str, str]:
@@ -153,12 +160,16 @@ def test_costs_have_their_units(cost: Cost, value: float, text: str, t: Catalogu
 @pytest.mark.parametrize("text", HOSTILE)
 def test_foreign_text_stays_text(text: str, t: Catalogue) -> None:
     made = evaluation(
-        [score("q", text, 1, values={text: 0.5})],
+        [
+            score(f"q{n}", text, 1, values={
+                text: 0.5, "hallucination_score": n / 2, "hallucinated": float(n)})
+            for n in range(2)
+        ],
         name=text, data_set=text, data_hash=text, versions={text: text},
         systems={text: System(method=text, models={text: text})},
         metrics=(MetricInfo(name=text),),
     )  # fmt: skip
-    assert list(faults(results_view(results_table(made, sampling=SAMPLING), t))) == []
+    assert [fault for view in views(made, t) for fault in faults(view)] == []
 
 
 def test_the_page_says_who_judged_and_marks_a_weak_judge(t: Catalogue) -> None:

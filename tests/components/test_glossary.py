@@ -47,7 +47,7 @@ def test_a_name_is_explained_once():
 
 def test_entries_are_met_on_pages_that_there_are_and_come_from_papers_that_are_kept():
     for entry in entries().values():
-        pages = {*PAGES, "evaluate", "annotate", "library", "models"}
+        pages = {*PAGES, "evaluate", "annotate", "library", "models", "profiles"}
         assert set(entry.used) <= pages, entry.id
         assert not entry.method or has_paper(entry.method), entry.id
 
@@ -96,7 +96,7 @@ def test_the_head_of_a_table_leads_to_its_entry(t: Catalogue):
     [
         ("krippendorff alpha", True),
         ("KAPPA", False),
-        ("一致程度", True),
+        ("一致性", True),
         ("nothing like this", False),
     ],
 )

@@ -21,7 +21,7 @@ from components.annotation_results import agreement_view, spans_view
 from components.ask import ask_view
 from components.compare import CompareColumn, compare_view
 from components.evaluation_compare import comparison_view
-from components.evaluation_table import results_view
+from components.evaluation_table import ranking_view, results_view
 from components.evidence import evidence
 from components.glossary import entry_of
 from components.heatmap import entity_table, heatmap
@@ -134,7 +134,8 @@ def test_heat_entities_and_passages_are_explained(t: Catalogue):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_column_of_numbers_of_an_evaluation_leads_to_what_it_means(language: Language):
     t = Catalogue(language, strict=True)
-    page = read(results_view(results_table(full(), sampling=SAMPLING), t))
+    results = results_table(full(), sampling=SAMPLING)
+    page = read(results_view(results, t))
     ids = {node.attributes["id"] for node in page.walk() if "id" in node.attributes}
     columns = page.all("table")[0].one("thead").all("th")
     silent = {t("evaluate.system"), t("evaluate.count"), t("evaluate.errors")}
@@ -146,6 +147,12 @@ def test_every_column_of_numbers_of_an_evaluation_leads_to_what_it_means(languag
             assert words in {*silent, t("evaluate.abstained")} or printed in words, words
             continue
         assert set(links) <= ids, words
+    assert results.detection is not None
+    ranked = read(ranking_view(results.detection, results, t))
+    known = {node.attributes["id"] for node in ranked.walk() if "id" in node.attributes}
+    for column in ranked.one("thead").all("th")[1:]:
+        (link,) = [n.attributes["data-goto"] for n in column.walk() if "data-goto" in n.attributes]
+        assert link in known, column.text()
 
 
 def test_a_comparison_explains_its_metric_its_interval_and_its_p(t: Catalogue):

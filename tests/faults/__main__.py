@@ -10,8 +10,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.faults.cells import ALL_PROGRAMS, Result, all_cells
+from tests.faults.cells import Result
 from tests.faults.matrix import OUTCOMES, counted, problems_of, run_all
+from tests.faults.programs import ALL_PROGRAMS, all_cells
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability-faults.md"
 

@@ -11,8 +11,9 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from pipelines.types import Answer
-from tests.faults.cells import Cell, Result, Server, follow_tasks, run_cell, served
+from tests.faults.cells import Result, Server, follow_tasks, run_cell, served
 from tests.faults.faults import FAULTS
+from tests.faults.programs import Cell
 
 AT_ONCE, SLOW_AT_ONCE = 8, 24
 """Cells under way at once: those that work, and those that mostly wait for a limit."""

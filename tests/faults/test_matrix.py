@@ -9,9 +9,9 @@ import pytest
 
 from pipelines.methods.registry import METHODS
 from tests.faults.brain import PROBE_KINDS
-from tests.faults.cells import ALL_PROGRAMS, BASELINES, all_cells
 from tests.faults.faults import FAULTS
 from tests.faults.matrix import OUTCOMES, problems_of, run_all, run_cells
+from tests.faults.programs import ALL_PROGRAMS, BASELINES, all_cells
 
 SAMPLE = 30
 

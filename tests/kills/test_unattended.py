@@ -1,20 +1,24 @@
-"""Twenty questions, every method, the bundled model: left alone, and killed three times."""
+"""Twenty questions, every method, the bundled model: left alone, and killed three times.
+
+Its results are held against two evaluations that nobody disturbed: one of all questions, which gets
+the recorded replies and may ask for nothing else; and one of the questions in which it was killed,
+for which the model writes everything anew.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from pipelines.methods.registry import METHODS
+from tests.kills.replayed import undisturbed
 from tests.kills.unattended import Evaluation, as_numbers, same, write_questions
 
 QUESTIONS = 20
 KILLED_IN = (4, 10, 16)
-"""The questions in which the process is killed."""
-
-ALONE = KILLED_IN
-"""The questions that are answered once more, undisturbed, which takes time."""
+"""The questions in which the process is killed, and which the model answers once more."""
 
 
 @pytest.mark.verify
@@ -33,13 +37,20 @@ def test_what_is_killed_three_times_comes_to_the_same_results(tmp_path: Path):
     # Nothing was asked again whose reply was stored.
     assert {times for calls in found.calls.values() for times in calls.values()} == {1}
 
-    alone = Evaluation(tmp_path / "alone", write_questions(tmp_path / "some.json", ALONE))
+    again, recording = asyncio.run(undisturbed(killed, tmp_path / "again"))
+    assert (recording.missing, recording.unread) == ([], set())
+    assert again.stored() == found
+    assert again.scores() == killed.scores()
+    assert again.table() == killed.table()
+
+    fresh = write_questions(tmp_path / "some.json", KILLED_IN)
+    alone = Evaluation(tmp_path / "alone", fresh)
     alone.work()
     expected = alone.stored()
     for question, outcomes in expected.outcomes.items():
         assert same(found.outcomes[question], outcomes)
         assert found.calls[question] == expected.calls[question]
-    scores, undisturbed = killed.scores(), alone.scores()
-    for key, values in undisturbed.items():
+    scores = killed.scores()
+    for key, values in alone.scores().items():
         assert scores[key].keys() == values.keys()
         assert same(as_numbers(scores[key].values()), as_numbers(values.values()))

@@ -14,19 +14,27 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from io import StringIO
 from math import isclose
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.cli.evaluate import OWNER
+from pipelines.cli.shared import OWNER
 from pipelines.engine.service import Service
+from pipelines.errors import NotFoundError
 from pipelines.evaluation.datasets.bundled import sample_questions
+from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.evaluation.results.table import results_table
+from pipelines.evaluation.scoring import read_results
 from pipelines.methods.registry import METHODS
 from pipelines.run.cache import request_key
 from pipelines.run.events import ModelCalled
+from pipelines.run.trace import Trace
+from pipelines.store import RunStore, file_url
+from pipelines.store.evaluations import Attempt
 
 _ROOT = Path(__file__).resolve().parents[2]
 _ID = re.compile(r"Evaluation ([0-9a-f]{32})")
@@ -137,6 +145,15 @@ class Evaluation:
             for row in csv.DictReader(StringIO(printed))
         }
 
+    def table(self) -> dict[str, Any]:
+        """All numbers of its table, without times."""
+        with closing(RunStore(file_url(self.data))) as store:
+            found = read_results(store.evaluations, self.id, OWNER)[1]
+        table = results_table(found).model_dump(mode="json", exclude={"created"})
+        for row in table["rows"]:
+            del row["costs"]["seconds"]
+        return table
+
     def stored(self) -> Stored:
         """What is stored of it."""
         return asyncio.run(self._stored())
@@ -144,6 +161,7 @@ class Evaluation:
     async def _stored(self) -> Stored:
         service = Service(self.data)
         store = service.store.evaluations
+        spec = EvaluationSpec.model_validate(store.get(self.id, OWNER).spec)
         names: dict[int, str] = {}
         outcomes: dict[str, list[dict[str, Any]]] = {}
         after = -1
@@ -155,13 +173,13 @@ class Evaluation:
                 outcomes.setdefault(names[task.position], []).append(_lasting(body))
                 after = task.number
         calls: dict[str, Counter[str]] = {}
-        for attempt in store.attempts(self.id, counted=True):
+        for attempt, trace in recorded_runs(service.store, self.id):
             asked = (
                 f"{event.role} {request_key(event.request)}"
-                for event in service.store.load(attempt.run, OWNER).events
+                for event in trace.events
                 if isinstance(event, ModelCalled) and not event.cached and _is_whole(event)
             )
-            question = names[attempt.number // len(METHODS)]
+            question = names[attempt.number // len(spec.systems)]
             calls.setdefault(question, Counter()).update(asked)
         left = len(store.open_tasks(self.id)), len(store.attempts(self.id, counted=False))
         await service.aclose()
@@ -170,6 +188,14 @@ class Evaluation:
     @property
     def _folder(self) -> Sequence[str]:
         return ["--data", str(self.data)]
+
+
+def recorded_runs(store: RunStore, evaluation: str) -> Iterator[tuple[Attempt, Trace]]:
+    """What was recorded for `evaluation`, also by attempts that were killed."""
+    for attempt in store.evaluations.attempts(evaluation, counted=True):
+        # One that was killed before anything was stored has recorded nothing.
+        with suppress(NotFoundError):
+            yield attempt, store.load(attempt.run, OWNER)
 
 
 def _is_whole(call: ModelCalled) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.files import write_whole
+from pipelines.files import write_bytes, write_whole
 
 
 def names(folder: Path) -> list[str]:
@@ -62,7 +62,25 @@ def test_a_link_stays_one(tmp_path: Path):
 
 def test_a_device_is_written_to_and_not_replaced():
     write_whole(Path("/dev/null"), "text")
+    write_bytes(Path("/dev/null"), b"data")
     assert Path("/dev/null").is_char_device()
+
+
+def test_a_pipe_is_written_to_under_the_name_that_the_system_gives_it():
+    out, into = os.pipe()
+    write_whole(Path(f"/dev/fd/{into}"), "text")
+    write_bytes(Path(f"/dev/fd/{into}"), b" and data")
+    os.close(into)
+    with os.fdopen(out, "rb") as pipe:
+        assert pipe.read() == b"text and data"
+
+
+def test_bytes_are_written_whole(tmp_path: Path):
+    (tmp_path / "target").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("target")
+    write_bytes(tmp_path / "link", b"new")
+    assert (tmp_path / "target").read_bytes() == b"new"
+    assert names(tmp_path) == ["link", "target"]
 
 
 @pytest.mark.parametrize("path", ["folder", "file/below", "missing/run.jsonl"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from pipelines.loading import ONE_AT_A_TIME, quiet_transformers
 
 SIDE_BY_SIDE = """
@@ -28,6 +30,7 @@ assert not failed, failed
 """
 
 
+@pytest.mark.verify
 def test_judge_and_embedder_can_be_loaded_at_the_same_time():
     # A process of its own: here everything has long been imported.
     done = subprocess.run(

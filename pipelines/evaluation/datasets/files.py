@@ -129,7 +129,7 @@ def _read_csv(path: Path) -> Table:
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[Row] = []
     try:
-        names = reader.fieldnames or []
+        names = [name.strip() for name in reader.fieldnames or []]
         if len(set(names)) != len(names):
             raise unusable(path, "two columns have the same name", "a file with one name a column")
         for number, row in enumerate(reader, start=1):

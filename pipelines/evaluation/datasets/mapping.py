@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from math import isnan
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator
@@ -163,18 +164,22 @@ class _MappedRow:
             tags=distinct(self._strings(mapping.tags)),
         )
 
-    def _error(self, column: str, problem: str) -> InvalidInputError:
-        return InvalidInputError(
-            f"{self._place}, column {column!r} {problem}.",
-            remedy="Correct the cell, or map another column.",
-        )
+    def _error(
+        self, column: str, problem: str, remedy: str = "Correct the cell, or map another column."
+    ) -> InvalidInputError:
+        return InvalidInputError(f"{self._place}, column {column!r} {problem}.", remedy=remedy)
+
+    def _cell(self, column: str) -> Any:
+        """What a cell holds; None where there is none, or only that there is no number."""
+        value = self._row.get(column) if column else None
+        return None if _is_missing(value) else value
 
     def _string(self, column: str) -> str:
-        value = self._row.get(column) if column else None
+        value = self._cell(column)
         if value is None:
             return ""
         if isinstance(value, str | int | float):
-            return str(value)
+            return _written(value)
         raise self._error(column, "holds a list or an object where a text should be")
 
     def _language(self) -> Language | None:
@@ -188,7 +193,7 @@ class _MappedRow:
 
     def _values(self, column: str) -> list[Any]:
         """The values in a cell: of a list, of a JSON list, or of a text that is separated."""
-        value = self._row.get(column) if column else None
+        value = self._cell(column)
         if value is None:
             return []
         if isinstance(value, list):
@@ -212,7 +217,7 @@ class _MappedRow:
             self._shown(column, value)
             for column in columns
             for value in self._values(column)
-            if value is not None
+            if not _is_missing(value)
         ]
 
     def _shown(self, column: str, value: Any) -> str:
@@ -220,7 +225,7 @@ class _MappedRow:
             # The answers of a question of truth.
             return "yes" if value else "no"
         if isinstance(value, str | int | float):
-            return str(value)
+            return _written(value)
         raise self._error(column, "holds a list or an object where texts should be")
 
     def _lists(self) -> tuple[tuple[str, ...], ...]:
@@ -242,7 +247,7 @@ class _MappedRow:
 
     def _hallucinated(self) -> bool | None:
         column = self._mapping.hallucinated
-        value = self._row.get(column) if column else None
+        value = self._cell(column)
         if value is None or value == "":
             return None
         word = str(value).strip().casefold()
@@ -252,8 +257,12 @@ class _MappedRow:
             return True
         if word in _NO:
             return False
-        problem = f"holds {value!r}, which is neither yes nor no"
-        raise self._error(column, f"{problem}; hallucinated_values can name what means yes")
+        raise self._error(
+            column,
+            f"holds {value!r}, which is neither yes nor no",
+            "Say which values mean yes: on the page below the columns, on the command line with"
+            " --map hallucinated_values=ONE,OTHER. Or correct the cell.",
+        )
 
     def _spans(self, column: str, text: str) -> tuple[LabelledSpan, ...]:
         spans = []
@@ -274,7 +283,8 @@ class _MappedRow:
             fields = {"start": value[0], "end": value[1]}
         start, end = fields.get("start"), fields.get("end")
         if start is None and isinstance(fields.get("text"), str):
-            place = locate(text, fields["text"], position)
+            # The pieces mostly stand in the order of the text.
+            place = locate(text, fields["text"], position) or locate(text, fields["text"])
             if place is None:
                 raise self._error(column, f"labels {fields['text']!r}, which the text lacks")
             start, end = place
@@ -290,6 +300,20 @@ class _MappedRow:
             label=label,
             kind=str(fields.get("kind", "")),
         )
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and isnan(value))
+
+
+def _written(value: str | float) -> str:
+    """A value as text. Tables keep whole numbers as 1843.0 in a column that lacks some."""
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < _EXACT
+    return str(int(value)) if whole else str(value)
+
+
+_EXACT = 2.0**53
+"""Up to here a float holds every whole number."""
 
 
 def _is_offset(value: Any) -> bool:

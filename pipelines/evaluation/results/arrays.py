@@ -76,6 +76,7 @@ class _Whole:
     items: dict[str, int] = field(default_factory=dict)
     groups: dict[str, str] = field(default_factory=dict)
     columns: dict[str, Floats] = field(default_factory=dict)
+    held: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         for score in self.scores:
@@ -115,6 +116,14 @@ def _whole(scores: tuple[ItemScore, ...]) -> _Whole:
         while len(_wholes) > _KEPT:
             _wholes.popitem(last=False)
         return known
+
+
+def metric_names(evaluation: Evaluation) -> tuple[str, ...]:
+    """As `evaluation.metric_names()`; its scores are looked through once."""
+    whole = _whole(evaluation.scores)
+    if whole.held is None:
+        whole.held = evaluation.held_metrics()
+    return evaluation.metric_names(whole.held)
 
 
 @dataclass(frozen=True)

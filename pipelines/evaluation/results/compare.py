@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.results.arrays import FAILED, Grid, value_reader
+from pipelines.evaluation.results.arrays import FAILED, Grid, metric_names, value_reader
 from pipelines.evaluation.results.scores import (
     Evaluation,
     ItemScore,
@@ -25,8 +25,13 @@ from pipelines.evaluation.results.scores import (
     MetricInfo,
     System,
 )
-from pipelines.evaluation.statistics.estimates import mean_estimates
-from pipelines.evaluation.statistics.paired import PairedDifference, bands, paired_differences
+from pipelines.evaluation.statistics.estimates import Estimator
+from pipelines.evaluation.statistics.paired import (
+    PairedDifference,
+    Permutations,
+    bands,
+    differences,
+)
 from pipelines.evaluation.statistics.resampling import Estimate, Floats, Sampling
 from pipelines.types import Frozen, Language
 
@@ -68,9 +73,9 @@ class LeftOut(Frozen):
 class Comparison(Frozen):
     """Systems on the `n` items that all of them have; items on which they differ come first.
 
-    `estimates` are the systems' means on these items. `table` counts items of two binary systems:
-    (both right, only the first, only the second, none). `left_out` counts the items of the
-    evaluations that at least one system lacks, `lacking` says which.
+    `estimates` are the systems' means on these items. `table` counts items of two systems that a
+    metric finds right or wrong: (both right, only the first, only the second, none). `left_out`
+    counts the items of the evaluations that at least one system lacks, `lacking` says which.
     """
 
     metric: MetricInfo
@@ -110,10 +115,10 @@ def comparison(
         raise InvalidInputError(
             named, remedy=f"Choose two or more of these: {', '.join(evaluation.systems)}."
         )
-    if metric not in evaluation.metric_names():
+    if metric not in (known := metric_names(evaluation)):
         raise InvalidInputError(
             f"This evaluation holds no metric {metric!r}.",
-            remedy=f"Choose one of these: {', '.join(evaluation.metric_names())}.",
+            remedy=f"Choose one of these: {', '.join(known)}.",
         )
     part = evaluation.selected(tags=tags, language=language)
     grid = Grid.of(evaluation, chosen, tags=tags, language=language)
@@ -126,8 +131,11 @@ def comparison(
         )
     kept = np.where(shared, values, np.nan)
     info = part.metric(metric)
-    estimates = mean_estimates(kept, grid.groups, sampling)
-    pairs = paired_differences(kept, chosen, grid.groups, sampling)
+    # Both are asked for before anything is computed, so that they share the draws.
+    estimator = Estimator(grid.groups, sampling)
+    estimates = estimator.means(kept)
+    tested = differences(estimator, Permutations(sampling), kept, chosen)
+    pairs = tested()
     means = np.nanmean(kept, axis=1)
     ranked = [chosen[k] for k in np.argsort(means if info.better == "lower" else -means)]
     items = _items(part, grid, values, shared)
@@ -135,10 +143,11 @@ def comparison(
         metric=info,
         systems=tuple(chosen),
         descriptions={name: part.systems[name] for name in chosen},
-        estimates=tuple(estimates),
+        estimates=tuple(estimates()),
         pairs=tuple(pairs),
         bands=tuple(bands(ranked, pairs)),
-        table=_two_by_two(values[:, shared]),
+        # A 1 of a metric that counts what is wrong, or abstained, is not right.
+        table=_two_by_two(values[:, shared]) if info.better == "higher" else None,
         items=items,
         n=len(items),
         discordant=sum(item.spread > 0 for item in items),
@@ -241,8 +250,8 @@ def _items(
     """The shared items, the largest differences first, else in the order of the evaluation."""
     first: dict[tuple[int, int], ItemScore] = {}
     repeats: dict[tuple[int, int], int] = {}
-    for score, row, column in zip(grid.scores, grid.rows, grid.columns, strict=True):
-        key = int(row), int(column)
+    places = zip(grid.rows.tolist(), grid.columns.tolist(), strict=True)
+    for score, key in zip(grid.scores, places, strict=True):
         repeats[key] = repeats.get(key, 0) + 1
         known = first.get(key)
         # An answer says more than a failure, an earlier repeat stands for all.
@@ -259,7 +268,8 @@ def _items(
         )
         item = grid.items[column]
         found.append(
-            ComparedItem(
+            # All of it was checked before; of thousands that takes most of the time.
+            ComparedItem.model_construct(
                 item=item,
                 summary=part.items[item],
                 spread=float(spreads[column]),
@@ -270,7 +280,7 @@ def _items(
 
 
 def _answer(score: ItemScore, value: float, repeats: int) -> ComparedAnswer:
-    return ComparedAnswer(
+    return ComparedAnswer.model_construct(
         system=score.method,
         value=value,
         repeats=repeats,

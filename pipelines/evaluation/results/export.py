@@ -21,6 +21,7 @@ from pipelines.evaluation.results.scores import COSTS, Evaluation, ItemScore, Me
 from pipelines.evaluation.results.table import ResultsRow, ResultsTable
 from pipelines.evaluation.statistics.estimates import Correction
 from pipelines.evaluation.statistics.resampling import Estimate
+from pipelines.printable import printable
 
 Cell = str | int | float | None
 
@@ -104,6 +105,8 @@ def table_csv(table: ResultsTable) -> str:
     names += ["paper_figures", "data_set", "data_hash", "seed", "resamples", "level"]
     if _worded(table):
         names.append("own_prompts")
+    if _filters(table):
+        names += ["only", "items"]
     return csv_text(names, (_table_row(row, table, corrected) for row in table.rows))
 
 
@@ -141,7 +144,13 @@ def _table_row(row: ResultsRow, table: ResultsTable, corrected: Sequence[str]) -
         sampling.resamples,
         sampling.level,
         *(["; ".join(row.description.prompts)] if _worded(table) else []),
+        *(["; ".join(_filters(table)), table.items] if _filters(table) else []),
     ]
+
+
+def _filters(table: ResultsTable) -> list[str]:
+    """The tags and the language of the items that the table is of; none where it is of all."""
+    return [*table.tags, *([table.language] if table.language else [])]
 
 
 def paper_value(figure: PaperFigure) -> str:
@@ -167,11 +176,17 @@ def estimate_words(estimate: Estimate, digits: int = 3, missing: str = "–") ->
     """ "0.712 [0.680, 0.745]", without the interval where there is none."""
     if estimate.value is None:
         return missing
-    value = f"{estimate.value:.{digits}f}"
+    value = _rounded(estimate.value, digits)
     if estimate.low is None or estimate.high is None:
         return value
+    low, high = _rounded(estimate.low, digits), _rounded(estimate.high, digits)
     mark = FEW_MARK if has_few_groups(estimate) else ""
-    return f"{value} [{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]{mark}"
+    return f"{value} [{low}, {high}]{mark}"
+
+
+def _rounded(value: float, digits: int) -> str:
+    # What rounds to zero has no sign.
+    return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def _columns(table: ResultsTable, digits: int) -> list[_Column]:
@@ -254,7 +269,7 @@ def _ends(one: Correction) -> tuple[Estimate, Estimate]:
 def caption(table: ResultsTable) -> str:
     """What the table is of, and how its intervals were computed."""
     sampling = table.sampling
-    filters = [*table.tags, *([table.language] if table.language else [])]
+    filters = _filters(table)
     part = f", only {', '.join(filters)}" if filters else ""
     models = dict.fromkeys(n for row in table.rows for n in row.description.models.values())
     versions = ", ".join(f"{n} {one}" for n, one in {**table.versions, **sampling.versions}.items())
@@ -343,8 +358,9 @@ def latex_table(
 
 
 def latex(text: str) -> str:
-    """`text` with everything escaped that LaTeX would take for a command."""
-    return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
+    """`text` with everything escaped that LaTeX would take for a command, or refuse."""
+    plain = printable(" ".join(text.split()))
+    return "".join(_LATEX.get(character, character) for character in plain)
 
 
 def scores_csv(evaluation: Evaluation) -> str:

@@ -55,17 +55,19 @@ def comparison_jsonl(found: Comparison) -> str:
 
 def comparison_markdown(found: Comparison, digits: int = 3) -> str:
     """Every pair of systems in Markdown, with what the numbers are."""
-    rows = [_pair(pair, digits) for pair in found.pairs]
+    rows = [_pair(pair, found, digits) for pair in found.pairs]
     return markdown_table(_HEADS, rows, [_caption(found), *_notes(found, digits)])
 
 
 def comparison_latex(found: Comparison, digits: int = 3, label: str = "tab:comparison") -> str:
     """Every pair of systems in LaTeX for the package booktabs."""
-    rows = [_pair(pair, digits) for pair in found.pairs]
+    rows = [_pair(pair, found, digits) for pair in found.pairs]
     return latex_table(_HEADS, rows, _caption(found), label, _notes(found, digits))
 
 
-def _pair(pair: PairedDifference, digits: int) -> list[str]:
+def _pair(pair: PairedDifference, comparison: Comparison, digits: int) -> list[str]:
+    right = comparison.metric.better == "higher"
+
     def p(value: float | None) -> str:
         return "–" if value is None else f"{value:.3g}"
 
@@ -79,8 +81,9 @@ def _pair(pair: PairedDifference, digits: int) -> list[str]:
         p(pair.p),
         p(pair.adjusted),
         {"mcnemar": "McNemar, mid-p", "none": "–"}.get(pair.test, pair.test),
-        count(pair.only_first),
-        count(pair.only_second),
+        # What is discordant on a metric of what is wrong, or abstained, is not right.
+        count(pair.only_first if right else None),
+        count(pair.only_second if right else None),
     ]
 
 

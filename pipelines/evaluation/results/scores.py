@@ -235,14 +235,21 @@ class Evaluation(Frozen):
         known = next((one for one in self.metrics if one.name == name), None)
         return known or MetricInfo.of(name)
 
-    def metric_names(self) -> tuple[str, ...]:
-        """Every metric of which a score holds a value: the listed ones first, others by name."""
-        held = {
+    def held_metrics(self) -> frozenset[str]:
+        """Every metric of which a score holds a value."""
+        return frozenset(
             name
             for score in self.scores
             for name, value in score.values.items()
             if value is not None
-        }
+        )
+
+    def metric_names(self, held: frozenset[str] | None = None) -> tuple[str, ...]:
+        """The metrics in `held_metrics`, the listed ones first, others by name.
+
+        `held` is what `held_metrics` gave, where it is known.
+        """
+        held = self.held_metrics() if held is None else held
         listed = [one.name for one in self.metrics if one.name in held]
         return (*listed, *sorted(held.difference(listed)))
 

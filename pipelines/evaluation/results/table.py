@@ -20,7 +20,14 @@ from pipelines.errors import InvalidInputError
 from pipelines.evaluation.metrics.answers import word_count
 from pipelines.evaluation.metrics.spans import SpanMatch
 from pipelines.evaluation.metrics.table import METRICS
-from pipelines.evaluation.results.arrays import FAILED, Grid, Reader, cost_reader, value_reader
+from pipelines.evaluation.results.arrays import (
+    FAILED,
+    Grid,
+    Reader,
+    cost_reader,
+    metric_names,
+    value_reader,
+)
 from pipelines.evaluation.results.papers import PaperFigure, paper_figures
 from pipelines.evaluation.results.scores import (
     ANSWER_WORDS,
@@ -173,11 +180,14 @@ def results_table(
     tags: tuple[str, ...] = (),
     language: Language | None = None,
     sampling: Sampling | None = None,
+    ranked: bool = True,
 ) -> ResultsTable:
     """The table of `evaluation`, on the items with all `tags` and the `language`.
 
     `metrics` are shown in this order, by default all; answer length and word overlap are always
-    added. Raises InvalidInputError for a filter that leaves nothing and for an unknown metric.
+    added. Without `ranked` its `detection` is missing, which takes longer than all the rest and is
+    what `detectors` gives. Raises InvalidInputError for a filter that leaves nothing and for an
+    unknown metric.
     """
     sampling = sampling or Sampling(seed=evaluation.seed)
     grid = Grid.of(evaluation, tags=tags, language=language)
@@ -199,9 +209,9 @@ def results_table(
     }
     with ThreadPoolExecutor(1) as pool:
         # Both compute in numpy, which lets another thread work meanwhile.
-        ranked = pool.submit(detectors, evaluation, sampling, grid)
+        found = pool.submit(detectors, evaluation, sampling, grid) if ranked else None
         rows = _rows(evaluation, grid, infos, arrays, estimates, estimator)
-        tested = {name: tuple(found()) for name, found in compared.items()}
+        tested = {name: tuple(pairs()) for name, pairs in compared.items()}
     alike = {
         info.name: tuple(
             bands(_ranked(info, estimates[info.name](), grid.systems), tested[info.name])
@@ -222,7 +232,7 @@ def results_table(
         rows=rows,
         differences=tested,
         bands=alike,
-        detection=ranked.result(),
+        detection=None if found is None else found.result(),
         sampling=sampling,
         versions=evaluation.versions,
         judges=evaluation.judges,
@@ -246,12 +256,17 @@ def detector_arrays(
 
 
 def detectors(
-    evaluation: Evaluation, sampling: Sampling, grid: Grid | None = None
+    evaluation: Evaluation,
+    sampling: Sampling,
+    grid: Grid | None = None,
+    *,
+    compared: bool = True,
 ) -> Detection | None:
     """How well each detector finds the hallucinated items, and the controls; None without any.
 
     As a control, an answer is the more suspicious the longer it is, or the fewer of its words the
-    evidence holds. Controls have the texts and labels of the first detector.
+    evidence holds. Controls have the texts and labels of the first detector. Without `compared`
+    detectors are not tested against each other.
     """
     grid = grid or Grid.of(evaluation)
     names, scores, labels = detector_arrays(evaluation, grid)
@@ -266,7 +281,7 @@ def detectors(
         if np.isfinite(row).any():
             names.append(name)
             scores, labels = np.vstack([scores, row]), np.vstack([labels, labels[0]])
-    found = detection(scores, labels, names, grid.groups, sampling)
+    found = detection(scores, labels, names, grid.groups, sampling, compared=compared)
     marked = _span_estimates(grid, sampling)
     measured = score_qualities(scores, labels, grid.groups, sampling)
     qualities = tuple(
@@ -307,7 +322,7 @@ def _span_reader(match: SpanMatch, place: int) -> Reader:
 
 
 def _chosen(evaluation: Evaluation, metrics: Sequence[str] | None) -> tuple[MetricInfo, ...]:
-    known = evaluation.metric_names()
+    known = metric_names(evaluation)
     names = [name for name in known if name not in _DETECTOR_VALUES]
     if metrics is not None:
         unknown = [name for name in metrics if name not in (*known, *CONTROLS)]

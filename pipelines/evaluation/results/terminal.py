@@ -24,8 +24,8 @@ from pipelines.evaluation.results.export import (
 from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE
 from pipelines.evaluation.results.scores import COSTS, JUDGED, WEAK, Cost, Evaluation
 from pipelines.evaluation.results.table import ResultsTable, results_table
-from pipelines.evaluation.statistics.detection import RANKINGS
 from pipelines.evaluation.statistics.qualities import QUALITIES
+from pipelines.evaluation.statistics.ranking import RANKINGS
 from pipelines.evaluation.statistics.resampling import Estimate
 
 WIDTH = 120
@@ -93,15 +93,16 @@ def evaluation_text(evaluation: Evaluation, metrics: Sequence[str] = ()) -> str:
     Without `metrics` those of `deciding_metrics`. Raises InvalidInputError for a metric without any
     value.
     """
-    held = evaluation.metric_names()
+    held, ranked = evaluation.metric_names(), True
     if metrics:
-        ranked = (*RANKINGS, *QUALITIES)
-        unknown = [name for name in metrics if name not in (*held, *ranked)]
+        measures = (*RANKINGS, *QUALITIES)
+        unknown = [name for name in metrics if name not in (*held, *measures)]
         # The whole table tells what there is instead.
-        wanted = None if unknown else [name for name in metrics if name not in ranked]
+        wanted = None if unknown else [name for name in metrics if name not in measures]
+        ranked = bool(unknown) or len(wanted or ()) < len(metrics)
     else:
         wanted = [name for name in _DECIDING if name in held] or None
-    table = results_table(evaluation, metrics=wanted)
+    table = results_table(evaluation, metrics=wanted, ranked=ranked)
     return table_text(table, metrics or None)
 
 

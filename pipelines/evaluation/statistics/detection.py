@@ -7,9 +7,9 @@ scores are probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,24 +18,19 @@ from sklearn.metrics import precision_recall_curve, roc_curve
 from pipelines.evaluation.metrics.reliability import Binning, reliability_bins
 from pipelines.evaluation.statistics.paired import PairedDifference, adjusted
 from pipelines.evaluation.statistics.qualities import QUALITIES, Quality
+from pipelines.evaluation.statistics.ranking import AT_ONCE, RANKINGS, Ranking, rankings_under
 from pipelines.evaluation.statistics.resampling import (
+    BATCH,
+    Counts,
     Estimate,
     Floats,
     Sampling,
-    draws,
+    draw_counts,
     group_numbers,
     interval,
     wilson,
 )
 from pipelines.types import Frozen
-
-Ranking = Literal["auroc", "auc_pr_nonfactual", "auc_pr_factual"]
-"""Area under the ROC curve; under precision and recall of hallucinated, and of accurate items."""
-
-RANKINGS: tuple[Ranking, ...] = ("auroc", "auc_pr_nonfactual", "auc_pr_factual")
-
-_AT_ONCE = 50
-"""Draws that are ranked together."""
 
 
 class _Ranked(NamedTuple):
@@ -48,60 +43,11 @@ class _Ranked(NamedTuple):
     draws: Floats | None
 
 
-Weights = NDArray[np.int32]
-"""How often each item counts in each draw: [draws, items]."""
+class _Subset(NamedTuple):
+    """Some of the items: the number of each one's group, and how many groups there are."""
 
-
-def _under(scores: Floats, labels: Floats) -> Callable[[Weights], Floats]:
-    """A function of weights that gives every ranking under each draw: [draws, RANKINGS]."""
-    items = np.argsort(-scores, kind="stable")
-    wanted = labels[items] == 1
-    hits, misses = items[wanted], items[~wanted]
-    # Lower is more suspicious, as `searchsorted` wants it. Equal scores are flagged together.
-    of_hits, of_misses = -scores[hits], -scores[misses]
-    hits_before = np.searchsorted(of_hits, of_misses, side="left")
-    hits_until = np.searchsorted(of_hits, of_misses, side="right")
-    own_until = np.searchsorted(of_hits, of_hits, side="right")
-    misses_until = np.searchsorted(of_misses, of_hits, side="right")
-    misses_before = np.searchsorted(of_misses, of_misses, side="left")
-
-    def under(weights: Weights) -> Floats:
-        positive, negative = weights.take(hits, axis=1), weights.take(misses, axis=1)
-        found, wrong = _so_far(positive), _so_far(negative)
-        all_hits, all_misses = found[:, -1].astype(float), wrong[:, -1].astype(float)
-        before = found.take(hits_before, axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            # A pair of equal scores counts half.
-            above = before + found.take(hits_until, axis=1)
-            auroc = _sum(negative, above) / (2 * all_hits * all_misses)
-            flagged = found.take(own_until, axis=1)
-            precision = _share(flagged, flagged + wrong.take(misses_until, axis=1))
-            shares = _sum(positive, precision) / all_hits
-            # From the other end: what is not flagged yet is taken for accurate.
-            right = wrong[:, -1:] - wrong.take(misses_before, axis=1)
-            accurate = _share(right, right + found[:, -1:] - before)
-            turned = _sum(negative, accurate) / all_misses
-        one_class = (all_hits == 0) | (all_misses == 0)
-        return np.where(one_class[:, None], np.nan, np.stack([auroc, shares, turned], axis=1))
-
-    return under
-
-
-def _so_far(counts: Weights) -> Weights:
-    """Sums over the first items, from none of them to all: [draws, items + 1]."""
-    sums = np.zeros((len(counts), counts.shape[1] + 1), dtype=np.int32)
-    np.cumsum(counts, axis=1, out=sums[:, 1:])
-    return sums
-
-
-def _share(part: Weights, whole: Weights) -> Floats:
-    # An item that was not drawn may have none before it; its weight of 0 leaves it out.
-    return part / np.maximum(whole, 1)
-
-
-def _sum(weights: Weights, values: NDArray[Any]) -> Floats:
-    """The weighted sum of `values` in each draw."""
-    return np.einsum("ij,ij->i", weights, values, dtype=np.float64)
+    numbers: NDArray[np.intp]
+    groups: int
 
 
 class Detection(Frozen):
@@ -140,6 +86,8 @@ def detection(
     detectors: Sequence[str],
     groups: Sequence[str],
     sampling: Sampling,
+    *,
+    compared: bool = True,
 ) -> Detection:
     """Rankings of `detectors` from `scores` [detectors, items] and `labels`.
 
@@ -147,12 +95,13 @@ def detection(
     a missing score or label. Each detector is ranked on the items that it scored; a pair is
     compared on the items that both scored. Intervals are percentile intervals of the bootstrap
     over groups; p is twice the smaller share of draws on either side of 0, with Holm's correction
-    over the pairs of a ranking.
+    over the pairs of a ranking. Without `compared` there are no `differences`: where detectors
+    scored different items, both of each pair are ranked once more for them.
     """
     labels = np.broadcast_to(labels, scores.shape)
     labelled = np.isfinite(labels)
     scored = np.isfinite(scores) & labelled
-    pairs = list(combinations(range(len(detectors)), 2))
+    pairs = list(combinations(range(len(detectors)), 2)) if compared else []
     ranker = _Ranker(scores, labels, groups, sampling)
     single = [ranker.ranked(k, scored[k]) for k in range(len(detectors))]
     rankings: list[dict[Ranking, Estimate]] = [{} for _ in detectors]
@@ -161,12 +110,14 @@ def detection(
     for place, name in enumerate(RANKINGS):
         for k, ranked in enumerate(single):
             rankings[k][name] = ranker.estimate(scored[k], place, ranked)[0]
-        compared: list[PairedDifference] = []
+        if not compared:
+            continue
+        tested: list[PairedDifference] = []
         for a, b in pairs:
             both = scored[a] & scored[b]
             first, second = ranker.ranked(a, both), ranker.ranked(b, both)
             estimate, p = ranker.estimate(both, place, first, second)
-            compared.append(
+            tested.append(
                 PairedDifference(
                     first=detectors[a],
                     second=detectors[b],
@@ -176,7 +127,7 @@ def detection(
                     left_out=int((scored[a] ^ scored[b]).sum()),
                 )
             )
-        differences[name] = tuple(adjusted(compared))
+        differences[name] = tuple(adjusted(tested))
     return Detection(
         detectors=tuple(detectors),
         rankings=tuple(rankings),
@@ -199,7 +150,8 @@ class _Ranker:
         self._scores, self._labels, self._groups = scores, labels, groups
         self._sampling = sampling
         self._known: dict[tuple[int, bytes], _Ranked | None] = {}
-        self._subsets: dict[bytes, tuple[NDArray[np.intp], list[Weights]]] = {}
+        self._subsets: dict[bytes, _Subset] = {}
+        self._drawn: tuple[bytes, list[Counts]] = b"", []
 
     def ranked(self, detector: int, items: NDArray[np.bool_]) -> _Ranked | None:
         """The rankings of `detector` on `items`; None without items of both classes."""
@@ -212,32 +164,36 @@ class _Ranker:
         labels = self._labels[detector, items]
         if not len(labels) or np.ptp(labels) == 0:
             return None
-        under = _under(self._scores[detector, items], labels)
-        value = under(np.ones((1, len(labels)), dtype=np.int32))[0]
-        weights = self._subset(items)[1]
-        if not weights:
+        under = rankings_under(self._scores[detector, items], labels)
+        value = under(np.ones((1, len(labels)), dtype=np.uint8))[0]
+        if self._subset(items).groups < 2:
             return _Ranked(value, None)
-        return _Ranked(value, np.concatenate([under(batch) for batch in weights]))
+        return _Ranked(value, np.concatenate([under(part) for part in self._draws(items)]))
 
-    def _subset(self, items: NDArray[np.bool_]) -> tuple[NDArray[np.intp], list[Weights]]:
-        """The numbers of the groups of `items`, and draws of these groups, none with one group."""
+    def _subset(self, items: NDArray[np.bool_]) -> _Subset:
         key = items.tobytes()
         if key not in self._subsets:
-            groups = [self._groups[int(place)] for place in np.flatnonzero(items)]
-            numbers = group_numbers(groups)
-            size = int(numbers.max(initial=-1)) + 1
-            weights: list[Weights] = []
-            if size > 1:
-                drawn = draws(size, self._sampling.resamples, self._sampling.seed)
-                # Parts that a processor's cache holds take a fraction of the time.
-                weights = [
-                    part.astype(np.int32)[:, numbers]
-                    for batch in drawn
-                    for part in np.array_split(batch, -(-len(batch) // _AT_ONCE))
-                ]
-            # The draws of one subset are kept: a pair of detectors mostly has the same items.
-            self._subsets = {key: (numbers, weights)}
+            numbers = group_numbers(
+                [group for group, there in zip(self._groups, items, strict=True) if there]
+            )
+            self._subsets[key] = _Subset(numbers, int(numbers.max(initial=-1)) + 1)
         return self._subsets[key]
+
+    def _draws(self, items: NDArray[np.bool_]) -> list[Counts]:
+        """How often each of `items` counts, in parts [draws, items]."""
+        key, (numbers, groups) = items.tobytes(), self._subset(items)
+        # Those of one subset are kept: a pair of detectors mostly has the same items.
+        if self._drawn[0] != key:
+            parts = -(-len(numbers) * BATCH // AT_ONCE)
+            alone = groups == len(numbers)
+            drawn = draw_counts(groups, self._sampling.resamples, self._sampling.seed)
+            found = [
+                part if alone else part[:, numbers]
+                for batch in drawn
+                for part in np.array_split(batch, min(parts, len(batch)))
+            ]
+            self._drawn = key, found
+        return self._drawn[1]
 
     def estimate(
         self,
@@ -247,8 +203,8 @@ class _Ranker:
         second: _Ranked | None = None,
     ) -> tuple[Estimate, float | None]:
         """One ranking of one detector on `items`, or the first minus the second, with its p."""
-        numbers = self._subset(items)[0]
-        base = Estimate(value=None, n=len(numbers), groups=int(numbers.max(initial=-1)) + 1)
+        numbers, groups = self._subset(items)
+        base = Estimate(value=None, n=len(numbers), groups=groups)
         if first is None:
             reason = "one_class" if len(numbers) else "no_items"
             return base.model_copy(update={"reason": reason}), None

@@ -8,7 +8,7 @@ share the draws, which keeps differences between systems paired.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from typing import Annotated, Literal
@@ -26,7 +26,11 @@ IntervalMethod = Literal["bca", "percentile", "wilson", "none"]
 Reason = Literal["no_items", "too_few_groups", "all_equal", "one_class", "no_resamples"]
 """Why a number or its interval is not defined; the texts are `evaluate.reason.<reason>`."""
 
-_BATCH = 250
+Counts = NDArray[np.unsignedinteger]
+"""How often each group or item is drawn: [draws, groups or items]."""
+
+BATCH = 250
+"""Draws of a batch."""
 
 _KEPT_WEIGHTS = 50_000_000
 """Draws of at most so many weights are kept, each a byte."""
@@ -87,27 +91,30 @@ def group_sums(values: Floats, numbers: NDArray[np.intp], groups: int) -> Floats
 
 def draws(groups: int, resamples: int, seed: int) -> Iterator[Floats]:
     """Bootstrap weights in batches [draws, groups]; each row sums to `groups`."""
-    # A table is computed anew for each filter, mostly from the same draws.
-    kept = groups * resamples <= _KEPT_WEIGHTS
-    for batch in (_kept_weights if kept else _weights)(groups, resamples, seed):
+    for batch in draw_counts(groups, resamples, seed):
         yield batch.astype(np.float64)
 
 
+def draw_counts(groups: int, resamples: int, seed: int) -> Iterable[Counts]:
+    """As `draws`, in the smallest whole numbers that hold them; not to be written to."""
+    # A table is computed anew for each filter, mostly from the same draws.
+    kept = groups * resamples <= _KEPT_WEIGHTS
+    return (_kept_counts if kept else _counts)(groups, resamples, seed)
+
+
 @lru_cache(maxsize=2)
-def _kept_weights(groups: int, resamples: int, seed: int) -> list[NDArray[np.unsignedinteger]]:
-    return [
-        batch.astype(np.min_scalar_type(batch.max())) for batch in _weights(groups, resamples, seed)
-    ]
+def _kept_counts(groups: int, resamples: int, seed: int) -> list[Counts]:
+    return list(_counts(groups, resamples, seed))
 
 
-def _weights(groups: int, resamples: int, seed: int) -> Iterator[NDArray[np.intp]]:
+def _counts(groups: int, resamples: int, seed: int) -> Iterator[Counts]:
     source = np.random.default_rng(seed)
-    for start in range(0, resamples, _BATCH):
-        size = min(_BATCH, resamples - start)
+    for start in range(0, resamples, BATCH):
+        size = min(BATCH, resamples - start)
         drawn = source.integers(0, groups, (size, groups))
         drawn += np.arange(size)[:, None] * groups
         counts = np.bincount(drawn.ravel(), minlength=size * groups)
-        yield counts.reshape(size, groups)
+        yield counts.reshape(size, groups).astype(np.min_scalar_type(counts.max()))
 
 
 def draw_sums(sums: Floats, sampling: Sampling) -> Floats:

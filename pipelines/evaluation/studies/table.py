@@ -23,9 +23,10 @@ from pipelines.evaluation.results.scores import (
     HALLUCINATION_SCORE,
     MetricInfo,
 )
-from pipelines.evaluation.statistics.detection import RANKINGS, detection
+from pipelines.evaluation.statistics.detection import detection
 from pipelines.evaluation.statistics.estimates import ratio_estimates
 from pipelines.evaluation.statistics.paired import PairedDifference, paired_differences
+from pipelines.evaluation.statistics.ranking import RANKINGS
 from pipelines.evaluation.statistics.resampling import Estimate, Floats, Sampling, group_numbers
 from pipelines.evaluation.studies.grid import Axis, Value, point_label
 from pipelines.evaluation.studies.replays import COST_METRICS

@@ -21,6 +21,7 @@ from pipelines.methods.baselines.ngrams import words_of
 from pipelines.methods.replies.parsing import declines
 from pipelines.run.scope import Scope
 from pipelines.text import text_key
+from pipelines.text.sequences import common_length
 from pipelines.types import Generation
 
 Clustering = Literal["mutual_entailment", "no_contradiction"]
@@ -117,13 +118,7 @@ def rouge_l(one: Sequence[str], other: Sequence[str]) -> float:
     """F1 of the longest common subsequence of two lists of words; 1 for two empty ones."""
     if not one or not other:
         return float(not one and not other)
-    row = [0] * (len(other) + 1)
-    for word in one:
-        before = row
-        row = [0]
-        for at, against in enumerate(other):
-            row.append(before[at] + 1 if word == against else max(before[at + 1], row[at]))
-    return 2 * row[-1] / (len(one) + len(other))
+    return 2 * common_length(one, other) / (len(one) + len(other))
 
 
 def sizes(classes: Sequence[int]) -> Mapping[int, int]:

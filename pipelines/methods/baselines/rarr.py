@@ -33,6 +33,7 @@ from pipelines.prompts import load_prompts
 from pipelines.run.events import Score, Verdict
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
+from pipelines.text.sequences import edit_distance
 from pipelines.types import Answer, Choice, Passage
 
 PROMPTS = load_prompts("rarr")
@@ -65,18 +66,6 @@ class RarrSettings(Settings):
     )
     max_tokens: AnswerTokens = 128
     wording: Wording = "auto"
-
-
-def edit_distance(first: str, second: str) -> int:
-    """The Levenshtein distance of two texts: characters inserted, left out or replaced."""
-    row = list(range(len(second) + 1))
-    for i, one in enumerate(first, start=1):
-        diagonal, row[0] = row[0], i
-        for j, other in enumerate(second, start=1):
-            cost = diagonal + (one != other)
-            diagonal = row[j]
-            row[j] = min(cost, row[j] + 1, row[j - 1] + 1)
-    return row[-1]
 
 
 def preservation(original: str, edited: str) -> float:

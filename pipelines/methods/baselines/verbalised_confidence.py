@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from pydantic import Field
 
@@ -16,7 +17,6 @@ from pipelines.methods.base import AnswerTokens, Method, Question, Settings
 from pipelines.methods.baselines.detecting import judge_answer, scored, take_subject, unchecked
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import visible
-from pipelines.methods.writing import ask
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
 from pipelines.types import Answer, Message
@@ -75,7 +75,7 @@ class VerbalisedConfidence(Method[VerbalisedConfidenceSettings]):
             asked = PROMPTS.turns(
                 question.language, "confidence", question=question.text, answer=subject.text
             )
-            said = await ask(step, asked, max_tokens=_TOKENS)
+            said = await _said(step, asked)
             value = stated_confidence(said)
             if value is None:
                 again = (
@@ -86,7 +86,7 @@ class VerbalisedConfidence(Method[VerbalisedConfidenceSettings]):
                         role="user", content=PROMPTS.fill(question.language, "confidence_reminder")
                     ),
                 )
-                value = stated_confidence(await ask(step, again, max_tokens=_TOKENS))
+                value = stated_confidence(await _said(step, again))
             flags = [] if step.model().capabilities.judges else ["weak_judge"]
             score = scored(
                 "verbalised_confidence",
@@ -97,6 +97,16 @@ class VerbalisedConfidence(Method[VerbalisedConfidenceSettings]):
                 behind=[step.id],
             )
         return judge_answer(scope, subject, [score], flags)
+
+
+async def _said(step: Scope, messages: Sequence[Message]) -> str:
+    """What the model says, without a number at the very end of a reply that was cut there."""
+    (reply,) = await step.model().generate(step.request(messages, max_tokens=_TOKENS))
+    if reply.finish_reason == "filter":
+        return ""
+    said = visible(reply.text)
+    # "8" may have been going to be 85.
+    return said.rstrip(".,0123456789") if reply.finish_reason == "length" else said
 
 
 def stated_confidence(reply: str) -> float | None:

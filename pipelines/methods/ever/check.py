@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from asyncio import Lock
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -128,6 +129,7 @@ class Checker:
     settings: EverSettings
     role: str
     _known: dict[str, Concept] = field(default_factory=dict)
+    _deciding: dict[str, Lock] = field(default_factory=lambda: defaultdict(Lock))
 
     async def check(self, scope: Scope, target: Target) -> SentenceCheck:
         """Check every concept of `target`, all at once; each verdict is recorded when it is known.
@@ -273,23 +275,35 @@ class Checker:
     async def _verified(
         self, own: Scope, concept: Concept, about: Checked, validation: Validation
     ) -> Concept:
-        """The concept with its verdict, taken over where the same question was answered before."""
-        earlier = self._known.get(validation.text)
-        if earlier is not None:
-            kept = concept.detail.model_dump(include={"round", "at", "fallback", "claim"})
-            behind = {"behind": (earlier.step,)}
-            scores = tuple(score.model_copy(update=behind) for score in earlier.scores)
-            return earlier.noted({"step": own.id, "scores": scores}, reused=earlier.step, **kept)
+        """The concept with its verdict, taken over where the same question was answered before.
+
+        Of concepts that ask the same at the same time the others wait for the first. Otherwise it
+        would depend on how fast replies come, and whether they were known, what is searched for.
+        """
+        async with self._deciding[validation.text]:
+            earlier = self._known.get(validation.text)
+            if earlier is not None:
+                kept = concept.detail.model_dump(include={"round", "at", "fallback", "claim"})
+                behind = {"behind": (earlier.step,)}
+                scores = tuple(score.model_copy(update=behind) for score in earlier.scores)
+                return earlier.noted(
+                    {"step": own.id, "scores": scores}, reused=earlier.step, **kept
+                )
+            concept = await self._decided_anew(own, concept, about, validation)
+            if concept.verdict != "unchecked":
+                self._known[validation.text] = concept
+            return concept
+
+    async def _decided_anew(
+        self, own: Scope, concept: Concept, about: Checked, validation: Validation
+    ) -> Concept:
+        """The concept with its verdict by the model alone, or by what is found."""
         if self.settings.variant == "nrg_sq":
-            concept = await self._decided(own, concept)
-        else:
-            concept = await self._retrieved(own, concept, about, validation)
-            if not concept.detail.reason:
-                decide = self._decided if self.role == "main" else self._judged
-                concept = await decide(own, concept)
-        if concept.verdict != "unchecked":
-            self._known.setdefault(validation.text, concept)
-        return concept
+            return await self._decided(own, concept)
+        concept = await self._retrieved(own, concept, about, validation)
+        if concept.detail.reason:
+            return concept
+        return await (self._decided if self.role == "main" else self._judged)(own, concept)
 
     async def _retrieved(
         self, own: Scope, concept: Concept, about: Checked, validation: Validation

@@ -18,7 +18,7 @@ from pipelines.methods.wording import load_wording
 from pipelines.retrieval.base import Matrix
 from pipelines.retrieval.passages import indexed_text
 from pipelines.run.events import Score, Verdict
-from pipelines.run.findings import DraftStatus
+from pipelines.run.grounding import DraftStatus
 from pipelines.text import Span, split_sentences
 from pipelines.types import Language, Passage
 

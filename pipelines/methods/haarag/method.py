@@ -28,7 +28,7 @@ from pipelines.methods.writing import first_draft, grounded_messages, write_draf
 from pipelines.prompts import load_prompts
 from pipelines.retrieval.passages import indexed_text
 from pipelines.run.events import Verdict
-from pipelines.run.findings import (
+from pipelines.run.grounding import (
     AlignmentRated,
     AlignmentStarted,
     DraftStatus,
@@ -358,6 +358,7 @@ class _Loop:
         flags = {
             "nothing_found": not found,
             "search_incomplete": self.search.failed,
+            "not_reworded": not self.search.reworded,
             "insufficient_context": found and status == "insufficient",
             "low_retrieval": found and retrieval.is_low(self.tau_r),
             "unreliable": found and status == "doubtful",

@@ -14,6 +14,7 @@ from math import sqrt
 from statistics import fmean
 
 from pipelines.concurrency import together
+from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
 from pipelines.methods.haarag.alignment import is_low
 from pipelines.methods.haarag.settings import HaaragSettings
@@ -24,7 +25,7 @@ from pipelines.retrieval.base import Matrix
 from pipelines.retrieval.bm25 import query_terms
 from pipelines.retrieval.passages import indexed_text
 from pipelines.run.events import Score, Verdict
-from pipelines.run.findings import ChunkOutcome, ChunkRated, RetrievalRated
+from pipelines.run.grounding import ChunkOutcome, ChunkRated, RetrievalRated
 from pipelines.run.scope import Scope
 from pipelines.types import Passage
 
@@ -164,7 +165,8 @@ def rate(
 class ChunkSearch:
     """The queries so far and everything they found, round by round.
 
-    `failed` says that some search failed, `all_failed` that every search of the last round did;
+    `failed` says that some search failed, `all_failed` that every search of the last round did,
+    and `reworded` is False where the model was asked for other forms of the question and failed;
     `span` is the step of the last round. `sentences` counts those of a given text, which have to
     find their evidence.
     """
@@ -181,6 +183,7 @@ class ChunkSearch:
         self.settings = settings
         self.tau_r = tau_r
         self.failed = self.all_failed = False
+        self.reworded = True
         self.span = ""
         self.can_rephrase = settings.rephrase == "widen"
         self._forms = [_normalised(question.query)]
@@ -251,8 +254,13 @@ class ChunkSearch:
         asked = load_prompts("haarag").turns(
             self.question.language, "rephrase", question=self.question.text, count=str(count)
         )
-        async with step.span("rephrase") as asking:
-            written = await ask_list(asking, asked, "questions", max_tokens=64 * count)
+        try:
+            async with step.span("rephrase") as asking:
+                written = await ask_list(asking, asked, "questions", max_tokens=64 * count)
+        except VeriscopeError:
+            # The question is searched for as it is.
+            self.reworded = False
+            return
         for form in parse_list(written, limit=count):
             self._add(self._forms, _normalised(form))
         await together(*(self._search(step, form, depth, ends) for form in self._forms[known:]))

@@ -87,7 +87,8 @@ def _item(value: Any) -> list[str]:
 
 _HAN_NUMBER = "[一二三四五六七八九十]"
 _MARK = re.compile(
-    r"(?P<indent>[\s>]*)(?:#{1,6}\s+)?(?P<bold>\*\*|__)?\s*(?:"
+    # Nothing of the white space is given back: a mark does not begin with any.
+    r"(?P<indent>[\s>]*+)(?:#{1,6}\s++)?(?P<bold>\*\*|__)?\s*+(?:"
     r"[-*+•·‣▪●○◦–—]\s+(?:\[[ xX]?\]\s*)?|[•·●]"
     rf"|[(（\[【]\s*(?:\d{{1,2}}|{_HAN_NUMBER}{{1,3}}|[a-hA-H]|[ivx]{{1,4}})\s*[)）\]】][.、:：]?"
     r"|\d{1,2}\s*(?:[)）、]|[.．:：](?!\d))"

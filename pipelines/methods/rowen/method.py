@@ -8,7 +8,7 @@ repairing are here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from itertools import chain
 
 from pipelines.concurrency import both, together
@@ -69,7 +69,12 @@ class Rowen(Method[RowenSettings]):
             return _answer(original.text, original.text)
         plan = _plan(question, scope, settings)
         check = RowenCheck(question, scope, settings, plan)
-        (reasoning, original), _ = await both(_first_answer(question, scope, settings), check.run())
+        (reasoning, original), failed = await both(
+            _first_answer(question, scope, settings), _failure_of(check.run())
+        )
+        if failed is not None:
+            # By now the first answer is there, so that it is kept.
+            raise failed
         concluded = conclude(settings, plan.variant, check.pairs)
         async with scope.span("decide") as step:
             step.judged(
@@ -93,6 +98,15 @@ class Rowen(Method[RowenSettings]):
             repaired = await _repair(scope, question, reasoning, original, passages)
             flags += [] if repaired else ["repair_unusable"]
         return _answer(original.text, repaired or original.text, *flags)
+
+
+async def _failure_of(check: Awaitable[None]) -> VeriscopeError | None:
+    """What `check` failed with, None where it came to its end."""
+    try:
+        await check
+    except VeriscopeError as error:
+        return error
+    return None
 
 
 def _answer(original: str, text: str, *flags: str) -> Answer:

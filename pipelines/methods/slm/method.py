@@ -27,7 +27,7 @@ from pipelines.methods.slm.scores import (
 from pipelines.methods.slm.settings import SlmSettings
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
-from pipelines.run.findings import (
+from pipelines.run.grounding import (
     CellJudged,
     JudgePanel,
     JudgeScale,

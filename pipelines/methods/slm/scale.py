@@ -18,7 +18,7 @@ from pipelines.methods.slm.scores import even_score, scale_of_scores
 from pipelines.methods.slm.settings import Scaling, SlmSettings
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Judged
-from pipelines.run.findings import CellJudged, JudgeScale, PanelJudge, ThresholdSource
+from pipelines.run.grounding import CellJudged, JudgeScale, PanelJudge, ThresholdSource
 from pipelines.run.trace import Trace
 from pipelines.types import Language
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 from pipelines.methods.slm.settings import MEANS, Mean, Scaling, SlmSettings
 from pipelines.run.events import Score, Verdict
-from pipelines.run.findings import JudgeScale
+from pipelines.run.grounding import JudgeScale
 
 _NEED_POSITIVE = ("harmonic", "geometric")
 

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from pydantic import Field
 
 from pipelines.methods.base import Settings
-from pipelines.run.findings import JudgeScale
+from pipelines.run.grounding import JudgeScale
 from pipelines.types import Frozen
 
 Mean = Literal["harmonic", "arithmetic", "geometric", "min", "max"]

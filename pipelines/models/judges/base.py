@@ -6,9 +6,10 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
+from math import isfinite
 from typing import NamedTuple
 
-from pipelines.errors import CapabilityError
+from pipelines.errors import CapabilityError, failure
 from pipelines.merging import Merger
 from pipelines.models.base import (
     JUDGE,
@@ -74,13 +75,18 @@ class JudgeModel(Model):
     async def choose(self, request: ChoiceRequest) -> Choice:
         """The probabilities of the options, by their labels.
 
-        Raises CapabilityError where nothing but a prompt is given, or options are unknown.
+        Raises CapabilityError where nothing but a prompt is given, or options are unknown, and
+        ServerFailedError where what it computes is no number.
         """
         claim = request.claim
         if claim is None:
             raise self._unable("is asked about something that is no claim")
         labels = {option.label for option in request.options}
         (verdict,) = await asyncio.wrap_future(self._merged.submit([claim]))
+        if not all(map(isfinite, verdict)):
+            # Of damaged weights: no comparison with a threshold would call them doubtful.
+            said = "its weights give no numbers"
+            raise failure("computing.failed", self.name, name=self.name, said=said)
         supported, contradicted, not_enough = verdict
         known = (
             {"true": supported, "false": contradicted, "nei": not_enough},

@@ -112,8 +112,10 @@ class Engine:
         Temperature 0 takes the most probable token, the first of equals. Above it, the token is
         drawn from softmax(logits / temperature) over the whole vocabulary by inverting its
         cumulative distribution at the row's own uniform number in [0, 1), so that a draw does not
-        depend on the other rows.
+        depend on the other rows. Raises ArithmeticError for logits that are no numbers, as
+        `measure` and `look` do.
         """
+        _refuse_no_numbers(logits)
         tokens = logits.argmax(dim=-1)
         rows = [row for row, temperature in enumerate(temperatures) if temperature > 0]
         if rows:
@@ -135,6 +137,7 @@ class Engine:
         Everything comes from log_softmax of the logits as the model gave them, before temperature:
         the token's log-probability, H = -sum p ln p over the whole vocabulary, the `top_k` best.
         """
+        _refuse_no_numbers(logits)
         logprobs = logits.log_softmax(dim=-1)
         taken = torch.tensor(tokens, device=logits.device)
         chosen = logprobs.gather(1, taken[:, None])[:, 0].clamp(max=0).tolist()
@@ -156,6 +159,7 @@ class Engine:
     @torch.inference_mode()
     def look(self, logits: torch.Tensor, tokens: Sequence[int]) -> tuple[list[float], int]:
         """Probability of each of `tokens`, and the best token, at one position [vocabulary]."""
+        _refuse_no_numbers(logits)
         values = logits.double().softmax(dim=-1)
         index = torch.tensor(tokens, dtype=torch.long, device=logits.device)
         return values[index].tolist(), int(values.argmax())
@@ -214,6 +218,16 @@ class Engine:
             arguments["logits_to_keep"] = count
         output = self.model(input_ids=torch.tensor(ids, device=self.device), **arguments)
         return output.logits[:, -count:].float()
+
+
+def _refuse_no_numbers(logits: torch.Tensor) -> None:
+    """Raise ArithmeticError where a row [..., vocabulary] holds NaN or nothing but -infinity.
+
+    Damaged weights, or a type that is too narrow for them, give such rows. Read as probabilities
+    they would speak for whatever is asked.
+    """
+    if not bool(logits.amax(dim=-1).isfinite().all()):
+        raise ArithmeticError("its weights give no numbers")
 
 
 def _stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:

@@ -31,7 +31,7 @@ from pipelines.models.base import Model
 from pipelines.research.data import Half
 from pipelines.research.training.generated import Names
 from pipelines.research.training.public import article_claims, article_texts
-from pipelines.run.findings import JudgeScale
+from pipelines.run.grounding import JudgeScale
 from pipelines.run.spec import JUDGES
 from pipelines.text import split_sentences
 from pipelines.types import Choice, Frozen, Passage

@@ -9,13 +9,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from pipelines.research.default_report.asking import Attempt, Concept, Record
-from pipelines.run.events import Verdict
+from pipelines.run.events import DOUBTS
 from pipelines.samples.scoring import words_of
 
 T = TypeVar("T")
-
-DOUBTS: frozenset[Verdict] = frozenset({"doubtful", "contradicted", "not_enough"})
-"""The verdicts with which a method doubts its original answer."""
 
 FIRST = ("direct", "rag", "drad")
 """The methods whose answers a visitor sees first."""

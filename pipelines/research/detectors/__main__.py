@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from pipelines.cli.evaluate import OWNER
+from pipelines.cli.shared import OWNER
 from pipelines.errors import exit_status
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.plan import EvaluationSpec

@@ -19,7 +19,8 @@ from pipelines.errors import InvalidInputError
 from pipelines.evaluation.items import Item, Label
 from pipelines.evaluation.metrics.answers import word_count
 from pipelines.evaluation.results.scores import HALLUCINATED, HALLUCINATION_SCORE, Evaluation
-from pipelines.evaluation.statistics.detection import Ranking, detection
+from pipelines.evaluation.statistics.detection import detection
+from pipelines.evaluation.statistics.ranking import Ranking
 from pipelines.evaluation.statistics.resampling import (
     Estimate,
     Floats,

@@ -47,7 +47,9 @@ def read_addresses(text: str) -> list[str]:
             continue
         try:
             parts = urlsplit(line)
-            usable = parts.scheme in ("http", "https") and parts.hostname and not parts.username
+            # A name or a password for the site would be kept with the collection.
+            usable = parts.scheme in ("http", "https") and parts.hostname
+            usable = usable and "@" not in parts.netloc
         except ValueError:
             usable = False
         if not usable or len(line) > _LONGEST or not line.isprintable() or " " in line:

@@ -64,6 +64,7 @@ def test_on_a_phone_question_run_answer_and_verdict_are_on_the_first_screen(
     assert scrolled(page) == 0
 
 
+@pytest.mark.verify
 def test_the_first_tab_stops_skip_to_the_answer_and_reach_the_question(
     answering: Served, open_page: Open
 ):
@@ -84,6 +85,7 @@ def test_the_first_tab_stops_skip_to_the_answer_and_reach_the_question(
     expect(page.get_by_role("region", name="Answer and verdicts")).to_be_focused()
 
 
+@pytest.mark.verify
 def test_run_goes_to_the_answer_and_so_do_examples_and_what_is_far_below(
     answering: Served, open_page: Open
 ):
@@ -101,6 +103,7 @@ def test_run_goes_to_the_answer_and_so_do_examples_and_what_is_far_below(
     expect(page.locator("#view-ask .vs-question")).to_have_text(RECORDED)
 
 
+@pytest.mark.verify
 def test_who_scrolls_is_not_taken_elsewhere(answering: Served, open_page: Open):
     page = open_page(viewport={"width": 1180, "height": 500})
     seen(page, "replies written by hand")
@@ -109,6 +112,7 @@ def test_who_scrolls_is_not_taken_elsewhere(answering: Served, open_page: Open):
     assert scrolled(page) == 0
 
 
+@pytest.mark.verify
 def test_far_below_stop_is_in_reach(held: Served, open_page: Open):
     page = open_page(viewport={"width": 1180, "height": 500})
     ask(page, another())
@@ -121,6 +125,7 @@ def test_far_below_stop_is_in_reach(held: Served, open_page: Open):
     seen(page, "The run was stopped")
 
 
+@pytest.mark.verify
 def test_a_link_is_shown_once_the_run_is_shared(answering: Served, open_page: Open):
     page = open_page()
     seen(page, "replies written by hand")
@@ -164,6 +169,7 @@ def test_evidence_and_thresholds_are_chosen_and_stand_in_the_report(
     seen(page, "Left out, because no evidence was chosen: RAG")
 
 
+@pytest.mark.verify
 def test_chinese_visitors_are_shown_what_there_is_in_chinese(answering: Served, open_page: Open):
     page = open_page(**PHONE, locale="zh-CN")
     expect(page.get_by_text("内置模型只懂英文")).to_have_count(1)
@@ -178,6 +184,7 @@ def test_chinese_visitors_are_shown_what_there_is_in_chinese(answering: Served, 
     assert answering.model.busy == 0
 
 
+@pytest.mark.verify
 def test_nothing_that_is_typed_is_written_into_a_file(served: Served, open_page: Open):
     page = open_page()
     link = f"{served.url}/gradio_api/deep_link?session_hash=any"

@@ -58,6 +58,7 @@ def refusal(kind: type[BaseModel], given: Any) -> ApiError:
         ({"wait": 56}, "wait", "`wait` cannot be 56.", "less than or equal to 55"),
         ({"wait": -1}, "wait", "`wait` cannot be -1.", "greater than or equal to 0"),
         ({"wait": float("nan")}, "wait", "`wait` cannot be NaN.", "55"),
+        ({"limits": {"seconds": float("inf")}}, "limits.seconds", "cannot be Infinity.", "finite"),
         ({"settings": "x"}, "settings", '`settings` cannot be "x".', "It has to be an object."),
         ({"compare_with": "rag"}, "compare_with", "cannot be", "It has to be a list."),
         ({"compare_with": [1]}, "compare_with.0", "cannot be 1.", "It has to be a text."),

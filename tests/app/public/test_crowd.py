@@ -45,14 +45,19 @@ _BEFORE = re.compile(r"(\d+) visitors? (?:is|are) before you")
 
 _MOVES = """() => {
   const player = globalThis.veriscopePlayer;
-  return player?.playing && player.made.size > 0 && performance.now() - player.began > 400;
+  return player?.made.size > 0 && performance.now() - player.began > 400;
 }"""
+
+_MOVED = "() => veriscopePlayer.began / 1000 + 0.4"
 
 
 def moves(page: Page) -> float:
-    """Seconds from the opening of a browser's page until the walkthrough moves."""
+    """Seconds from the opening of a browser's page until the walkthrough moves.
+
+    One page is looked at after the other: on a later one it may be over by then.
+    """
     page.wait_for_function(_MOVES, timeout=PATIENCE)
-    return page.evaluate("performance.now()") / 1000
+    return page.evaluate(_MOVED)
 
 
 def size_of(browser: Browser, url: str) -> tuple[int, int]:

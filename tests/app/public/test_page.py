@@ -158,6 +158,7 @@ def test_an_example_is_shown_as_it_was_recorded_and_its_buttons_open_its_pages(
     expect(page.get_by_role("region", name="Answers side by side")).to_be_visible()
 
 
+@pytest.mark.verify
 def test_stop_ends_the_calls(held: Served, open_page: Open):
     page = open_page()
     ask(page, another())
@@ -190,9 +191,10 @@ def test_who_waits_is_told_and_may_leave(held: Served, open_page: Open):
     assert held.model.busy > 0
 
 
+@pytest.mark.verify
 def test_chinese_visitors_read_chinese(answering: Served, open_page: Open):
     page = open_page(locale="zh-CN")
-    seen(page, "看清大语言模型的幻觉如何被检测与纠正")
+    seen(page, "看清大语言模型的幻觉如何被检测与修正")
     page.get_by_text("EN", exact=True).click()
     seen(page, "See how a language model's hallucinations")
 

@@ -124,7 +124,7 @@ async def test_an_example_clicked_during_the_walkthrough_leaves_run_usable(
         await page.play(visit)
         question = await page.take(visit, None, sample)
         assert question == sample_questions("en")[sample]
-        frame = await page._frame(visit)
+        frame = await page.frames.frame(visit)
         assert usable(frame)[:2] == [True, False]
 
 
@@ -136,7 +136,7 @@ async def test_an_example_ends_the_run_that_goes_on_and_run_can_be_used_again(tm
         assert usable(await anext(frames))[:2] == [False, True]
         assert usable(await anext(frames))[:2] == [False, True]
         await page.take(visit, None, UNRECORDED)
-        assert usable(await page._frame(visit)) == [True, False, True, True]
+        assert usable(await page.frames.frame(visit)) == [True, False, True, True]
         # What comes late from what was ended says what is true, and lastly nothing.
         late, last = [frame async for frame in frames]
         assert usable(late) == [True, False, True, True]
@@ -186,7 +186,7 @@ async def test_clicks_count_in_their_order_in_whichever_they_arrive(tmp_path: Pa
         assert await page.take(visit, 4, UNRECORDED) == plain
         assert await page.take(visit, 3, 0) == ""
         assert visit.watched.spec.question == recorded
-        assert usable(await page._frame(visit)) == [True, False, True, True]
+        assert usable(await page.frames.frame(visit)) == [True, False, True, True]
         late, _ = [frame async for frame in second]
         assert usable(late) == [True, False, True, True]
 
@@ -235,10 +235,62 @@ async def test_the_run_of_the_address_comes_late_and_what_was_clicked_stays(tmp_
         arriving = asyncio.create_task(page.arrive(visit, "shared", request))
         assert await page.take(visit, 1, 0) == sample_questions("en")[0]
         opening.set()
-        owner, _ = await arriving
+        owner = await arriving
         assert len(owner) == 48
         assert visit.watched is not None
         assert visit.watched.spec.question == sample_questions("en")[0]
+
+
+def loaded(**given: Any) -> gr.Request:
+    """The request of a page that is loaded: `lang` and `session` of it."""
+    query = {"lang": given["lang"]} if "lang" in given else {}
+    asked = SimpleNamespace(session_hash=given.get("session", ""), query_params=query, headers={})
+    return cast("gr.Request", asked)
+
+
+async def test_the_language_that_was_chosen_while_the_page_was_loaded_stays(tmp_path: Path):
+    async with opened(tmp_path) as (page, _, _):
+        page.build("secret")
+        visit = VisitorSession()
+        await page.arrive(visit, "", loaded(lang="en"))
+        language, *late = page.greet(visit)
+        assert language == "en"
+        first = json.loads((await page.play(visit))[0])
+        assert page.speak(visit, "zh") != late
+        second = json.loads((await page.play(visit))[0])
+        # Whatever comes last, the browser plays what was said last.
+        assert (first["number"], second["number"]) == (1, 2)
+        assert (first["language"], second["language"]) == ("en", "zh")
+        # The greeting came after the answer to the choice: the page shows English.
+        assert page.settle(visit, "en") == page.greet(visit)
+        assert page.greet(visit)[0] == "zh"
+        # It shows what it has to.
+        told = page.settle(visit, "zh")
+        assert len(told) == len(page.greet(visit))
+        assert all("value" not in one for one in told)
+        # Chosen before the server knew who comes.
+        await page.arrive(visit, "", loaded(lang="en"))
+        assert page.greet(visit)[0] == "zh"
+
+
+async def test_a_page_that_is_closed_ends_its_run_though_nothing_else_does(tmp_path: Path):
+    async with opened(tmp_path) as (page, _, model):
+        page.build("secret")
+        model.gate.clear()
+        visit, request = VisitorSession(owner="me"), loaded(session="of this page")
+        frames = page.answer(visit, 1, "Who?", ["direct"], request)
+        assert usable(await anext(frames))[:2] == [False, True]
+        assert usable(await anext(frames))[:2] == [False, True]
+        page.leave(request)
+        # The browser was not listening yet, so nobody closes the event.
+        assert [frame async for frame in frames]
+        assert model.busy == 0
+        # A page that lost its connection and is there again can ask.
+        again = page.answer(visit, 2, "Again?", ["direct"], request)
+        assert usable(await anext(again))[:2] == [False, True]
+        assert usable(await anext(again))[:2] == [False, True]
+        assert model.busy == 1
+        await again.aclose()
 
 
 async def test_a_run_whose_visitor_leaves_while_it_is_begun_is_ended(tmp_path: Path):
@@ -317,7 +369,7 @@ async def test_a_line_says_what_the_chosen_methods_take(tmp_path: Path):
         visit = VisitorSession(owner="me")
 
         async def line(methods: list[str], *own: str) -> str:
-            update = await page.expect(visit, methods, *own)
+            update = await page.expecting.expect(visit, methods, *own)
             return read(update["value"]).one("p").text()
 
         one, both = await line(["direct"]), await line(["direct", "ever"])
@@ -336,11 +388,12 @@ async def test_a_line_says_what_the_chosen_methods_take(tmp_path: Path):
 async def test_without_evidence_the_line_names_what_is_left_out(tmp_path: Path):
     async with opened(tmp_path) as (page, _, _):
         visit, own = VisitorSession(owner="me"), (None,) * 4
-        update = await page.expect(visit, ["direct", "rag"], *own, "none")
+        update = await page.expecting.expect(visit, ["direct", "rag"], *own, "none")
         line, left_out = (one.text() for one in read(update["value"]).all("p"))
         assert line.startswith("About 1 call")
         assert left_out == "Left out, because no evidence was chosen: RAG."
-        (nothing,) = read((await page.expect(visit, ["rag"], *own, "none"))["value"]).all("p")
+        update = await page.expecting.expect(visit, ["rag"], *own, "none")
+        (nothing,) = read(update["value"]).all("p")
         assert nothing.text() == left_out
 
 
@@ -371,7 +424,7 @@ async def test_nothing_is_run_that_would_only_write_noise(tmp_path: Path):
             frame async for frame in page.answer(visit, None, "谁写了红楼梦？", ["direct"], REQUEST)
         ]
         assert "不懂这个问题的语言" in frame[0]["value"]
-        assert "自带模型" in frame[0]["value"]
+        assert "自己的模型" in frame[0]["value"]
         assert usable(frame)[:2] == [True, False]
         assert runs.engine.service.store.list("me") == []
 

@@ -127,7 +127,7 @@ def counted(space: Space) -> dict[str, int]:
         "background": len(engine.service._background),
         "queue": len(space.runs._admission._queue) + len(space.runs._admission._running),
         "models": len(engine.service.pool._slots),
-        "drawings": len(space.visits.drawing._kept),
+        "drawings": len(space.visits.frames.drawing._kept),
         "rates": len(space.runs._rates),
         "visits": len(space.visits._visits),
         "sessions": len(page.state_holder.session_data),

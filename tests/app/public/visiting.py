@@ -56,13 +56,18 @@ class PageSession:
         first = next(
             one for one in self._events() if "load" in [name for _, name in one["targets"]]
         )
-        owner, language = await self._send(first, [None, ""])
-        words, *_ = self._after(first)
-        await self._send(words, [None, language])
-        play, estimate = self._after(words)
+        (owner,) = await self._send(first, [None, ""])
+        (greet,) = self._after(first)
+        language, *_ = await self._send(greet, [None])
+        (settle,) = self._after(greet)
+        await self._send(settle, [None, language])
+        tab, play, estimate, check = self._after(settle)
         ticked = ["direct", "drad"]
-        (cue, *_), _ = await asyncio.gather(
-            self._send(play, [None]), self._send(estimate, _filled(estimate, [None, ticked]))
+        (cue, *_), *_ = await asyncio.gather(
+            self._send(play, [None]),
+            self._send(tab, [None]),
+            self._send(estimate, _filled(estimate, [None, ticked])),
+            self._send(check, _filled(check, [None, "", "", []])),
         )
         assert owner
         assert json.loads(cue)["language"] == language

@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 
 from pipelines.annotation.detectors import (
-    Isotonic,
     LabelledScores,
-    Platt,
     detector_report,
     fit_detectors,
     fitted_settings,
     labelled_scores,
     predicted,
 )
-from pipelines.annotation.types import Hidden, Label, ModelVerdict, label_adapter
+from pipelines.annotation.types import Hidden, Label, ModelVerdict, Task, label_adapter
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.statistics.resampling import Sampling
+from pipelines.run.calibrations import Isotonic, Platt
 from pipelines.store import RunStore
 from pipelines.store.annotations import StoredItem
 from pipelines.store.tables import to_json
@@ -104,17 +103,16 @@ def test_a_threshold_is_fitted_on_one_part_and_reported_on_the_other(store: RunS
     assert fit_detectors(found, seed=1) == [slm, drad]
 
 
-def by_scores(*verdicts: ModelVerdict) -> LabelledScores:
+def by_scores(*verdicts: ModelVerdict, task: Task = "answer") -> LabelledScores:
     """Labelled items with one verdict each, every other one wrong."""
     items = [
-        item("answer", number, hidden=Hidden(verdicts=(one,)))
-        for number, one in enumerate(verdicts)
+        item(task, number, hidden=Hidden(verdicts=(one,))) for number, one in enumerate(verdicts)
     ]
     stored = [
         StoredItem(
             number=number,
             key=one.key,
-            task="answer",
+            task=task,
             labels=1,
             probability=None,
             gold=None,
@@ -123,12 +121,12 @@ def by_scores(*verdicts: ModelVerdict) -> LabelledScores:
         )
         for number, one in enumerate(items)
     ]
-    told = ("wrong", "correct")
+    told = ("wrong", "correct") if task == "answer" else ("major", "accurate")
     labels = {
-        number: label_adapter.validate_python({"task": "answer", "verdict": told[number % 2]})
+        number: label_adapter.validate_python({"task": task, "verdict": told[number % 2]})
         for number in range(len(items))
     }
-    return labelled_scores("answer", stored, labels)
+    return labelled_scores(task, stored, labels)
 
 
 def test_a_score_in_the_middle_says_nothing_of_the_direction():
@@ -155,6 +153,77 @@ def test_doubts_of_several_scores_have_no_common_threshold():
     assert (one.threshold, one.platt) == (None, None)
     assert "entity_probability, entity_entropy" in one.why
     assert fitted_settings([one]) == {}
+
+
+def test_a_verdict_without_a_number_is_not_fitted_on():
+    # The score knows right from wrong; the verdicts without one would say the contrary.
+    scored = [said("slm", "slm_harmonic", value) for value in [0.2, 0.8] * 30]
+    bare = [
+        ModelVerdict(method="slm", verdict="x", doubt=doubt, score="slm_harmonic")
+        for doubt in [0.0, 1.0] * 30
+    ]
+    found = by_scores(*scored, *bare)
+    assert found.scores.shape == (1, 120)
+    (one,) = fit_detectors(found, seed=1)
+    assert one.trained + one.tested == 60
+    assert one.accuracy is not None
+    assert one.accuracy.value == 1.0
+    # Where no verdict has a number, there are only those.
+    (only,) = fit_detectors(by_scores(*bare), seed=1)
+    assert only.trained + only.tested == 60
+
+
+def test_verdicts_on_something_else_than_what_was_labelled_are_known():
+    values = [0.2, 0.8] * 20
+    told: list[tuple[dict[str, Any], bool]] = [
+        ({"what": "sentence", "at": (0, 3)}, False),
+        ({"what": "entity", "at": (0, 3)}, True),
+        ({"what": "answer"}, True),
+        # Sessions of before do not say it.
+        ({"at": (0, 3)}, False),
+        ({}, True),
+    ]
+    for more, indirect in told:
+        verdicts = [said("slm", "x", value).model_copy(update=more) for value in values]
+        found = by_scores(*verdicts, task="sentence")
+        assert (found.indirect == {"slm"}) is indirect, more
+        (one,) = fit_detectors(found, seed=1)
+        assert (one.platt is not None, one.indirect) == (True, indirect)
+    of_answers = by_scores(*(said("slm", "x", value) for value in values))
+    assert of_answers.indirect == frozenset()
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_platt_is_the_same_on_every_scale(scale: float):
+    random = np.random.default_rng(5)
+    scores = np.round(random.uniform(size=80), 3)
+    labels = (scores + random.normal(scale=0.3, size=80) > 0.5).astype(float)
+    groups = tuple(map(str, range(80)))
+    one, other = (
+        fit_detectors(LabelledScores(("m",), row[None], labels, groups, ("x",), (None,)), seed=1)[0]
+        for row in (scores, scores * scale)
+    )
+    assert one.platt is not None
+    assert other.platt is not None
+    wanted = predicted(one.platt, [0.0, 0.4, 1.0])
+    assert predicted(other.platt, [0.0, 0.4 * scale, scale]) == pytest.approx(wanted, abs=1e-4)
+
+
+def test_scores_on_no_scale_are_not_fitted_on():
+    scores = np.concatenate([np.linspace(0, 1, 40), [1e300, -np.inf, np.nan]])
+    labels = (np.arange(43) % 2).astype(float)
+    groups = tuple(map(str, range(43)))
+    (one,) = fit_detectors(LabelledScores(("m",), scores[None], labels, groups, ("x",), (None,)))
+    assert one.trained + one.tested == 40
+    assert one.platt is not None
+    # Scores that rounding alone tells apart say nothing.
+    same = np.array([0.1 + place * 1e-17 for place in range(40)], dtype=np.float64)
+    (one,) = fit_detectors(
+        LabelledScores(("m",), same[None], labels[:40], groups[:40], ("x",), (None,))
+    )
+    assert one.platt is not None
+    low, high = predicted(one.platt, [same[0], same[-1]])
+    assert low == pytest.approx(high, abs=1e-6)
 
 
 def test_too_few_items_are_said_to_be_too_few(store: RunStore):
@@ -191,7 +260,8 @@ def test_platt_is_not_certain_of_a_small_sample():
     found = LabelledScores(("m",), scores[None], scores, tuple(map(str, range(40))), ("",), (None,))
     (one,) = fit_detectors(found, seed=2)
     assert one.platt is not None
-    wrong = int((one.trained + 1) // 2)
+    # Of `right` and `wrong` items the targets are 1/(right + 2) and (wrong + 1)/(wrong + 2).
     low, high = predicted(one.platt, [0.0, 1.0])
-    assert 0 < low < 1 / wrong
-    assert 1 - 1 / wrong < high < 1
+    right, wrong = 1 / low - 2, 1 / (1 - high) - 2
+    assert (right, wrong) == pytest.approx((round(right), round(wrong)), abs=0.02)
+    assert right + wrong == pytest.approx(one.trained, abs=0.02)

@@ -104,6 +104,38 @@ def test_a_file_that_is_wrong_is_refused_with_its_line(
         import_session(store, "you", [])
 
 
+@pytest.mark.parametrize(
+    ("moment", "said"),
+    [
+        ("2024-05-01T10:00:00", "names no zone"),
+        ("0001-01-01T00:00:00+23:00", "is impossible"),
+        ("9999-12-31T23:00:00-23:00", "is impossible"),
+    ],
+)
+@pytest.mark.parametrize(("number", "field"), [(1, "created"), (4, "joined"), (-1, "at")])
+def test_a_time_that_cannot_be_stored_is_refused(
+    store: RunStore, moment: str, said: str, number: int, field: str
+):
+    lines = list(export_session(worked(store)))
+    at = number if number < 0 else number - 1
+    told = json.loads(lines[at])
+    place = told["session"] if number == 1 else told
+    assert field in place
+    place[field] = moment
+    lines[at] = json.dumps(told)
+    with pytest.raises(InvalidInputError, match=f"the time {field} {said}"):
+        import_session(store, "you", lines)
+    assert store.annotations.list("you") == []
+
+
+def test_names_that_no_database_tells_apart_are_refused(store: RunStore):
+    text = "".join(export_session(worked(store)))
+    text = text.replace('"name": "Ann"', '"name": "A\\u0000"').replace('"=Bo()"', '"A\\ufffd"')
+    with pytest.raises(InvalidInputError, match="two parts have one name"):
+        import_session(store, "you", text.splitlines())
+    assert store.annotations.list("you") == []
+
+
 def test_what_is_exported_is_one_moment_of_a_session_in_which_people_work(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ):
@@ -153,23 +185,55 @@ def test_csv_has_a_row_for_each_label_with_who_when_and_which_guidelines(store: 
     assert {row["guidelines"] for row in rows if row["annotator"] == "'=Bo()"} == {"2"}
 
 
-def test_labels_that_go_out_and_come_back_keep_who_and_when(store: RunStore, tmp_path: Path):
+def rows_of(lead: Lead) -> list[dict[str, str]]:
+    """The rows of the CSV, without what cannot come back: how often a label was changed."""
+    rows = [dict(row) for row in csv.DictReader(io.StringIO(export_csv(lead)))]
+    told = [{name: cell for name, cell in row.items() if name != "changes"} for row in rows]
+    return sorted(told, key=lambda row: (row["item"], row["annotator"]))
+
+
+def test_labels_that_go_out_and_come_back_keep_who_when_and_which_guidelines(
+    store: RunStore, tmp_path: Path
+):
     lead = worked(store)
-    given = standing_labels(lead.events())
-    names = {one.number: one.name for one in lead.annotators()}
-    kept = {(one.item, names[one.annotator]): (one.at, one.seconds) for one in given}
-    files = {"labels.csv": export_csv(lead), "labels.json": export_label_studio(lead)}
+    rows = rows_of(lead)
+    assert {(row["guidelines"], row["revealed"]) for row in rows} == {
+        ("1", "0"),
+        ("2", "0"),
+        ("2", "1"),
+    }
+    files = {
+        "labels.csv": export_csv(lead),
+        "labels.json": export_label_studio(lead),
+        "labels.jsonl": "".join(export_session(lead)),
+    }
     items = read_label_studio(files["labels.json"])[0]
     for name, text in files.items():
         with closing(RunStore(f"sqlite:///{tmp_path}/{name}/runs.db")) as other:
             copy = lead_session(other, items)
+            copy.set_guidelines("Read it twice.")
             for person, labels in read_labels(name, text).items():
                 copy.import_labels(person, labels)
-            found = {one.number: one.name for one in copy.annotators()}
-            assert {
-                (one.item, found[one.annotator]): (one.at, one.seconds)
-                for one in standing_labels(copy.events())
-            } == kept
+            assert rows_of(copy) == rows, name
+
+
+def test_a_version_that_the_session_does_not_have_is_the_present_one(store: RunStore):
+    lead = lead_session(store, [item("answer", n) for n in range(3)])
+    lead.set_guidelines("Read it twice.")
+    head = "key,task,annotator,label,guidelines\n"
+    text = head + "answer-0,answer,Ann,wrong,1\nanswer-1,answer,Ann,wrong,3\n"
+    (labels,) = read_csv(text + "answer-2,answer,Ann,wrong,\n").values()
+    assert [one.guidelines for one in labels] == [1, 3, None]
+    lead.import_labels("Ann", labels)
+    assert [event.guidelines for event in lead.events()] == [1, 2, 2]
+
+
+@pytest.mark.parametrize("told", ["", "0", "-1", "x", "1.5", "9" * 5000, None, True, 0, [1], {}])
+def test_what_is_no_version_is_none(told: object):
+    row = {"data": {"text": "a"}, "annotations": [{"completed_by": "Ann", "result": []}]}
+    row["data"]["veriscope"] = {"labels": [{"annotator": "Ann", "guidelines": told}, 3]}
+    ((label,),) = read_label_studio(json.dumps([row]))[1].values()
+    assert label.guidelines is None
 
 
 def test_label_studio_has_what_it_has_no_fields_for_in_the_data(store: RunStore):
@@ -179,6 +243,17 @@ def test_label_studio_has_what_it_has_no_fields_for_in_the_data(store: RunStore)
     (ann, bo) = told["span-0"]
     assert (ann["annotator"], ann["guidelines"], ann["overlap"], ann["run"]) == ("Ann", 1, 2, "")
     assert (bo["annotator"], bo["guidelines"], bo["seconds"]) == ("=Bo()", 2, 5.0)
+    # Where there is a result, its `meta` has the version and the run as well.
+    metas = {
+        (one["data"]["veriscope"]["key"], each["completed_by"]): [
+            result["meta"] for result in each["result"]
+        ]
+        for one in tasks
+        for each in one["annotations"]
+    }
+    assert metas["span-0", "Ann"] == [{"guidelines": 1, "run": ""}]
+    assert metas["span-0", "=Bo()"] == []
+    assert metas["answer-0", "=Bo()"] == [{"guidelines": 2, "run": ""}]
 
 
 @pytest.mark.parametrize(
@@ -194,6 +269,31 @@ def test_times_are_kept_where_they_can_be_read(at: str, seconds: str, read: obje
     head = "key,task,annotator,label,at,seconds"
     (one,) = read_csv(f"{head}\nk,answer,Ann,wrong,{at},{seconds}\n")["Ann"]
     assert (one.at, one.seconds) == read
+
+
+def test_a_table_whose_head_cannot_be_read_is_refused():
+    with pytest.raises(InvalidInputError, match="field larger than field limit"):
+        read_csv("k" * 200_000 + ",task\n")
+    with pytest.raises(InvalidInputError, match="no column key"):
+        read_csv("")
+
+
+def test_who_has_the_name_of_somebody_else_is_marked_as_imported(store: RunStore):
+    lead = lead_session(store, [item("answer")])
+    (ann,) = join(lead, "Ann")
+    label_all(ann)
+    read = [ReadLabel("answer-0", label_adapter.validate_python(VALUES["answer"]))]
+    assert lead.import_labels(" Ann ", read) == 1
+    # The same file once more brings nothing new.
+    assert lead.import_labels("Ann", read) == 0
+    assert [(one.name, one.kind) for one in lead.annotators()] == [
+        ("Ann", "person"),
+        ("Ann (imported)", "imported"),
+    ]
+    long = "n" * 200
+    lead.store.annotations.add_annotator(lead.session_id, long, "person")
+    lead.import_labels(long, read)
+    assert lead.annotators()[-1].name == "n" * 189 + " (imported)"
 
 
 def test_a_time_to_come_is_now(store: RunStore):
@@ -225,8 +325,7 @@ def test_label_studio_reads_utf16_and_what_was_exported_comes_back(store: RunSto
     names = {one.number: one.name for one in lead.annotators()}
     expected: dict[str, list[object]] = {}
     for one in standing_labels(lead.events()):
-        read = ReadLabel(stored[one.item].key, one.label, one.at, one.seconds)
-        expected.setdefault(names[one.annotator], []).append(read)
+        expected.setdefault(names[one.annotator], []).append(one.read(stored[one.item].key))
     assert {name: sorted(given, key=str) for name, given in labels.items()} == {
         name: sorted(given, key=str) for name, given in expected.items()
     }

@@ -153,3 +153,14 @@ def test_proposals_are_exported_and_imported(lead: Lead, store: RunStore):
     broken = text.replace('"verdict": "partly"', '"verdict": "fine"')
     with pytest.raises(InvalidInputError):
         import_session(store, "you", broken.splitlines())
+
+
+def test_what_a_visitor_calls_a_request_decides_nothing(lead: Lead):
+    book = VisitorsBook(lead.store, lead.session_id)
+    first = book.leave(ANN, item("answer"), WRONG, client="1")
+    book.leave(ANN, item("answer"), PARTLY, client=f"accept:{first.seq}:1")
+    old, new = visitor_verdicts(lead)
+    assert (old.state, new.state) == ("replaced", "waiting")
+    assert labels(lead) == []
+    assert decide_verdict(lead, new.number, accept=True) == "accepted"
+    assert labels(lead) == ["partly"]

@@ -18,7 +18,7 @@ from pipelines.annotation.types import Hidden, label_adapter
 from pipelines.annotation.visitors import VisitorsBook
 from pipelines.annotation.working import Task, Worker
 from pipelines.cli import main as cli
-from pipelines.cli.evaluate import OWNER
+from pipelines.cli.shared import OWNER
 from pipelines.store import RunStore, file_url
 from tests.pipelines.annotation.bench import RUN, VALUES, item
 from tests.pipelines.store.read_only import read_only
@@ -158,7 +158,7 @@ def test_fitted_thresholds_become_a_profile(line: Line):
     fitted = line.run("results", session, "--fit")
     assert "(threshold), fitted on 12, reported on 12; right 12 of 12" in fitted
     said = line.refused("results", session, "--fit", "--save-profile", "fitted")
-    assert "Two of the chosen thresholds are of the method 'selfcheck'." in said
+    assert "Two of the chosen detectors are of the method 'selfcheck'." in said
     assert "--fit" in line.refused("results", session, "--save-profile", "fitted")
     odd = ("--fit", "--save-profile", "fitted", "--detectors", "luq")
     assert "no detector 'luq'" in line.refused("results", session, *odd)
@@ -169,9 +169,29 @@ def test_fitted_thresholds_become_a_profile(line: Line):
     assert "selfcheck.ngram = unigram_avg" in profile
     assert "selfcheck.threshold = " in profile
     assert "data_set Lives" in profile
+    assert ", task sentence: platt, fitted to 12 labels of 'Lives'; Brier score 0." in profile
+    assert "not for these settings" not in profile
     again = line.call("annotations", "results", session, *keep)
     assert again[0] == 2
-    assert line.call("annotations", "results", session, *keep, "--replace")[0] == 0
+    curve = ("--replace", "--calibration")
+    assert line.call("annotations", "results", session, *keep, *curve, "none")[0] == 0
+    assert "platt" not in line.call("profiles", "show", "fitted")[1]
+    assert line.call("annotations", "results", session, *keep, *curve, "isotonic")[0] == 0
+    assert "isotonic, fitted to 12" in line.call("profiles", "show", "fitted")[1]
+    # The next evaluation with the profile shows it at every sentence of its runs.
+    status, _, err = line.call(
+        *("evaluate", "--data", str(line.lives), "--texts", "--at-once", "1", "--yes"),
+        *("--profile", "scripted", "--model", str(line.script), "--methods", "selfcheck"),
+        *("--settings-profile", "fitted", "--limit", "1"),
+    )
+    assert status == 0, err
+    held = [
+        spec.calibrations
+        for spec in line.store().specs(OWNER, line.store().ids(OWNER, limit=100)).values()
+    ]
+    (used,) = [one for one in held if one]
+    assert used[0].score.startswith("selfcheck_")
+    assert (used[0].task, used[0].fit.kind, used[0].labels) == ("sentence", "isotonic", 12)
 
 
 def test_people_join_label_and_are_counted(line: Line, tmp_path: Path):

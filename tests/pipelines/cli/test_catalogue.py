@@ -72,6 +72,7 @@ def test_what_goes_wrong_is_told(hub: Hub, tmp_path: Path, capsys: pytest.Captur
     assert "HF_TOKEN" in capsys.readouterr().err
 
 
+@pytest.mark.verify
 def test_ctrl_c_keeps_what_has_arrived(hub: Hub, tmp_path: Path):
     hub.held_at = 200_000
     part = part_of(folder_of(GPU.repository, tmp_path / "models") / "model.safetensors")

@@ -56,6 +56,15 @@ def test_a_text_may_come_from_standard_input(run, monkeypatch):
     assert [one["text"] for one in record["sentences"]] == TEXT.replace(". ", ".|").split("|")
 
 
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_what_is_no_text_on_standard_input_is_refused(run, monkeypatch, errors):
+    given = io.TextIOWrapper(io.BytesIO(b"Tea is hot. \xff"), encoding="utf-8", errors=errors)
+    monkeypatch.setattr("sys.stdin", given)
+    status, out, err = checked(run, "-")
+    assert (status, out) == (2, "")
+    assert "no text in UTF-8" in err
+
+
 def test_sources_take_the_place_of_the_library(run, tmp_path):
     source = tmp_path / "source.txt"
     source.write_text("Marie Curie was born in Warsaw.\n\nShe died in France.", encoding="utf-8")

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pipelines.run.events import RunCancelled
 from pipelines.store import RunStore
 
@@ -27,6 +29,7 @@ runpy.run_module("pipelines", run_name="__main__")
 """
 
 
+@pytest.mark.verify
 def test_nobody_waits_for_a_thread_that_loads(tmp_path: Path):
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(tmp_path)],

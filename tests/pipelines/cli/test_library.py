@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from pipelines.cli import main as cli
+from pipelines.engine.collections import Collections
 from pipelines.engine.libraries import Libraries
+from pipelines.retrieval.reading.parsed import MAX_FILE
 from tests.pipelines.cli.cli_script import write_script
 from tests.pipelines.retrieval.reading.made import encrypted_pdf, pdf
 
@@ -86,6 +88,22 @@ def test_a_refused_file_is_named_and_the_others_are_there(run: Run, papers: Path
         "2 documents, 2 passages, 1 refused",
     ]
     assert "locked.pdf  refused: It needs a password." in run("library", "show", "Sea")[1]
+
+
+def test_of_a_file_that_is_too_large_only_the_beginning_is_read(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    large = tmp_path / "large.txt"
+    with large.open("wb") as file:
+        file.truncate(MAX_FILE + 2**20)
+    read: list[int] = []
+    add = Collections.add
+    monkeypatch.setattr(
+        Collections, "add", lambda *given: read.append(len(given[-1])) or add(*given)
+    )
+    status, out, err = run("library", "add", "Sea", str(large))
+    assert (status, out, read) == (2, "", [MAX_FILE + 1])
+    assert "large.txt" in err
 
 
 def test_mistakes_say_what_to_do(run: Run, tmp_path: Path):

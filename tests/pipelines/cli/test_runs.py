@@ -124,11 +124,24 @@ def test_what_cannot_be_done_says_why_and_does_nothing(
     assert found(run) == ["three", "two", "one"]
 
 
-def test_a_date_that_is_none_is_a_mistake_of_use(run: Call, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--since", "yesterday"), "write it as 2026-11-01"),
+        (("--limit", "9" * 20), "no whole number from 0 to 1000000"),
+        (("--offset", "-1"), "no whole number from 0"),
+        # What Python makes of the byte FF.
+        (("--text", "a\udcff"), r"text is no text in UTF-8: 'a\udcff'"),
+        (("--tag", "ok", "--tag", "\udcff"), "tag is no text in UTF-8"),
+    ],
+)
+def test_what_is_no_date_number_or_text_is_a_mistake_of_use(
+    run: Call, arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+):
     with pytest.raises(SystemExit) as stopped:
-        run("list", "--since", "yesterday")
+        run("list", *arguments)
     assert stopped.value.code == 2
-    assert "write it as 2026-11-01" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
 
 
 def test_two_runs_are_compared(run: Call):

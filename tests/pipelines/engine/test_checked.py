@@ -23,13 +23,8 @@ from pipelines.run.events import (
     SpanEnded,
     SpanStarted,
 )
-from pipelines.run.findings import (
-    ConceptsListed,
-    ConceptVerified,
-    MethodStarted,
-    SentenceAligned,
-    SentenceVerified,
-)
+from pipelines.run.findings import ConceptsListed, ConceptVerified, MethodStarted, SentenceVerified
+from pipelines.run.grounding import SentenceAligned
 from pipelines.run.spec import GivenAnswer, MethodSpec, RunSpec
 from pipelines.run.view import RunView, fold
 from pipelines.types import Answer, Generation, Message, Token

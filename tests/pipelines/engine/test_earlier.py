@@ -12,6 +12,7 @@ from pipelines.engine.earlier import LATEST
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
+from pipelines.engine.text_size import size_of
 from pipelines.errors import StorageBusyError
 from pipelines.models.providers import Price
 from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
@@ -116,5 +117,7 @@ async def test_checks_and_questions_are_told_apart(service: Service):
     async with asyncio.timeout(60):
         while run_id not in [one.id for one in service.store.finished("me")]:  # noqa: ASYNC110
             await asyncio.sleep(0)
-    assert [one.sentences for one in service.earlier.of("me", MAIN)] == [None]
-    assert [one.sentences for one in service.earlier.of("me", MAIN, checks=True)] == [2]
+    assert [one.size for one in service.earlier.of("me", MAIN)] == [None]
+    (check,) = service.earlier.of("me", MAIN, checks=True)
+    assert check.size == size_of(given.text)
+    assert size_of(given.text).sentences == 2

@@ -6,6 +6,7 @@ import pytest
 
 from pipelines.engine import estimate as module
 from pipelines.engine.checking import STANDARD as CHECKED
+from pipelines.engine.effort_table import PerText
 from pipelines.engine.estimate import (
     Effort,
     Estimate,
@@ -18,6 +19,7 @@ from pipelines.engine.estimate import (
     mean_efforts,
     past_of,
 )
+from pipelines.engine.text_size import TextSize
 from pipelines.methods.direct import Direct
 from pipelines.methods.drad import Drad
 from pipelines.methods.registry import METHODS, standard_methods
@@ -28,7 +30,7 @@ from pipelines.run.events import ModelCalled
 from pipelines.run.spec import JUDGES, GivenAnswer, ModelSpec
 from pipelines.run.view import fold
 from pipelines.types import Message, Usage
-from tests.pipelines.engine.tables import TABLE, WHOLE_RUN, effort
+from tests.pipelines.engine.tables import TABLE, WEAK_CHECKS, WHOLE_RUN, effort
 from tests.pipelines.methods.bench import FixedRecognizer, PieceModel, Shelf, run_method
 
 MAIN = ModelSpec()
@@ -47,10 +49,12 @@ def of(
     *methods: str,
     past: tuple[Past, ...] = (),
     sentences: int | None = None,
+    facts: int = 0,
     **models: ModelSpec,
 ) -> Estimate:
     given = models or LOCAL
-    return estimate(methods, given, basis_for(given["main"], past, sentences=sentences))
+    size = None if sentences is None else TextSize(sentences, facts or sentences)
+    return estimate(methods, given, basis_for(given["main"], past, size=size))
 
 
 def paid(found: Estimate) -> list[Money]:
@@ -265,22 +269,65 @@ def test_checks_of_a_strong_model_are_those_of_walkthroughs_else_of_the_default(
     assert found.seconds is None
 
 
+def checks(*found: tuple[int, dict[str, dict[str, Effort]]]) -> tuple[Past, ...]:
+    """Earlier checks of texts of so many sentences."""
+    return tuple(
+        past(10.0).model_copy(update={"methods": methods, "size": TextSize(count, count)})
+        for count, methods in found
+    )
+
+
 def test_own_checks_replace_the_shipped_ones_by_their_sentences():
     ever = {"main": effort(8, 100, 10)}
-    one, two = past(10.0, ever=ever), past(10.0, ever=ever, drad={"main": effort(3)})
-    checks = tuple(
-        made.model_copy(update={"sentences": count}) for made, count in ((one, 4), (two, 2))
-    )
-    # 16 calls on 6 sentences; DRAD's 3 on 2.
-    found = of("ever", "drad", sentences=9, past=checks)
-    assert found.calls == pytest.approx(9 * 16 / 6 + 9 * 3 / 2)
+    earlier = checks((4, {"ever": ever}), (2, {"ever": ever}))
+    # 16 calls on 6 sentences.
+    found = of("ever", sentences=9, past=earlier)
+    assert found.calls == pytest.approx(9 * 16 / 6)
     assert found.basis.runs == 2
     # Checks say nothing about questions, nor questions about checks.
-    assert of("ever", past=checks).calls == 4
-    assert of("ever", past=checks).basis.scale == 1.0
+    assert of("ever", past=earlier).calls == 4
+    assert of("ever", past=earlier).basis.scale == 1.0
     alone = of("ever", sentences=9, past=(past(99.0, ever=ever),))
     assert alone.calls == 18
     assert (alone.basis.runs, alone.basis.scale) == (0, 1.0)
+
+
+def test_what_a_text_takes_once_does_not_grow_with_its_sentences():
+    # The table: DRAD takes one call for a text, and reads 30 tokens for every sentence.
+    earlier = checks((2, {"drad": {"main": effort(3, 120, 8)}}))
+    found = of("drad", sentences=8, past=earlier)
+    # Three calls again; twice what the table reads for 8 sentences. It knows nothing of what is
+    # written, which grows with the sentences.
+    assert (found.calls, found.read, found.written) == (3, 480, 32)
+    # P(yes) takes one call for a text and one for each sentence: 6 on 2 are as 18 on 8.
+    found = of("p_yes", sentences=8, past=checks((2, {"p_yes": {"judge_1": effort(6)}})))
+    assert found.judge_calls == pytest.approx(6 * 9 / 3)
+
+
+def test_a_text_with_more_facts_takes_more(monkeypatch: pytest.MonkeyPatch):
+    # EVER lists the facts of each sentence in one call; each fact is asked about, and judged.
+    each = {
+        "main": PerText(sentence=effort(1, 100), fact=effort(1, 200, 10)),
+        "judge_1": PerText(fact=effort(1)),
+    }
+    checks_of = WEAK_CHECKS.model_copy(update={"methods": {"ever": each}})
+    table = TABLE.model_copy(update={"checks": {"default": checks_of}})
+    monkeypatch.setattr(module, "effort_table", lambda: table)
+    plain, dense = (of("ever", sentences=4, facts=count) for count in (5, 12))
+    assert (plain.calls, plain.judge_calls) == (4 + 5, 5)
+    assert (dense.calls, dense.judge_calls) == (4 + 12, 12)
+    assert (dense.read, dense.written) == (400 + 2400, 120)
+    # A check of one's own that took twice what the table says of its 2 sentences with 3 facts.
+    own = past(10.0, ever={"main": effort(10), "judge_1": effort(6)})
+    earlier = (own.model_copy(update={"size": TextSize(2, 3)}),)
+    found = of("ever", sentences=4, facts=12, past=earlier)
+    assert (found.calls, found.judge_calls) == (2 * 16, 2 * 12)
+
+
+def test_a_method_that_reads_the_whole_text_takes_the_same_for_a_longer_one():
+    entropy = {"semantic_entropy": {"main": effort(5, 100, 50)}}
+    found = of("semantic_entropy", sentences=9, past=checks((1, entropy), (3, entropy)))
+    assert (found.calls, found.read, found.written) == (5, 100, 50)
 
 
 async def test_a_check_says_what_each_detector_took_by_itself():
@@ -297,7 +344,8 @@ async def test_a_check_says_what_each_detector_took_by_itself():
     # The reading of the text is DRAD's: no baseline drafted it.
     assert set(took.methods) == {"drad"}
     assert took.methods["drad"]["main"].calls == 1
-    assert took.sentences == 2
+    # York, and one that the second sentence must have.
+    assert took.size == TextSize(2, 2)
 
 
 def test_a_mean_is_over_the_runs_that_have_the_method():

@@ -56,7 +56,7 @@ class Forgiving(Needy):
 class Late(Needy):
     """Records `drafts`, and then fails; or answers the last of them, with `error` None."""
 
-    def __init__(self, *drafts: Generation, error: VeriscopeError | None) -> None:
+    def __init__(self, *drafts: Generation, error: Exception | None) -> None:
         super().__init__(Need(reason="model"))
         self.drafts = drafts
         self.error = error
@@ -180,9 +180,7 @@ async def test_a_missing_reply_while_preparing_fails_the_run():
 FULL_ACCOUNT = RefusedRequestError("The account is empty.", remedy="Pay.")
 
 
-async def late(
-    *drafts: str, error: VeriscopeError | None = FULL_ACCOUNT, end: Any = "stop"
-) -> Trace:
+async def late(*drafts: str, error: Exception | None = FULL_ACCOUNT, end: Any = "stop") -> Trace:
     written = (Generation(text=text, finish_reason=end) for text in drafts)
     slots = {"main": Slot(ScriptedModel.from_replies([], capabilities=ABLE))}
     return await run_on(Late(*written, error=error), Materials(slots))
@@ -198,6 +196,27 @@ async def test_a_method_that_fails_late_answers_what_it_had():
     assert (ended.outcome, ended.answer) == ("failed", answer)
     assert ended.error is not None
     assert ended.error.message == "The account is empty."
+
+
+async def test_a_mistake_late_in_a_method_leaves_its_draft_as_well(
+    caplog: pytest.LogCaptureFixture,
+):
+    trace = await late("In York.", error=ValueError("secret detail"))
+    assert isinstance(trace.terminal, RunFinished)
+    assert trace.terminal.answers["needy"].text == "In York."
+    assert trace.terminal.answers["needy"].flags == ("broken_off",)
+    ended = next(e for e in reversed(trace.events) if isinstance(e, SpanEnded))
+    assert ended.error is not None
+    assert ended.error.code == "unexpected"
+    # The log tells what it was, and no event does.
+    assert "secret detail" in caplog.text
+    assert all("secret detail" not in event.model_dump_json() for event in trace.events)
+
+
+async def test_a_reply_that_a_recording_lacks_leaves_no_draft_as_an_answer():
+    trace = await late("In York.", error=MissingReply("Not recorded.", remedy="Run it anew."))
+    assert isinstance(trace.terminal, RunFailed)
+    assert trace.terminal.error.code == "missing_reply"
 
 
 @pytest.mark.parametrize("drafts", [(), ("",), (" ", "")])

@@ -95,6 +95,20 @@ async def test_a_run_is_answered_told_live_and_kept(bench):
     assert fold(stored.events).status == "finished"
 
 
+async def test_a_key_goes_to_no_other_service_with_a_model_of_that_name(bench):
+    it = bench(FakeModel("never asked"))
+    here, there = (
+        ModelSpec(kind="openai", name="m", model="m", base_url=url)
+        for url in (None, "http://localhost:1/v1")
+    )
+    run = spec("Who wrote Hamlet?", "rowen", models={"main": here, "verifier": there})
+    with pytest.raises(InvalidInputError, match="Two services have a model that is called 'm'"):
+        await it.service.start(run, owner=ANN, keys={"m": "for-openai"})
+    assert it.seen_keys == []
+    # The key of another model is no matter.
+    await it.service.start(run, owner=ANN, keys={"n": "for-another"})
+
+
 async def test_methods_run_side_by_side_and_share_one_draft(bench):
     model = FakeModel("no names here")
     events = await bench(model).events(spec("Who wrote Hamlet?", "direct", "drad"))

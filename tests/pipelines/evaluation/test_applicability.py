@@ -10,8 +10,8 @@ from components.messages import LANGUAGES, load_messages
 from pipelines.evaluation.applicability import metric_reasons
 from pipelines.evaluation.items import Item, LabelledSpan, Offer
 from pipelines.evaluation.metrics.table import METRICS
-from pipelines.evaluation.statistics.detection import RANKINGS
 from pipelines.evaluation.statistics.qualities import QUALITIES
+from pipelines.evaluation.statistics.ranking import RANKINGS
 from pipelines.types import Language
 
 QUESTION = Item(id="a", question="Who?", answers=("Ada",))

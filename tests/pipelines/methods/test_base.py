@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from math import inf, nan
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
-from pipelines.methods.base import Need
+from pipelines.errors import InvalidInputError
+from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities
 from pipelines.run.spec import ROLES
@@ -67,6 +71,15 @@ def test_evidence_is_wanted_of_no_model():
 def test_there_is_no_other_reason():
     with pytest.raises(ValidationError):
         Need.model_validate({"reason": "luck"})
+
+
+@pytest.mark.parametrize("value", [nan, inf, -inf])
+@pytest.mark.parametrize("method", METHODS.values(), ids=lambda method: method.name)
+def test_every_setting_is_bounded_so_that_it_is_a_number(method: Method[Any], value: float):
+    for name, field in method.settings_type.model_fields.items():
+        if "float" in str(field.annotation):
+            with pytest.raises(InvalidInputError, match=name):
+                method.settings({name: value})
 
 
 def test_every_method_uses_roles_that_can_be_given():

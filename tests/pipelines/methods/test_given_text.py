@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.engine.reevaluate import reevaluate
 from pipelines.methods.base import Need, Question
 from pipelines.methods.baselines.p_yes import PYes
 from pipelines.methods.drad import Drad
@@ -160,6 +161,9 @@ async def test_ever_looks_up_and_judges_a_claim_under_the_name_that_its_pronoun_
     assert outcome.queries == ["Ada Brandt was born in 1931.", second.detail.claim]
     # The passage with the word "She" is not about her.
     assert judge.seen[-1].evidence == ("A title: Ada Brandt studied chemistry.",)
+    # A re-evaluation does not take them for a question either: it finds the same searches.
+    again = reevaluate(outcome.trace, outcome.method, outcome.method.settings(None))
+    assert (again.diverges_at, again.answer) == (None, outcome.answer)
 
 
 # --- DRAD -----------------------------------------------------------------------------------------

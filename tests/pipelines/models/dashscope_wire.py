@@ -6,7 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tests.pipelines.models.wire import Handler, Respond, says
+from pipelines.models.dashscope_model import DashScopeModel
+from tests.pipelines.models.wire import Handler, Respond, Wire, says
+
+KEY = "sk-0123456789abcdef"
+PATH = "/v1/services/aigc/text-generation/generation"
+NO_FALSE = "The value of the enable_thinking parameter is restricted to True."
+NO_WHOLE = "parameter.enable_thinking must be set to false for non-streaming calls"
 
 Content = str | Sequence[dict[str, str]] | None
 
@@ -99,3 +105,9 @@ def refuses_to_stream(code: str, message: str, status: int, **headers: str) -> R
         handler.wfile.write(event(1, problem(code, message), status))
 
     return respond
+
+
+def model(wire: Wire, **options: Any) -> DashScopeModel:
+    """The model "m" at this address."""
+    fields: dict[str, Any] = {"name": "M", "model": "m", "base_url": wire.url, "api_key": KEY}
+    return DashScopeModel(**fields | options)

@@ -130,6 +130,15 @@ async def test_a_model_that_thinks_aloud_is_given_room():
     assert model.asked[1].max_tokens > model.asked[0].max_tokens
 
 
+@pytest.mark.parametrize("opening", ["<think>", "<", " <th", "<thinking>"])
+async def test_probabilities_of_the_start_of_thinking_are_no_answer(opening: str):
+    thinks = first_token(opening, 0.9, [("Yes", 0.05)])
+    model = Replies(LISTENING, thinks, said("<think>Hm", "length"), said("<think>Hm</think>No"))
+    choice = await choose_by_generating(model, ask())
+    # What the first token stood for is not what it answers.
+    assert (choice.best, choice.source) == ("no", "text")
+
+
 @pytest.mark.parametrize(
     ("token", "options", "label"),
     [
@@ -378,6 +387,65 @@ def test_only_agreement_is_taken_back():
     assert parse_choice("No, but the place is right.", YES_NO) == "no"
     assert parse_choice("No. However, the place is right.", YES_NO) == "no"
     assert parse_choice("Yes, but the year is wrong. So the answer is no.", YES_NO) == "no"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "False. Wait, that's not right; it is supported.",
+        "False. I was wrong: both say 1867.",
+        "False.\nThe passage says 1868. Oops, it does not.",
+        "Verdict: False. On second thought, it is supported.",
+        "False. No, wait.",
+        "False. Scratch that.",
+        "错误。等等，资料支持它。",
+        "错误。我说错了。",
+        "错误，我收回。",
+        "False, unless the passage is about her sister.",
+        "False, if the passage is right.",
+        "False - only if the passage is right",
+        "错误，除非另有所指。",
+        "不正确，如果资料可靠。",
+        "False, more or less.",
+        "True, presumably.",
+        "True - kind of.",
+        "正确，应该吧。",
+        "错误，我猜。",
+        "I'm not sure. The answer is True.",
+        "I cannot tell, but the answer is False.",
+        "Well, I don't know. False.\nFalse",
+        "我不确定。答案是：正确。",
+        "我无法判断。\n错误",
+        "False - not enough information",
+        "True – false",
+    ],
+)
+def test_an_answer_that_is_not_meant_for_sure_is_none(text: str):
+    assert parse_choice(text, TRUTH) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("False. Actually, he was born in 1868.", "false"),
+        ("False. Correction: it was in 1868.", "false"),
+        ("False. If we trust the passage, it was in 1868.", "false"),
+        ("False - it was in 1868.", "false"),
+        ("错误。其实是1868年。", "false"),
+        ("错误，应该是1868年。", "false"),
+        ("错误，若干资料写的是1868年。", "false"),
+        ("I am sure. The answer is False.", "false"),
+        ("I do not know of any such law.\nNEI", "nei"),
+        ("I'm not sure. The answer is: NEI", "nei"),
+    ],
+)
+def test_a_no_that_says_what_is_right_stays_one(text: str, label: str):
+    assert parse_choice(text, TRUTH) == label
+
+
+def test_a_reply_that_says_it_again_and_again_names_nothing():
+    assert parse_choice("The answer is true. " * 50, TRUTH) == "true"
+    assert parse_choice("The answer is true. " * 2000, TRUTH) is None
 
 
 def test_longer_options_win_over_their_beginnings():

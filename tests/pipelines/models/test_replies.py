@@ -189,6 +189,12 @@ def test_a_log_probability_never_exceeds_zero():
     assert read_entry(entry("a", 1.0, logprob=1e-6)).token.logprob == 0.0
 
 
+@pytest.mark.parametrize("value", [10**400, -(10**400), 2.0, float("nan")])
+def test_what_can_be_no_log_probability_is_an_error(value: float):
+    with pytest.raises(ValueError, match="at most 0"):
+        read_entry(entry("a", 1.0, logprob=value))
+
+
 @pytest.mark.parametrize("lost", ["logprob", "token"])
 def test_an_entry_without_its_parts_is_an_error(lost: str):
     broken = entry("a", 0.5, bytes=None)

@@ -19,10 +19,18 @@ def read(url: str) -> Address:
         (" https://a.example/v1/chat/ ", Address("https://a.example/v1", "a.example", False)),
         ("http://localhost:8000", Address("http://localhost:8000", "localhost:8000", True)),
         ("http://[::1]:80/v1", Address("http://[::1]:80/v1", "::1:80", True)),
+        ("http://my_host.:80", Address("http://my_host.:80", "my_host.:80", False)),
+        ("https://例子.中国", Address("https://例子.中国", "例子.中国", False)),
     ],
 )
 def test_addresses(url: str, expected: Address):
     assert read(url) == expected
+
+
+def test_a_placeholder_stands_in_an_address():
+    url = "https://{workspace}.example.com/v1"
+    found = read_address(url, example=url, placeholder="{workspace}")
+    assert found == Address(url, "{workspace}.example.com", False)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +41,13 @@ def test_addresses(url: str, expected: Address):
         "host/v1",
         "http://",
         "http://user:pw@host/v1",
+        "http://:secret@host/v1",
+        "http://@host/v1",
+        "http://host/v1#part",
+        "http://a b/v1",
+        "http://a..b/v1",
+        "http://\x7f/v1",
+        "http://h:70000/v1",
         "http://h:x/v1",
         "http://h?k",
         "https://{workspace}.example.com/v1",

@@ -7,6 +7,7 @@ import pytest
 from pipelines.engine.checking import check_run
 from pipelines.engine.effort_table import Effort, PerText
 from pipelines.engine.estimate import Past
+from pipelines.engine.text_size import TextSize
 from pipelines.methods.ever import Ever
 from pipelines.research.check_effort import Taken, fitted, illustrated, measured, pace, texts
 from pipelines.run.defaults import default_models
@@ -31,14 +32,17 @@ async def view(given: GivenAnswer | None = None) -> RunView:
 
 def test_what_a_text_takes_and_what_each_sentence_adds():
     taken = [
-        Taken(1, {"main": effort(3, 110), "judge_1": effort(2)}),
-        Taken(3, {"main": effort(7, 130), "judge_1": effort(6)}),
-        Taken(4, {"main": effort(9, 140), "judge_1": effort(8)}),
+        Taken(TextSize(1, 3), {"main": effort(6, 110), "judge_1": effort(2)}),
+        Taken(TextSize(3, 3), {"main": effort(10, 130), "judge_1": effort(6)}),
+        Taken(TextSize(4, 9), {"main": effort(18, 140), "judge_1": effort(8)}),
+        Taken(TextSize(2, 8), {"main": effort(13, 120), "judge_1": effort(4)}),
     ]
     found = fitted(taken)
-    assert found["main"] == PerText(text=effort(1, 100), sentence=effort(2, 10))
-    assert found["judge_1"] == PerText(text=effort(0), sentence=effort(2))
-    assert found["main"].of(10) == effort(21, 200)
+    # 1 call for a text, 2 for each sentence and 1 for each fact.
+    main = PerText(text=effort(1, 100), sentence=effort(2, 10), fact=effort(1))
+    assert found["main"] == main
+    assert found["judge_1"] == PerText(sentence=effort(2))
+    assert main.of(TextSize(10, 20)) == effort(41, 200)
 
 
 def test_the_pace_is_that_of_tokens_and_of_calls_of_judges():
@@ -51,7 +55,7 @@ def test_the_pace_is_that_of_tokens_and_of_calls_of_judges():
             made=made,
             seconds=seconds,
             judge_calls=judged,
-            sentences=1,
+            size=TextSize(1, 1),
         )
 
     found = pace([past(100, 9, 4), past(50, 30, 1), past(10, 2, 8), past(70, 5, 0)], cores=2)
@@ -63,7 +67,7 @@ async def test_runs_that_checked_texts_are_counted_by_their_sentences():
     found = measured([await view(GivenAnswer(text=WHOLE))])
     assert (found.texts, found.sentences) == (1, 2)
     # The concepts of two sentences; a question about the one concept, and its verdict.
-    whole = found.methods["ever"]["main"].of(2)
+    whole = found.methods["ever"]["main"].of(TextSize(2, 2))
     assert whole.calls == pytest.approx(4, abs=0.02)
 
 
@@ -75,8 +79,10 @@ async def test_answers_of_illustrations_tell_what_a_sentence_takes():
 
 
 def test_the_texts_can_be_checked():
-    chosen = texts()
+    chosen = texts(asked=False)
     assert len({one.text for one in chosen}) == len(chosen)
     assert chosen[0].text in chosen[1].text
+    assert not any(one.asked for one in chosen)
+    assert all(one.asked for one in texts(asked=True))
     for text in chosen:
         assert check_run(text, [MethodSpec(name="slm")], default_models()).answer is not None

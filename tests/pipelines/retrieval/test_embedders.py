@@ -13,6 +13,7 @@ from pipelines.errors import (
     InvalidInputError,
     InvalidReplyError,
     MissingKeyError,
+    ModelTimeoutError,
     RateLimitError,
     UnknownModelError,
     UnreachableError,
@@ -28,7 +29,7 @@ from pipelines.retrieval.embedders import (
     embedded_queries,
     vectors_name,
 )
-from tests.pipelines.models.wire import Respond, Wire, says, serve
+from tests.pipelines.models.wire import Respond, Wire, drips, says, serve
 from tests.pipelines.retrieval.examples import WordEmbedder
 from tests.pipelines.retrieval.web.wire import Naps
 
@@ -79,6 +80,9 @@ def test_many_texts_are_several_requests(service: OpenAIEmbedder, wire: Wire):
         (says({"data": [{"index": 0, "embedding": [None]}]}), InvalidReplyError),
         (says({"data": [{"index": 1, "embedding": [1]}]}), InvalidReplyError),
         (says([]), InvalidReplyError),
+        (says("[" * 5000), InvalidReplyError),
+        (says("[" * 5000, 500), VeriscopeError),
+        (says({"data": [{"index": 0, "embedding": [10**400]}]}), InvalidReplyError),
         (says({"error": "wait"}, 429), RateLimitError),
     ],
 )
@@ -90,6 +94,15 @@ def test_failures_are_named_and_tell_no_key(
         service.embed(["one"])
     assert "sk-mine" not in str(raised.value)
     assert len(wire.seen) == (3 if raised.value.retryable else 1)
+
+
+def test_a_service_that_sends_next_to_nothing_for_ever_is_given_up(wire: Wire):
+    wire.answers(drips(b" ", "application/json"))
+    slow = OpenAIEmbedder("m", ("en",), base_url=wire.url, longest=0.2)
+    slow._retry = RetryPolicy(attempts=1)
+    with pytest.raises(ModelTimeoutError):
+        slow.embed(["one"])
+    assert wire.gone.wait(10)
 
 
 def test_a_service_that_recovers_is_asked_again(service: OpenAIEmbedder, wire: Wire):

@@ -32,7 +32,7 @@ from pipelines.retrieval.qdrant import (
 )
 from pipelines.run.spec import EvidenceSpec
 from pipelines.types import Language, Passage
-from tests.pipelines.models.wire import Handler, Seen, says, serve
+from tests.pipelines.models.wire import Handler, Seen, drips, says, serve
 
 TEXTS = {
     "cats": "The cat sat on the mat. Cats purr.",
@@ -110,6 +110,21 @@ async def test_what_the_embedder_cannot_read_is_searched_by_words(client: Any) -
     assert await QdrantRetriever(client, "mine", "hybrid", Lengths()).search("?!", 3) == []
 
 
+async def test_a_query_is_embedded_as_queries_are(client: Any) -> None:
+    class Asking(Lengths):
+        asked: list[str] = []  # noqa: RUF012
+
+        def embed_queries(self, texts: Any) -> NDArray[np.float32]:
+            self.asked.extend(texts)
+            return self.embed(texts)
+
+    embedder = Asking()
+    await upload(client, "mine", PASSAGES, embedder)
+    assert embedder.asked == []
+    await QdrantRetriever(client, "mine", "dense", embedder).search("cats", 3)
+    assert embedder.asked == ["cats"]
+
+
 async def test_vectors_of_another_embedder_are_not_compared(client: Any) -> None:
     await upload(client, "mine", PASSAGES, None)
     found = await QdrantRetriever(client, "mine", "hybrid", Lengths()).search("cats", 3)
@@ -130,6 +145,26 @@ async def test_collections_that_cannot_be_used(client: Any) -> None:
         await upload(
             client, "new", [PASSAGES[0].model_copy(update={"title": "", "text": "?"})], None
         )
+
+
+async def test_passages_that_another_program_altered(client: Any) -> None:
+    await upload(client, "mine", PASSAGES, None)
+    points, _ = await client.scroll("mine")
+    await client.overwrite_payload("mine", {"text": 3}, points=[point.id for point in points])
+    with pytest.raises(InvalidInputError, match="not made for this search"):
+        await QdrantRetriever(client, "mine", "bm25", None).search("cats", 3)
+
+
+async def test_a_server_that_sends_next_to_nothing_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(qdrant, "_LONGEST", 0.2)
+    with serve(Refusing, path="") as wire:
+        wire.answers(drips(b" ", "application/json"))
+        client = open_client(wire.url)
+        with pytest.raises(UnreachableError):
+            await QdrantRetriever(client, "mine", "bm25", None).search("cats", 3)
+        await client.close()
 
 
 class Refusing(Handler):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.run import findings
+from pipelines.run import findings, grounding
 from pipelines.run.events import Judged, Retrieved, Revised, SpanStarted, event_adapter
 from pipelines.run.older import renewed
 from pipelines.run.trace import Trace
@@ -49,11 +49,11 @@ def test_it_is_a_whole_run_of_every_method(old: Trace):
         ("ever", "concepts", findings.ConceptsListed),
         ("ever", "concept", findings.ConceptVerified),
         ("ever", "sentence", findings.SentenceVerified),
-        ("haarag", "retrieval", findings.RetrievalRated),
-        ("haarag", "alignment", findings.AlignmentRated),
-        ("haarag", "sentence", findings.SentenceAligned),
-        ("slm", "cell", findings.CellJudged),
-        ("slm", "answer", findings.SlmVerdict),
+        ("haarag", "retrieval", grounding.RetrievalRated),
+        ("haarag", "alignment", grounding.AlignmentRated),
+        ("haarag", "sentence", grounding.SentenceAligned),
+        ("slm", "cell", grounding.CellJudged),
+        ("slm", "answer", grounding.SlmVerdict),
     ],
 )
 def test_what_a_method_found_is_typed(old: Trace, method: str, what: str, kind: type):

@@ -73,6 +73,16 @@ def test_texts_become_comparable_words(text: str, words: str):
         ("悉尼", fact("堪培拉"), False),
         ("维生素B。", fact("维生素A"), False),
         ("The compiler was a compiler.", fact("A-0"), False),
+        # The name of an option is an article elsewhere.
+        ("A", fact("A"), True),
+        ("(A) Paris", fact("A"), True),
+        ("The answer is A.", fact("A"), True),
+        ("A", fact("a"), True),
+        ("A dog barks.", fact("A"), False),
+        ("B", fact("A"), False),
+        ("A", fact("B"), False),
+        ("It is cold", fact("the"), False),
+        ("Wow!", fact("!"), False),
         ("", fact("Ulm"), False),
     ],
 )

@@ -94,10 +94,18 @@ def test_a_zip_file_without_runs_says_so(store: RunStore):
         import_archive(store, written.getvalue(), "me")
 
 
-def test_a_damaged_file_inside_says_so(store: RunStore):
+@pytest.mark.parametrize(
+    "method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+)
+def test_a_damaged_file_inside_says_so(store: RunStore, method: int):
     written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_STORED) as file:
+    with zipfile.ZipFile(written, "w", method) as file:
         file.writestr("a.jsonl", "the content")
-    data = written.getvalue().replace(b"the content", b"the contend", 1)
-    ((_, error),) = import_archive(store, data, "me").refused
+        entry = file.infolist()[0]
+    data = bytearray(written.getvalue())
+    # Behind the header of 30 bytes and the name, and what LZMA says of itself.
+    begins = entry.header_offset + 30 + len(entry.filename) + 9
+    for at in range(begins, begins + entry.compress_size - 9):
+        data[at] ^= 0xFF
+    ((_, error),) = import_archive(store, bytes(data), "me").refused
     assert "it is damaged" in str(error)

@@ -185,6 +185,7 @@ def test_long_repetitive_text_is_no_trap() -> None:
     assert recognizer.recognize("三百" * 500)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(
     ("text", "language"),
     [

@@ -45,6 +45,7 @@ def test_dictionary() -> None:
     assert not in_dictionary("福州人氏")
 
 
+@pytest.mark.verify
 def test_loading_writes_no_file_and_says_nothing(tmp_path: Path) -> None:
     script = "from pipelines.text.segmentation import tagged_words; tagged_words('第一次')"
     done = subprocess.run(

@@ -146,3 +146,18 @@ def test_offsets_and_stability_on_random_text(seed: int) -> None:
     for length in range(len(text)):
         finished = split_sentences(text[:length])[:-1]
         assert finished == whole[: len(finished)], text[:length]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        # A long word and stops that end nothing, lines that were only wrapped, white space.
+        (f"{'a' * 40_000}{' vs.' * 10_000}", 1),
+        ("a\n" * 100_000, 1),
+        (f"a{' ' * 200_000}b", 1),
+        ('"He went." ' * 4_000, 4_000),
+    ],
+)
+def test_long_texts_take_time_in_proportion(text: str, count: int) -> None:
+    # In time with the square of their length, this would not end.
+    assert len(split_sentences(text)) == count

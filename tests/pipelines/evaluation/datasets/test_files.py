@@ -78,6 +78,7 @@ def test_a_cell_may_hold_lines_and_a_long_text(tmp_path: Path):
         ("a,b\n1\n", "row 1 has 1 cells, and there are 2 columns"),
         ('a,b\n"1,2\n', "row 1 is not CSV"),
         ("a,a\n1,2\n", "two columns have the same name"),
+        ("a, a\n1,2\n", "two columns have the same name"),
         ("a,b\n", "it holds no records"),
         ("", "it holds no records"),
     ],

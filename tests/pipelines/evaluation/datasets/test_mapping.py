@@ -96,6 +96,35 @@ def test_cells_hold_lists_in_the_way_the_mapping_says(
 
 
 @pytest.mark.parametrize(
+    ("cell", "answers"),
+    [
+        # A column of whole numbers that lacks some holds them as fractions.
+        (1843.0, ("1843",)),
+        ([1843.0, None, float("nan"), 0.5], ("1843", "0.5")),
+        (float("nan"), ()),
+        (-0.0, ("0",)),
+        (1e300, ("1e+300",)),
+    ],
+)
+def test_numbers_are_written_as_people_write_them(
+    tmp_path: Path, cell: Any, answers: tuple[str, ...]
+):
+    nan = float("nan")
+    row = {"q": "When?", "a": cell, "nr": 7.0, "wrong?": nan, "doc": nan}
+    item = mapped(
+        tmp_path, row, id="nr", question="q", answers="a", hallucinated="wrong?", group="doc"
+    )
+    assert (item.id, item.answers, item.hallucinated, item.group) == ("7", answers, None, "")
+
+
+def test_pieces_are_found_in_any_order(tmp_path: Path):
+    row = {"t": "Oslo lies in Norway, and Oslo is old.", "x": ["Norway", "Oslo", "lies in", "Oslo"]}
+    item = mapped(tmp_path, row, text="t", spans="x")
+    # From where the last one ended, and from the beginning where it is not found there.
+    assert [(one.start, one.end) for one in item.spans] == [(13, 19), (25, 29), (5, 12), (25, 29)]
+
+
+@pytest.mark.parametrize(
     ("cell", "values", "hallucinated"),
     [
         ("True", (), True),
@@ -148,7 +177,7 @@ def test_a_wrong_cell_is_named_with_its_row(
     with pytest.raises(InvalidInputError) as refused:
         open_data_set(rows, mapping=ColumnMapping(text="t", **fields))
     assert f"mine.jsonl: line 2, column {said}" in str(refused.value)
-    assert refused.value.remedy == "Correct the cell, or map another column."
+    assert "orrect the cell" in refused.value.remedy
 
 
 def test_an_empty_row_and_a_missing_column_are_named(tmp_path: Path):

@@ -32,6 +32,14 @@ def test_discordant_items_come_first_with_both_answers() -> None:
     assert found.bands == (("a", "b"),)
 
 
+def test_what_is_not_better_when_higher_is_neither_right_nor_wrong() -> None:
+    base = binary(a=[1, 1, 0, 1], b=[1, 0, 0, 0])
+    for better in ("lower", None):
+        info = MetricInfo(name="accuracy", better=better)
+        other = base.model_copy(update={"metrics": (info,)})
+        assert comparison(other, ["a", "b"], "accuracy", sampling=SAMPLING).table is None
+
+
 def test_only_items_that_all_have_count() -> None:
     scores = [
         score("q0", "a", 1), score("q0", "b", 0),

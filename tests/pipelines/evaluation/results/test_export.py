@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -34,8 +35,8 @@ from tests.pipelines.evaluation.results.evaluations import binary, evaluation, s
 SAMPLING = Sampling(resamples=200, permutations=199)
 
 
-def results(made: Evaluation) -> ResultsTable:
-    return results_table(made, sampling=SAMPLING)
+def results(made: Evaluation, **part: Any) -> ResultsTable:
+    return results_table(made, sampling=SAMPLING, **part)
 
 
 def read(text: str) -> list[dict[str, str]]:
@@ -91,6 +92,14 @@ def test_the_table_as_csv() -> None:
     assert (row["calls_mean"], row["calls_total"], row["money_usd_mean"]) == ("3.0", "6.0", "")
     assert "gpt-3.5-turbo" in row["paper_figures"]
     assert (row["seed"], row["resamples"], row["level"]) == ("0", "200", "0.95")
+
+
+def test_the_table_of_a_part_says_of_which() -> None:
+    made = binary(a=[1, 0, 1, 0], b=[1, 1, 0, 0])
+    whole, part = results(made), results(made, tags=("even",), language="en")
+    assert "only" not in read(table_csv(whole))[0]
+    assert [(row["only"], row["items"]) for row in read(table_csv(part))] == [("even; en", "2")] * 2
+    assert ", only even, en" in table_markdown(part)
 
 
 def test_corrections_and_rankings_as_csv() -> None:
@@ -150,6 +159,8 @@ def test_the_table_as_latex() -> None:
 
 def test_latex_is_escaped() -> None:
     assert latex("50 % of A_1 & {B}") == r"50 \% of A\_1 \& \{B\}"
+    # LaTeX refuses control characters.
+    assert latex("a\x1b\u202eb") == r"a\textbackslash{}x1b\textbackslash{}u202eb"
     assert latex(r"\input{x}") == r"\textbackslash{}input\{x\}"
     assert latex("a – b − c\n~^") == r"a -- b $-$ c \textasciitilde{}\textasciicircum{}"
 
@@ -159,6 +170,8 @@ def test_latex_is_escaped() -> None:
     [
         (Estimate(value=0.5, low=0.25, high=0.75), "0.500 [0.250, 0.750]"),
         (Estimate(value=0.5, reason="all_equal"), "0.500"),
+        # What rounds to zero has no sign.
+        (Estimate(value=-0.0004, low=-0.1, high=-0.0), "0.000 [-0.100, 0.000]"),
         (Estimate(value=None, reason="no_items"), "–"),
     ],
 )

@@ -13,6 +13,7 @@ from pipelines.evaluation.results.export_comparison import (
     comparison_latex,
     comparison_markdown,
 )
+from pipelines.evaluation.results.scores import MetricInfo
 from pipelines.evaluation.statistics.resampling import Sampling
 from tests.pipelines.evaluation.results.evaluations import binary
 
@@ -50,6 +51,9 @@ def test_pairs_as_markdown_and_latex() -> None:
     assert any(line.startswith("accuracy on the 4 items") for line in lines)
     assert any("Cannot be told apart at 5 %: a, b" in line for line in lines)
     assert any("likely too narrow" in line for line in lines)
+    # Of what is wrong where it is 1, nothing is called right.
+    wrong = made().model_copy(update={"metric": MetricInfo(name="wrong_answer", better="lower")})
+    assert comparison_markdown(wrong).splitlines()[2].endswith("| – | – |")
     text = comparison_latex(made())
     assert r"\begin{tabular}{lrrrrrrr}" in text
     assert r"\label{tab:comparison}" in text

@@ -7,7 +7,7 @@ import pytest
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.papers import paper_figures
 from pipelines.evaluation.results.scores import Evaluation, ItemSummary, MetricInfo, System
-from pipelines.evaluation.results.table import ResultsTable, results_table
+from pipelines.evaluation.results.table import ResultsTable, detectors, results_table
 from pipelines.evaluation.statistics.paired import mcnemar_midp
 from pipelines.evaluation.statistics.resampling import Sampling, wilson
 from tests.pipelines.evaluation.results.evaluations import ACCURACY, binary, evaluation, score
@@ -140,6 +140,21 @@ def test_a_detector_has_the_errors_of_its_probabilities_and_the_spans_it_marked(
 
 def test_without_detectors_nothing_is_ranked() -> None:
     assert made(binary(a=[1, 0])).detection is None
+
+
+def test_detectors_are_left_for_later() -> None:
+    scores = [
+        score(f"q{n}", system, float(n % 3 == 0), values={
+            "hallucination_score": (n * 7 % 5) / 5, "hallucinated": float(n % 2)})
+        for n in range(12) for system in "ab"
+    ]  # fmt: skip
+    base = evaluation(scores)
+    whole = made(base)
+    assert made(base, ranked=False) == whole.model_copy(update={"detection": None})
+    assert detectors(base, SAMPLING) == whole.detection
+    quick = detectors(base, SAMPLING, compared=False)
+    assert whole.detection is not None
+    assert quick == whole.detection.model_copy(update={"differences": {}})
 
 
 def test_filters() -> None:

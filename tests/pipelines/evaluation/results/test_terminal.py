@@ -101,6 +101,8 @@ def test_an_evaluation_has_the_text_of_its_whole_table():
     chosen = ["fact_precision", "auroc"]
     assert evaluation_text(many(), chosen) == table_text(results_table(many()), chosen)
     assert evaluation_text(many(), ["auroc"]).split()[0] == "auroc"
+    # Without a ranking among them detectors are not ranked at all.
+    assert evaluation_text(many(), ["accuracy"]) == table_text(results_table(many()), ["accuracy"])
     with pytest.raises(InvalidInputError, match="Choose among these: accuracy"):
         evaluation_text(many(), ["nothing"])
 

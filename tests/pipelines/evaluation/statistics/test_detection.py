@@ -116,6 +116,21 @@ def test_each_detector_is_ranked_on_what_it_scored() -> None:
     assert found.rankings[0]["auroc"].value == pytest.approx(expected)
 
 
+def test_several_subsets_of_the_items_are_ranked_as_each_alone() -> None:
+    labels, scores = sample()
+    scores = np.vstack([scores, scores[0] ** 2])
+    scores[0, :30], scores[1, 100:], scores[2, 50:60] = NAN, NAN, NAN
+    names, groups = ["a", "b", "c"], [f"g{place // 2}" for place in range(120)]
+    found = detection(scores, labels, names, groups, SAMPLING)
+    for k, name in enumerate(names):
+        there = np.isfinite(scores[k])
+        kept = [group for group, held in zip(groups, there, strict=True) if held]
+        alone = detection(scores[[k]][:, there], labels[there], [name], kept, SAMPLING)
+        assert found.rankings[k] == alone.rankings[0]
+    quick = detection(scores, labels, names, groups, SAMPLING, compared=False)
+    assert quick == found.model_copy(update={"differences": {}})
+
+
 def test_detectors_may_check_answers_of_their_own() -> None:
     labels, scores = sample()
     own = np.stack([labels, 1 - labels])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pipelines.engine.service import Service
@@ -28,11 +29,13 @@ def selfcheck(**settings: Any) -> System:
     return system("selfcheck", **{"variant": "ngram", **settings})
 
 
-async def record(service: Service, owner: str, name: str = "e") -> str:
-    """Carry it out for `owner`; its id."""
+async def record(
+    service: Service, owner: str, name: str = "e", items: Sequence[Item] = TEXTS
+) -> str:
+    """Carry it out for `owner`, on `items`; its id."""
     asked = spec(selfcheck(), checks="texts")
-    rows = [(item.id, item) for item in TEXTS]
+    rows = [(item.id, item) for item in items]
     body = asked.model_dump(mode="json")
-    service.store.evaluations.create(name, owner, "Mine", body, rows, tasks_of(asked, TEXTS))
+    service.store.evaluations.create(name, owner, "Mine", body, rows, tasks_of(asked, items))
     await carried_out(Runner(service, name, owner=owner))
     return name

@@ -206,6 +206,15 @@ async def test_the_confidence_is_asked_for_once_more():
     assert outcome.answer.flags == ()
 
 
+@pytest.mark.parametrize(
+    ("cut", "read"), [("I am sure: 8", 0.4), ("I am sure: 85 of 1", 0.85), ("85, as it is", 0.85)]
+)
+async def test_a_number_at_which_the_reply_was_cut_may_go_on(cut: str, read: float):
+    replies = iter([Generation(text=cut, finish_reason="length"), Generation(text="40")])
+    outcome = await detect("verbalised_confidence", FIRST, says=lambda _: next(replies))
+    assert value_of(on_answer(outcome)) == pytest.approx(read)
+
+
 async def test_without_a_number_nothing_is_decided():
     outcome = await detect(
         "verbalised_confidence", FIRST, says=lambda _: "Sure.", capabilities=BY_CHANCE

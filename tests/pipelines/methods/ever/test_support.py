@@ -94,6 +94,20 @@ async def test_what_was_answered_is_not_asked_again(variant: str, kind: str, sam
         assert sorted(set(outcome.queries)) == sorted(outcome.queries)
 
 
+async def test_of_concepts_that_ask_the_same_at_once_one_is_searched_for():
+    # However soon replies come: they may be known already.
+    question = "Was Ada Brandt a chemist born in 1931?"
+    part = Part(
+        texts={"": FIRST},
+        concepts={FIRST: ["chemist", "1931"]},
+        questions={"chemist": question, "1931": question},
+    )
+    outcome = await ever_run(part, shelf=FOUND)
+    assert len(outcome.queries) == len(asked_of(outcome, "verify")) == 1
+    (first,), (again,) = concept_of(outcome, "chemist"), concept_of(outcome, "1931")
+    assert (detail_of(first).reused, detail_of(again).reused) == ("", first.span)
+
+
 async def test_a_reused_contradiction_is_corrected_from_the_same_evidence():
     outcome = await ever_run(STUBBORN, shelf=FOUND, max_rounds=2)
     assert len(asked_of(outcome, "verify")) == len(outcome.queries) == 1

@@ -12,7 +12,7 @@ from pipelines.models.base import Capabilities, Model
 from pipelines.models.scripted import ScriptedModel
 from pipelines.retrieval.base import Matrix, Retriever, Similarity
 from pipelines.run.events import Judged, Score, SpanStarted
-from pipelines.run.findings import ChunkRated, LoopEnded, RetrievalRated, SentenceAligned
+from pipelines.run.grounding import ChunkRated, LoopEnded, RetrievalRated, SentenceAligned
 from pipelines.types import Passage
 from tests.pipelines.methods.bench import Outcome, Shelf, run_method
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.errors import UnreachableError
+from pipelines.errors import RefusedRequestError, UnreachableError
 from pipelines.methods.haarag import Haarag
 from pipelines.models.base import GenerationRequest, Watcher
 from pipelines.models.scripted import ScriptedModel
@@ -127,6 +127,25 @@ async def test_widening_doubles_k_rewords_the_question_and_raises_the_confidence
         ("B", 0, "low"),
         ("C", 0, "low"),
     ]
+    replays(outcome, **settings)
+
+
+async def test_rewordings_that_cannot_be_had_leave_the_question_as_it_is():
+    class Mute(ScriptedModel):
+        async def generate(
+            self, request: GenerationRequest, watch: Watcher | None = None
+        ) -> tuple[Generation, ...]:
+            if "searches a library" in request.messages[-1].content:
+                raise RefusedRequestError("The account is empty.", remedy="Pay.")
+            return await super().generate(request, watch)
+
+    settings: dict[str, Any] = TAUS | {"rephrase": "always"}
+    outcome = await haarag(
+        Mute.from_replies([ANSWER], capabilities=WRITES), FOUND, GOOD, **settings
+    )
+    assert outcome.answer.text == ANSWER
+    assert outcome.answer.flags == ("not_reworded",)
+    assert queries_of(judged(outcome, "retrieval")[0]) == (QUESTION,)
     replays(outcome, **settings)
 
 

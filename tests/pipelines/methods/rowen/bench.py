@@ -196,7 +196,7 @@ async def rowen(
     outcome = await run_method(
         Rowen(), asked, model, shelf=shelf, models=models, similarity=similarity, **settings
     )
-    if getattr(outcome.trace.terminal, "answers", None):
+    if judged_in(outcome, "answer"):
         again = reevaluated(outcome, **settings)
         assert (again.answer, again.diverges_at) == (outcome.answer, None)
         verdict, live = answer_verdict(again), answer_verdict(outcome)

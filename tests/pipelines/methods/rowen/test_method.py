@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.errors import AuthenticationError, UnreachableError
 from pipelines.models.base import GenerationRequest
-from pipelines.run.events import Retrieved, Revised, RunFailed, SpanStarted
+from pipelines.run.events import Retrieved, Revised, RunFailed, SpanEnded, SpanStarted
 from pipelines.run.findings import RowenPlan
 from pipelines.types import Generation
 from tests.pipelines.methods.bench import Shelf
@@ -17,6 +17,7 @@ from tests.pipelines.methods.rowen.bench import (
     QUESTION,
     Speaker,
     answer_verdict,
+    judged_in,
     pairs,
     rowen,
 )
@@ -225,6 +226,16 @@ async def test_a_query_that_could_not_be_written_is_replaced_by_the_paraphrase()
     outcome = await rowen(Speaker(replies={"query": gone}), k=2)
     assert outcome.queries == [QUESTION, "Which Clinton town q0?", "Which Clinton town q1?"]
     assert outcome.answer.text == "In Hope."
+
+
+async def test_a_check_that_fails_leaves_the_first_answer_unverified():
+    gone = AuthenticationError("No.", remedy="Check.")
+    outcome = await rowen(Speaker(replies={"paraphrase": gone}))
+    assert outcome.answer.text == outcome.answer.original == "In York."
+    assert outcome.answer.flags == ("broken_off",)
+    assert judged_in(outcome, "answer") == []
+    (ended,) = [e for e in outcome.events if isinstance(e, SpanEnded) and e.answer is not None]
+    assert ended.error == gone.info()
 
 
 async def test_passages_of_all_searches_are_fused_and_cut():

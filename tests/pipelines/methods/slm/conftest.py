@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipelines.methods.slm.settings import MEANS
-from pipelines.run.findings import JudgeScale
+from pipelines.run.grounding import JudgeScale
 
 
 @pytest.fixture

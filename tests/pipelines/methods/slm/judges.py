@@ -9,15 +9,9 @@ from typing import Any
 from pipelines.engine.reevaluate import Reevaluation, reevaluate
 from pipelines.errors import VeriscopeError
 from pipelines.methods.slm import Slm
-from pipelines.models.base import (
-    Capabilities,
-    ChoiceRequest,
-    GenerationRequest,
-    Model,
-    Watcher,
-)
+from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest, Model, Watcher
 from pipelines.run.events import Judged, Score, SpanStarted
-from pipelines.run.findings import CellJudged, JudgePanel, SlmVerdict
+from pipelines.run.grounding import CellJudged, JudgePanel, SlmVerdict
 from pipelines.types import Choice, Generation
 from tests.pipelines.methods.bench import FULL, Outcome, PieceModel, Shelf, run_method
 

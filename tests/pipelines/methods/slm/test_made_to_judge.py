@@ -7,7 +7,7 @@ import pytest
 from pipelines.models.base import ChoiceRequest
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.events import Judged, ModelCalled
-from pipelines.run.findings import CellJudged
+from pipelines.run.grounding import CellJudged
 from tests.pipelines.methods.bench import ClaimReader, Shelf
 from tests.pipelines.methods.slm.judges import BORN, QUESTION, WON, check, decided, says
 from tests.pipelines.methods.slm.judges import JudgeModel as Writer

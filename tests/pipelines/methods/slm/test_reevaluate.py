@@ -9,18 +9,13 @@ import pytest
 from pipelines.errors import InvalidInputError, UnreachableError
 from pipelines.methods.slm import Slm
 from pipelines.methods.slm import scale as slm_scale
-from pipelines.methods.slm.scale import (
-    history_of,
-    shipped_panel,
-    shipped_scale,
-    shipped_thresholds,
-)
+from pipelines.methods.slm.scale import history_of, shipped_panel, shipped_scale, shipped_thresholds
 from pipelines.methods.slm.scores import response_score
 from pipelines.methods.slm.settings import MEANS, Scaling, SlmSettings
 from pipelines.models.providers import BUILT_IN
 from pipelines.prompts import load_prompts
 from pipelines.run.events import ModelCalled
-from pipelines.run.findings import JudgeScale
+from pipelines.run.grounding import JudgeScale
 from pipelines.run.spec import JUDGES
 from pipelines.run.trace import Trace
 from tests.pipelines.methods.slm.judges import JudgeModel, Scored, again, check, decided, says

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipelines.methods.slm.settings import MEANS, Lift, Scaling
-from pipelines.run.findings import JudgeScale
+from pipelines.run.grounding import JudgeScale
 from tests.pipelines.methods.bench import FULL
 from tests.pipelines.methods.slm.judges import JudgeModel, check, decided, says
 

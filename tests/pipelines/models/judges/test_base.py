@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from math import inf, nan
 
 import pytest
 
-from pipelines.errors import CapabilityError
+from pipelines.errors import CapabilityError, ServerFailedError
 from pipelines.methods.replies.verdicts import TRUE_FALSE, TRUE_FALSE_NEI, YES_NO
 from pipelines.models.base import ChoiceRequest, Claim, GenerationRequest, Option
 from pipelines.models.judges.base import ClaimVerdict, JudgeModel
@@ -71,6 +72,13 @@ async def test_answers_are_the_same_when_each_supports_the_other():
         ("Hope", ("Hope, Arkansas",), "Where?"),
         ("Hope, Arkansas", ("Hope",), "Where?"),
     ]
+
+
+@pytest.mark.parametrize("number", [nan, inf, -inf])
+async def test_a_verdict_that_is_no_number_is_an_error(number: float):
+    broken = FixedJudge({BORN.statement: ClaimVerdict(0.5, number, 0.5)})
+    with pytest.raises(ServerFailedError, match="fixed failed while computing"):
+        await broken.choose(asks(TRUE_FALSE_NEI["en"]))
 
 
 async def test_a_prompt_alone_is_nothing_to_judge():

@@ -38,6 +38,19 @@ def test_a_token_of_probability_zero_is_never_drawn() -> None:
     assert Engine.draw(logits, [1.0], [1 - 1e-16]) == [1]
 
 
+@pytest.mark.parametrize("row", [[torch.nan, 1.0], [torch.inf, 1.0], [-torch.inf, -torch.inf]])
+def test_what_is_no_number_is_neither_drawn_nor_measured(row: list[float]) -> None:
+    engine = make_engine(CONFIGS["llama"])
+    logits = torch.tensor([[0.0, 1.0], row])
+    for compute in (
+        lambda: engine.draw(logits, [0.0, 0.0], [0.5, 0.5]),
+        lambda: engine.measure(logits, [0, 0], 1),
+        lambda: engine.look(logits[1], [0]),
+    ):
+        with pytest.raises(ArithmeticError, match="no numbers"):
+            compute()
+
+
 def test_rows_do_not_disturb_each_other() -> None:
     both = Engine.draw(LOGITS, [1.0, 1.0], [0.3, 0.8])
     assert (

@@ -123,6 +123,7 @@ async def written(adapter: Path | None, *adapted: bool) -> list[str]:
     return [reply.text for (reply,) in replies]
 
 
+@pytest.mark.verify
 async def test_only_a_request_switches_it_on(tmp_path: Path) -> None:
     noise(tmp_path / "noise.gguf")
     plain, asked_for = await written(None, False, True)

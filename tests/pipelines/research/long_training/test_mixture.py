@@ -85,6 +85,7 @@ print(module.digest(module.mixed(Sources(), small)))
 """
 
 
+@pytest.mark.verify
 def test_another_process_makes_the_same_pairs(few_texts: None):
     here = digest(mixed(Sources(), SMALL))
     # Sets of texts have another order there.

@@ -51,6 +51,7 @@ def test_addresses_one_a_line():
         "file:///etc/passwd",
         "https://",
         "https://me:pw@a.org",
+        "https://:pw@a.org",
         "https://a.org/a b",
         "https://[a",
         f"https://a.org/{'x' * 2000}",

@@ -1,0 +1,186 @@
+"""What is evaluated, as it is given on the command line: data, systems, and how often."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, get_args
+
+from pipelines.cli.library import chosen_evidence
+from pipelines.cli.limits import read_limits
+from pipelines.cli.models import models_by_role
+from pipelines.cli.numbers import count, whole
+from pipelines.cli.prices import priced_models
+from pipelines.cli.profiles import chosen_profile
+from pipelines.cli.settings import read_settings
+from pipelines.cli.shared import OWNER, listed_names, say
+from pipelines.cli.wording import chosen_wording
+from pipelines.engine.executor import wording_of
+from pipelines.engine.profiles import held_calibrations, recorded_name
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.beginning import create_evaluation, usable_items
+from pipelines.evaluation.datasets.mapping import ColumnMapping
+from pipelines.evaluation.datasets.opening import open_data_set
+from pipelines.evaluation.items import Item, Offer
+from pipelines.evaluation.plan import (
+    MAX_REPEATS,
+    EvaluationSpec,
+    System,
+    code_version,
+    system_names,
+)
+from pipelines.methods.registry import METHODS
+from pipelines.models.providers import ModelSpec
+from pipelines.prompts import Wording
+from pipelines.run.spec import EvidenceSpec, MethodSpec
+from pipelines.store.profiles import Profile
+
+
+def add_plan_options(run: argparse.ArgumentParser) -> None:
+    """What the items are, and what is done with them; the data set itself is not among these."""
+    run.add_argument("--kind", help="what the file is, where that is not recognised")
+    run.add_argument(
+        "--map",
+        action="append",
+        default=[],
+        metavar="PART=COLUMN",
+        help="which column holds question, answers, text ...; repeat for several",
+    )
+    run.add_argument("--part", choices=["all", "even", "odd"], default="all")
+    run.add_argument("--limit", type=count, metavar="N", help="so many items, drawn with --seed")
+    run.add_argument("--methods", default="direct,rag", help="names with commas between them")
+    run.add_argument(
+        "--set", action="append", default=[], metavar="SYSTEM.SETTING=VALUE", help="a setting"
+    )
+    run.add_argument("--name", default="", help="what the evaluation is called")
+    run.add_argument(
+        "--texts", action="store_true", help="check the texts of the items; nothing is written"
+    )
+    run.add_argument(
+        "--passages", action="store_true", help="the items' own passages are the evidence"
+    )
+    run.add_argument("--repeats", type=partial(whole, least=1, most=MAX_REPEATS), default=1)
+    run.add_argument("--seed", type=whole, default=0)
+    run.add_argument(
+        "--reproducible", action="store_true", help="one call at a time, for identical answers"
+    )
+
+
+async def created_evaluation(
+    service: Service, options: argparse.Namespace
+) -> tuple[str, dict[str, str]]:
+    """Store a new evaluation; its id, and the keys of its models."""
+    mapping = column_mapping(options.map)
+    data = await asyncio.to_thread(
+        open_data_set,
+        options.data_set,
+        kind=options.kind,
+        mapping=mapping,
+        part=options.part,
+        limit=options.limit,
+        seed=options.seed,
+    )
+    profile = await chosen_profile(service, options)
+    wording = chosen_wording(options, profile.prompts if profile else {})
+    models, keys = await models_by_role(service, options, profile.models if profile else {})
+    models = priced_models(models, options)
+    methods = listed_names(options.methods)
+    unknown = [name for name in methods if name not in METHODS]
+    if unknown:
+        raise InvalidInputError(
+            f"There is no method {unknown[0]!r}.", remedy=f"Choose from: {', '.join(METHODS)}."
+        )
+    evidence = None
+    if not options.passages:
+        evidence = await chosen_evidence(service, options, keys)
+        if options.ray and evidence.collection is not None:
+            raise InvalidInputError(
+                "The workers of a Ray cluster have no collections.",
+                remedy="Evaluate without --ray, or upload the passages to a Qdrant server.",
+            )
+    systems = _systems(system_names(methods), options.set, models, evidence, profile, wording)
+    spec = EvaluationSpec(
+        data=data.name,
+        data_hash=data.hash,
+        source=data.source,
+        licence=data.licence,
+        code=code_version(),
+        checks="texts" if options.texts else "questions",
+        systems=systems,
+        seed=options.seed,
+        repeats=options.repeats,
+        profile=recorded_name(profile, [system.method for system in systems], wording),
+        calibrations=held_calibrations(profile),
+        reproducible=options.reproducible,
+    )
+    spec = spec.model_copy(update={"limits": read_limits(options, spec)})
+    counts = Counter(offer for item in data.items for offer in item.offers)
+    offered = (f"{offer.replace('_', ' ')} {counts[offer]}" for offer in get_args(Offer))
+    held = [words for words in offered if not words.endswith(" 0")]
+    say(f"{data.name}: {len(data.items)} items, which offer: {', '.join(held)}.")
+    items = usable_items(data.items, texts=options.texts)
+    if left := len(data.items) - len(items):
+        say(f"{left} items have no {'text' if options.texts else 'question'} and are left out.")
+    if options.passages:
+        items = _with_passages(items)
+    evaluation = await asyncio.to_thread(
+        create_evaluation, service.store.evaluations, OWNER, spec, items, options.name
+    )
+    return evaluation, keys
+
+
+def _with_passages(items: Sequence[Item]) -> list[Item]:
+    """The items that have evidence of their own. Raises InvalidInputError for none."""
+    found = [item for item in items if item.passages]
+    if not found:
+        raise InvalidInputError(
+            "No item of this data set holds passages.",
+            remedy="Leave --passages out: the sample library is searched then.",
+        )
+    if left := len(items) - len(found):
+        say(f"{left} items hold no passages and are left out.")
+    return found
+
+
+def _systems(
+    names: Mapping[str, str],
+    assignments: Sequence[str],
+    models: dict[str, ModelSpec],
+    evidence: EvidenceSpec | None,
+    profile: Profile | None,
+    wording: Wording,
+) -> tuple[System, ...]:
+    settings = read_settings(
+        names, assignments, "Write SYSTEM.SETTING=VALUE, for example 'drad 2.theta_1=0.5'."
+    )
+    held = profile.settings if profile else {}
+    return tuple(
+        System(
+            name=name,
+            method=MethodSpec(name=method, settings={**held.get(method, {}), **settings[name]}),
+            models=models,
+            evidence=evidence,
+            prompts=wording_of([method], wording),
+        )
+        for name, method in names.items()
+    )
+
+
+def column_mapping(assignments: Sequence[str]) -> ColumnMapping | None:
+    """What `--map` says; None without it. Raises InvalidInputError for no part of an item."""
+    parts: dict[str, Any] = {}
+    for assignment in assignments:
+        part, _, column = assignment.partition("=")
+        if part not in ColumnMapping.model_fields or not column:
+            known = ", ".join(ColumnMapping.model_fields)
+            raise InvalidInputError(
+                f"--map {assignment!r} names no part of an item.",
+                remedy=f"Write PART=COLUMN, where PART is one of: {known}.",
+            )
+        several = ColumnMapping.model_fields[part].annotation is not str and part != "separator"
+        parts[part] = tuple(column.split(",")) if several else column
+    return ColumnMapping(**parts) if parts else None

@@ -1,0 +1,180 @@
+"""Evaluations that there are, on the command line: listed, shown, compared, judged, deleted."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pipelines.cli.judge import add_judge_command, judge
+from pipelines.cli.numbers import whole
+from pipelines.cli.shared import OWNER, listed_names
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.results.compare import Comparison, comparison, joined
+from pipelines.evaluation.results.export import (
+    estimate_words,
+    evalstats_csv,
+    scores_csv,
+    scores_jsonl,
+    table_csv,
+    table_latex,
+    table_markdown,
+)
+from pipelines.evaluation.results.export_comparison import (
+    comparison_csv,
+    comparison_jsonl,
+    comparison_latex,
+    comparison_markdown,
+)
+from pipelines.evaluation.results.remarks import FEW_MARK, has_few_groups
+from pipelines.evaluation.results.scores import Evaluation
+from pipelines.evaluation.results.table import results_table
+from pipelines.evaluation.results.terminal import evaluation_text
+from pipelines.evaluation.scoring import read_results
+from pipelines.evaluation.statistics.resampling import Estimate
+from pipelines.printable import printable
+
+_FORMATS: dict[str, Callable[[Evaluation], str]] = {
+    "text": evaluation_text,
+    "markdown": lambda found: table_markdown(results_table(found)),
+    "csv": lambda found: table_csv(results_table(found)),
+    "latex": lambda found: table_latex(results_table(found)),
+    "scores-csv": scores_csv,
+    "scores-jsonl": scores_jsonl,
+    "evalstats": evalstats_csv,
+}
+
+_COMPARED: dict[str, Callable[[Comparison], str]] = {
+    "markdown": comparison_markdown,
+    "latex": comparison_latex,
+    "csv": comparison_csv,
+    "jsonl": comparison_jsonl,
+}
+
+
+async def show_evaluations(service: Service, options: argparse.Namespace) -> int:
+    """The evaluations, newest first."""
+    for one in await asyncio.to_thread(service.store.evaluations.list, OWNER):
+        done = f"{one.done} of {one.tasks}"
+        print(printable(f"{one.id}  {one.created:%Y-%m-%d %H:%M}  {done:>16}  {one.name}"))
+    return 0
+
+
+async def show_table(service: Service, options: argparse.Namespace) -> int:
+    """The results of an evaluation in one of several forms."""
+    store = service.store.evaluations
+    _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
+    if not found.scores:
+        raise InvalidInputError(
+            "Nothing of this evaluation is answered yet.",
+            remedy=f"Go on with: python -m pipelines evaluate --resume {options.evaluation}",
+        )
+    metrics = listed_names(options.metrics)
+    if metrics and options.format != "text":
+        raise InvalidInputError(
+            "--metrics chooses columns of the format text.",
+            remedy="Leave it out: the other formats hold every metric.",
+        )
+    if metrics:
+        text = await asyncio.to_thread(evaluation_text, found, metrics)
+    else:
+        text = await asyncio.to_thread(_FORMATS[options.format], found)
+    if options.format == "text":
+        text = printable(text)
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    return 0
+
+
+async def compare(service: Service, options: argparse.Namespace) -> int:
+    """Systems of one or two evaluations item by item, those on which they differ first."""
+    store = service.store.evaluations
+    _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
+    if options.reference:
+        other = await asyncio.to_thread(read_results, store, options.reference, OWNER)
+        both = {"new": found, "reference": other[1]}
+        found = joined(both, "any" if options.same_ids else "same")
+    elif options.same_ids:
+        raise InvalidInputError(
+            "--same-ids is about two evaluations.", remedy="Give --reference, or leave it out."
+        )
+    systems = listed_names(options.systems) or list(found.systems)
+    done = await asyncio.to_thread(comparison, found, systems, options.metric)
+    if options.format != "text":
+        sys.stdout.write(_COMPARED[options.format](done))
+        return 0
+    print(f"{done.metric.name} on {done.n} items, {done.left_out} left out")
+    for name, estimate in zip(done.systems, done.estimates, strict=True):
+        print(printable(f"  {name}: {_interval(estimate)}"))
+    for pair in done.pairs:
+        difference = _interval(pair.difference)
+        tested = "" if pair.p is None else f", p = {pair.p:.3g} ({pair.test})"
+        if pair.adjusted is not None and len(done.pairs) > 1:
+            tested += f", Holm {pair.adjusted:.3g}"
+        print(printable(f"  {pair.first} - {pair.second}: {difference}{tested}"))
+    for item in done.items[: options.items]:
+        print(printable(f"\n{item.item}: {item.summary.text}"))
+        for answer in item.answers:
+            said = " ".join(answer.answer.split())
+            print(printable(f"  {answer.system} {answer.value:g} [{answer.run}]: {said}"))
+    return 0
+
+
+async def delete_evaluation(service: Service, options: argparse.Namespace) -> int:
+    """Delete an evaluation; its runs stay."""
+    await asyncio.to_thread(service.store.evaluations.delete, options.evaluation, OWNER)
+    return 0
+
+
+async def _judge(service: Service, options: argparse.Namespace) -> int:
+    return await judge(service, options, OWNER)
+
+
+def add_evaluations_commands(commands: Any) -> None:
+    """`evaluations`."""
+    group = commands.add_parser("evaluations", help="evaluations and their results")
+    parts = group.add_subparsers(required=True)
+    parts.add_parser("list", help="all, newest first").set_defaults(command=show_evaluations)
+    table = parts.add_parser("show", help="the table of one")
+    table.set_defaults(command=show_table)
+    table.add_argument(
+        "--format", choices=list(_FORMATS), default="text", help="default: %(default)s"
+    )
+    table.add_argument(
+        "--metrics", default="", metavar="A,B", help="columns of the format text; default: a choice"
+    )
+    compared = parts.add_parser("compare", help="systems item by item")
+    compared.set_defaults(command=compare)
+    compared.add_argument("--systems", default="", help="names with commas; default: all")
+    compared.add_argument("--metric", default="accuracy")
+    compared.add_argument(
+        "--format",
+        choices=["text", *_COMPARED],
+        default="text",
+        help="markdown and latex hold the pairs, csv and jsonl every item; default: %(default)s",
+    )
+    compared.add_argument("--items", type=whole, default=10, help="so many items are printed")
+    compared.add_argument(
+        "--reference",
+        default="",
+        metavar="OTHER_ID",
+        help="an evaluation to compare with: its systems are called 'reference: NAME',"
+        " those of the other 'new: NAME'",
+    )
+    compared.add_argument(
+        "--same-ids",
+        action="store_true",
+        help="items of equal ids are equal, also where the data sets differ",
+    )
+    add_judge_command(parts, _judge)
+    deleted = parts.add_parser("delete", help="delete one; its runs stay")
+    deleted.set_defaults(command=delete_evaluation)
+    for command in (table, compared, deleted):
+        command.add_argument("evaluation")
+
+
+def _interval(found: Estimate) -> str:
+    few = f" (only {found.groups} groups: likely too narrow)" if has_few_groups(found) else ""
+    return estimate_words(found, missing="not known").removesuffix(FEW_MARK) + few

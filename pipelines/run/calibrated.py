@@ -1,0 +1,59 @@
+"""What the calibrations of a run say of the scores that stand in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+
+from pipelines.run.calibrations import CalibratedTask, Calibration
+from pipelines.run.events import Judged, Score, What
+from pipelines.run.spec import RunSpec
+from pipelines.types import Frozen
+
+JUDGED_AS: Mapping[CalibratedTask, tuple[What, ...]] = {
+    "answer": ("answer",),
+    "span": ("answer",),
+    "sentence": ("sentence",),
+    "concept": ("concept", "entity"),
+}
+"""What the verdicts are about whose scores are held against the labels of each task. Whether a text
+has a hallucinated span is held against the verdict on the whole text."""
+
+
+class Reading(Frozen):
+    """A score in the light of labels: `probability` in [0, 1] that people find an error.
+
+    `others` are the roles whose model is another one in this run than in those that were labelled.
+    """
+
+    probability: float
+    calibration: Calibration
+    others: tuple[str, ...] = ()
+
+
+def readings(spec: RunSpec, method: str, what: What, score: Score | None) -> tuple[Reading, ...]:
+    """What the run's calibrations say of a score of `method` in a verdict on `what`.
+
+    Mostly there is none, or one; of a verdict on an answer there may be one for each of two tasks.
+    """
+    if score is None or score.value is None or not isfinite(score.value):
+        return ()
+    return tuple(
+        Reading(
+            probability=one.fit.probability(score.value),
+            calibration=one,
+            others=tuple(
+                role
+                for role, name in one.models.items()
+                if role in spec.models and spec.models[role].name != name
+            ),
+        )
+        for one in spec.calibrations
+        if (one.method, one.score, one.bad) == (method, score.name, score.bad)
+        and what in JUDGED_AS[one.task]
+    )
+
+
+def deciding_readings(spec: RunSpec, method: str, event: Judged | None) -> tuple[Reading, ...]:
+    """As `readings`, of the score that decided a verdict; none without a verdict."""
+    return () if event is None else readings(spec, method, event.what, event.deciding)

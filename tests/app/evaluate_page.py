@@ -1,0 +1,95 @@
+"""The Evaluate page without a browser, on a model in the test's hands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import evaluated, evaluating
+from pipelines.engine.libraries import Libraries
+from pipelines.engine.pool import ModelPool
+from pipelines.engine.thread import Engine
+from pipelines.evaluation.items import Item
+from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.remote.retry import RetryPolicy
+from tests.app.opening import page_engine
+from tests.app.test_screens import ME, page
+from tests.pipelines.run.fakes import FakeModel
+
+CAPITALS = b"""Question,Gold answers,Context,Area
+What is the capital of France?,Paris,Paris is the capital of France.,europe
+What is the capital of Japan?,Tokyo;Tokio,Tokyo is the capital of Japan.,asia
+What is the capital of Peru?,Lima,Lima is the capital of Peru.,america
+What is the capital of Kenya?,Nairobi,Nairobi is the capital of Kenya.,africa
+What is the capital of Italy?,Rome,Rome is the capital of Italy.,europe
+"""
+
+
+@pytest.fixture
+def model() -> FakeModel:
+    return FakeModel("Paris.")
+
+
+@pytest.fixture
+def engine(tmp_path: Path, model: FakeModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    # On a busy machine results may take longer than a page waits for them.
+    monkeypatch.setattr(evaluated, "_PATIENCE", 60.0)
+
+    def opened(folder: Path) -> Engine:
+        return Engine(
+            folder,
+            pool=ModelPool(lambda *_: model),
+            libraries=Libraries(folder / "index", find_embedder=lambda: None),
+            retry=RetryPolicy(attempts=1),
+        )
+
+    with page_engine(tmp_path, opened) as engine:
+        yield engine
+        evaluating.stop_evaluations()
+
+
+def evaluate(**state: object) -> AppTest:
+    return page("evaluate", **{"evaluate.more": True, **state})
+
+
+def with_file(name: str, data: bytes, **state: object) -> AppTest:
+    test = evaluate(**{"evaluate.source": "file", **state}).run()
+    return upload(test, name, data)
+
+
+def upload(test: AppTest, name: str, data: bytes) -> AppTest:
+    test.file_uploader(key="evaluate.file").set_value((name, data, "")).run()
+    assert not test.exception
+    return test
+
+
+def press(test: AppTest, button: str) -> AppTest:
+    test.button(key=f"evaluate.{button}").click().run()
+    assert not test.exception
+    return test
+
+
+def ended(test: AppTest) -> AppTest:
+    """The page when what it began has ended."""
+    work = evaluating.work_on(test.query_params["evaluation"], ME)
+    assert work is not None
+    work.wait()
+    test.run()
+    assert not test.exception
+    return test
+
+
+def stored_items(engine: Engine, evaluation: str) -> list[Item]:
+    bodies = engine.service.store.evaluations.items(evaluation, ME)
+    return [Item.model_validate(body) for body in bodies]
+
+
+def stored_spec(engine: Engine, evaluation: str) -> EvaluationSpec:
+    return EvaluationSpec.model_validate(engine.service.store.evaluations.get(evaluation, ME).spec)
+
+
+def captions(test: AppTest) -> list[str]:
+    return [caption.value for caption in test.caption]
