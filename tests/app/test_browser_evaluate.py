@@ -276,6 +276,8 @@ def test_the_whole_walk_in_both_languages_on_both_widths(
     unfold(page, "more")
     fill_number(page, t("evaluate.copies"), "1")
     fill_number(page, t("evaluate.repeats.count"), "2")
+    # The limit is still there, as all that was filled in.
+    fill_number(page, t("evaluate.most.calls"), "1000")
     press(page, t("evaluate.run"))
     answered(page, t("status.done"))
     assert page.url != address
