@@ -7,7 +7,8 @@ Giving out items and storing labels is in `pipelines.store.annotation_work`, sec
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -404,29 +405,11 @@ class AnnotationStore:
 
         Raises InvalidInputError where two of its parts are one in this database.
         """
-        try:
-            return self._restored(owner, stored, guidelines, annotators, items, claims, events)
-        except IntegrityError:
-            # Names that differ in characters which no database keeps.
-            raise failure(
-                "annotation.bad_file", problem="two parts have one name", line=1
-            ) from None
-
-    def _restored(
-        self,
-        owner: str,
-        stored: StoredSession,
-        guidelines: Sequence[Guidelines],
-        annotators: Sequence[Annotator],
-        items: Sequence[StoredItem],
-        claims: Sequence[StoredClaim],
-        events: Sequence[StoredEvent],
-    ) -> str:
         made = token_hex(16)
         fields = stored.model_dump(exclude={"id", "owner", "items"})
         row = {**fields, "id": made, "owner": owner, "events": len(events)}
         taken = {"taken": self._clock()}
-        with self._database.write() as session:
+        with _named_once(), self._database.write() as session:
             session.execute(insert(AnnotationSessionRow), [row])
             for table, values, more in (
                 (GuidelinesRow, guidelines, {}),
@@ -439,6 +422,15 @@ class AnnotationStore:
                 for start in range(0, len(rows), _AT_ONCE):
                     session.execute(insert(table), rows[start : start + _AT_ONCE])
         return made
+
+
+@contextmanager
+def _named_once() -> Iterator[None]:
+    """Names that differ only in characters which no database keeps are one: that is said."""
+    try:
+        yield
+    except IntegrityError:
+        raise failure("annotation.bad_file", problem="two parts have one name", line=1) from None
 
 
 def locked(session: Session, session_id: str) -> AnnotationSessionRow:
