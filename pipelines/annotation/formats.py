@@ -7,7 +7,6 @@ converted on both ways.
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -35,6 +34,7 @@ from pipelines.errors import InvalidInputError, VeriscopeError, failure, first_p
 from pipelines.evaluation.results.export import Cell, csv_text, harmless
 from pipelines.store.annotations import WholeSession
 from pipelines.store.tables import to_json
+from pipelines.text.tables import csv_source
 
 COLUMNS = (
     "item",
@@ -112,7 +112,7 @@ def read_csv(text: str) -> dict[str, list[ReadLabel]]:
     readable, and others are ignored. Raises InvalidInputError that names the line (from 1) which is
     wrong.
     """
-    rows = csv.DictReader(io.StringIO(text, newline=""))
+    rows = csv.DictReader(csv_source(text), strict=True)
     labels: dict[str, list[ReadLabel]] = {}
     try:
         names = rows.fieldnames or ()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipelines.errors import VeriscopeError, failure
 from pipelines.text.languages import detect_language
+from pipelines.text.tables import csv_source
 from pipelines.types import Frozen, Language
 
 
@@ -69,9 +69,7 @@ def _read_text(path: Path, relative: Path) -> Iterator[Document]:
 
 
 def _read_csv(path: Path, relative: Path) -> Iterator[Document]:
-    # The module's own limit on a cell, 128 KiB, is less than a long article.
-    csv.field_size_limit(2**31 - 1)
-    rows = csv.DictReader(io.StringIO(_decoded(path, relative), newline=""), strict=True)
+    rows = csv.DictReader(csv_source(_decoded(path, relative)), strict=True)
     try:
         columns = {name.strip().lower() for name in rows.fieldnames or ()}
         if not {"title", "text"} <= columns:

@@ -28,6 +28,7 @@ def result() -> Verification:
     return Verification(
         started=datetime(2026, 11, 21, 9, 5, tzinfo=UTC),
         commit="0123abc",
+        slowness=2.43,
         steps=(Step("ruff check", "passed", 0.4), Step("pytest", "passed", 723.0)),
         tests=Counts(500, 1200, 0, 0, 3, (("tests.a::test_slow", 83.2),)),
         answers="# The default\n\n## Questions: 12\n\n| Direct | 0 of 12 (0 %) |\n",
@@ -132,6 +133,8 @@ def test_the_steps_share_the_time_and_the_default_is_asked(monkeypatch: pytest.M
 
     def run(name: str, command: list[str | Path], seconds: float) -> Step:
         asked.append(name)
+        # A processor three times as slow has three times as long, less what has passed.
+        assert 150 < seconds <= 180
         if "pytest" in command:
             chosen.append(command[command.index("-m", 2) + 1])
             assert command[-1] == "-x"
@@ -141,18 +144,27 @@ def test_the_steps_share_the_time_and_the_default_is_asked(monkeypatch: pytest.M
         return Step(name, "passed", 1.0)
 
     monkeypatch.setattr(verify, "run_step", run)
-    found = verify.verify(["-x"])
+    monkeypatch.setattr(verify, "slowness", lambda: 3.0)
+    found = verify.verify(["-x"], limit=60)
+    assert found.slowness == 3
     assert asked == [
         "ruff check",
         "ruff format",
         "basedpyright",
         "answers of the default",
-        "short tests",
-        "long tests",
         "long tests, one at a time",
+        "long tests",
+        "short tests",
     ]
-    assert chosen == ["not verify", "verify and not alone", "alone"]
+    assert chosen == ["alone", "verify and not alone", "not verify"]
     assert found.answers == "# The default\n"
+
+
+def test_a_processor_is_never_faster_than_the_reference(monkeypatch: pytest.MonkeyPatch):
+    times = iter([0.0, 2.0, 10.0, 10.7, 20.0, 29.0] + [0.0, 0.1] * 3)
+    monkeypatch.setattr(verify.time, "process_time", lambda: next(times))
+    assert verify.slowness() == pytest.approx(0.7 / 0.35)
+    assert verify.slowness() == 1
 
 
 def test_no_time_left_starts_nothing(tmp_path: Path):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pipelines.errors import InvalidInputError
+from pipelines.text.tables import csv_source
 
 MAXIMUM_BYTES = 256 * 2**20
 """The largest file that is read, in bytes; of Parquet, what it holds without compression."""
@@ -123,10 +124,8 @@ def _in_gb2312(character: str) -> bool:
 
 def _read_csv(path: Path) -> Table:
     text = read_text(path).replace("\r\n", "\n").replace("\r", "\n")
-    # The module's own limit on a cell, 128 KiB, is less than a long article.
-    csv.field_size_limit(2**31 - 1)
     delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(text)
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    reader = csv.DictReader(csv_source(text), delimiter=delimiter, strict=True)
     rows: list[Row] = []
     try:
         names = [name.strip() for name in reader.fieldnames or []]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from pipelines.retrieval.reading.parsed import MAX_ROWS, Part, Reading, RefusedError
 from pipelines.retrieval.reading.plain import decoded
+from pipelines.text.tables import csv_source
 
 _TEXT = ("text", "content", "body", "passage", "contents", "article", "正文", "内容", "文本")
 _TITLE = ("title", "name", "headline", "标题", "题目", "名称")
@@ -25,8 +25,6 @@ def read_csv(path: Path, title: str) -> Reading:
     all cells of the row, each with its column's name.
     """
     text, guessed = decoded(path.read_bytes())
-    # The module's own limit on a cell, 128 KiB, is less than a long article.
-    csv.field_size_limit(2**31 - 1)
     return Reading("csv", title, _rows(text, title), *_told(guessed))
 
 
@@ -43,7 +41,7 @@ def _told(guessed: str | None) -> tuple[tuple[str, ...], dict[str, str | int]]:
 def _rows(text: str, title: str) -> Iterator[Part]:
     line = text.lstrip("\n").partition("\n")[0]
     delimiter = max(_DELIMITERS, key=line.count)
-    rows = csv.reader(io.StringIO(text.lstrip("\n"), newline=""), delimiter=delimiter, strict=True)
+    rows = csv.reader(csv_source(text.lstrip("\n")), delimiter=delimiter, strict=True)
     found = 0
     try:
         names = [name.strip() or f"column {at}" for at, name in enumerate(next(rows, ()), start=1)]

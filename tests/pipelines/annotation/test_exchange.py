@@ -272,8 +272,11 @@ def test_times_are_kept_where_they_can_be_read(at: str, seconds: str, read: obje
 
 
 def test_a_table_whose_head_cannot_be_read_is_refused():
-    with pytest.raises(InvalidInputError, match="field larger than field limit"):
+    # A cell can be of any length, whatever was read before.
+    with pytest.raises(InvalidInputError, match="no column key"):
         read_csv("k" * 200_000 + ",task\n")
+    with pytest.raises(InvalidInputError, match="unexpected end of data"):
+        read_csv('"key,task,annotator\n')
     with pytest.raises(InvalidInputError, match="no column key"):
         read_csv("")
 
