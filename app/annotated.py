@@ -51,7 +51,7 @@ from pipelines.annotation.types import TASKS, ItemBody, Label, Task
 from pipelines.errors import NotFoundError
 from pipelines.evaluation.statistics.probabilities import ProbabilityErrors, probability_errors
 from pipelines.evaluation.statistics.resampling import Sampling
-from pipelines.store.annotations import Annotator, WholeSession
+from pipelines.store.annotation_records import Annotator, WholeSession
 
 SAMPLING = Sampling(resamples=1000)
 """Intervals to two digits, in a second for a few hundred items and ten people."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
+from app.links import require_link
 from app.parts import remembered, show_html
 from app.session import language, owner
 from components.elements import notice
@@ -157,6 +158,7 @@ def _log_out() -> None:
 
 def _join(invitation: Invitation, joined: Callable[[str], None]) -> None:
     with remembered("annotate"):
+        require_link()
         login = login_of_visitor()
         if login is not None:
             joined(invitation.join_as(login)[1])

@@ -12,7 +12,9 @@ globalThis.veriscope ??= Promise.withResolvers();
 globalThis.veriscope.promise.then(({ mount, patch, sheet }) => {
   shadow.adoptedStyleSheets = [sheet];
   const draw = (html, lang) => {
-    root.lang = lang;
+    // Of a part that was folded while the page was greeted, Gradio forgets all but the value.
+    if (lang) root.lang = lang;
+    else root.removeAttribute("lang");
     patch(root, html);
     // A message has the place of what is shown otherwise, and needs more room.
     host.toggleAttribute("data-told", Boolean(root.querySelector(":scope > .vs-notice, :scope > .vs-error")));

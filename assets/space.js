@@ -94,6 +94,24 @@ new MutationObserver((_, observer) => {
   veriscopeSpace.watch.observe(composer);
 }).observe(document, { childList: true, subtree: true });
 
+// That the server is gone, Gradio tells in English alone.
+const GRADIOS = new Map([
+  ["Connection Lost", "lost"],
+  ["Connection to the server was lost. Attempting reconnection...", "lostHelp"],
+]);
+new MutationObserver(() => {
+  const words = document.querySelector("#skip a")?.dataset;
+  if (!words?.lost) return;
+  const said = document.querySelectorAll(".toast-title, [data-testid='toast-text']");
+  for (const text of [...said].flatMap((one) => [...one.childNodes])) {
+    const key = text.nodeType === Node.TEXT_NODE && GRADIOS.get(text.data.trim());
+    if (!key) continue;
+    text.data = words[key];
+    const close = text.parentNode.closest("[data-testid='toast-body']")?.querySelector("button");
+    close?.setAttribute("aria-label", words.close);
+  }
+}).observe(document, { childList: true, characterData: true, subtree: true });
+
 // Noted at once: what Gradio itself says of a click comes a moment later.
 document.addEventListener(
   "click",

@@ -16,14 +16,15 @@ from pipelines.evaluation.statistics.agreement import Coefficient, Share
 from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.store.annotation_links import Link
 from pipelines.store.annotation_lists import SessionStanding
+from pipelines.store.annotation_records import StoredSession
 from pipelines.store.annotation_visitors import State
-from pipelines.store.annotations import StoredSession
 
 TENTATIVE, RELIABLE = 0.667, 0.8
 """Krippendorff (2004, chapter 11): below the first of these values of alpha no conclusions should
 be drawn, from the second on labels count as reliable, between them conclusions are tentative."""
 
 Reliability = Literal["unreliable", "tentative", "reliable"]
+RELIABILITY_SIGNS: dict[Reliability, str] = {"unreliable": "✗", "tentative": "?", "reliable": "✓"}
 
 LinkState = Literal["valid", "expired", "withdrawn"]
 
@@ -226,14 +227,14 @@ def alpha_cell(found: Coefficient, t: Catalogue) -> Html:
     if found.value is None:
         said = t(f"annotate.alpha.{found.why or 'no_items'}")
         return tag("span.vs-estimate-cell", tag("span", "–"), tag("span.vs-note", said))
-    band = reliability_level(found.value)
-    threshold = TENTATIVE if band == "unreliable" else RELIABLE
-    mark = {"reliable": "✓", "tentative": "?", "unreliable": "!"}[band]
+    level = reliability_level(found.value)
+    threshold = TENTATIVE if level == "unreliable" else RELIABLE
+    mark = sign(RELIABILITY_SIGNS[level])
     compared = " ".join(comparison(found.value, threshold)).replace(">", "≥")
     return tag(
         "span.vs-estimate-cell",
-        tag("span.vs-estimate.vs-strong", sign(mark), " ", coefficient_text(found, t)),
-        tag("span.vs-note", t(f"annotate.alpha.{band}", compared=compared)),
+        tag("span.vs-estimate.vs-strong", mark, " ", coefficient_text(found, t)),
+        tag("span.vs-note", t(f"annotate.alpha.{level}", compared=compared)),
         tag("span.vs-note", t("annotate.alpha.n", count=integer(found.n))),
     )
 

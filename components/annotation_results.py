@@ -6,7 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from typing import Literal, NamedTuple
 
-from components.annotation import RELIABLE, TENTATIVE, Reliability, reliability_level
+from components.annotation import (
+    RELIABILITY_SIGNS,
+    RELIABLE,
+    TENTATIVE,
+    Reliability,
+    reliability_level,
+)
 from components.elements import Column, Row, fold, notice, sign, table
 from components.evaluation_numbers import estimate_text, number
 from components.glossary import meaning, means_list, what_it_means
@@ -18,7 +24,6 @@ from pipelines.annotation.types import Task
 from pipelines.evaluation.statistics.agreement import Coefficient, PairAgreement
 from pipelines.evaluation.statistics.resampling import Estimate
 
-_SIGNS: dict[Reliability, str] = {"unreliable": "✗", "tentative": "?", "reliable": "✓"}
 _COLOURS: dict[Reliability, str] = {
     "unreliable": "vs-verdict-contradicted",
     "tentative": "vs-verdict-not-enough",
@@ -55,7 +60,9 @@ def agreement_view(found: TaskAgreement, t: Catalogue) -> str:
     """The coefficients of a task, each with its interval, its items and what it allows to say."""
     overall = found.overall
     n = overall.shared
-    raw = Coefficient(value=overall.raw, n=n, why="" if overall.raw is not None else "no_items")
+    low, high = overall.raw_ends or (None, None)
+    why = "" if overall.raw is not None else "no_items"
+    raw = Coefficient(value=overall.raw, low=low, high=high, n=n, why=why)
     lines = [
         _line("alpha", overall.alpha, t, levels=True),
         _line("raw", raw, t),
@@ -94,7 +101,7 @@ def level_note(alpha: Coefficient, t: Catalogue) -> Html:
         said = f"{said} {t('annotate.results.level.unsure', low=low, threshold=f'{reached:g}')}"
     badge = tag(
         f"span.vs-badge.{_COLOURS[level]}",
-        sign(_SIGNS[level]),
+        sign(RELIABILITY_SIGNS[level]),
         tag("span", t(f"annotate.results.level.{level}.word")),
     )
     return tag("p.vs-coefficient-level", badge, " ", tag("span", said))

@@ -12,7 +12,7 @@ from components.messages import Catalogue, duration, integer, named, probability
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
 from pipelines.run.events import ModelCalled, Retrieved
 from pipelines.run.view import MethodView, StepView
-from pipelines.types import Choice
+from pipelines.types import Choice, Generation
 
 Call = ModelCalled | Retrieved | StepView
 """One attempt of a call, a search, or a step whose call is still writing."""
@@ -164,8 +164,14 @@ def _exchange(call: ModelCalled, t: Catalogue) -> list[Html]:
         title = t("timeline.reply.generate")
         if len(call.generations) > 1:
             title = t("calls.sample", name=title, number=number)
-        parts.append(_turn(title, _bounded(generation.text, t), "reply"))
+        parts.append(_turn(title, [_bounded(generation.text, t), _end(generation, t)], "reply"))
     return parts
+
+
+def _end(generation: Generation, t: Catalogue) -> Html | None:
+    """What ended a text that its model did not end by itself."""
+    reason = generation.finish_reason
+    return None if reason == "stop" else tag("p.vs-note", t(f"calls.ended.{reason}"))
 
 
 def _choice(choice: Choice, t: Catalogue) -> list[Child]:

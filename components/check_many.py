@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from components.elements import Column, Row, button, table
+from components.failures import explained
 from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue, integer
 from pipelines.engine.check_rows import (
@@ -60,8 +61,7 @@ def _row(one: Outcome, t: Catalogue) -> list[Child]:
     words = " ".join(one.text.split())
     short = words if len(words) <= _SHOWN else f"{words[:_SHOWN].rstrip()}…"
     if one.error is not None:
-        said = " ".join(filter(None, (one.error.message, one.error.remedy)))
-        return [visible(one.id), visible(short), visible(said), ""]
+        return [visible(one.id), visible(short), visible(explained(one.error, t)), ""]
     opens = button(t("check.many.open"), "open_run", one.run, of=one.id)
     return [visible(one.id), visible(short), _doubted(one, t), opens]
 

@@ -31,11 +31,12 @@ from components.run_view import language_unsupported, method_row, passages_of
 from pipelines.errors import VeriscopeError
 from pipelines.methods.registry import METHODS, get_method
 from pipelines.prompts import Wording, own_prompts
+from pipelines.retrieval.passages import passage_key
 from pipelines.run.changes import model_words
 from pipelines.run.events import Judged, Verdict
 from pipelines.run.spec import EvidenceSpec, RunSpec
 from pipelines.run.view import MethodView, RunView
-from pipelines.text import split_sentences, text_key
+from pipelines.text import split_sentences
 from pipelines.types import Passage
 
 _NONE = "–"
@@ -107,10 +108,10 @@ def shared_evidence(columns: Sequence[CompareColumn]) -> list[list[tuple[Passage
     """
     methods = [column.progress for column in columns]
     found = [[one for one, _ in passages_of(method)] if method else [] for method in methods]
-    known = [{_same(passage) for passage in passages} for passages in found]
+    known = [{passage_key(passage) for passage in passages} for passages in found]
     return [
         [
-            (one, [n for n, keys in enumerate(known) if n != own and _same(one) in keys])
+            (one, [n for n, keys in enumerate(known) if n != own and passage_key(one) in keys])
             for one in passages
         ]
         for own, passages in enumerate(found)
@@ -154,10 +155,6 @@ def _first_looks(method: MethodView, parts: Sequence[Judged]) -> dict[str, list[
             if looked.setdefault(span.text, event.draft) == event.draft:
                 verdicts.setdefault(span.text, []).append(event.verdict)
     return verdicts
-
-
-def _same(passage: Passage) -> str:
-    return text_key(passage.text) or passage.id
 
 
 def source_words(spec: EvidenceSpec, t: Catalogue) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from components.failures import explained
 from components.glossary import what_it_means
 from components.markup import Child, Content, Html, tag, visible
 from components.messages import Catalogue, comparison, duration, integer, named, two_digits
@@ -132,7 +133,7 @@ def error_note(error: ErrorInfo, t: Catalogue, retry: str | None = None) -> Html
     provider = tag("span", f" ({error.provider})") if error.provider else None
     details = None
     if error.message:
-        words = tag("p.vs-note", f"{error.message} {error.remedy}".strip())
+        words = tag("p.vs-note", explained(error, t))
         # The remedy of these errors refers to the details.
         is_open = error.code in ("invalid_input", "refused_request")
         details = fold(t("error.details"), words, open=is_open, key="error-details")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from components.elements import error_title, fold, marked_text
+from components.failures import explained
 from components.glossary import what_it_means
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, integer, two_digits
@@ -82,7 +83,7 @@ def _column(
             tag("p", words),
             fold(
                 t("error.details"),
-                tag("p.vs-note", f"{info.message} {info.remedy}"),
+                tag("p.vs-note", explained(info, t)),
                 key=f"details-{mode}",
             ),
         )

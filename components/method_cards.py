@@ -39,8 +39,8 @@ class MethodRow:
     `cached` calls were answered from the cache and are not among `calls`. `seconds` is time so far;
     `answer` is None until there is one; `step` names what is being done (a key under `step.*`);
     `flags` are keys under `flag.*`; `calibrated` is what the run's calibrations say of `score`. A
-    method that does not judge gives no verdict, and one that
-    does not rewrite leaves the answer as it is.
+    method that does not judge gives no verdict, and one that does not rewrite leaves the answer as
+    it is.
     """
 
     method: str

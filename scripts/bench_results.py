@@ -134,7 +134,10 @@ def _memory() -> float:
 
 
 def parts(found: Evaluation) -> Iterator[str]:
-    """What a page does for the odd items of `found`, in lines; each is done for the first time."""
+    """What a page does for the odd items of `found`, in lines; of each, the least of several times.
+
+    What is read of the scores and the draws themselves are kept from the first time on.
+    """
     sampling = Sampling(seed=found.seed)
     grid = Grid.of(found, tags=TAGS)
     column = np.ones((len(grid.items), 1))

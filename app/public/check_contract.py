@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import Field
 
 from pipelines.engine.checked import CheckedText, State
+from pipelines.run.calibrated import Reading
+from pipelines.run.calibrations import CalibratedTask, CalibrationKind
 from pipelines.run.events import Score, Verdict
 from pipelines.types import Frozen
 
 _LOW = Field(description="The smallest value that the number can have.")
 _HIGH = Field(description="The largest one, null where there is none.")
+
+
+class CalibratedScore(Frozen):
+    """What people's labels make of a score: in [0, 1], how probably they find an error.
+
+    It was fitted (`fit`) to `labels` labels of `session` that answer the question of `task`;
+    `other_models` are the roles whose model was another one then.
+    """
+
+    probability: float
+    task: CalibratedTask
+    fit: CalibrationKind
+    labels: int
+    session: str
+    other_models: list[str]
+
+
+Calibrated = Annotated[
+    list[CalibratedScore],
+    Field(
+        default_factory=list,
+        exclude_if=lambda found: not found,
+        description="What people's labels make of this number. Only where the run records a"
+        " calibration of it.",
+    ),
+]
 
 
 class CheckScore(Frozen):
@@ -23,6 +52,7 @@ class CheckScore(Frozen):
     bad: str
     low: Annotated[float, _LOW]
     high: Annotated[float | None, _HIGH]
+    calibrated: Calibrated
 
 
 class SentenceVerdict(Frozen):
@@ -85,7 +115,9 @@ def check_result(found: CheckedText, unavailable: dict[str, str]) -> CheckResult
                 judging=one.judging,
                 detectors={
                     name: SentenceVerdict(
-                        verdict=cell.verdict, score=_score(cell.score), evidence=cell.evidence
+                        verdict=cell.verdict,
+                        score=_score(cell.score, cell.calibrated),
+                        evidence=cell.evidence,
                     )
                     for name, cell in one.found.items()
                 },
@@ -96,7 +128,7 @@ def check_result(found: CheckedText, unavailable: dict[str, str]) -> CheckResult
             one.method: DetectorVerdict(
                 state=one.state,
                 verdict=one.verdict,
-                score=_score(one.score),
+                score=_score(one.score, one.calibrated),
                 weak=one.weak,
                 by_sentence=one.by_sentence,
                 corrected=one.corrected,
@@ -107,7 +139,22 @@ def check_result(found: CheckedText, unavailable: dict[str, str]) -> CheckResult
     )
 
 
-def _score(score: Score | None) -> CheckScore | None:
+def calibrated_scores(found: Iterable[Reading]) -> list[CalibratedScore]:
+    """What a run's calibrations say of a score, as programs get it."""
+    return [
+        CalibratedScore(
+            probability=one.probability,
+            task=one.calibration.task,
+            fit=one.calibration.fit.kind,
+            labels=one.calibration.labels,
+            session=one.calibration.session,
+            other_models=list(one.others),
+        )
+        for one in found
+    ]
+
+
+def _score(score: Score | None, found: Iterable[Reading]) -> CheckScore | None:
     if score is None:
         return None
     return CheckScore(
@@ -117,4 +164,5 @@ def _score(score: Score | None) -> CheckScore | None:
         bad=score.bad,
         low=score.low,
         high=score.high,
+        calibrated=calibrated_scores(found),
     )

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from app.public.check_contract import CheckResult
+from app.public.check_contract import Calibrated, CheckResult
 from app.public.refusals import ApiError
 from pipelines.engine.checking import FEWER
 from pipelines.engine.executor import MAX_QUESTION
@@ -226,6 +226,7 @@ class ScoreFound(Frozen):
     threshold: float | None
     bad: str
     flagged: bool
+    calibrated: Calibrated
 
 
 class VerdictFound(Frozen):

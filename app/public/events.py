@@ -69,7 +69,8 @@ class PageEvents:
                 # What was clicked meanwhile stays.
                 watched = await self._runs.open(run, visit.owner)
                 visit.show(watched, 0)
-                visit.page = "check" if is_check(watched.spec) else visit.page
+                if visit.watched is watched and is_check(watched.spec):
+                    visit.page = "check"
             except VeriscopeError as error:
                 visit.problem = error
         return visit.owner

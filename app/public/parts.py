@@ -252,12 +252,26 @@ def queue_note(turn: Turn, t: Catalogue) -> Html:
 
 
 def _skip(t: Catalogue) -> str:
-    """The link that leads past the controls; it also holds what the answer is called."""
-    return tag("a.skip", t("space.skip"), href="#result", data_result=t("space.result"))
+    """The link that leads past the controls.
+
+    It also holds what the page's script says: what the answer is called, and that the server is
+    gone.
+    """
+    said = {
+        "data_result": t("space.result"),
+        "data_lost": t("space.lost"),
+        "data_lost_help": t("space.lost.help"),
+        "data_close": t("space.close"),
+    }
+    return tag("a.skip", t("space.skip"), href="#result", **said)
 
 
 def _note(text: str, key: str) -> Words:
-    return {"value": lambda t: str(tag("p.vs-note", t(text), key=key)), "lang": _lang}
+    """What stands in a fold: it says its language itself, see `gradio.js`."""
+    return {
+        "value": lambda t: str(tag("p.vs-note", t(text), key=key, lang=_lang(t))),
+        "lang": _lang,
+    }
 
 
 def view_of(html: str, t: Catalogue) -> Any:

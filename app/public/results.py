@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from app.public.check_contract import CheckResult, check_result
+from app.public.check_contract import CheckResult, calibrated_scores, check_result
 from app.public.contract import (
     Expected,
     MethodInfo,
@@ -35,8 +35,9 @@ from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import known_capabilities
+from pipelines.run.calibrated import readings
 from pipelines.run.events import Judged
-from pipelines.run.spec import ModelSpec
+from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.run.view import RunView
 from pipelines.types import Language
 
@@ -126,6 +127,9 @@ def _method(row: MethodRow, view: RunView) -> MethodResult:
     t, method = Catalogue("en"), view.methods.get(row.method)
     answer = method.answer if method is not None else None
     noise = language_unsupported(view)
+    header, judged = view.header, list[VerdictFound]()
+    if method is not None and header is not None and not noise:
+        judged = [_verdict(one, row.method, header.spec) for one in method.judged]
     return MethodResult(
         status=_status(row),
         step=named("step", row.step, t) if row.step and not view.over else None,
@@ -136,7 +140,7 @@ def _method(row: MethodRow, view: RunView) -> MethodResult:
             Remark(code=flag, text=_REMARKS.get(flag) or named("flag", flag, t))
             for flag in (answer.flags if answer else ())
         ],
-        judged=[_verdict(one) for one in method.judged] if method is not None and not noise else [],
+        judged=judged,
         evidence=[
             SourceFound(**passage.model_dump(include=_PASSAGE), query=query)
             for passage, query in (passages_of(method) if method is not None else ())
@@ -149,8 +153,14 @@ def _method(row: MethodRow, view: RunView) -> MethodResult:
     )
 
 
-def _verdict(one: Judged) -> VerdictFound:
-    scores = [ScoreFound(**score.model_dump(include=_SCORE)) for score in one.scores]
+def _verdict(one: Judged, method: str, spec: RunSpec) -> VerdictFound:
+    scores = [
+        ScoreFound(
+            **score.model_dump(include=_SCORE),
+            calibrated=calibrated_scores(readings(spec, method, one.what, score)),
+        )
+        for score in one.scores
+    ]
     return VerdictFound(**one.model_dump(include=_VERDICT), scores=scores)
 
 

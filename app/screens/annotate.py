@@ -9,20 +9,15 @@ from __future__ import annotations
 import streamlit as st
 
 from app.engine import engine
+from app.links import allowed_by, close_link, current_link
 from app.parts import draw_error, page_title
 from app.screens.annotation_lead import draw_session
-from app.screens.annotation_place import (
-    close_link,
-    close_session,
-    current_link,
-    open_session,
-    opened_session,
-)
+from app.screens.annotation_place import close_session, open_session, opened_session
 from app.screens.annotation_sessions import draw_sessions
 from app.screens.annotation_task import draw_invitation, draw_worker
 from app.session import messages, owner
 from components.messages import Catalogue
-from pipelines.annotation.joining import Invitation, enter
+from pipelines.annotation.joining import Invitation
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.working import Worker
 from pipelines.errors import NotFoundError, VeriscopeError
@@ -77,14 +72,13 @@ def _way_out(t: Catalogue) -> None:
 
 
 def _who() -> Lead | Invitation | Worker | None:
-    store = engine().service.store
     if token := current_link():
         # A wrong link in the address is one wrong try, however often the page is drawn.
         tried, error = st.session_state.get(_WRONG, ("", None))
         if tried == token and error is not None:
             raise error
         try:
-            return enter(store, token, st.context.ip_address or "local")
+            return allowed_by(token)
         except NotFoundError as problem:
             st.session_state[_WRONG] = token, problem
             raise
@@ -92,7 +86,7 @@ def _who() -> Lead | Invitation | Worker | None:
     if not session:
         return None
     try:
-        lead = Lead(store, session, owner())
+        lead = Lead(engine().service.store, session, owner())
     except VeriscopeError:
         close_session()
         raise

@@ -16,6 +16,7 @@ from app.annotated import Disputed, Disputes, disputes_of, now
 from app.computing import shown
 from app.evaluated import computed
 from app.labelling import show_labelling
+from app.links import require_link
 from app.parts import (
     Action,
     choose_one,
@@ -36,7 +37,7 @@ from components.markup import tag, visible
 from components.messages import Catalogue
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import TASKS, Task
-from pipelines.store.annotations import MAX_NAME
+from pipelines.store.annotation_records import MAX_NAME
 
 _ERRORS = "annotate-decide"
 _KEPT: Any = {"persist_state": "session"}
@@ -234,6 +235,7 @@ def _asked(lead: Lead, found: Disputes, name: str, request: dict[str, Any]) -> N
     """The component asks for a merged label, or gives a decision; then the next item follows."""
     deciding = _deciding(lead)
     with remembered(_ERRORS):
+        require_link()
         queue = [one.item for one in _listed(found)]
         handle_decision(lead, found, name, request, deciding, messages())
         item = deciding.saved

@@ -17,7 +17,7 @@ from pipelines.annotation.labels import Decision
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import MAX_COMMENT, Label, SpanLabel, parse_label
 from pipelines.errors import VeriscopeError, failure
-from pipelines.store.annotations import MAX_NAME
+from pipelines.store.annotation_records import MAX_NAME
 
 
 @dataclass

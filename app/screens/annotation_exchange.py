@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app.engine import engine
+from app.links import link_check, require_link
 from app.parts import draw_error, remembered, show_html
 from app.screens.annotation_items import decoded
 from app.screens.annotation_place import open_session
@@ -71,13 +72,19 @@ def _button(
 ) -> None:
     st.download_button(
         words,
-        data=export,
+        # The file is made when it is asked for, which may be long after the page was drawn.
+        data=partial(_checked, link_check(), export),
         file_name=f"veriscope-session-{lead.session_id[:8]}-{name}.{ending}",
         mime=mime,
         key=f"annotate.export.{name}",
         help=meaning,
         on_click="ignore",
     )
+
+
+def _checked(check: Callable[[], object], export: Callable[[], str]) -> str:
+    check()
+    return export()
 
 
 def _joined(export: Callable[[Lead], Any], lead: Lead) -> str:
@@ -133,6 +140,7 @@ def _import_labels(lead: Lead, place: str) -> None:
             return
         t = messages()
         found = read_labels(*file)
+        require_link()
         new = sum(lead.import_labels(name, labels) for name, labels in found.items())
         known = {item.key for item in lead.items()}
         keys = {one.key for labels in found.values() for one in labels}

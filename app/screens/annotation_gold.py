@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.links import require_link
 from app.parts import draw_error, remembered
 from app.screens.annotation_links import asking_button
 from components.annotation import label_text
@@ -16,7 +17,7 @@ from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import VERDICTS, ItemBody, label_adapter
 from pipelines.annotation.watching import ItemBrief, brief_of
 from pipelines.errors import InvalidInputError
-from pipelines.store.annotations import StoredItem
+from pipelines.store.annotation_records import StoredItem
 
 _ERRORS = "annotate-gold"
 _MOST = 100
@@ -118,6 +119,7 @@ def _new(lead: Lead, free: list[StoredItem], t: Catalogue) -> None:
 
 def _add(lead: Lead, number: int, body: ItemBody) -> None:
     with remembered(_ERRORS):
+        require_link()
         lead.set_gold(number, _label(number, body))
         if lead.spec.without_gold:
             lead.change(without_gold=False)
@@ -125,6 +127,7 @@ def _add(lead: Lead, number: int, body: ItemBody) -> None:
 
 def _remove(lead: Lead, number: int) -> None:
     with remembered(_ERRORS):
+        require_link()
         lead.set_gold(number, None)
         if not any(item.gold is not None for item in lead.items()):
             lead.change(without_gold=True)

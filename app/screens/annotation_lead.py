@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.links import current_link
 from app.parts import choose_one, draw_error, guarded, page_title, show_html
 from app.screens.annotation_decide import draw_decide
 from app.screens.annotation_links import draw_links
-from app.screens.annotation_place import close_session, current_link
+from app.screens.annotation_place import close_session
 from app.screens.annotation_progress import draw_progress
 from app.screens.annotation_results import draw_results
 from app.screens.annotation_settings import draw_settings, forget_said

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import streamlit as st
 
+from app.links import require_link
 from app.parts import choose_one, draw_error, draw_unfolded, remembered, show_html
 from app.screens.run_row import local_moment
 from components.annotation import LinkState, link_line, state_of
@@ -94,6 +95,7 @@ def _draw_made(lead: Lead, t: Catalogue) -> None:
 
 def _make(lead: Lead, role: Role, whose: int | None, days: int) -> None:
     with remembered(_ERRORS):
+        require_link()
         token = lead.invite(role, annotator=whose, days=days or None)
         st.session_state[_MADE] = lead.session_id, role, address_of(st.context.url, token)
 
@@ -148,4 +150,5 @@ def asking_button(word: str, key: str, sure: str, act: Callable[[], None]) -> No
 
 def _withdraw(lead: Lead, link: str) -> None:
     with remembered(_ERRORS):
+        require_link()
         lead.revoke(link)

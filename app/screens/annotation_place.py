@@ -1,4 +1,4 @@
-"""Which session, or link, the Annotate page looks at: kept in the address."""
+"""Which session the Annotate page looks at: kept in the address."""
 
 from __future__ import annotations
 
@@ -23,13 +23,3 @@ def close_session() -> None:
     """From a callback: go back to the list."""
     st.session_state.pop(_OPENED, None)
     st.query_params.pop("session", None)
-
-
-def current_link() -> str:
-    """The secret link of the address, "" where there is none."""
-    return st.query_params.get("link") or ""
-
-
-def close_link() -> None:
-    """From a callback: leave the link, for this browser's own sessions."""
-    st.query_params.pop("link", None)

@@ -7,6 +7,7 @@ from functools import lru_cache
 import streamlit as st
 
 from app.engine import engine
+from app.links import require_link
 from app.parts import (
     Action,
     draw_error,
@@ -43,6 +44,7 @@ def draw_progress(lead: Lead, t: Catalogue) -> None:
         with guarded(t("annotate.part.progress"), key="progress"):
             draw_error(_ERRORS)
             try:
+                require_link()
                 standing = lead.store.annotations.standing(lead.session_id)
             except VeriscopeError as error:
                 show_error(error, key="progress-error")

@@ -96,7 +96,10 @@ def _carry_out(
         case "label" | "change" as action:
             give = worker.label if action == "label" else worker.change
             value = _value(worker, item, request.get("value"))
-            give(item, value, client=client, seconds=_seconds(request.get("seconds")))
+            seconds = _seconds(request.get("seconds"))
+            # Newer guidelines, which nobody has read yet, are not those of this label.
+            read = standing.read or None
+            give(item, value, client=client, seconds=seconds, guidelines=read)
             standing.looked = item if action == "change" else None
         case "undo":
             worker.undo(item, client=client)

@@ -30,6 +30,7 @@ from app.annotated import (
 from app.computing import shown
 from app.engine import engine
 from app.evaluated import computed
+from app.links import require_link
 from app.parts import (
     choose_one,
     draw_error,
@@ -350,6 +351,7 @@ def _save(
 
 def _keep(of: Of, task: Task, which: Which, share: float, seed: int, key: str) -> None:
     with remembered(_ERRORS):
+        require_link()
         name = str(st.session_state.get("annotate.results.profile") or "").strip()
         chosen = st.session_state.get(key) or []
         fitted, behind = fitted_of(of, task, which, share, seed)

@@ -20,7 +20,7 @@ from pipelines.annotation.types import TASKS, Task
 from pipelines.annotation.watching import agreement_now
 from pipelines.samples.annotating import EXAMPLE_TASKS, example_session
 from pipelines.store.annotation_lists import SessionStanding
-from pipelines.store.annotations import StoredSession
+from pipelines.store.annotation_records import StoredSession
 
 _SHOWN = "annotate.shown_count"
 _PAGE = 20

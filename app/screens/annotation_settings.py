@@ -9,6 +9,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.links import require_link
 from app.parts import (
     delete_button,
     draw_error,
@@ -125,6 +126,7 @@ def _versions(lead: Lead, t: Catalogue) -> None:
 
 def _save_guidelines(lead: Lead, text: str, said: str) -> None:
     with _done(lead, said):
+        require_link()
         lead.set_guidelines(text)
 
 
@@ -155,6 +157,7 @@ def _overlap(lead: Lead, t: Catalogue) -> None:
 
 def _save_overlap(lead: Lead, overlap: int, said: str) -> None:
     with _done(lead, said):
+        require_link()
         lead.set_overlap(overlap)
 
 
@@ -172,6 +175,7 @@ def _rules(lead: Lead, t: Catalogue) -> None:
 
 def _save_rules(lead: Lead, place: str, said: str) -> None:
     with _done(lead, said):
+        require_link()
         lead.change(**chosen_rules(place, lead.spec))
 
 
@@ -206,6 +210,7 @@ def _add(lead: Lead, t: Catalogue) -> None:
 
 def _add_items(lead: Lead, place: str, chosen: Chosen, tasks: list[Task], t: Catalogue) -> None:
     with _done(lead):
+        require_link()
         own = lead.spec.tasks
         if more := set(tasks) - set(own):
             lead.change(tasks=tuple(task for task in TASKS if task in {*own, *more}))
@@ -233,6 +238,7 @@ def _end(lead: Lead, t: Catalogue) -> None:
 
 def _close(lead: Lead, closed: bool) -> None:
     with _done(lead):
+        require_link()
         lead.close(closed=closed)
 
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 import streamlit as st
 
 from app.labelling import show_labelling
+from app.links import require_link
 from app.login import draw_join
 from app.parts import (
     Action,
@@ -38,8 +39,8 @@ from pipelines.annotation.joining import Invitation
 from pipelines.annotation.labels import GivenLabel
 from pipelines.annotation.working import Task, Worker
 from pipelines.errors import VeriscopeError
+from pipelines.store.annotation_records import MAX_NAME
 from pipelines.store.annotation_work import NothingToDo
-from pipelines.store.annotations import MAX_NAME
 
 _PAGE = "annotate"
 _JOINED = "_annotate.joined"
@@ -74,6 +75,7 @@ def draw_invitation(invitation: Invitation, t: Catalogue) -> None:
 def _join(invitation: Invitation) -> None:
     st.session_state.pop(_PROBLEM, None)
     with remembered(_PAGE):
+        require_link()
         try:
             _, token = invitation.join(str(st.session_state.get("annotate.join.name") or ""))
         except VeriscopeError as error:
@@ -103,7 +105,7 @@ def draw_worker(worker: Worker, t: Catalogue) -> None:
         return
     labels = worker.labels()
     if _unread(worker, standing, labels):
-        _read_first(worker, standing, t, changed=bool(labels))
+        _read_first(worker, standing, t, changed=standing.read > 0)
         return
     with guarded(t("annotate.title"), key="task"):
         if standing.guidelines:
@@ -159,11 +161,12 @@ def _unread(worker: Worker, standing: Standing, labels: list[GivenLabel]) -> boo
     if not worker.guidelines.strip():
         return False
     newest = worker.guidelines_version
-    # Who was given an item has read what there was then: nothing comes between them and a label
-    # that is on its way again after the server was started anew.
-    known = max((one.guidelines for one in labels), default=newest if worker.started else 0)
+    if not labels and not standing.read and worker.started:
+        # Who was given an item has read what there was then: nothing comes between them and a label
+        # that is on its way again after the server was started anew.
+        standing.read = newest
     # Remembered, because a label may be taken back.
-    standing.read = max(standing.read, known)
+    standing.read = max([standing.read, *(one.guidelines for one in labels)])
     return newest > standing.read
 
 
@@ -240,6 +243,7 @@ def _last(worker: Worker, newest: GivenLabel) -> Last:
 def _asked(worker: Worker, request: dict[str, Any]) -> None:
     """From the component's callback: carry out what it asks for."""
     with remembered(_PAGE):
+        require_link()
         handle(worker, request, standing_of(worker), messages())
 
 
@@ -282,6 +286,7 @@ def _refused(worker: Worker) -> None:
 def _look_again(worker: Worker) -> None:
     with guarded(messages()("annotate.title"), key="again"):
         try:
+            require_link()
             left = not isinstance(worker.next(), NothingToDo)
         except VeriscopeError:
             # Drawn anew, the page says what happened.

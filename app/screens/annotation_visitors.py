@@ -7,6 +7,7 @@ from typing import Literal
 
 import streamlit as st
 
+from app.links import require_link
 from app.parts import choose_one, draw_error, remembered, show_html
 from app.screens.run_row import local_moment
 from components.annotation import visitor_view
@@ -75,6 +76,7 @@ def _row(lead: Lead, one: VisitorVerdict, t: Catalogue) -> None:
 def _decide(lead: Lead, numbers: list[int], accept: bool) -> None:
     """Decide each; one whose visitor has changed it meanwhile stops none of the others."""
     with remembered(_ERRORS):
+        require_link()
         failed: VeriscopeError | None = None
         for number in numbers:
             try:

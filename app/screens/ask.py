@@ -87,8 +87,8 @@ def show() -> None:
 def _follow(t: Catalogue) -> tuple[VeriscopeError | None, live.Watched | None]:
     """The run that is looked at, and why the one of the address cannot be.
 
-    A check of a text has a page of its own. An address leads on to it; who comes here by themselves
-    is told where it is.
+    A check of a text has a page of its own. An address leads on to it; a visitor who opens this
+    page while looking at a check is told where it is shown.
     """
     before = live.current()
     missing, watched = live.follow_address(), live.current()

@@ -61,10 +61,10 @@ from components.messages import Catalogue, integer
 from pipelines.engine.executor import used_models, wording_of
 from pipelines.engine.profiles import held_calibrations
 from pipelines.errors import VeriscopeError
-from pipelines.evaluation.beginning import create_evaluation, usable_items
+from pipelines.evaluation.beginning import create_evaluation, provenance_of, usable_items
 from pipelines.evaluation.items import DataSet, Item
 from pipelines.evaluation.limits import checked_limits
-from pipelines.evaluation.plan import MAX_REPEATS, EvaluationSpec, System, code_version
+from pipelines.evaluation.plan import MAX_REPEATS, EvaluationSpec, System
 from pipelines.run.spec import MethodSpec
 from pipelines.store.evaluations import StoredEvaluation
 
@@ -275,11 +275,7 @@ def _begin(
         evidence = None if own_passages else chosen_evidence()
         models = chosen_models()
         spec = EvaluationSpec(
-            data=data.name,
-            data_hash=data.hash,
-            source=data.source,
-            licence=data.licence,
-            code=code_version(),
+            **provenance_of(data),
             checks=checks,
             systems=tuple(
                 System(

@@ -26,7 +26,13 @@ from components.evaluation_study import setting_title, study_figure, study_view
 from components.messages import Catalogue, integer
 from pipelines.evaluation.plan import EvaluationSpec, System
 from pipelines.evaluation.results.scores import HALLUCINATED, HALLUCINATION_SCORE
-from pipelines.evaluation.studies.export import shown_metrics, study_csv, study_jsonl
+from pipelines.evaluation.studies.export import (
+    shown_metrics,
+    study_csv,
+    study_jsonl,
+    study_latex,
+    study_markdown,
+)
 from pipelines.evaluation.studies.grid import read_axis, value_text
 from pipelines.evaluation.studies.named import NamedStudy, named_studies
 from pipelines.evaluation.studies.replays import find_system
@@ -237,14 +243,16 @@ def _result(first: Study, by: Callable[[str], Study], t: Catalogue) -> Study:
 
 def _files(study: Study, t: Catalogue) -> None:
     with st.container(horizontal=True, key="study-exports"):
-        for kind, mime, make in (
-            ("csv", "text/csv", study_csv),
-            ("jsonl", "application/jsonl", study_jsonl),
+        for kind, ending, mime, make in (
+            ("csv", "csv", "text/csv", study_csv),
+            ("jsonl", "jsonl", "application/jsonl", study_jsonl),
+            ("markdown", "md", "text/markdown", study_markdown),
+            ("latex", "tex", "application/x-tex", study_latex),
         ):
             st.download_button(
                 t(f"study.export.{kind}"),
                 data=partial(make, study),
-                file_name=f"veriscope-{study.evaluation[:8]}-study.{kind}",
+                file_name=f"veriscope-{study.evaluation[:8]}-study.{ending}",
                 mime=mime,
                 key=f"study.export.{kind}",
                 on_click="ignore",

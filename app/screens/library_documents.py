@@ -24,10 +24,11 @@ from app.parts import (
 )
 from app.session import owner
 from components.elements import notice
+from components.failures import explained
 from components.library import document_about, documents_view, sections_view
 from components.markup import visible
 from components.messages import Catalogue
-from pipelines.errors import VeriscopeError
+from pipelines.errors import ErrorInfo, VeriscopeError
 from pipelines.retrieval.reading.parsed import MAX_FILE
 from pipelines.retrieval.reading.sniffing import ENDINGS
 from pipelines.retrieval.web.pages import MAX_ADDRESSES
@@ -55,7 +56,7 @@ class _Added:
 
     stored: list[str] = field(default_factory=list)
     there: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
+    failed: list[tuple[str, ErrorInfo]] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
 
 
@@ -101,7 +102,7 @@ def draw_adding(collection: str, index: Index, t: Catalogue) -> None:
 def draw_added(t: Catalogue) -> None:
     """What became of the documents that were added."""
     told = _told()
-    said = list(told.failed)
+    said = [f"{name}: {explained(error, t)}" for name, error in told.failed]
     for names, words in ((told.there, "library.there"), (told.stored, "library.added")):
         if names:
             said.insert(0, t(words, count=len(names), names=_names(names, t)))
@@ -138,7 +139,7 @@ def _add_files(collection: str, key: str, index: Index) -> None:
                 )
             except VeriscopeError as error:
                 # The others are stored all the same.
-                told.failed.append(f"{visible(upload.name)}: {error.message} {error.remedy}")
+                told.failed.append((visible(upload.name), error.info()))
                 continue
             (told.there if added.id is None else told.stored).append(visible(added.name))
         if new:

@@ -18,7 +18,7 @@ from components.markup import visible
 from components.messages import Catalogue
 from components.run_list import run_line
 from pipelines.store import RunSummary
-from pipelines.store.annotations import StoredSession
+from pipelines.store.annotation_records import StoredSession
 from pipelines.store.evaluations import StoredEvaluation
 from pipelines.store.labels import MAX_NOTE, MAX_RUN_NAME, MAX_TAG
 

@@ -60,6 +60,7 @@ class Labelling {
     this.drafts = new Drafts(data.scope);
     this.time = new ActiveTime();
     this.shown = null;
+    this.had = false;
     this.abort = new AbortController();
     const { signal } = this.abort;
     document.addEventListener("keydown", (event) => this.pressed(event), { signal });
@@ -85,7 +86,9 @@ class Labelling {
 
   answered(requests, refused) {
     for (const { action, client, item } of requests) {
-      if (client in refused) {
+      // Nothing is called saved that was not stored.
+      this.had = !(client in refused);
+      if (!this.had) {
         this.choice = this.data.label?.verdict ?? null;
         continue;
       }
@@ -508,7 +511,6 @@ class Labelling {
     const waiting = this.outbox.waiting.length > 0;
     const done = data.mode === "decide" ? data.label && words.decided : this.had && words.saved;
     const said = late ? words.offline : waiting ? words.saving : (done ?? "");
-    this.had ||= waiting;
     const state = late ? "late" : waiting ? "waiting" : said ? "done" : "none";
     if (this.status.dataset.state !== state || this.status.vsSaid !== said) {
       this.status.dataset.state = state;
@@ -518,14 +520,14 @@ class Labelling {
       );
     }
     this.root.toggleAttribute("data-busy", busy);
-    const refused = Object.values(data.refused ?? {}).at(-1);
     const last = JSON.stringify([data.last, data.can]);
     if (this.strip && this.lastShown !== last) {
       const strip = this.last();
       this.strip.replaceWith(strip);
       Object.assign(this, { strip, lastShown: last });
     }
-    const notice = data.notice || refused || "";
+    // Of what was refused, the last request alone: after the next one it is past.
+    const notice = data.notice ?? "";
     if (this.notice.textContent !== notice) this.notice.textContent = notice;
     if (this.undoing) {
       const given = (data.can?.undo ?? null) !== null;

@@ -25,7 +25,7 @@ from pipelines.annotation.types import (
 from pipelines.errors import failure
 from pipelines.evaluation.metrics.spans import count_spans
 from pipelines.store.annotation_events import Action
-from pipelines.store.annotations import StoredEvent
+from pipelines.store.annotation_records import StoredEvent
 from pipelines.store.tables import to_json
 
 MergeRule = Literal["union", "majority"]

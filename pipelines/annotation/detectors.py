@@ -31,7 +31,7 @@ from pipelines.evaluation.statistics.resampling import Floats, Sampling, group_n
 from pipelines.methods.registry import get_method
 from pipelines.run.calibrated import JUDGED_AS
 from pipelines.run.calibrations import BEYOND, Isotonic, Platt, isotonic
-from pipelines.store.annotations import StoredItem
+from pipelines.store.annotation_records import StoredItem
 from pipelines.types import Frozen
 
 Flags = NDArray[np.bool_]
@@ -312,12 +312,12 @@ def _platt(scores: Floats, labels: Floats) -> Platt:
     x = np.concatenate([scores, scores])[:, None]
     y = np.concatenate([np.ones(len(scores)), np.zeros(len(scores))])
     weights = np.concatenate([targets, 1 - targets])
-    # On a scale of its own, so that the small penalty means the same for every score.
+    # Scores are standardised, so that the small penalty weighs the same on every scale.
     middle, width = float(scores.mean()), float(scores.std())
-    # What differs by rounding alone does not differ.
+    # A smaller spread than this comes from rounding alone.
     width = width if width > _LEAST_WIDTH * max(1.0, abs(middle)) else 1.0
-    scaled = (x - middle) / width
-    model = LogisticRegression(C=1e6, max_iter=1000).fit(scaled, y, sample_weight=weights)
+    standardised = (x - middle) / width
+    model = LogisticRegression(C=1e6, max_iter=1000).fit(standardised, y, sample_weight=weights)
     slope = float(np.ravel(model.coef_)[0]) / width
     return Platt(slope=slope, intercept=float(np.ravel(model.intercept_)[0]) - slope * middle)
 

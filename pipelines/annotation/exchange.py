@@ -30,7 +30,7 @@ from pipelines.annotation.types import (
 from pipelines.errors import VeriscopeError, failure, first_problem
 from pipelines.printable import printable_json
 from pipelines.store import RunStore
-from pipelines.store.annotations import (
+from pipelines.store.annotation_records import (
     MAX_NAME,
     Annotator,
     Guidelines,

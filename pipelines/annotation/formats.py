@@ -32,7 +32,7 @@ from pipelines.annotation.types import (
 )
 from pipelines.errors import InvalidInputError, VeriscopeError, failure, first_problem
 from pipelines.evaluation.results.export import Cell, csv_text, harmless
-from pipelines.store.annotations import WholeSession
+from pipelines.store.annotation_records import WholeSession
 from pipelines.store.tables import to_json
 from pipelines.text.tables import csv_source
 

@@ -10,9 +10,7 @@ from pipelines.annotation.types import (
 from pipelines.annotation.working import Worker
 from pipelines.errors import failure
 from pipelines.store import RunStore
-from pipelines.store.annotations import (
-    MAX_NAME,
-)
+from pipelines.store.annotation_records import MAX_NAME
 
 PERSONAL_SECONDS = 180 * 86_400.0
 """Seconds that a personal link works."""

@@ -35,7 +35,7 @@ from pipelines.evaluation.statistics.powered import (
 )
 from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.store import RunStore
-from pipelines.store.annotations import StoredItem, WholeSession
+from pipelines.store.annotation_records import StoredItem, WholeSession
 from pipelines.store.evaluations import StoredEvaluation
 from pipelines.store.judgements import StoredJudge
 from pipelines.types import Frozen

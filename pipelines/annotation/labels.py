@@ -9,7 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from pipelines.annotation.types import MAX_COMMENT, Label, label_adapter
-from pipelines.store.annotations import StoredEvent
+from pipelines.store.annotation_records import StoredEvent
 from pipelines.types import Frozen
 
 Which = Literal["last", "blind"]

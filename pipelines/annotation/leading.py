@@ -23,7 +23,7 @@ from pipelines.errors import failure
 from pipelines.store import RunStore
 from pipelines.store.annotation_events import Action
 from pipelines.store.annotation_links import Link, Role
-from pipelines.store.annotations import (
+from pipelines.store.annotation_records import (
     MAX_NAME,
     Annotator,
     EventKind,

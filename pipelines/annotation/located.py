@@ -11,7 +11,7 @@ from pipelines.annotation.types import Hidden, Label, SpanLabel
 from pipelines.evaluation.metrics.spans import Ends, SpanCounts, SpanMatch, count_spans
 from pipelines.evaluation.statistics.estimates import ratio_estimates
 from pipelines.evaluation.statistics.resampling import Estimate, Sampling
-from pipelines.store.annotations import StoredItem
+from pipelines.store.annotation_records import StoredItem
 from pipelines.types import Frozen
 
 MATCHES: tuple[SpanMatch, ...] = get_args(SpanMatch)

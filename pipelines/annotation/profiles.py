@@ -27,7 +27,7 @@ from pipelines.prompts import Wording
 from pipelines.run.calibrations import Calibration, CalibrationKind, Isotonic, Platt
 from pipelines.run.spec import MethodSpec
 from pipelines.store import RunStore
-from pipelines.store.annotations import MAX_NAME, StoredItem, WholeSession
+from pipelines.store.annotation_records import MAX_NAME, StoredItem, WholeSession
 from pipelines.store.profiles import MAX_DESCRIPTION, Profile, ProfileOrigin
 from pipelines.types import Frozen
 
@@ -146,7 +146,7 @@ def fitted_profile(
 ) -> Profile:
     """A profile called `name` with what was fitted, over the settings of the methods' runs.
 
-    That are the thresholds that are settings of their methods, and the calibrations of this `kind`
+    Kept are the thresholds that are settings of their methods, and the calibrations of this `kind`
     (None: no calibrations). `session` is the name of the session. Raises InvalidInputError where
     there is nothing of `fitted` to keep, where two are of one method, and as `checked_profile`.
     """

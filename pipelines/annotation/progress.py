@@ -13,7 +13,7 @@ from pipelines.annotation.labels import GivenLabel, decisions, skips, standing_l
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import label_adapter
 from pipelines.evaluation.statistics.agreement import Share, share
-from pipelines.store.annotations import Annotator, AnnotatorKind, StoredItem, WholeSession
+from pipelines.store.annotation_records import Annotator, AnnotatorKind, StoredItem, WholeSession
 from pipelines.types import Frozen
 
 

@@ -24,8 +24,8 @@ from pipelines.annotation.types import (
 from pipelines.errors import failure
 from pipelines.store import RunStore
 from pipelines.store.annotation_events import Action
+from pipelines.store.annotation_records import NewItem, StoredEvent
 from pipelines.store.annotation_visitors import Proposal, State, proposals
-from pipelines.store.annotations import NewItem, StoredEvent
 from pipelines.store.tables import to_json
 
 

@@ -16,7 +16,7 @@ from pipelines.annotation.progress import SessionProgress, progress_of
 from pipelines.annotation.types import TASKS, ItemBody, Task
 from pipelines.evaluation.statistics.agreement import Coefficient
 from pipelines.evaluation.statistics.resampling import Sampling
-from pipelines.store.annotations import StoredItem, WholeSession
+from pipelines.store.annotation_records import StoredItem, WholeSession
 from pipelines.types import Frozen
 
 NoteKind = Literal["stuck", "skip", "comment", "gap"]

@@ -25,12 +25,8 @@ from pipelines.annotation.types import (
 from pipelines.errors import failure
 from pipelines.store import RunStore
 from pipelines.store.annotation_events import Action
+from pipelines.store.annotation_records import EventKind, StoredEvent, StoredSession
 from pipelines.store.annotation_work import Given, NothingToDo
-from pipelines.store.annotations import (
-    EventKind,
-    StoredEvent,
-    StoredSession,
-)
 from pipelines.store.tables import portable, to_json
 from pipelines.types import Frozen
 
@@ -152,23 +148,39 @@ class Worker:
         return work.renew(self._session_id, self.annotator, item, lease=self.spec.lease)
 
     def label(
-        self, item: int, value: object, *, client: str, seconds: float | None = None
+        self,
+        item: int,
+        value: object,
+        *,
+        client: str,
+        seconds: float | None = None,
+        guidelines: int | None = None,
     ) -> StoredEvent:
-        """Store a label; once this returns, it is saved. `seconds` is the active time."""
-        return self._give("given", item, value, client, seconds)
+        """Store a label; once this returns, it is saved. `seconds` is the active time.
+
+        `guidelines` is the version that this person has read, None for the present one: it may
+        have changed since they were given the item.
+        """
+        return self._give("given", item, value, client, seconds, guidelines)
 
     def change(
-        self, item: int, value: object, *, client: str, seconds: float | None = None
+        self,
+        item: int,
+        value: object,
+        *,
+        client: str,
+        seconds: float | None = None,
+        guidelines: int | None = None,
     ) -> StoredEvent:
         """Store another label in place of the one given before, which is kept as well."""
-        return self._give("changed", item, value, client, seconds)
+        return self._give("changed", item, value, client, seconds, guidelines)
 
     def undo(self, item: int, *, client: str) -> StoredEvent:
         """Take a label back; the item is open again."""
         return self._act("undone", item, {}, client)
 
     def redo(self, item: int, *, client: str) -> StoredEvent:
-        """Restore the label that was taken back last."""
+        """Restore the label that was taken back last, with the version by which it was given."""
         events = self._store.annotations.events(
             self._session_id, annotator=self.annotator, item=item
         )
@@ -177,7 +189,8 @@ class Worker:
         taken = last_undone(events, item, self.annotator)
         if taken is None:
             raise failure("annotation.wrong_state", state="not taken back")
-        return self._act("redone", item, taken.value, client, run=taken.run, fast=taken.fast)
+        kept: dict[str, Any] = {"fast": taken.fast, "guidelines": taken.guidelines}
+        return self._act("redone", item, taken.value, client, run=taken.run, **kept)
 
     def skip(self, item: int, reason: str, *, client: str) -> StoredEvent:
         """Leave an item to others, for a reason."""
@@ -271,12 +284,20 @@ class Worker:
         return bool(blake2b(said, digest_size=1).digest()[0] & 1)
 
     def _give(
-        self, kind: EventKind, item: int, value: object, client: str, seconds: float | None
+        self,
+        kind: EventKind,
+        item: int,
+        value: object,
+        client: str,
+        seconds: float | None,
+        guidelines: int | None,
     ) -> StoredEvent:
         stored = self._store.annotations.item(self._session_id, item)
         body = ItemBody.model_validate(stored.body)
         label = parse_label(value, body)
-        return self._act(kind, item, to_json(label), client, seconds, body.place.run)
+        return self._act(
+            kind, item, to_json(label), client, seconds, body.place.run, guidelines=guidelines
+        )
 
     def _act(
         self,
@@ -288,6 +309,7 @@ class Worker:
         run: str = "",
         *,
         fast: bool = False,
+        guidelines: int | None = None,
     ) -> StoredEvent:
         if not client or len(client) > MAX_CLIENT:
             raise failure("annotation.bad_value", problem="the request has no usable name")
@@ -301,6 +323,7 @@ class Worker:
             seconds=seconds,
             fast=fast or (seconds is not None and seconds < spec.too_fast),
             run=run,
+            guidelines=guidelines if guidelines is not None and guidelines > 0 else None,
         )
         work = self._store.annotation_work
         return work.act(

@@ -25,7 +25,7 @@ from pipelines.annotation.progress import PersonProgress, SessionProgress, sessi
 from pipelines.annotation.types import TASKS, ItemBody, Label, Task, verdict_of
 from pipelines.annotation.visitors import VisitorVerdict, decide_verdict, visitor_verdicts
 from pipelines.cli.numbers import whole
-from pipelines.cli.shared import OWNER
+from pipelines.cli.shared import OWNER, listed_names
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.export import estimate_words
@@ -37,7 +37,7 @@ from pipelines.evaluation.statistics.ranking import Ranking
 from pipelines.evaluation.statistics.resampling import Estimate, Sampling
 from pipelines.printable import printable, printable_json
 from pipelines.run.calibrations import CalibrationKind
-from pipelines.store.annotations import StoredSession, WholeSession
+from pipelines.store.annotation_records import StoredSession, WholeSession
 from pipelines.store.profiles import Profile
 from pipelines.types import Frozen
 
@@ -87,7 +87,9 @@ async def _status(service: Service, options: argparse.Namespace) -> int:
 
 def _agreements(whole: WholeSession, seed: int) -> list[TaskAgreement]:
     bodies = {one.number: ItemBody.model_validate(one.body) for one in whole.items}
-    labels = standing_labels(whole.events)
+    # As on the page, without control items: they have one right label.
+    controls = {one.number for one in whole.items if one.gold is not None}
+    labels = [one for one in standing_labels(whole.events) if one.item not in controls]
     tasks = dict.fromkeys(bodies[one.item].task for one in labels)
     sampling = Sampling(seed=seed)
     return [task_agreement(task, labels, bodies, sampling) for task in TASKS if task in tasks]
@@ -403,7 +405,11 @@ def add_result_commands(parts: Any) -> None:
         help="of the texts to fit on (%(default)s); the others report",
     )
     results.add_argument(
-        "--detectors", type=_names, default=(), metavar="A,B", help="of which detectors it is saved"
+        "--detectors",
+        type=listed_names,
+        default=[],
+        metavar="A,B",
+        help="of which detectors it is saved",
     )
     results.add_argument(
         "--save-profile", metavar="NAME", help="keep thresholds and calibrations as a profile"
@@ -423,7 +429,3 @@ def add_result_commands(parts: Any) -> None:
     moderated.add_argument("action", choices=["list", "accept", "reject"])
     moderated.add_argument("verdict", nargs="*", type=whole, help="numbers from `list`")
     moderated.add_argument("--all", action="store_true", help="all; with accept, reject: that wait")
-
-
-def _names(listed: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in listed.split(",") if name.strip())

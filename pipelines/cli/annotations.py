@@ -38,7 +38,7 @@ from pipelines.cli.annotation_results import add_result_commands
 from pipelines.cli.evaluation_plan import column_mapping
 from pipelines.cli.exports import read_export, write_export
 from pipelines.cli.numbers import amount, count, whole
-from pipelines.cli.shared import OWNER
+from pipelines.cli.shared import OWNER, listed_names, say, text_of_file
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets.opening import open_data_set
@@ -84,7 +84,7 @@ async def _create(service: Service, options: argparse.Namespace) -> int:
     lead = await asyncio.to_thread(_created, service.store, options)
     print(lead.session_id)
     if options.visitors:
-        _say(f"To use it, start the public page with VERISCOPE_VERDICTS={lead.session_id}")
+        say(f"To use it, start the public page with VERISCOPE_VERDICTS={lead.session_id}")
         return 0
     token = await asyncio.to_thread(partial(lead.invite, "join", days=options.days))
     print(link_path(token))
@@ -93,7 +93,9 @@ async def _create(service: Service, options: argparse.Namespace) -> int:
 
 def _created(store: RunStore, options: argparse.Namespace) -> Lead:
     """Make the session that the options describe. Raises InvalidInputError saying what to do."""
-    guidelines = _text_of(options.guidelines) if options.guidelines else ""
+    guidelines = ""
+    if options.guidelines:
+        guidelines = text_of_file(options.guidelines, "Give the path of a text file.")
     if options.visitors:
         spec = _spec(options, ("answer",), without_gold=True)
         return create_session(store, OWNER, options.name, spec, [], guidelines=guidelines)
@@ -136,11 +138,11 @@ def _created(store: RunStore, options: argparse.Namespace) -> Lead:
         keep=options.keep_labels or "",
     )
     items = lead.session.items
-    _say(f"{items} items ({', '.join(tasks)}), {controls} of them control items.")
+    say(f"{items} items ({', '.join(tasks)}), {controls} of them control items.")
     if options.keep_labels:
         kept = {one.name for one in lead.annotators() if one.kind == "imported"}
         said = f"Labels are kept as those of {', '.join(sorted(kept))}." if kept else "No labels."
-        _say(said)
+        say(said)
     return lead
 
 
@@ -164,7 +166,10 @@ def _spec(
 def _collected(store: RunStore, options: argparse.Namespace) -> Collected:
     """What the source offers; says what could not be read."""
     if options.file:
-        return read_session_file(options.file.name, _text_of(options.file))
+        text = text_of_file(
+            options.file, "Give a session that was exported here, or by Label Studio."
+        )
+        return read_session_file(options.file.name, text)
     steps, total = _steps(store, options)
     found = Collected()
     for number, step in enumerate(steps, start=1):
@@ -174,9 +179,9 @@ def _collected(store: RunStore, options: argparse.Namespace) -> Collected:
     if total > 1 and sys.stderr.isatty():
         print(file=sys.stderr)
     for problem in found.problems[:_TOLD]:
-        _say(f"Left out: {problem}")
+        say(f"Left out: {problem}")
     if len(found.problems) > _TOLD:
-        _say(f"Left out: {len(found.problems) - _TOLD} more.")
+        say(f"Left out: {len(found.problems) - _TOLD} more.")
     if found.problems and not found.items:
         raise found.problems[0]
     return found
@@ -280,7 +285,7 @@ async def _import(service: Service, options: argparse.Namespace) -> int:
                 "--as names the annotator of labels that go --into a session.",
                 remedy="Give --into SESSION, or leave --as out.",
             )
-        lead = await asyncio.to_thread(import_session, store, OWNER, text.splitlines())
+        lead = await asyncio.to_thread(import_session, store, OWNER, text.split("\n"))
         print(lead.session_id)
         return 0
     lead = await asyncio.to_thread(Lead, store, options.into, OWNER)
@@ -373,7 +378,9 @@ def _add_create(parts: Any) -> None:
         action="store_true",
         help="none: visitors of the public page leave verdicts on shared runs",
     )
-    parser.add_argument("--systems", type=_names, metavar="A,B", help="those of the evaluation")
+    parser.add_argument(
+        "--systems", type=listed_names, metavar="A,B", help="those of the evaluation"
+    )
     parser.add_argument("--kind", help="what the file is, where that is not recognised")
     parser.add_argument(
         "--map", action="append", default=[], metavar="PART=COLUMN", help="as in `evaluate`"
@@ -406,7 +413,9 @@ def _add_create(parts: Any) -> None:
         "--show", choices=["never", "after", "before"], help="when models' verdicts are shown"
     )
     parser.add_argument("--offer-spans", action="store_true", help="offer detectors' spans")
-    parser.add_argument("--names", type=_names, metavar="A,B", help="who may join; default: all")
+    parser.add_argument(
+        "--names", type=listed_names, metavar="A,B", help="who may join; default: all"
+    )
     parser.add_argument("--most-annotators", type=count, metavar="N", help="default: 100")
     parser.add_argument("--login", action="store_true", help="who joins has to be logged in")
     _add_days(parser)
@@ -418,28 +427,8 @@ def _add_days(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _names(listed: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in listed.split(",") if name.strip())
-
-
-def _tasks(listed: str) -> tuple[str, ...]:
-    names = _names(listed)
+def _tasks(listed: str) -> list[str]:
+    names = listed_names(listed)
     if odd := [name for name in names if name not in TASKS]:
         raise argparse.ArgumentTypeError(f"{odd[0]!r} is none of {', '.join(TASKS)}")
     return names
-
-
-def _text_of(path: Path) -> str:
-    """The text of a file. Raises InvalidInputError if it cannot be read."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(
-            f"{path} cannot be read ({type(error).__name__}).",
-            remedy="Give the path of a text file.",
-        ) from None
-    return text
-
-
-def _say(text: str) -> None:
-    print(printable(text), file=sys.stderr)

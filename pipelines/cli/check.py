@@ -19,8 +19,8 @@ from pipelines.cli.library import chosen_evidence
 from pipelines.cli.models import add_model_options, models_by_role
 from pipelines.cli.prices import add_price_options
 from pipelines.cli.profiles import add_profile_option, chosen_profile
-from pipelines.cli.runs import OWNER
 from pipelines.cli.settings import read_settings
+from pipelines.cli.shared import OWNER
 from pipelines.cli.terminal import Terminal
 from pipelines.cli.wording import add_prompts_option, chosen_wording
 from pipelines.engine.budget import refuse_excess
@@ -257,7 +257,7 @@ def _entries(options: argparse.Namespace) -> Iterator[Entry]:
 
 
 def _standard_input() -> str:
-    """The text that stands there."""
+    """The text on standard input. Raises InvalidInputError where it is not in UTF-8."""
     try:
         text = sys.stdin.read()
         # Where Python was told to read any bytes, this is where those that are no text show.

@@ -22,17 +22,11 @@ from pipelines.engine.executor import wording_of
 from pipelines.engine.profiles import held_calibrations, recorded_name
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.beginning import create_evaluation, usable_items
+from pipelines.evaluation.beginning import create_evaluation, provenance_of, usable_items
 from pipelines.evaluation.datasets.mapping import ColumnMapping
 from pipelines.evaluation.datasets.opening import open_data_set
 from pipelines.evaluation.items import Item, Offer
-from pipelines.evaluation.plan import (
-    MAX_REPEATS,
-    EvaluationSpec,
-    System,
-    code_version,
-    system_names,
-)
+from pipelines.evaluation.plan import MAX_REPEATS, EvaluationSpec, System, system_names
 from pipelines.methods.registry import METHODS
 from pipelines.models.providers import ModelSpec
 from pipelines.prompts import Wording
@@ -104,11 +98,7 @@ async def created_evaluation(
             )
     systems = _systems(system_names(methods), options.set, models, evidence, profile, wording)
     spec = EvaluationSpec(
-        data=data.name,
-        data_hash=data.hash,
-        source=data.source,
-        licence=data.licence,
-        code=code_version(),
+        **provenance_of(data),
         checks="texts" if options.texts else "questions",
         systems=systems,
         seed=options.seed,

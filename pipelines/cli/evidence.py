@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from pipelines.cli.models import named_key
+from pipelines.cli.shared import text_of_file
 from pipelines.engine.libraries import SAMPLE_LIBRARY
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
@@ -88,14 +89,9 @@ async def index_in_qdrant(service: Service, options: argparse.Namespace) -> int:
     """Upload the passages of a file, or of the sample library, into a new collection."""
     server = _server(options)
     if options.passages:
-        try:
-            text = options.passages.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInputError(
-                f"{options.passages} cannot be read ({type(error).__name__}).",
-                remedy="Give the path of a file of JSON lines.",
-            ) from None
-        passages = list(read_passages(text.splitlines()))
+        text = text_of_file(options.passages, "Give the path of a file of JSON lines.")
+        # Of all that ends a line, a text in JSON may hold anything but this.
+        passages = list(read_passages(text.split("\n")))
     else:
         documents = await asyncio.to_thread(load_library, SAMPLE_LIBRARY)
         passages = [passage for document in documents for passage in cut_document(document)]

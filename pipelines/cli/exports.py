@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pipelines.cli.shared import text_of_file
 from pipelines.errors import InvalidInputError
 from pipelines.files import write_bytes, write_whole
 from pipelines.printable import printable_json
@@ -59,11 +60,4 @@ def read_bytes(path: Path, command: str) -> bytes:
 
 def read_export(path: Path, command: str) -> str:
     """The text of a file that `command` wrote; raises InvalidInputError if it cannot be read."""
-    try:
-        # Some programs mark the beginning of a text.
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(
-            f"{path} cannot be read ({type(error).__name__}).",
-            remedy=f"Give the path of a file made by `{command}`.",
-        ) from None
+    return text_of_file(path, f"Give the path of a file made by `{command}`.")

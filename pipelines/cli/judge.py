@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from pipelines.cli.models import add_main_model_options, main_model
 from pipelines.cli.numbers import amount, count, whole
+from pipelines.cli.shared import say
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets.opening import open_data_set
@@ -93,10 +94,10 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
         async for last in steps:
             print(f"\r{last.judged} of {last.total} judged   ", end="", file=sys.stderr)
     print(file=sys.stderr)
-    _say(_ENDS[last.reason].format(error=last.last_error))
-    _say(_spent(last))
+    say(_ENDS[last.reason].format(error=last.last_error))
+    say(_spent(last))
     if spec.weak:
-        _say(
+        say(
             f"{model.name} was measured to judge no better than chance: its figures show how this"
             " works, not how good the answers are."
         )
@@ -118,8 +119,8 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
         )
         ended = there.reason
         if ended != "done":
-            _say(f"{against}: {len(there.said)} of {len(known)} known answers are judged.")
-            _say(_ENDS[ended].format(error=there.error))
+            say(f"{against}: {len(there.said)} of {len(known)} known answers are judged.")
+            say(_ENDS[ended].format(error=there.error))
         values = {
             system: [one.judgement.value or 0.0 for one in graded if one.system == system
                      and one.judgement.value is not None]
@@ -295,7 +296,3 @@ def add_judge_command(parts: Any, command: Any) -> None:
     parser.add_argument("--max-tokens", type=whole, metavar="N", help="... tokens")
     parser.add_argument("--max-money", type=amount, metavar="AMOUNT", help="... spent")
     parser.add_argument("--max-hours", type=amount, metavar="HOURS", help="... of work")
-
-
-def _say(text: str) -> None:
-    print(printable(text), file=sys.stderr)

@@ -13,6 +13,7 @@ from typing import Any, cast
 from pipelines.cli.evidence import read_evidence
 from pipelines.cli.models import named_key
 from pipelines.cli.numbers import count
+from pipelines.cli.shared import OWNER, say, text_of_file
 from pipelines.engine.collections import MODES
 from pipelines.engine.indexing import Indexing
 from pipelines.engine.service import Service
@@ -24,8 +25,6 @@ from pipelines.retrieval.reading.sniffing import ENDINGS
 from pipelines.run.spec import EvidenceSpec
 from pipelines.store.collections import MAX_NAME, StoredCollection, StoredDocument
 from pipelines.types import Language
-
-OWNER = "command-line"
 
 _LOOK = 0.2
 _EXCERPT = 300
@@ -92,7 +91,9 @@ async def _add(service: Service, options: argparse.Namespace) -> int:
         raise InvalidInputError(
             "There is nothing to add.", remedy="Name files or folders, or give --urls FILE."
         )
-    urls = _read(options.urls) if options.urls else ""
+    urls = ""
+    if options.urls:
+        urls = text_of_file(options.urls, "Give a text file with one address a line.")
     collections = service.collections
     known = await asyncio.to_thread(collections.store.named, OWNER, options.name)
     chosen = _embedder(options)
@@ -106,7 +107,7 @@ async def _add(service: Service, options: argparse.Namespace) -> int:
     if urls:
         added = await asyncio.to_thread(collections.add_addresses, OWNER, collection, urls)
         new = sum(one.id is not None for one in added)
-        _say(f"{new} addresses added, {len(added) - new} were there already.")
+        say(f"{new} addresses added, {len(added) - new} were there already.")
     return await _bring_up_to_date(service, options, collection)
 
 
@@ -124,7 +125,7 @@ async def _add_files(service: Service, collection: str, places: list[Path]) -> N
         new += added.id is not None
         there += added.id is None
     if new or there:
-        _say(f"{new} files added, {there} were there already.")
+        say(f"{new} files added, {there} were there already.")
 
 
 def _beginning(path: Path) -> bytes:
@@ -295,20 +296,6 @@ def _embedder(options: argparse.Namespace) -> EmbedderSpec | None:
     if named in ("default", "none", "words"):
         return EmbedderSpec(kind=named)
     return EmbedderSpec(kind="sentence_transformers", model=named, languages=languages)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(
-            f"{path} cannot be read ({type(error).__name__}).",
-            remedy="Give a text file with one address a line.",
-        ) from None
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
 
 
 def add_library_commands(commands: Any) -> None:

@@ -41,7 +41,6 @@ from pipelines.cli.prices import add_price_options
 from pipelines.cli.profiles import add_profile_commands, add_profile_option, chosen_profile
 from pipelines.cli.prompts import add_prompt_commands
 from pipelines.cli.runs import (
-    OWNER,
     add_filter_options,
     add_run_commands,
     delete_runs,
@@ -51,6 +50,7 @@ from pipelines.cli.runs import (
     show_run,
 )
 from pipelines.cli.settings import read_settings
+from pipelines.cli.shared import OWNER
 from pipelines.cli.study import add_study_command
 from pipelines.cli.terminal import Terminal, describe
 from pipelines.cli.wording import add_prompts_option, chosen_wording

@@ -15,6 +15,7 @@ from pipelines.cli.exports import read_export, write_export
 from pipelines.cli.models import by_role, role_models
 from pipelines.cli.prices import priced_models
 from pipelines.cli.settings import read_settings
+from pipelines.cli.shared import OWNER
 from pipelines.cli.wording import chosen_wording
 from pipelines.engine.profiles import (
     Lack,
@@ -34,8 +35,6 @@ from pipelines.printable import printable, printable_json
 from pipelines.prompts import own_prompts
 from pipelines.run.spec import ROLES
 from pipelines.store.profiles import Profile
-
-OWNER = "command-line"
 
 _SEVERAL: dict[str, Any] = {"action": "append", "default": []}
 

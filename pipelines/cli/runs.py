@@ -15,6 +15,7 @@ from typing import Any, get_args
 from pipelines.cli.changes import describe_changes
 from pipelines.cli.exports import read_bytes, write_archive, write_export
 from pipelines.cli.numbers import whole
+from pipelines.cli.shared import OWNER
 from pipelines.cli.terminal import describe
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, failure
@@ -25,9 +26,6 @@ from pipelines.run.trace import Trace
 from pipelines.run.view import fold
 from pipelines.store import RunFilter, RunSummary
 from pipelines.store.archive import export_archive, import_archive, is_archive
-
-OWNER = "command-line"
-"""The owner of the runs of the command line."""
 
 _MOST = 1_000_000
 """Runs that a list may name, or pass over."""

@@ -17,15 +17,16 @@ _MARGIN = 1.25
 
 class RunBudget(NamedTuple):
     """The limits of a run, the prices of its models by role, and the estimate of what it will use,
-    None where there is no estimate."""
+    None where there is no estimate. `within` counts and bounds several runs together."""
 
     limits: RunLimits = RunLimits()
     prices: Mapping[str, Price] = {}
     expected: Estimate | None = None
+    within: Ledger | None = None
 
     def opened(self) -> Account:
         """An account of this budget in which nothing is used yet."""
-        return Account(self, Ledger(self.limits, self.prices))
+        return Account(self, Ledger(self.limits, self.prices, self.within))
 
 
 class Account(NamedTuple):

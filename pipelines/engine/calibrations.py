@@ -16,9 +16,9 @@ from pipelines.run.spec import MethodSpec
 def conditions(method: str, settings: Mapping[str, Any], wording: Wording, setting: str) -> str:
     """What decides the scores of a method beside its models: 16 hexadecimal digits.
 
-    That are its settings that differ from the defaults, but for `setting`, the threshold of the
-    score, and the texts of `wording` that it uses in place of shipped prompts. Raises
-    InvalidInputError for a method, a setting or a prompt that does not exist.
+    It stands for the settings that differ from the defaults, but for `setting`, the threshold of
+    the score, and for the texts of `wording` that the method uses in place of shipped prompts.
+    Raises InvalidInputError for a method, a setting or a prompt that does not exist.
     """
     values = different(method, {name: one for name, one in settings.items() if name != setting})
     texts = used_wording(checked_wording(wording), get_method(method).prompts)

@@ -23,9 +23,9 @@ from pipelines.engine.effort_table import (
 )
 from pipelines.engine.text_size import TextSize, size_of
 from pipelines.methods.registry import METHODS, standard_methods
-from pipelines.models.base import GenerationRequest, SimilarityRequest
+from pipelines.models.base import SimilarityRequest
 from pipelines.models.providers import PROVIDERS, Currency, only_judges
-from pipelines.run.cache import request_key
+from pipelines.run.cache import is_random, request_key
 from pipelines.run.defaults import default_models
 from pipelines.run.events import ModelCalled
 from pipelines.run.ledger import tokens_of
@@ -297,7 +297,7 @@ def efforts_of(view: RunView, *, by_characters: bool = False) -> dict[str, dict[
         for call in filter(_counts, method.calls):
             asked = call.request
             key = (call.model, request_key(asked))
-            if key in seen and not _is_random(asked):
+            if key in seen and not is_random(asked):
                 continue
             seen.add(key)
             roles = found.setdefault(base if base and draft and call.span == draft else name, {})
@@ -411,11 +411,6 @@ def _price(asked: Efforts, models: Mapping[str, ModelSpec]) -> tuple[Money, ...]
 
 def _counts(call: ModelCalled) -> bool:
     return call.error is None and not isinstance(call.request, SimilarityRequest)
-
-
-def _is_random(request: object) -> bool:
-    """Whether the same request is asked again each time: its reply is not kept."""
-    return isinstance(request, GenerationRequest) and request.is_random
 
 
 def _first_draft(method: MethodView) -> str | None:

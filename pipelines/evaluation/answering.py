@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
+from pipelines.engine.budget import RunBudget
 from pipelines.engine.service import Service
 from pipelines.run.events import ModelCalled
 from pipelines.run.spec import RunSpec
@@ -30,11 +31,14 @@ class Answering(ABC):
         """How many there are right now."""
 
     @abstractmethod
-    async def answer(self, run: RunSpec, run_id: str, cache: str, known: KnownCalls) -> Trace:
+    async def answer(
+        self, run: RunSpec, run_id: str, cache: str, known: KnownCalls, budget: RunBudget
+    ) -> Trace:
         """Carry `run` out under this id, to its end, and return what was recorded and stored.
 
         Runs with the same `cache` share replies as far as they are carried out in one process.
-        Being cancelled stops the run. Raises WorkerLostError, and what starting a run raises.
+        `budget` has to admit every call as far as calls are made in this process. Being cancelled
+        stops the run. Raises WorkerLostError, and what starting a run raises.
         """
 
 
@@ -52,7 +56,9 @@ class OwnService(Answering):
         """This process."""
         return 1
 
-    async def answer(self, run: RunSpec, run_id: str, cache: str, known: KnownCalls) -> Trace:
+    async def answer(
+        self, run: RunSpec, run_id: str, cache: str, known: KnownCalls, budget: RunBudget
+    ) -> Trace:
         """See `Answering`."""
         # What this process has asked is in the cache.
         calls = await known(self._begun)
@@ -64,6 +70,7 @@ class OwnService(Answering):
             run_id=run_id,
             cache=cache,
             known=calls,
+            budget=budget,
         )
         async for _ in self._service.follow(run_id, owner=self._owner):
             pass

@@ -6,11 +6,12 @@ The command line and the workbench begin and forecast evaluations by these funct
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict
 
 from pipelines.evaluation.forecast import Forecast, forecast
-from pipelines.evaluation.items import Item
+from pipelines.evaluation.items import DataSet, Item
 from pipelines.evaluation.outcomes import Cost, Outcome
-from pipelines.evaluation.plan import EvaluationSpec, checked_spec, tasks_of
+from pipelines.evaluation.plan import EvaluationSpec, checked_spec, code_version, tasks_of
 from pipelines.models.providers import provider_of
 from pipelines.store import new_run_id
 from pipelines.store.evaluations import EvaluationStore
@@ -23,6 +24,27 @@ _BY_SERVERS, _HERE = 8, 2
 
 _QUESTION = 200
 """Characters of a text without a question that stand for the question."""
+
+
+class Provenance(TypedDict):
+    """The fields of an `EvaluationSpec` that say which data and which code its results are of."""
+
+    data: str
+    data_hash: str
+    source: str
+    licence: str
+    code: str
+
+
+def provenance_of(data: DataSet) -> Provenance:
+    """What an evaluation on `data` that begins now records of the data set and of the code."""
+    return Provenance(
+        data=data.name,
+        data_hash=data.hash,
+        source=data.source,
+        licence=data.licence,
+        code=code_version(),
+    )
 
 
 def usable_items(items: Sequence[Item], *, texts: bool) -> list[Item]:

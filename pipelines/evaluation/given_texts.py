@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.engine.checking import TextToCheck, split_sources
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.datasets.files import read_table, read_text
 from pipelines.types import Language
 
@@ -42,10 +42,8 @@ def texts_of(
     """
     rows = _rows(path)
     if len(rows) > most:
-        raise InvalidInputError(
-            f"{path.name} holds {len(rows):,} texts; {most:,} can be checked at once.",
-            remedy="Check it in parts.",
-        )
+        facts = {"count": f"{len(rows):,}", "most": f"{most:,}"}
+        raise failure("texts.many", file=path.name, **facts)
     for number, row in enumerate(rows, start=1):
         given = TextToCheck(
             text=_text(row, _TEXT),
@@ -61,14 +59,11 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     if path.suffix.lower() == ".txt":
         blocks = split_sources(read_text(path))
         if not blocks:
-            raise InvalidInputError(f"{path.name} holds no text.", remedy="Give a file with texts.")
+            raise failure("texts.none", file=path.name)
         return [{"text": block} for block in blocks]
     table = read_table(path)
     if not any(name in table.columns for name in _TEXT):
-        raise InvalidInputError(
-            f"{path.name} has no column text or answer; it has: {', '.join(table.columns)}.",
-            remedy="Name the column that holds the texts `text`.",
-        )
+        raise failure("texts.no_column", file=path.name, columns=", ".join(table.columns))
     return table.rows
 
 

@@ -12,6 +12,7 @@ from pipelines.errors import InvalidInputError
 from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.plan import Budget, EvaluationSpec
 from pipelines.models.providers import ModelSpec, provider_of
+from pipelines.run.ledger import Ledger, RunLimits, Taken
 from pipelines.store.evaluations import EvaluationStore
 
 Limit = Literal["calls", "tokens", "money", "hours"]
@@ -35,6 +36,25 @@ def limit_reached(limits: Budget, spent: Cost, hours: float) -> Limit | None:
         if most is not None and used[name] >= most:
             return name
     return None
+
+
+def ledger_within(limits: Budget, spent: Cost) -> Ledger:
+    """What has to admit every call of an evaluation that has `spent` so much by now.
+
+    It holds back what the calls under way may take, so that together they pass no limit of calls,
+    tokens or money. Hours are looked at before each answer, see `limit_reached`.
+    """
+    # Where a limit is 0, no answer is begun.
+    most = RunLimits(calls=limits.calls or None, tokens=limits.tokens or None, money=limits.money)
+    ledger = Ledger(most)
+    calls = round(spent.calls + spent.judge_calls)
+    ledger.spent = Taken(calls, spent.prompt_tokens, spent.tokens, spent.money)
+    return ledger
+
+
+def limit_of(ledger: Ledger) -> Limit | None:
+    """The limit for which `ledger` refused a call; None as long as it refused none."""
+    return next((name for name in LIMITS if name == ledger.reached), None)
 
 
 def currencies_of(spec: EvaluationSpec) -> tuple[str, ...]:

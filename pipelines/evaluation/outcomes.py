@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pipelines.evaluation.metrics.answers import passage_overlap
 from pipelines.models.base import ChoiceRequest, GenerationRequest
 from pipelines.models.providers import ModelSpec, only_judges
 from pipelines.run.cache import request_key
@@ -69,8 +70,10 @@ class Outcome(Frozen):
     `error` is the code of the error that ended it, with `answer` being what it had by then.
     `verdict` and `scores` are those on its original answer as a whole; `pieces` are the verdicts on
     parts of it. `doubt` is the score that decided the verdict, turned so that a higher one speaks
-    for a hallucination; where there is none, the verdict as 0, 0.5 or 1. `cost` is what the method
-    takes by itself, also where a reply was in the cache, and `paid` what was really asked.
+    for a hallucination; where there is none, the verdict as 0, 0.5 or 1. `overlap` is the share of
+    the answer's words that the passages hold which the method found, None where it found none.
+    `cost` is what the method takes by itself, also where a reply was in the cache, and `paid` what
+    was really asked.
     """
 
     answer: str = ""
@@ -83,6 +86,7 @@ class Outcome(Frozen):
     scores: dict[str, float] = Field(default_factory=dict)
     doubt: float | None = None
     pieces: tuple[Piece, ...] = ()
+    overlap: float | None = None
     cost: Cost = Cost()
     paid: Cost = Cost()
 
@@ -115,6 +119,7 @@ def outcome_of(trace: Trace, method: str, models: Mapping[str, ModelSpec]) -> Ou
         scores=_scores(last) if last else {},
         doubt=_doubt(last) if last else None,
         pieces=tuple(_piece(event) for event in found.judged if event.what != "answer"),
+        overlap=_overlap(answer.text, found) if answer else None,
         cost=_cost(found, _once(found.calls), models),
         paid=_cost(found, found.made, models),
     )
@@ -124,6 +129,12 @@ def paid_in(trace: Trace, models: Mapping[str, ModelSpec]) -> Cost:
     """What was asked in a run, whether it came to an end or not."""
     view = fold(trace.events)
     return sum((_cost(one, one.made, models) for one in view.methods.values()), Cost())
+
+
+def _overlap(text: str, method: MethodView) -> float | None:
+    # What several searches found is one passage.
+    passages = {one.text: one for search in method.searches for one in search.passages}
+    return passage_overlap(text, passages.values())
 
 
 def _once(calls: Iterable[ModelCalled]) -> list[ModelCalled]:

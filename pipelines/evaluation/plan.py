@@ -54,11 +54,12 @@ class System(Frozen):
 
 
 class Budget(Frozen):
-    """Where an evaluation stops: before the next answer, once this much was spent; None: nowhere.
+    """Where an evaluation stops; None: nowhere.
 
-    It counts what was asked in all attempts, those of failed and interrupted runs too; `hours` are
-    those since the evaluation was last started or continued. `money` is in the currency of the
-    models' prices.
+    A call that could pass `calls`, `tokens` or `money` is not made, see `Ledger`; they count what
+    was asked in all attempts, those of failed and interrupted runs too. Once `hours` have passed
+    since the evaluation was last started or continued, no further answer is begun. `money` is in
+    the currency of the models' prices.
     """
 
     calls: Annotated[int, Field(ge=0)] | None = None

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pipelines.concurrency import ended
+from pipelines.engine.budget import RunBudget
 from pipelines.engine.renewal import PresenceRenewal
 from pipelines.errors import InvalidInputError, UnreachableError
 from pipelines.evaluation.answering import Answering, KnownCalls, WorkerLostError
@@ -137,8 +138,11 @@ class RayCluster(Answering):
         """Those that are ready or may become so."""
         return len(self._workers) + len(self._beginning)
 
-    async def answer(self, run: RunSpec, run_id: str, cache: str, known: KnownCalls) -> Trace:
-        """See `Answering`."""
+    async def answer(
+        self, run: RunSpec, run_id: str, cache: str, known: KnownCalls, budget: RunBudget
+    ) -> Trace:
+        """See `Answering`. Workers make their calls without asking here, so `budget` bounds none:
+        what is under way when a limit is reached is finished."""
         place = f"{cache}/{run.question}"
         await self._until_ready()
         worker = self._for(place)

@@ -15,18 +15,26 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from pipelines.concurrency import ended
+from pipelines.engine.budget import RunBudget
 from pipelines.engine.service import Service
 from pipelines.errors import NotFoundError, UnreadableRunError
 from pipelines.evaluation.answering import Answering, OwnService, WorkerLostError
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.latest import LATEST, LatestAnswer, latest_answer
-from pipelines.evaluation.limits import Limit, limit_reached, spent_so_far
+from pipelines.evaluation.limits import (
+    Limit,
+    ledger_within,
+    limit_of,
+    limit_reached,
+    spent_so_far,
+)
 from pipelines.evaluation.outcomes import Cost, Outcome, outcome_of, paid_in
 from pipelines.evaluation.plan import Budget, EvaluationSpec, run_of
 from pipelines.evaluation.scoring import keep_scores
 from pipelines.evaluation.tables import keep_table
 from pipelines.models.providers import ModelSpec
 from pipelines.run.events import ModelCalled
+from pipelines.run.ledger import Ledger
 from pipelines.run.trace import Trace
 from pipelines.run.view import fold
 from pipelines.store import new_run_id
@@ -86,11 +94,15 @@ class Progress:
 
 
 class _Answered(NamedTuple):
-    """The answer to a task, None where it may be tried again; what was asked; and the error."""
+    """The answer to a task, None where it may be tried again; what was asked; and the error.
+
+    `limited` says that it ended early because a limit of the evaluation refused a call.
+    """
 
     answer: LatestAnswer | None
     paid: Cost
     error: str = ""
+    limited: bool = False
 
 
 class Runner:
@@ -129,6 +141,7 @@ class Runner:
         self._clock = clock
         self._ends: deque[float] = deque(maxlen=_SPEEDS)
         self._failing = 0
+        self._ledger = Ledger()
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -146,6 +159,7 @@ class Runner:
         await self._count_what_died(spec)
         progress.spent = await self._call(spent_so_far, self._store, self._evaluation)
         limits = spec.limits if self._budget is None else self._budget
+        self._ledger = ledger_within(limits, progress.spent)
         began = self._clock()
         tasks, scored = self._missing(most), stored.done
         working: set[asyncio.Task[_Answered]] = set()
@@ -187,6 +201,8 @@ class Runner:
 
     def _take(self, progress: Progress, answered: _Answered) -> None:
         progress.spent += answered.paid
+        if answered.limited:
+            return
         self._ends.append(self._clock())
         if answered.answer is None:
             progress.failed += 1
@@ -199,7 +215,8 @@ class Runner:
 
     def _end_where_due(self, progress: Progress, limits: Budget, began: float) -> None:
         hours = (self._worked + self._clock() - began) / 3600
-        progress.limit = limit_reached(limits, progress.spent, hours)
+        reached = limit_reached(limits, progress.spent, hours)
+        progress.limit = reached or limit_of(self._ledger)
         if progress.limit is not None:
             progress.reason = "budget"
         elif self._failing >= _PATIENCE:
@@ -240,9 +257,11 @@ class Runner:
 
         await self._call(self._store.attempt, self._evaluation, task.number, run)
         asked = run_of(spec, system, item, task.repeat)
+        prices = {role: one.price for role, one in system.models.items() if one.price is not None}
+        budget = RunBudget(prices=prices, within=self._ledger)
         try:
             cache = f"{self._evaluation}/{task.repeat}"
-            trace = await self._answering.answer(asked, run, cache, known)
+            trace = await self._answering.answer(asked, run, cache, known, budget)
         except WorkerLostError as error:
             recorded = await self._recorded(run)
             lost = paid_in(recorded, system.models) if recorded is not None else Cost()
@@ -253,15 +272,17 @@ class Runner:
             return again._replace(paid=lost + again.paid)
         outcome = outcome_of(trace, system.method.name, system.models)
         paid = paid_in(trace, system.models)
-        passing = _passing_error(trace)
-        if passing:
+        # What it has by then is no answer: the rest is asked for when it is continued.
+        limited = fold(trace.events).limit is not None
+        passing = "" if limited else _passing_error(trace)
+        if limited or passing:
             outcome = None
         kept = None if outcome is None else to_json(outcome)
         await self._call(
             self._store.finish, self._evaluation, self._owner, task, run, kept, to_json(paid)
         )
         if outcome is None:
-            return _Answered(None, paid, passing)
+            return _Answered(None, paid, passing, limited)
         return _Answered(latest_answer(spec, task, item, run, outcome), paid)
 
     async def _replies_so_far(

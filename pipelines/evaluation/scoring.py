@@ -19,7 +19,7 @@ from pipelines.evaluation.datasets.offers import applies
 from pipelines.evaluation.derived import OFFERS, blocks_of, read_block, scoring_version
 from pipelines.evaluation.items import Item, LabelledSpan, Offer
 from pipelines.evaluation.judging.reading import with_judgements
-from pipelines.evaluation.metrics.answers import word_count
+from pipelines.evaluation.metrics.answers import passage_overlap, word_count
 from pipelines.evaluation.metrics.spans import SpanMatch
 from pipelines.evaluation.metrics.table import METRICS, GivenAnswer, Metric
 from pipelines.evaluation.outcomes import Cost, Outcome, Piece
@@ -34,6 +34,7 @@ from pipelines.evaluation.results.scores import (
     HALLUCINATION_SCORE,
     JUDGED,
     MONEY,
+    PASSAGE_OVERLAP,
     Evaluation,
     ItemScore,
     ItemSummary,
@@ -307,7 +308,11 @@ def outcome_scores(
                     "item": f"{item.id}#{number}",
                     # Sentences of one text are not independent.
                     "group": item.group or item.id,
-                    "values": {**found, ANSWER_WORDS: length},
+                    "values": {
+                        **found,
+                        ANSWER_WORDS: length,
+                        PASSAGE_OVERLAP: passage_overlap(text, item.passages),
+                    },
                     "original_values": {},
                     "cost": share,
                     "spans": score.spans if number == 1 else {},
@@ -360,6 +365,7 @@ def _given(outcome: Outcome) -> GivenAnswer:
         short=outcome.short,
         abstained=outcome.abstained,
         supported=tuple(supported),
+        overlap=outcome.overlap,
     )
 
 

@@ -285,6 +285,15 @@ def _at_start(text: str, options: Sequence[Option]) -> set[str]:
     spelled = _spelled(tuple(options))
     for word, label in spelled:
         if re.match(re.escape(word) + _END, text):
+            # A list of options, as in "true, false", names them all and so decides nothing.
+            following = _BETWEEN.sub("", text[len(word) :], count=1)
+            listed = {
+                other
+                for rival, other in spelled
+                if re.match(re.escape(rival) + _LISTED_END, following)
+            }
+            if listed - {label}:
+                return {label} | listed
             # The empty label makes the result ambiguous, even if no other option is named.
             undecided = {label, ""}
             if any(one.match(text, len(word)) for one in (_UNSURE, _CONDITIONAL, _RETRACTED)):
@@ -296,11 +305,5 @@ def _at_start(text: str, options: Sequence[Option]) -> set[str]:
                     return set()
                 if _PART_WRONG.match(text, len(word)):
                     return undecided
-            # A list of options, as in "true, false", names them all and so decides nothing.
-            following = _BETWEEN.sub("", text[len(word) :], count=1)
-            return {label} | {
-                other
-                for rival, other in spelled
-                if re.match(re.escape(rival) + _LISTED_END, following)
-            }
+            return {label}
     return set()

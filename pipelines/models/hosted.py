@@ -28,13 +28,13 @@ from pipelines.models.hosted_errors import (
     LOG_PROBABILITIES,
     ErrorReader,
     RefusalError,
-    not_again,
 )
 from pipelines.models.limiter import Limiter
 from pipelines.models.replies import ReplyBuilder
 from pipelines.remote.address import Address, usable_key
 from pipelines.remote.bounded import TooLargeError
 from pipelines.remote.failures import showable
+from pipelines.remote.retry import not_again
 from pipelines.types import Choice, Generation, Usage
 
 CONNECT_SECONDS = 10.0

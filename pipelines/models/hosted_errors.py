@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.errors import RateLimitError, VeriscopeError, failure
-from pipelines.remote.bounded import TooLargeError
+from pipelines.remote.bounded import MOST_BYTES, TooLargeError
 from pipelines.remote.failures import (
     CUT_OFF,
     connection_failure,
@@ -17,6 +17,7 @@ from pipelines.remote.failures import (
     server_words,
     showable,
 )
+from pipelines.remote.retry import not_again
 
 _NO_SUCH_MODEL = re.compile(r"(not|n't|no) (exist|found|such)|unknown model|model_not_found", re.I)
 _NO_MODEL_CODE = re.compile(r"modelnot(found|exist)|invalidmodel")
@@ -68,12 +69,6 @@ class RefusalError(Exception):
     def is_about_fields(self) -> bool:
         """Whether it may be a field of the request that the service objects to."""
         return self.status in (400, 422) and not self.is_inspection
-
-
-def not_again(error: VeriscopeError) -> VeriscopeError:
-    """`error`, after which the call is not tried again, although others of its class are."""
-    error.retryable = False
-    return error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +148,7 @@ class ErrorReader:
 
     def _connection(self, error: Exception) -> VeriscopeError:
         if isinstance(error.__cause__ or error, TooLargeError):
-            return not_again(self.failure("too_large"))
+            return not_again(self.failure("too_large", most=MOST_BYTES // 1_000_000))
         kind = connection_failure(error)
         if kind is None:
             return self.failure("invalid", what=CUT_OFF)

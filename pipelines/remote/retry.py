@@ -68,5 +68,11 @@ class RetryPolicy:
         return min(self.longest, doubled * random.uniform(1 - _JITTER, 1 + _JITTER))
 
 
+def not_again(error: VeriscopeError) -> VeriscopeError:
+    """`error`, after which the call is not tried again, although others of its class are."""
+    error.retryable = False
+    return error
+
+
 def _asked_wait(error: BaseException | None) -> float | None:
     return error.retry_after if isinstance(error, RateLimitError) else None

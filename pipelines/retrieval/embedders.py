@@ -23,7 +23,7 @@ from pipelines.remote.address import OPENAI_URL, read_address, usable_key
 from pipelines.remote.bounded import HEADERS, TooLargeError, bounded
 from pipelines.remote.failures import connection_failure, retry_after, server_words, showable
 from pipelines.remote.guard import PublicTransport
-from pipelines.remote.retry import RetryPolicy
+from pipelines.remote.retry import RetryPolicy, not_again
 from pipelines.retrieval.base import Embedder
 from pipelines.retrieval.bm25 import LexicalEmbedder
 from pipelines.retrieval.dense import EmbeddedEmbedder, default_embedder
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 EmbedderKind = Literal["default", "none", "words", "sentence_transformers", "openai"]
 
-_TIMEOUT = 60.0
-_LONGEST_CALL = 300.0
+_TIMEOUT, _LONGEST_CALL = 60.0, 300.0
 """Seconds until the next bytes come, and that one request may take in all: 64 texts take a server
 without a GPU a minute or two."""
 
@@ -216,13 +215,14 @@ class OpenAIEmbedder:
                 reply = await client.post(f"{self._address.url}/embeddings", json=body)
             content = reply.content
         except TimeoutError as error:
-            raise self._error("timeout", "") from error
+            raise not_again(self._error("timeout", "")) from error
         except TooLargeError as error:
             raise self._error("invalid", "its answer is too large") from error
         except httpx2.HTTPError as error:
             kind = connection_failure(error)
             known = kind if kind in ("no_connection", "timeout") else "invalid"
-            raise self._error(known, type(error).__name__) from error
+            found = self._error(known, type(error).__name__)
+            raise (not_again(found) if known == "timeout" else found) from error
         if reply.status_code != 200:
             raise self._refusal(reply)
         try:

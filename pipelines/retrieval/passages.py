@@ -18,7 +18,7 @@ from pipelines.errors import failure
 from pipelines.retrieval.base import Retriever, ranked
 from pipelines.retrieval.bm25 import BM25Index, content_terms, terms, word_spans
 from pipelines.retrieval.documents import Document
-from pipelines.text import Span, detect_language, split_sentences
+from pipelines.text import Span, detect_language, split_sentences, text_key
 from pipelines.types import Passage
 
 CUTTING_RULES = 1
@@ -65,6 +65,11 @@ def cut_document(document: Document) -> list[Passage]:
 def indexed_text(passage: Passage) -> str:
     """What retrievers index: the title goes first, because a passage seldom names its subject."""
     return f"{passage.title}\n{passage.text}"
+
+
+def passage_key(passage: Passage) -> str:
+    """What two passages share exactly when they say the same words; without words it is the id."""
+    return text_key(passage.text) or passage.id
 
 
 def _stretches(pieces: Iterable[_Piece]) -> Iterator[tuple[int, int]]:

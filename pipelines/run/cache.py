@@ -8,7 +8,13 @@ from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from typing import Any, TypeVar
 
-from pipelines.models.base import Delta, ModelRequest, SimilarityRequest, Watcher
+from pipelines.models.base import (
+    Delta,
+    GenerationRequest,
+    ModelRequest,
+    SimilarityRequest,
+    Watcher,
+)
 from pipelines.types import Generation, Token
 
 T = TypeVar("T")
@@ -21,6 +27,11 @@ def request_key(request: ModelRequest | SimilarityRequest) -> str:
     """What two requests share exactly when they ask the same."""
     # A claim says what its prompt says, for those who read none.
     return f"{type(request).__name__}:{request.model_dump_json(exclude={'claim'})}"
+
+
+def is_random(request: object) -> bool:
+    """Whether the same request may be answered differently each time: its reply is not kept."""
+    return isinstance(request, GenerationRequest) and request.is_random
 
 
 class _InFlight:

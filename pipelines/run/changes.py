@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from pipelines.models.providers import ModelSpec
 from pipelines.prompts import Wording, own_prompts
+from pipelines.retrieval.passages import passage_key
 from pipelines.run.events import Score, Verdict
 from pipelines.run.spec import EvidenceSpec, RunSpec
 from pipelines.run.view import MethodView, RunView
-from pipelines.text import text_key
 from pipelines.types import Passage
 
 
@@ -211,18 +211,14 @@ def _last_scores(method: MethodView | None) -> dict[str, Score]:
 
 def _only(method: MethodView | None, other: MethodView | None) -> tuple[Passage, ...]:
     """What a method found in one run that it did not find in the other, each once."""
-    known = {_same(passage) for passage in _passages(other)}
-    mine = {_same(passage): passage for passage in _passages(method)}
+    known = {passage_key(passage) for passage in _passages(other)}
+    mine = {passage_key(passage): passage for passage in _passages(method)}
     return tuple(passage for key, passage in mine.items() if key not in known)
 
 
 def _passages(method: MethodView | None) -> Iterable[Passage]:
     searches = method.searches if method else ()
     return (passage for search in searches for passage in search.passages)
-
-
-def _same(passage: Passage) -> str:
-    return text_key(passage.text) or passage.id
 
 
 def _answer(method: MethodView | None) -> str | None:

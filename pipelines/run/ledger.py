@@ -1,4 +1,4 @@
-"""The limits of a run, and what it has used of them.
+"""The limits of a run, or of several together, and what was used of them.
 
 Every call of a model asks here before it is made, whichever method makes it. A call that could
 pass a limit is not made. So calls never pass their limit, and neither do tokens and money as far
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple, get_args
 
@@ -139,10 +139,14 @@ class Ledger:
     nothing. A call that could pass a limit while others are running waits for them to end, because
     they may use less than was reserved for them. After the first refusal every further call is
     refused. Use it on one event loop; `spent` and `reached` may be read in any thread.
+
+    `within` is that of several runs together: it has to admit each call too, at the prices of the
+    run that makes it.
     """
 
     limits: RunLimits = field(default_factory=RunLimits)
     prices: Mapping[str, Price] = field(default_factory=dict)
+    within: Ledger | None = None
     reached: LimitName | None = field(default=None, init=False)
     spent: Taken = field(default=Taken(), init=False)
     _held: list[Taken] = field(default_factory=list, init=False)
@@ -159,20 +163,30 @@ class Ledger:
         judge, whose tokens are not counted. Raises LimitReached before the block begins.
         """
         most = self._taken(role, most_tokens(request)) if writes else Taken(calls=1)
-        await self._make_room(most)
-        self._held.append(most)
-        took = Taken(calls=1)
+        # A call that is refused takes nothing.
+        took = Taken()
 
         def settle(generations: Sequence[Generation]) -> None:
             nonlocal took
             if writes:
                 took = self._taken(role, tokens_of(request, generations))
 
-        try:
+        async with self._reserved(most, lambda: took):
+            took = Taken(calls=1)
             yield settle
+
+    @asynccontextmanager
+    async def _reserved(self, most: Taken, took: Callable[[], Taken]) -> AsyncIterator[None]:
+        """Hold `most` back while the block lasts, and count what it `took` at its end."""
+        await self._make_room(most)
+        self._held.append(most)
+        whole = nullcontext() if self.within is None else self.within._reserved(most, took)
+        try:
+            async with whole:
+                yield
         finally:
             self._held.remove(most)
-            self.spent = self.spent.plus(took)
+            self.spent = self.spent.plus(took())
             waiting, self._waiting = self._waiting, []
             for one in waiting:
                 if not one.done():

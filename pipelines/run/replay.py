@@ -35,7 +35,7 @@ from pipelines.models.base import (
 )
 from pipelines.remote.retry import RetryPolicy
 from pipelines.retrieval.base import Matrix, Retriever, Similarity
-from pipelines.run.cache import request_key
+from pipelines.run.cache import is_random, request_key
 from pipelines.run.events import (
     EntitiesFound,
     Event,
@@ -209,15 +209,11 @@ class ReplayModel(Model):
                 await self._record.quiet()
             raise self._missing()
         self._record.given += 1
-        alike = replies[0].error is None and not self._once and not _is_random(request)
+        alike = replies[0].error is None and not self._once and not is_random(request)
         return _succeeded(replies[0] if alike and len(replies) == 1 else replies.popleft())
 
     def _missing(self) -> MissingReply:
         return self._record.missing(f"reply of {self.name} to this call", self.name)
-
-
-def _is_random(request: ModelRequest) -> bool:
-    return isinstance(request, GenerationRequest) and request.is_random
 
 
 def _watched(generation: Generation, watch: Watcher) -> Generation | None:

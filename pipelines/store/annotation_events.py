@@ -12,17 +12,18 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from pipelines.errors import failure
+from pipelines.store.annotation_records import EventKind, StoredEvent
 from pipelines.store.annotation_tables import AnnotationEventRow, AnnotationSessionRow
-from pipelines.store.annotations import EventKind, StoredEvent
 
 
 class Action(NamedTuple):
     """What somebody does to an item.
 
     `client` is the page's own name of the request, by which a repeated one is recognised. `seconds`
-    is the active time on the item, `fast` that it was too short to have been read. Of a label from
-    elsewhere, `at` is when it was given, and `guidelines` the version by which it was; None: now,
-    and the present one. `revealed`: it was given there after models' verdicts had been shown.
+    is the active time on the item, `fast` that it was too short to have been read. `guidelines` is
+    the version by which a label was given, None for the present one. Of a label from elsewhere,
+    `at` is when it was given, None for now, and `revealed` that it was given there after models'
+    verdicts had been shown.
     """
 
     client: str

@@ -159,10 +159,10 @@ class ClaimRow(_OfSession, Base):
 class AnnotationEventRow(_OfSession, Base):
     """Something that somebody did to an item; never changed or deleted.
 
-    `client` is the page's own name of the request, once for each person. `guidelines` and `overlap`
-    are those of the session at the time, `seconds` the active time, `fast` that it was too short,
-    `revealed` that what models said of the item's text had been shown before. `run` is the run
-    that was labelled.
+    `client` is the page's own name of the request, once for each person. `guidelines` is the
+    version by which a label was given, `overlap` that of the session at the time, `seconds` the
+    active time, `fast` that it was too short, `revealed` that what models said of the item's text
+    had been shown before. `run` is the run that was labelled.
     """
 
     __tablename__ = "annotation_events"

@@ -16,20 +16,13 @@ from sqlalchemy.orm import Session
 
 from pipelines.errors import failure
 from pipelines.store.annotation_events import Action, append, repeated
+from pipelines.store.annotation_records import EventKind, NewItem, StoredEvent
 from pipelines.store.annotation_tables import (
     AnnotationEventRow,
     AnnotationItemRow,
     AnnotationSessionRow,
 )
-from pipelines.store.annotations import (
-    Clock,
-    EventKind,
-    NewItem,
-    StoredEvent,
-    locked,
-    participating,
-    utc_now,
-)
+from pipelines.store.annotations import Clock, locked, participating, utc_now
 from pipelines.store.database import Database
 
 MOST_WAITING = 1000

@@ -16,12 +16,13 @@ from sqlalchemy.orm import Session
 
 from pipelines.errors import failure
 from pipelines.store.annotation_events import Action, append, repeated
+from pipelines.store.annotation_records import EventKind, StoredEvent
 from pipelines.store.annotation_tables import (
     AnnotationItemRow,
     AnnotationSessionRow,
     ClaimRow,
 )
-from pipelines.store.annotations import Clock, EventKind, StoredEvent, locked, utc_now
+from pipelines.store.annotations import Clock, locked, utc_now
 from pipelines.store.database import Database
 from pipelines.types import Frozen
 

@@ -1,4 +1,4 @@
-"""How alike two sequences are, in time that long texts allow.
+"""How alike two sequences are, computed fast enough for long texts.
 
 Both functions keep a row of the usual table as the bits of one number and compute the next one by a
 few operations on it: two texts of 8,000 characters take a fraction of a second instead of many,

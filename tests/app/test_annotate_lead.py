@@ -129,50 +129,6 @@ def test_an_example_session_is_made_with_one_press(engine: Engine, lang: str):
     assert led(engine, test).session_id == lead.session_id
 
 
-def test_a_session_is_made_of_picked_runs(engine: Engine):
-    run = imported(engine)
-    test = making("runs")
-    assert "Pick one run or more." in texts(test)
-    test.checkbox(key=f"{MAKE}.pick.{run}").check()
-    drawn(test)
-    assert "× 2 people =" in seen(test)
-    assert test.button(key=f"{MAKE}.go").disabled
-    assert "The session has no control items" in seen(test)
-    test.checkbox(key=f"{MAKE}.without_gold").check()
-    test.text_input(key=f"{MAKE}.name").input("Clinton")
-    drawn(test)
-    press(test, f"{MAKE}.go")
-    lead = led(engine, test)
-    assert lead.session.name == "Clinton"
-    assert lead.spec.tasks == ("sentence", "answer")
-    assert lead.spec.without_gold
-    assert {one.body["place"]["run"] for one in lead.items()} == {run}
-    guidelines = engine.service.store.annotations.guidelines(lead.session_id)
-    assert "How wrong is the sentence?" in guidelines[0].text
-    assert "Mark what is hallucinated" not in guidelines[0].text
-
-
-def test_runs_are_filtered_and_all_that_match_are_taken(engine: Engine):
-    run = imported(engine)
-    test = making("runs")
-    picks = {one.key for one in test.checkbox if one.key and ".pick." in one.key}
-    assert picks == {f"{MAKE}.pick.{one}" for one in (run, *(two.id for two in recordings()))}
-    test.text_input(key=f"{MAKE}.text").input("curie")
-    drawn(test)
-    picks = {one.key for one in test.checkbox if one.key and ".pick." in one.key}
-    assert len(picks) == 1
-    test.text_input(key=f"{MAKE}.text").input("clinton")
-    test.checkbox(key=f"{MAKE}.all").check()
-    drawn(test)
-    test.checkbox(key=f"{MAKE}.without_gold").check()
-    press(drawn(test), f"{MAKE}.go")
-    # The own run and the sample.
-    runs = {one.body["place"]["run"] for one in led(engine, test).items()}
-    assert runs == {run, SAMPLE}
-    test = making("runs", **{f"{MAKE}.methods": ["ever"], f"{MAKE}.text": "nothing like it"})
-    assert "No run matches." in seen(test)
-
-
 def test_labelled_data_brings_its_control_items(engine: Engine):
     test = making("data")
     assert test.selectbox(key=f"{MAKE}.data.bundled").value == "statements:en"

@@ -295,6 +295,33 @@ def test_guidelines_that_have_changed_are_shown_again(engine: Engine):
     assert component(press(test, "annotate.begin"))["at"] == "2 of 2"
 
 
+def test_guidelines_that_change_while_somebody_works_are_shown_before_the_next_item(
+    engine: Engine,
+):
+    session = lead(engine)
+    desk = Desk(join(session, "Ann")[0])
+    desk.standing.read = 1
+    standing = f"_annotate.standing.{session.session_id}.{desk.worker.annotator}"
+    test = page("annotate", lang="en", **{standing: desk.standing})
+    test.query_params["link"] = given(desk.worker, session)
+    test.run()
+    number = component(test)["item"]
+    session.set_guidelines("Read **all** of it.")
+    # Drawn again, as when the lease is renewed, the page shows them at once.
+    desk.ask("renew", number)
+    assert EN("annotate.task.guidelines.changed") in seen(test.run())
+    desk.ask("label", number, value={"verdict": "wrong"})
+    test.run()
+    assert not test.exception
+    # The label was given by what had been read, and nothing else is until the new text is.
+    assert [one.guidelines for one in session.events()] == [1]
+    assert EN("annotate.task.guidelines.changed") in seen(test)
+    assert component(press(test, "annotate.begin"))["at"] == "2 of 2"
+    desk.standing.read = 2
+    desk.ask("change", number, value={"verdict": "partly"})
+    assert [one.guidelines for one in session.events()] == [1, 2]
+
+
 def test_own_labels_are_listed_and_opened(engine: Engine):
     session = lead(engine, "answer", "span", "comparison")
     (ann,) = join(session, "Ann")

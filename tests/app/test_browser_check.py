@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -11,7 +15,7 @@ from components.messages import LANGUAGES, Catalogue
 from pipelines.samples.checks import sample_texts
 from pipelines.types import Language
 from tests.app.conftest import Visit
-from tests.app.serving import DESKTOP, expect_to_fit_everywhere, wait_until_drawn
+from tests.app.serving import DESKTOP, WRITING, expect_to_fit_everywhere, wait_until_drawn
 
 
 def take_example(page: Page, language: Language, number: int) -> None:
@@ -68,3 +72,45 @@ def test_a_check_above_a_limit_is_held_back_raised_and_begun(visit: Visit):
     expect(page.locator(".vs-spending")).to_contain_text(re.compile(r"limit 2"))
     # What there is of it is kept: every sentence stands there.
     expect(page.locator(".vs-check-sentences tbody tr")).to_have_count(4)
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize(
+    ("language", "refused"),
+    [
+        ("en", "The text holds no word that could be checked."),
+        ("zh", "文本中没有可以核查的词语。"),
+    ],
+)
+def test_a_file_of_texts_is_checked_saved_and_opened(
+    visit: Visit, language: Language, refused: str
+):
+    t = Catalogue(language)
+    page = visit(viewport=DESKTOP).open(f"/check?lang={language}")
+    wait_until_drawn(page)
+    page.get_by_text(t("check.many"), exact=True).click()
+    rows = [
+        {"id": "tea", "text": "Tea is hot. Ice is cold.", "sources": ["Tea is hot."]},
+        {"id": "nothing", "text": "…"},
+    ]
+    data = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    file: Any = {"name": "texts.jsonl", "mimeType": "application/jsonl", "buffer": data}
+    page.locator("input[type='file']").set_input_files(file)
+    begin = page.get_by_role("button", name=t("check.many.run"), exact=True)
+    expect(begin).to_be_enabled()
+    wait_until_drawn(page)
+    begin.click()
+    said = t("check.many.done", done="2", total="2")
+    expect(page.get_by_text(said)).to_be_visible(timeout=WRITING)
+    found = page.get_by_role("table", name=t("check.many"))
+    expect(found.locator("tbody tr")).to_have_count(2)
+    expect(found).to_contain_text(refused)
+    wait_until_drawn(page)
+    with page.expect_download() as download:
+        page.get_by_role("button", name=t("check.many.csv"), exact=True).click()
+    with Path(download.value.path()).open(encoding="utf-8", newline="") as saved:
+        assert [row["id"] for row in csv.DictReader(saved)] == ["tea", "tea", "tea", "nothing"]
+    expect_to_fit_everywhere(page)
+    page.set_viewport_size(DESKTOP)
+    found.get_by_role("button").first.click()
+    expect(page.locator(".vs-check-sentences tbody tr")).to_have_count(2)

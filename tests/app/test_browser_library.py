@@ -17,9 +17,15 @@ from tests.app.serving import (
     DESKTOP,
     FITS,
     PHONE,
+    WRITING,
+    ask,
     choose,
     expect_to_fit_everywhere,
+    leave_out,
     open_setup,
+    stop_button,
+    ticked_at_first,
+    wait_for_end,
     wait_until_drawn,
 )
 from tests.pipelines.retrieval.reading.made import PAGE, encrypted_pdf, pdf
@@ -96,6 +102,10 @@ def test_documents_are_added_looked_at_searched_asked_and_deleted(visit: Visit) 
     expect(page.get_by_role("heading", level=1, name="Ask")).to_be_visible()
     open_setup(page)
     choose(page, "Evidence", "Sea")
+    leave_out(page, *(name for name in ticked_at_first() if name != "rag"))
+    ask(page, "Where do whales swim?")
+    wait_for_end(page)
+    expect(page.locator(".vs-passage-card").first).to_contain_text("On whales")
 
     # Deleted, it is nobody's; it never was a stranger's.
     stranger = visit().open(address.removeprefix(visitor.url))
@@ -104,6 +114,42 @@ def test_documents_are_added_looked_at_searched_asked_and_deleted(visit: Visit) 
     press(page, "Delete")
     page.get_by_test_id("stPopoverBody").get_by_role("button", name="Delete").click()
     expect(page.get_by_text("No collections yet.")).to_be_visible()
+
+
+@pytest.mark.verify
+def test_an_indexing_is_watched_stopped_and_continued_and_the_collection_renamed(
+    visit: Visit,
+) -> None:
+    page = visit().open("/library")
+    page.get_by_role("textbox", name="Name of the collection").fill("Rows")
+    press(page, "Create")
+    page.wait_for_url(re.compile(r"[?&]collection="))
+    words = "It was seen at noon beside the river, and again in the evening near the old bridge."
+    rows = "\n".join(f'{{"text": "Animal number {at}. {words}"}}' for at in range(15_000))
+    add(page, ("notes.txt", b"Whales swim in the sea."), ("rows.jsonl", rows.encode()))
+    expect(page.locator(".vs-library-progress progress")).to_be_visible()
+    stop_button(page).click()
+    state(page, "Stopped. What is done is kept")
+    press(page, "Continue")
+    expect(page.locator(".vs-library-progress")).to_contain_text(
+        "Indexed: can be chosen as evidence", timeout=WRITING
+    )
+    documents = page.get_by_role("table", name="Documents of the collection")
+    expect(documents).to_contain_text("15,000")
+
+    # One of the documents goes, and the collection gets another name.
+    documents.get_by_role("row").filter(has_text="notes").get_by_role("button").first.click()
+    expect(page.locator(".vs-library-document")).to_contain_text("Whales swim")
+    page.locator(".st-key-library-document-head").get_by_role("button", name="Delete").click()
+    page.get_by_test_id("stPopoverBody").get_by_role("button", name="Delete").click()
+    expect(documents).not_to_contain_text("notes")
+    press(page, "Rename")
+    body = page.get_by_test_id("stPopoverBody")
+    body.get_by_role("textbox").fill("Animals")
+    body.get_by_role("textbox").blur()
+    wait_until_drawn(page)
+    body.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", level=2, name="Animals")).to_be_visible()
 
 
 @pytest.mark.verify

@@ -47,7 +47,7 @@ def test_a_limit_is_set_held_against_the_estimate_and_reached(visit: Visit) -> N
     # Compare says of the run what it took of what it was allowed.
     page.set_viewport_size(DESKTOP)
     page.get_by_role("link", name="Compare", exact=True).click()
-    bar = page.locator(".st-key-run-bar-0")
+    bar = page.locator(".st-key-run-bar-1")
     expect(bar).to_contain_text(re.compile(r"Calls: [12] of about \d+, limit 2"))
     expect(bar.get_by_role("progressbar").first).to_be_visible()
     expect_to_fit_everywhere(page)

@@ -143,6 +143,21 @@ def test_what_is_read_first_stays_where_it_is_while_the_run_fills_in(
 
 
 @pytest.mark.verify
+def test_the_current_step_of_a_method_is_lit_until_the_run_is_over(
+    watch: Visit, workbench: Workbench
+) -> None:
+    page = watch().open()
+    lit = page.locator(".vs-flow [aria-current='step']")
+    with held(workbench):
+        play(page)
+        go_to(page, Catalogue("en")("nav.rowen"))
+        expect(lit).to_have_count(1)
+    expect(stop_button(page)).to_have_count(0)
+    expect(page.locator(".vs-flow .vs-flow-step").first).to_be_visible()
+    expect(lit).to_have_count(0)
+
+
+@pytest.mark.verify
 @pytest.mark.parametrize(("scheme", "language"), [("light", "zh"), ("dark", "en")])
 def test_every_page_can_be_read_everywhere(
     watch: Visit, played: Finished, scheme: str, language: Language

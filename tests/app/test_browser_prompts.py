@@ -97,6 +97,30 @@ def test_a_wording_is_saved_in_a_profile_run_and_seen(visit: Visit, stored: Path
 
 
 @pytest.mark.verify
+def test_a_missing_placeholder_is_said_beside_the_difference_and_the_text_is_not_used(
+    visit: Visit,
+) -> None:
+    page = visit().open("/prompts")
+    wait_until_drawn(page)
+    choose(page, "Method", "Direct")
+    choose(page, "Prompt", "(direct/question)")
+    wait_until_drawn(page)
+    field = page.get_by_role("textbox", name="Yours")
+    expect(field).to_have_value(re.compile(r"\$question"))
+    field.fill("Well?")
+    field.blur()
+    missing = page.get_by_role("alert").filter(has_text="The placeholder $question is missing.")
+    expect(missing).to_be_visible()
+    expect(page.get_by_role("region", name="Difference from the default")).to_be_visible()
+    page.locator(".st-key-prompt-use button").click()
+    refused = page.get_by_role("alert").filter(has_text="direct/question (en)")
+    expect(refused).to_be_visible()
+    # What was written stays, and no run uses it.
+    expect(field).to_have_value("Well?")
+    expect(page.get_by_text("Your next runs have the default prompts.")).to_be_visible()
+
+
+@pytest.mark.verify
 def test_two_visitors_see_neither_wording_nor_profiles_nor_keys(visit: Visit, stored: Path) -> None:
     mine, others = visit().open("/prompts"), visit().open("/prompts")
     write_own(mine, SHORT)

@@ -19,6 +19,8 @@ from tests.app.serving import (
 )
 from tests.pipelines.evaluation.studies.recorded import record
 
+_FILES = {"CSV": ".csv", "JSON Lines": ".jsonl", "Markdown": ".md", "LaTeX": ".tex"}
+
 
 @pytest.mark.verify
 def test_a_setting_is_studied_saved_and_used(visit: Visit, workbench: Workbench) -> None:
@@ -39,6 +41,11 @@ def test_a_setting_is_studied_saved_and_used(visit: Visit, workbench: Workbench)
     expect(page.locator(".st-key-study-figure .js-plotly-plot")).to_be_visible()
     expect_to_fit_everywhere(page)
     wait_until_drawn(page)
+    for form, ending in _FILES.items():
+        with page.expect_download() as download:
+            page.get_by_role("button", name=f"Study as {form}", exact=True).click()
+        assert download.value.suggested_filename.endswith(f"-study{ending}")
+        assert download.value.path().stat().st_size > 0
     page.get_by_role("textbox", name="Name of the profile").fill("Strict")
     page.get_by_role("textbox", name="Name of the profile").press("Enter")
     wait_until_drawn(page)

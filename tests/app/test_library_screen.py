@@ -165,6 +165,18 @@ def test_two_collections_of_one_name(engine: Engine):
     assert len(engine.service.collections.store.of(ME)) == 1
 
 
+def test_a_file_that_is_not_taken_says_why_in_the_language_of_the_page(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pipelines.engine.collections.MAX_FILE", 10)
+    test = upload(created(lang="zh"), ("a.txt", b"Whales swim in the sea."), ("b.txt", b"Cats."))
+    said = "a.txt: 文件 a.txt 超过 0 MB。请拆分，或另存为纯文本。"
+    # What a component is given is JSON, in which Chinese is escaped.
+    assert json.dumps(said)[1:-1] in told(test)
+    # The other one is stored all the same.
+    assert engine.service.collections.store.get(ME, opened(test)).documents == 1
+
+
 def test_another_visitors_collection_is_not_there(engine: Engine):
     theirs = engine.service.collections.create(OTHER, "Theirs")
     test = library()

@@ -179,7 +179,8 @@ def test_a_session_at_the_workbench_reaches_nothing_outside(
 def test_a_session_at_the_space_reaches_nothing_outside(tmp_path: Path, browser: Browser):
     log = tmp_path / "calls"
     asked: list[str] = []
-    with started(tmp_path, under=traced(log)) as space:
+    with started(tmp_path, under=traced(log), GRADIO_SERVER_NAME="0.0.0.0") as space:
+        assert "Anybody who reaches this port can use the page" in space.log.read_text()
         context = browser.new_context()
         watch_pages(context, asked.append)
         page = context.new_page()

@@ -31,7 +31,7 @@ from pipelines.annotation.watching import ItemBrief, Note, SessionWatch, TaskWat
 from pipelines.evaluation.statistics.agreement import Coefficient, share
 from pipelines.store.annotation_links import Link
 from pipelines.store.annotation_lists import SessionStanding, TaskStanding
-from pipelines.store.annotations import StoredSession
+from pipelines.store.annotation_records import StoredSession
 from pipelines.types import Language
 from tests.components.html_tree import read
 
@@ -188,16 +188,18 @@ def test_a_link_in_the_list_says_whose_it_is_and_when_it_ends():
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "sign", "said"),
     [
-        (0.9, "0.90 ≥ 0.80: reliable"),
-        (0.7, "0.70 < 0.80: enough for tentative conclusions"),
-        (0.41, "0.41 < 0.67: too low to rely on"),
-        (-0.2, "-0.20 < 0.67: too low to rely on"),
+        (0.9, "✓", "0.90 ≥ 0.80: reliable"),
+        (0.7, "?", "0.70 < 0.80: enough for tentative conclusions"),
+        (0.41, "✗", "0.41 < 0.67: too low to rely on"),
+        (-0.2, "✗", "-0.20 < 0.67: too low to rely on"),
     ],
 )
-def test_alpha_stands_beside_its_threshold(value: float, said: str):
-    assert said in read(alpha_cell(Coefficient(value=value, n=7), EN)).text()
+def test_alpha_stands_beside_its_threshold(value: float, sign: str, said: str):
+    shown = read(alpha_cell(Coefficient(value=value, n=7), EN)).text()
+    assert said in shown
+    assert sign in shown
 
 
 @pytest.mark.parametrize("why", ["no_items", "one_person", "all_equal", "few_resamples", ""])

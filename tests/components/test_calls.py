@@ -14,7 +14,7 @@ from pipelines.errors import ErrorInfo
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
 from pipelines.run.events import ModelCalled
 from pipelines.run.view import MethodView
-from pipelines.types import Choice, Generation, Message
+from pipelines.types import Choice, FinishReason, Generation, Message
 from tests.components.html_tree import Node, read
 from tests.components.recorded import Record, passage, score
 
@@ -87,6 +87,23 @@ def test_several_samples_are_numbered(t: Catalogue) -> None:
     page = shown(t, request=GenerationRequest(messages=ASKED, n=2), generations=texts)
     assert turns(page)["Reply 1"] == "One."
     assert turns(page)["Reply 2"] == "Two."
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("length", "Cut off at the token limit."),
+        ("filter", "Ended by the content filter of the model's service."),
+        ("watcher", "Stopped here by the method, which needed no more of it."),
+    ],
+)
+def test_a_text_that_did_not_end_by_itself_says_what_ended_it(
+    t: Catalogue, end: FinishReason, words: str
+) -> None:
+    texts = (Generation(text="One."), Generation(text="Tw", finish_reason=end))
+    page = shown(t, request=GenerationRequest(messages=ASKED, n=2), generations=texts)
+    assert turns(page)["Reply 1"] == "One."
+    assert page.all(".vs-turn-reply")[1].one(".vs-note").text() == words
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pipelines.cli.shared import OWNER
+from pipelines.engine.budget import RunBudget
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
@@ -168,10 +169,12 @@ class _Libraries(Libraries):
 class _Named(OwnService):
     """Carries runs out in this process, and says which one is being begun."""
 
-    async def answer(self, run: RunSpec, run_id: str, cache: str, known: KnownCalls) -> Trace:
+    async def answer(
+        self, run: RunSpec, run_id: str, cache: str, known: KnownCalls, budget: RunBudget
+    ) -> Trace:
         (method,) = run.methods
         _ASKING.set((run.question, method.name))
-        return await super().answer(run, run_id, cache, known)
+        return await super().answer(run, run_id, cache, known, budget)
 
 
 async def undisturbed(killed: Evaluation, data: Path) -> tuple[Evaluation, Recording]:

@@ -16,7 +16,7 @@ from pipelines.errors import (
     failure,
     revived,
 )
-from pipelines.models.hosted_errors import not_again
+from pipelines.remote.retry import not_again
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import InvalidInputError, VeriscopeError, failure
 from pipelines.text.tables import csv_source
 
 MAXIMUM_BYTES = 256 * 2**20
@@ -51,10 +51,10 @@ def read_table(path: Path) -> Table:
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        raise unusable(path, "its form is not known", f"a file that ends in {_SUFFIXES}")
+        raise failure("files.unknown_form", file=path.name, known=_SUFFIXES)
     table = reader(path)
     if not table.rows:
-        raise unusable(path, "it holds no records", "a file with at least one record")
+        raise failure("files.no_records", file=path.name)
     return table
 
 
@@ -78,7 +78,7 @@ def read_text(path: Path) -> str:
             continue
         if encoding != "gb18030" or _is_chinese(text):
             return text
-    raise unusable(path, "its text is neither UTF-8 nor GB18030", "the file in UTF-8")
+    raise failure("files.no_encoding", file=path.name)
 
 
 def unusable(path: Path, reason: str, wanted: str) -> InvalidInputError:
@@ -94,13 +94,12 @@ def _bytes(path: Path) -> bytes:
             raise _too_large(path, size)
         return path.read_bytes()
     except OSError as error:
-        reason = f"it cannot be read ({type(error).__name__})"
-        raise unusable(path, reason, "a file that exists and may be read") from None
+        raise failure("files.unread", file=path.name, said=type(error).__name__) from None
 
 
-def _too_large(path: Path, size: int) -> InvalidInputError:
-    reason = f"it holds {size / 2**20:.0f} MiB, and {MAXIMUM_BYTES // 2**20} MiB is the limit"
-    return unusable(path, reason, "a part of it, for example its first lines as JSON lines")
+def _too_large(path: Path, size: int) -> VeriscopeError:
+    facts = {"size": f"{size / 2**20:.0f}", "most": MAXIMUM_BYTES // 2**20}
+    return failure("files.too_large", file=path.name, **facts)
 
 
 def _is_chinese(text: str) -> bool:
@@ -130,17 +129,17 @@ def _read_csv(path: Path) -> Table:
     try:
         names = [name.strip() for name in reader.fieldnames or []]
         if len(set(names)) != len(names):
-            raise unusable(path, "two columns have the same name", "a file with one name a column")
+            raise failure("files.same_columns", file=path.name)
         for number, row in enumerate(reader, start=1):
             cells = {name.strip(): cell for name, cell in row.items() if name is not None}
             if None in row or None in cells.values():
                 found = len(names) + len(row[None]) if None in row else _filled(cells)
-                reason = f"row {number} has {found} cells, and there are {len(names)} columns"
-                raise unusable(path, reason, "a file with a cell for each column")
+                facts = {"row": number, "found": found, "columns": len(names)}
+                raise failure("files.wrong_cells", file=path.name, **facts)
             rows.append(cells)
     except csv.Error as error:
-        reason = f"row {len(rows) + 1} is not CSV ({error})"
-        raise unusable(path, reason, "a file whose quotation marks are closed") from None
+        facts = {"row": len(rows) + 1, "said": error}
+        raise failure("files.no_csv", file=path.name, **facts) from None
     return Table(path.name, rows, list(range(1, len(rows) + 1)), "row")
 
 
@@ -159,21 +158,21 @@ def _read_json(path: Path) -> Table:
     try:
         value = json.loads(text)
     except RecursionError:
-        raise unusable(path, "it is nested too deeply", "a list of objects") from None
+        raise failure("files.too_deep", file=path.name) from None
     except json.JSONDecodeError as error:
         # HaluEval calls files of JSON lines ".json".
         if error.msg == "Extra data" and text.lstrip().startswith("{"):
             return _lines(path, text)
-        reason = f"it is not JSON (line {error.lineno}: {error.msg})"
-        raise unusable(path, reason, _JSON) from None
+        facts = {"line": error.lineno, "said": error.msg}
+        raise failure("files.no_json", file=path.name, **facts) from None
     if isinstance(value, dict):
         lists = [value[name] for name in ("data", "Data") if isinstance(value.get(name), list)]
         value = lists[0] if lists else [value]
     if not isinstance(value, list):
-        raise unusable(path, "it holds no list of objects", _JSON)
+        raise failure("files.no_list", file=path.name)
     for number, row in enumerate(value, start=1):
         if not isinstance(row, dict):
-            raise unusable(path, f"record {number} is no object", _JSON)
+            raise failure("files.no_object", file=path.name, record=number)
     return Table(path.name, value, list(range(1, len(value) + 1)), "record")
 
 
@@ -201,8 +200,8 @@ def _numbered_objects(path: Path, text: str) -> Iterator[tuple[int, Row]]:
         yield number, row
 
 
-def _no_record(path: Path, number: int, what: str) -> InvalidInputError:
-    return unusable(path, f"a line is not a record (line {number}: {what})", _LINES)
+def _no_record(path: Path, number: int, what: str) -> VeriscopeError:
+    return failure("files.no_record", file=path.name, line=number, said=what)
 
 
 def _read_parquet(path: Path) -> Table:
@@ -217,13 +216,10 @@ def _read_parquet(path: Path) -> Table:
             raise _too_large(path, size)
         rows: list[Row] = file.read().to_pylist()
     except pyarrow.ArrowException as error:
-        reason = f"it is not Parquet ({type(error).__name__})"
-        raise unusable(path, reason, "a Parquet file") from None
+        raise failure("files.no_parquet", file=path.name, said=type(error).__name__) from None
     return Table(path.name, rows, list(range(1, len(rows) + 1)), "row")
 
 
-_JSON = "a JSON file with a list of objects"
-_LINES = "a file with one JSON object a line"
 _READERS = {
     ".csv": _read_csv,
     ".tsv": _read_csv,

@@ -250,9 +250,11 @@ class _MappedRow:
         value = self._cell(column)
         if value is None or value == "":
             return None
-        word = str(value).strip().casefold()
+        word = _written(value).strip().casefold()
         if self._mapping.hallucinated_values:
-            return word in {one.strip().casefold() for one in self._mapping.hallucinated_values}
+            named = {one.strip().casefold() for one in self._mapping.hallucinated_values}
+            # A whole number may be named 1 or 1.0.
+            return word in named or str(value) in named
         if word in _YES:
             return True
         if word in _NO:

@@ -18,7 +18,7 @@ from pipelines.evaluation.datasets.offers import Need
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.metrics import answers, lists, reliability, separation
 from pipelines.evaluation.metrics.spans import Ends, SpanCounts, SpanMatch, count_spans
-from pipelines.types import Frozen, Passage
+from pipelines.types import Frozen
 
 MetricKind = Literal["answer", "list", "detector", "cost"]
 Better = Literal["higher", "lower", "neither"]
@@ -31,16 +31,17 @@ class GivenAnswer(Frozen):
 
     `short` is the bare answer where the method has one, "" where it kept nothing; `abstained` is
     the run's flag. `supported` says of each atomic fact of the text whether it is supported.
-    `passages` are those that the method retrieved. Then its cost: calls of models, their tokens,
-    retrievals, and seconds from start to end. `judged` is what a model that judges answers found:
-    1 for correct, 0.5 for partly, 0 for wrong and abstained; None where none has judged it.
+    `overlap` is the share of the text's words that the passages hold which the method retrieved.
+    Then its cost: calls of models, their tokens, retrievals, and seconds from start to end.
+    `judged` is what a model that judges answers found: 1 for correct, 0.5 for partly, 0 for wrong
+    and abstained; None where none has judged it.
     """
 
     text: str
     short: str | None = None
     abstained: bool = False
     supported: tuple[bool, ...] = ()
-    passages: tuple[Passage, ...] = ()
+    overlap: Annotated[float, Field(ge=0, le=1)] | None = None
     calls: Count = 0
     prompt_tokens: Count = 0
     completion_tokens: Count = 0
@@ -163,7 +164,10 @@ def _facts(answer: GivenAnswer, _item: Item) -> float | None:
 
 
 def _passage_overlap(answer: GivenAnswer, item: Item) -> float | None:
-    return answers.passage_overlap(answer.text, answer.passages or item.passages)
+    # One evidence for all systems, where the item has any.
+    if item.passages:
+        return answers.passage_overlap(answer.text, item.passages)
+    return answer.overlap
 
 
 def _judged(answer: GivenAnswer, item: Item) -> float | None:

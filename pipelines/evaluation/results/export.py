@@ -107,7 +107,21 @@ def table_csv(table: ResultsTable) -> str:
         names.append("own_prompts")
     if _filters(table):
         names += ["only", "items"]
-    return csv_text(names, (_table_row(row, table, corrected) for row in table.rows))
+    rows = [_table_row(row, table, corrected) for row in table.rows]
+    return csv_text(names, [*rows, *(_control_row(one, table, names) for one in table.controls)])
+
+
+def _control_row(name: str, table: ResultsTable, names: Sequence[str]) -> list[Cell]:
+    """Answer length or word overlap as a detector: its measures alone."""
+    cells: dict[str, Cell] = {"system": name, "method": "control"}
+    for measure, one in table.detection.estimates(name).items() if table.detection else ():
+        cells |= {measure: one.value, f"{measure}_low": one.low, f"{measure}_high": one.high}
+        cells[f"{measure}_n"] = one.n
+    sampling = table.sampling
+    cells |= {"data_set": table.data_set, "data_hash": table.data_hash, "seed": sampling.seed}
+    cells |= {"resamples": sampling.resamples, "level": sampling.level}
+    cells |= {"only": "; ".join(_filters(table)), "items": table.items}
+    return [cells.get(column) for column in names]
 
 
 def _worded(table: ResultsTable) -> bool:
@@ -221,6 +235,13 @@ def _columns(table: ResultsTable, digits: int) -> list[_Column]:
         if any(mean is not None for mean in means):
             cells = ["–" if mean is None else f"{mean:.4g}" for mean in means]
             found.append(_Column(f"{name} per item", "lower", cells))
+    for name in table.controls:
+        known = table.detection.estimates(name) if table.detection else {}
+        found[0].cells.append(f"{name} (control)")
+        for column in found[1:]:
+            column.cells.append(
+                estimate_words(known.get(column.name, Estimate(value=None)), digits)
+            )
     return found
 
 

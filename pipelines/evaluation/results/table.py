@@ -135,6 +135,13 @@ class ResultsTable(Frozen):
     versions: dict[str, str]
     judges: dict[str, JudgeInfo] = Field(default_factory=dict)
 
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """What is ranked beside the systems: answer length, and word overlap where it is known."""
+        systems = {row.system for row in self.rows}
+        ranked = self.detection.detectors if self.detection else ()
+        return tuple(name for name in ranked if name not in systems)
+
     def metric(self, name: str) -> MetricInfo:
         """What is known of a metric of the table. Raises InvalidInputError for another."""
         for one in self.metrics:
@@ -265,22 +272,25 @@ def detectors(
     """How well each detector finds the hallucinated items, and the controls; None without any.
 
     As a control, an answer is the more suspicious the longer it is, or the fewer of its words the
-    evidence holds. Controls have the texts and labels of the first detector. Without `compared`
+    evidence holds. Controls have the texts and labels of the first detector that has such a value.
+    Without `compared`
     detectors are not tested against each other.
     """
     grid = grid or Grid.of(evaluation)
     names, scores, labels = detector_arrays(evaluation, grid)
     if not names:
         return None
-    first = grid.systems.index(names[0])
+    places = [grid.systems.index(name) for name in names]
     controls = {
-        ANSWER_WORDS: grid.means(grid.read(_LENGTHS))[first],
-        PASSAGE_OVERLAP: -grid.means(grid.read(value_reader(PASSAGE_OVERLAP)))[first],
+        ANSWER_WORDS: grid.means(grid.read(_LENGTHS))[places],
+        PASSAGE_OVERLAP: -grid.means(grid.read(value_reader(PASSAGE_OVERLAP)))[places],
     }
-    for name, row in controls.items():
-        if np.isfinite(row).any():
+    for name, rows in controls.items():
+        held = np.flatnonzero(np.isfinite(rows).any(axis=1))
+        if held.size:
             names.append(name)
-            scores, labels = np.vstack([scores, row]), np.vstack([labels, labels[0]])
+            scores = np.vstack([scores, rows[held[0]]])
+            labels = np.vstack([labels, labels[held[0]]])
     found = detection(scores, labels, names, grid.groups, sampling, compared=compared)
     marked = _span_estimates(grid, sampling)
     measured = score_qualities(scores, labels, grid.groups, sampling)

@@ -9,7 +9,7 @@ Example::
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from unicodedata import combining, east_asian_width
 
@@ -122,11 +122,19 @@ def table_text(
                 remedy=f"Choose among these: {', '.join(known)}.",
             )
     chosen = list(dict.fromkeys(deciding_metrics(table) if metrics is None else metrics))
-    names: Column = ["", *(_cut(row.system, _SYSTEM) for row in table.rows)]
-    columns = [[name, *(estimate_words(one, 2, "-") for one in known[name])] for name in chosen]
-    columns += [*_corrections(table, chosen), *_counts(table), *_costs(table)]
+    controls = _controls(table, chosen)
+    names: Column = ["", *(_cut(row.system, _SYSTEM) for row in table.rows), *controls]
+    columns = [
+        [name, *(estimate_words(one, 2, "-") for one in known[name]), *_measured(name, controls)]
+        for name in chosen
+    ]
+    others = [*_corrections(table, chosen), *_counts(table), *_costs(table)]
+    columns += [[*column, *["-"] * len(controls)] for column in others]
     parts = aligned_parts(names, columns, width)
     notes = [caption(table), "Costs are means per item.", *judge_notes(table)]
+    if controls:
+        named = ", ".join(controls)
+        notes.append(f"Controls: {named}. A detector that follows them measures little else.")
     if any(FEW_MARK in cell for column in columns for cell in column[1:]):
         notes.append(FEW_NOTE)
     notes += [
@@ -185,6 +193,19 @@ def _known(table: ResultsTable) -> dict[str, list[Estimate]]:
 
 def _is_control(table: ResultsTable, name: str) -> bool:
     return all(info.name != name or info.better is None for info in table.metrics)
+
+
+def _controls(table: ResultsTable, chosen: Sequence[str]) -> dict[str, dict[str, Estimate]]:
+    """Answer length and word overlap with their measures, where detectors are ranked."""
+    if table.detection is None or not any(name in table.detection.measures for name in chosen):
+        return {}
+    return {name: table.detection.estimates(name) for name in table.controls}
+
+
+def _measured(name: str, controls: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
+    """The cells of the controls in the column `name`."""
+    missing = Estimate(value=None)
+    return [estimate_words(known.get(name, missing), 2, "-") for known in controls.values()]
 
 
 def _corrections(table: ResultsTable, chosen: Sequence[str]) -> list[Column]:

@@ -48,15 +48,17 @@ class Coefficient(Frozen):
 class Agreement(Frozen):
     """How far several people agree on categories.
 
-    `raw` is the share of pairs of ratings of the same item that are equal, in [0, 1]. `cohen` is
-    only for two people, `fleiss` only of items that everybody rated (`fleiss_n`); alpha takes all
-    items with two ratings or more.
+    `raw` is the share of pairs of ratings of the same item that are equal, in [0, 1], `raw_ends`
+    its interval, None where there is none. `cohen` is only for two people. `fleiss` is of the items
+    that have the same number of ratings, the number that most of them have (two or more); alpha
+    takes all items with two ratings or more.
     """
 
     people: int
     items: int
     shared: int
     raw: float | None
+    raw_ends: tuple[float, float] | None = None
     alpha: Coefficient
     fleiss: Coefficient
     cohen: Coefficient | None = None
@@ -88,15 +90,18 @@ def agreement(ratings: Floats, level: Level, sampling: Sampling) -> Agreement:
     """The agreement of `ratings` [people, items]."""
     shared = ratings[:, np.isfinite(ratings).sum(axis=0) >= 2]
     complete = ratings[:, np.isfinite(ratings).all(axis=0)]
+    equal = equally_rated(ratings)
     people = int(np.isfinite(ratings).any(axis=1).sum())
     why: Undefined = "one_person" if people < 2 else "no_items"
+    raw = _with_interval(shared, raw_agreement(ratings), _raws(shared), sampling, why)
     return Agreement(
         people=people,
         items=int(np.isfinite(ratings).any(axis=0).sum()),
         shared=shared.shape[1],
-        raw=raw_agreement(ratings),
+        raw=raw.value,
+        raw_ends=None if raw.low is None or raw.high is None else (raw.low, raw.high),
         alpha=_with_interval(shared, alpha(shared, level), _alphas(shared, level), sampling, why),
-        fleiss=_with_interval(complete, fleiss(complete), _fleisses(complete), sampling, why),
+        fleiss=_with_interval(equal, fleiss(equal), _fleisses(equal), sampling, why),
         cohen=_cohen(complete, sampling, why) if len(ratings) == 2 else None,
     )
 
@@ -148,8 +153,26 @@ def alpha(ratings: Floats, level: Level) -> float | None:
     return None if np.isnan(value) else value
 
 
+def equally_rated(ratings: Floats) -> Floats:
+    """Of `ratings` [people, items] the items with equally many ratings, as [ratings, items].
+
+    That number, two or more, is the one that most items have, of equally frequent ones the largest.
+    Who gave a rating is left out: for Fleiss' kappa the people may differ from item to item.
+    """
+    counts = np.isfinite(ratings).sum(axis=0)
+    sizes, frequent = np.unique(counts[counts >= 2], return_counts=True)
+    if not len(sizes):
+        return ratings[:, :0]
+    size = int(sizes[frequent == frequent.max()].max())
+    items = ratings[:, counts == size].T
+    return items[np.isfinite(items)].reshape(-1, size).T
+
+
 def fleiss(ratings: Floats) -> float | None:
-    """Fleiss' kappa (1971) of items that all people rated; None where it is not defined."""
+    """Fleiss' kappa (1971) of `ratings` [ratings, items], equally many for each item.
+
+    None where it is not defined.
+    """
     people, items = ratings.shape
     values = np.unique(ratings)
     if people < 2 or not items or len(values) < 2:
@@ -206,6 +229,15 @@ def character_alpha(texts: Sequence[Floats], sampling: Sampling) -> Coefficient:
 
 Sums = Callable[[Floats], Floats]
 """Coefficients [draws] from the sums of what items contribute [draws, features]."""
+
+
+def _raws(ratings: Floats) -> tuple[Floats, Sums]:
+    """How many pairs of ratings of each item are equal, of how many, and the share of sums."""
+    values = np.unique(ratings[np.isfinite(ratings)])
+    counts = (ratings[:, :, None] == values).sum(axis=0).astype(np.float64)
+    of = counts.sum(axis=1)
+    features = np.column_stack([(counts * (counts - 1)).sum(axis=1), of * (of - 1)])
+    return features, lambda sums: sums[:, 0] / sums[:, 1]
 
 
 def _alphas(ratings: Floats, level: Level) -> tuple[Floats, Sums]:

@@ -96,7 +96,7 @@ def draws(groups: int, resamples: int, seed: int) -> Iterator[Floats]:
 
 
 def draw_counts(groups: int, resamples: int, seed: int) -> Iterable[Counts]:
-    """As `draws`, in the smallest whole numbers that hold them; not to be written to."""
+    """As `draws`, in the smallest unsigned type that holds them; not to be written to."""
     # A table is computed anew for each filter, mostly from the same draws.
     kept = groups * resamples <= _KEPT_WEIGHTS
     return (_kept_counts if kept else _counts)(groups, resamples, seed)

@@ -24,6 +24,7 @@ from pipelines.evaluation.scoring import read_results
 from pipelines.evaluation.statistics.resampling import Estimate, Sampling
 from pipelines.research.detectors.measures import (
     LENGTH,
+    OVERLAP,
     DetectorTable,
     answer_table,
     sentence_table,
@@ -35,6 +36,8 @@ from pipelines.store.evaluations import EvaluationStore
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "torch", "transformers")
 _CHOICES = ("variant", "ngram", "measure", "compared", "samples")
 """Settings that tell one system of a detector from another."""
+
+_CONTROLS = {LENGTH: "length (control)", OVERLAP: "word overlap (control)"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,7 +69,7 @@ def _items(store: EvaluationStore, evaluation: str) -> list[Item]:
 
 
 def markdown(table: DetectorTable, evaluation: Evaluation) -> str:
-    """The table in Markdown: a line a detector, the control and chance; then what papers print."""
+    """The table in Markdown: a line a detector, the controls and chance; then what papers print."""
     lines = [["detector", "n", *table.measures], ["---", "---:", *["---:"] * len(table.measures)]]
     for row in table.rows:
         cells = [_words(row.measures[name]) for name in table.measures]
@@ -91,8 +94,8 @@ def _published(evaluation: Evaluation) -> str:
 
 
 def _title(name: str, evaluation: Evaluation) -> str:
-    if name == LENGTH:
-        return "length (control)"
+    if name in _CONTROLS:
+        return _CONTROLS[name]
     system = evaluation.systems[name]
     chosen = [f"{key} {system.settings[key]}" for key in _CHOICES if key in system.settings]
     return f"{system.method} ({', '.join(chosen)})" if chosen else system.method

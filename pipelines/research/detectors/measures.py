@@ -17,8 +17,13 @@ from scipy.stats import rankdata
 
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.items import Item, Label
-from pipelines.evaluation.metrics.answers import word_count
-from pipelines.evaluation.results.scores import HALLUCINATED, HALLUCINATION_SCORE, Evaluation
+from pipelines.evaluation.metrics.answers import passage_overlap, word_count
+from pipelines.evaluation.results.scores import (
+    HALLUCINATED,
+    HALLUCINATION_SCORE,
+    PASSAGE_OVERLAP,
+    Evaluation,
+)
 from pipelines.evaluation.statistics.detection import detection
 from pipelines.evaluation.statistics.ranking import Ranking
 from pipelines.evaluation.statistics.resampling import (
@@ -31,7 +36,10 @@ from pipelines.evaluation.statistics.resampling import (
 from pipelines.types import Frozen
 
 LENGTH = "length"
-"""The row of the control: the longer a sentence or an answer is, the more suspicious."""
+"""The row of a control: the longer a sentence or an answer is, the more suspicious."""
+
+OVERLAP = "overlap"
+"""The row of a control: the fewer of its words its passages hold, the more suspicious."""
 
 _HARM: dict[Label, float] = {"accurate": 0.0, "minor": 0.5, "major": 1.0}
 _NONE = Estimate(value=None)
@@ -134,6 +142,7 @@ def answer_table(evaluation: Evaluation, sampling: Sampling) -> DetectorTable:
     found: dict[str, dict[str, float]] = {}
     labels: dict[str, float] = {}
     lengths: dict[str, float] = {}
+    overlaps: dict[str, float] = {}
     groups: dict[str, str] = {}
     for score in evaluation.scores:
         value, label = (score.values.get(one) for one in (HALLUCINATION_SCORE, HALLUCINATED))
@@ -143,16 +152,22 @@ def answer_table(evaluation: Evaluation, sampling: Sampling) -> DetectorTable:
         found.setdefault(score.item, {})[score.method] = value
         labels.setdefault(score.item, label)
         lengths.setdefault(score.item, float(word_count(score.original)))
+        overlap = score.values.get(PASSAGE_OVERLAP)
+        if overlap is not None:
+            overlaps.setdefault(score.item, -overlap)
         groups.setdefault(score.item, score.group or score.item)
     if not found:
         raise InvalidInputError(
             "No answer of this evaluation has a score by a detector and a label.",
             remedy="Evaluate detectors on questions with accepted answers.",
         )
-    scores = [[row.get(name, np.nan) for row in found.values()] for name in names]
-    array = np.array([*scores, list(lengths.values())])
+    columns = {name: [row.get(name, np.nan) for row in found.values()] for name in names}
+    columns[LENGTH] = list(lengths.values())
+    if overlaps:
+        columns[OVERLAP] = [overlaps.get(item, np.nan) for item in found]
+    array = np.array(list(columns.values()))
     truth = np.array(list(labels.values()))
-    ranked = detection(array, truth, [*names, LENGTH], list(groups.values()), sampling)
+    ranked = detection(array, truth, list(columns), list(groups.values()), sampling)
     measures: tuple[Ranking, ...] = ("auroc", "auc_pr_nonfactual", "auc_pr_factual")
     rate = float(truth.mean())
     return DetectorTable(
@@ -164,7 +179,7 @@ def answer_table(evaluation: Evaluation, sampling: Sampling) -> DetectorTable:
                 n=int(np.isfinite(array[k]).sum()),
                 measures={one: ranked.rankings[k].get(one, _NONE) for one in measures},
             )
-            for k, name in enumerate([*names, LENGTH])
+            for k, name in enumerate(columns)
         ),
         n=len(found),
         groups=len(set(groups.values())),
@@ -172,7 +187,10 @@ def answer_table(evaluation: Evaluation, sampling: Sampling) -> DetectorTable:
 
 
 def _pieces(evaluation: Evaluation, items: Mapping[str, Item]) -> _Pieces:
-    names = [*evaluation.systems, LENGTH]
+    systems = list(evaluation.systems)
+    # Without passages there is nothing to share words with.
+    held = any(item.passages for item in items.values())
+    names = [*systems, LENGTH, *([OVERLAP] if held else [])]
     labels: list[Label] = []
     passages: list[str] = []
     places: dict[str, int] = {}
@@ -186,10 +204,12 @@ def _pieces(evaluation: Evaluation, items: Mapping[str, Item]) -> _Pieces:
             places[score.item] = len(labels)
             labels.append(item.sentences[int(number) - 1].label)
             passages.append(identity)
-            columns.append([np.nan] * len(evaluation.systems) + [float(word_count(score.answer))])
+            share = passage_overlap(score.answer, item.passages)
+            controls = [float(word_count(score.answer)), np.nan if share is None else -share]
+            columns.append([*[np.nan] * len(systems), *controls[: 1 + held]])
         value = score.values.get(HALLUCINATION_SCORE)
         if value is not None:
-            columns[places[score.item]][names.index(score.method)] = value
+            columns[places[score.item]][systems.index(score.method)] = value
     return _Pieces(names, np.array(columns).T, labels, passages)
 
 

@@ -112,7 +112,7 @@ def described(pairs: Pairs, mixture: Mixture) -> dict[str, Any]:
     and of each family of makes that has 50 held-out pairs of both kinds.
     """
     areas: dict[str, Any] = {}
-    if _both_kinds(pairs.kept) and _both_kinds(pairs.training):
+    if both_kinds(pairs.kept) and both_kinds(pairs.training):
         areas = dict(shortcut_areas(pairs.kept))
         for side in ("statement", "evidence"):
             areas[f"words of the {side} alone"] = statement_alone(pairs.training, pairs.kept, side)
@@ -120,8 +120,8 @@ def described(pairs: Pairs, mixture: Mixture) -> dict[str, Any]:
             make: statement_alone(trained, kept)
             for make in sorted({_family(pair) for pair in pairs.kept})
             if len(kept := [p for p in pairs.kept if _family(p) == make]) >= 50
-            and _both_kinds(kept)
-            and _both_kinds(trained := [p for p in pairs.training if _family(p) == make])
+            and both_kinds(kept)
+            and both_kinds(trained := [p for p in pairs.training if _family(p) == make])
         }
     return {
         "mixture": mixture._asdict(),
@@ -138,7 +138,8 @@ def _family(pair: Example) -> str:
     return pair.make.split("-")[0]
 
 
-def _both_kinds(pairs: Sequence[Example]) -> bool:
+def both_kinds(pairs: Sequence[Example]) -> bool:
+    """Whether some of `pairs` are supported, and some are not."""
     return len({pair.supported for pair in pairs}) == 2
 
 

@@ -20,7 +20,7 @@ from pipelines.models.judges.inputs import Near, Reading
 from pipelines.models.judges.network import JudgeNetwork, read_network, save_weights
 from pipelines.models.judges.trained import JudgeReader
 from pipelines.research.long_training.calibrating import calibrated
-from pipelines.research.long_training.mixture import Mixture, Pairs, digest, written
+from pipelines.research.long_training.mixture import Mixture, Pairs, both_kinds, digest, written
 from pipelines.research.long_training.prepared import Shelf, shelf_of
 from pipelines.research.long_training.trainer import Course, Progress, Trainer
 from pipelines.research.sources import Sources
@@ -175,7 +175,7 @@ class Training:
         if step % _LOGGED == 0 or trainer.done:
             log.add({"step": step, "loss": round(progress.loss, 4), "parts": _rounded(progress)})
             self.say(f"{name}: step {step}, loss {progress.loss:.4f}, {log.minutes:.1f} minutes")
-        if (step % self.plan.measured == 0 or trainer.done) and _both_sides(seen):
+        if (step % self.plan.measured == 0 or trainer.done) and both_kinds(seen):
             areas = self._areas(trainer.network, seen)
             trainer.network.to(self.device).train()
             log.add({"step": step, "areas": areas})
@@ -206,7 +206,7 @@ class Training:
         found: dict[str, dict[str, float]] = {}
         for name, network in candidates.items():
             self._check_stop()
-            found[name] = self._areas(network(), seen) if _both_sides(seen) else {"makes": 0.0}
+            found[name] = self._areas(network(), seen) if both_kinds(seen) else {"makes": 0.0}
             self.say(f"{name}: {found[name]}")
         best = max(found, key=lambda name: found[name]["makes"])
         judge = self.folder / "judge"
@@ -294,10 +294,6 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 def _rounded(progress: Progress) -> dict[str, float]:
     return {name: round(part, 4) for name, part in progress.parts.items()}
-
-
-def _both_sides(pairs: Sequence[Example]) -> bool:
-    return len({pair.supported for pair in pairs}) == 2
 
 
 def _pass(shelf: Shelf, course: Course) -> int:

@@ -23,7 +23,7 @@ from pipelines.remote.failures import (
     server_words,
     showable,
 )
-from pipelines.remote.retry import RetryPolicy, Sleep
+from pipelines.remote.retry import RetryPolicy, Sleep, not_again
 from pipelines.retrieval.base import Retriever
 from pipelines.types import Passage
 
@@ -158,10 +158,12 @@ class WebSearch(Retriever):
                 ):
                     body = await self._body(response)
             except TimeoutError as error:
-                raise self.error("timeout") from error
+                # It had all the time that a search may take.
+                raise not_again(self.error("timeout")) from error
             except httpx2.HTTPError as error:
                 kind = connection_failure(error)
-                raise (self.error(kind) if kind else self.error("invalid", CUT_OFF)) from error
+                found = self.error(kind) if kind else self.error("invalid", CUT_OFF)
+                raise (not_again(found) if kind == "timeout" else found) from error
         if not 200 <= response.status_code < 300:
             raise self._refusal(response.status_code, response.headers, body)
         return Reply(response.status_code, response.headers, body)

@@ -214,7 +214,11 @@ async def test_what_is_asked_after_another_click_waits_for_the_place_of_what_it_
         await running.aclose()
 
 
-async def test_the_run_of_the_address_comes_late_and_what_was_clicked_stays(tmp_path: Path):
+async def test_the_run_of_the_address_comes_late_and_what_was_clicked_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    # Were it a check, it would have a tab of its own.
+    monkeypatch.setattr("app.public.events.is_check", lambda _: True)
     async with opened(tmp_path) as (page, runs, _):
         shared = walkthroughs()[0].run_id
         visit = VisitorSession(owner="")
@@ -239,6 +243,7 @@ async def test_the_run_of_the_address_comes_late_and_what_was_clicked_stays(tmp_
         assert len(owner) == 48
         assert visit.watched is not None
         assert visit.watched.spec.question == sample_questions("en")[0]
+        assert visit.page == "ask"
 
 
 def loaded(**given: Any) -> gr.Request:

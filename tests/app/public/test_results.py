@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from app.public.results import result_of
 from pipelines.errors import failure
 from pipelines.run.events import Judged, RunStarted, Score
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.view import MethodView, RunView
 from pipelines.types import Answer
+from tests.components.test_calibrated import SENTENCES, WHOLE
+from tests.components.test_calibrated import checked as a_check
 
 QUESTION = "Who?"
 
@@ -104,3 +108,23 @@ def test_a_score_that_could_not_be_computed_has_no_value():
     method = MethodView("rag", "s", 0.0, outcome="ok", judged=judged)
     (found,) = result_of(a_run(method), "id").methods["rag"].judged
     assert found.scores[0].value is None
+
+
+def test_a_score_has_what_labels_make_of_it_where_the_run_records_a_calibration():
+    found = result_of(a_check(WHOLE, SENTENCES).view, "id")
+    scores = [one.scores[0] for one in found.methods["slm"].judged]
+    # P(wrong) is 1 - value: of two sentences at 0.8 and 0.2, and of the whole text at 0.3.
+    told = [score.calibrated[0].probability for score in scores]
+    assert told == pytest.approx([0.2, 0.8, 0.7])
+    (whole,) = scores[-1].calibrated
+    assert (whole.task, whole.fit, whole.labels) == ("answer", "isotonic", 240)
+    assert (whole.session, whole.other_models) == ("Clinton", [])
+    assert found.checked is not None
+    cells = [one.detectors["slm"].score for one in found.checked.sentences]
+    read = [cell.calibrated[0].probability for cell in cells if cell is not None]
+    assert read == pytest.approx([0.2, 0.8])
+    detector = found.checked.detectors["slm"].score
+    assert detector is not None
+    assert [one.labels for one in detector.calibrated] == [240]
+    # Without one there is no such field.
+    assert "calibrated" not in result_of(a_check().view, "id").model_dump_json()

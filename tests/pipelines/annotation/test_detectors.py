@@ -20,7 +20,7 @@ from pipelines.errors import InvalidInputError
 from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.run.calibrations import Isotonic, Platt
 from pipelines.store import RunStore
-from pipelines.store.annotations import StoredItem
+from pipelines.store.annotation_records import StoredItem
 from pipelines.store.tables import to_json
 from tests.pipelines.annotation.bench import item, lead_session
 

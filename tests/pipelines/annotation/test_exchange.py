@@ -23,11 +23,13 @@ from pipelines.annotation.formats import (
     read_label_studio,
     utf16_offset,
 )
+from pipelines.annotation.items import items_of_data
 from pipelines.annotation.labels import Decision, ReadLabel, standing_labels
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.sources import read_labels
 from pipelines.annotation.types import ItemPlace, SessionItem, SpanLabel, label_adapter
 from pipelines.errors import InvalidInputError
+from pipelines.evaluation.datasets.texts import RagTruth
 from pipelines.store import RunStore
 from tests.pipelines.annotation.bench import TEXT, VALUES, item, join, label_all, lead_session, take
 
@@ -36,6 +38,8 @@ def worked(store: RunStore) -> Lead:
     """A session in which everything happened that can happen."""
     gold = label_adapter.validate_python(VALUES["answer"])
     items = [*(item(task) for task in VALUES), item("answer", 1, gold=gold, probability=0.5)]
+    recorded = items[2].body.model_copy(update={"place": ItemPlace(run="r1")})
+    items[2] = item("sentence", body=recorded)
     lead = lead_session(store, items, overlap=2, without_gold=False, gold_every=3)
     ann, bo = join(lead, "Ann", "=Bo()")
     label_all(ann)
@@ -202,6 +206,7 @@ def test_labels_that_go_out_and_come_back_keep_who_when_and_which_guidelines(
         ("2", "0"),
         ("2", "1"),
     }
+    assert {row["run"] for row in rows if row["task"] == "sentence"} == {"r1"}
     files = {
         "labels.csv": export_csv(lead),
         "labels.json": export_label_studio(lead),
@@ -402,6 +407,27 @@ def test_ragtruth_and_precomputed_scores_hold_final_labels(store: RunStore):
         }
     ]
     assert len(list(export_precomputed_scores(lead, "span"))) == 1
+
+
+def test_what_is_exported_for_ragtruth_is_read_as_ragtruth_is(store: RunStore):
+    marked = [
+        {"start": 0, "end": 3, "kind": "contradiction"},
+        {"start": 16, "end": 23, "kind": "entity"},
+    ]
+    lead = lead_session(store, [item("span")], overlap=1)
+    label_all(join(lead, "Ann")[0], {0: {"task": "span", "spans": marked}})
+    (row,) = map(json.loads, export_ragtruth(lead))
+    source = {"source_id": row["source_id"], "task_type": "QA", "source_info": "Ada."}
+    (read,) = RagTruth.model_validate({**source, "responses": [row]}).items()
+    assert read.text == TEXT
+    # Ends count code points in both: the flower in the second piece is one.
+    assert [(one.start, one.end, one.kind) for one in read.spans] == [
+        (0, 3, "Evident Conflict"),
+        (16, 23, "Evident Baseless Info"),
+    ]
+    ((_, label),) = items_of_data([read], ("span",))
+    assert isinstance(label, SpanLabel)
+    assert [one.kind for one in label.spans] == ["contradiction", "unsupported"]
 
 
 @pytest.mark.parametrize("text", ["abc", "a🌷b", "🌷🌷", "e\u0301 שלום 中文", ""])

@@ -322,10 +322,26 @@ def test_a_label_that_is_restored_keeps_its_run_and_that_it_was_too_fast(store: 
     (ann,) = join(lead, "Ann")
     ann.label(take(ann).item, VALUES["answer"], client="a", seconds=1)
     ann.undo(0, client="b")
+    lead.set_guidelines("Read it twice.")
     event = ann.redo(0, client="c")
-    assert (event.run, event.fast, event.seconds) == ("r1", True, None)
+    assert (event.run, event.fast, event.seconds, event.guidelines) == ("r1", True, None, 1)
     (label,) = ann.labels()
     assert (label.run, label.fast, label.seconds) == ("r1", True, 1.0)
+
+
+def test_a_label_keeps_the_version_that_its_annotator_has_read(store: RunStore):
+    lead = lead_session(store, [item("answer", n) for n in range(3)])
+    (ann,) = join(lead, "Ann")
+    mine = take(ann).item
+    # The guidelines change while the item is open.
+    assert lead.set_guidelines("Read it twice.") == 2
+    ann.label(mine, VALUES["answer"], client="a", guidelines=1)
+    wrong = {"task": "answer", "verdict": "wrong"}
+    ann.change(mine, wrong, client="b", guidelines=2)
+    # There is no third version, and none before the first.
+    for client, version in (("c", 3), ("d", 0), ("e", None)):
+        ann.change(mine, VALUES["answer"], client=client, guidelines=version)
+    assert [one.guidelines for one in lead.events()] == [1, 2, 2, 2, 2]
 
 
 def test_comments_are_clean_text_of_a_bounded_length(store: RunStore):

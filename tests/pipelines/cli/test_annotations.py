@@ -199,7 +199,8 @@ def test_people_join_label_and_are_counted(line: Line, tmp_path: Path):
     assert status == 0
     run = out.strip()
     guidelines = tmp_path / "guide.md"
-    guidelines.write_text("Read the *evidence*.", encoding="utf-8")
+    # Some editors mark the beginning of a text.
+    guidelines.write_text("Read the *evidence*.", encoding="utf-8-sig")
     session, token = line.created(
         *("Clinton", "--run", run, "--tasks", "answer,sentence", "--without-gold"),
         *("--guidelines", str(guidelines), "--show", "never", "--names", "Ann,Bo"),
@@ -236,7 +237,7 @@ def unpacked(folder: Path) -> Path:
 
 
 def test_control_items_come_from_labels_that_are_known(line: Line):
-    session, _ = line.created(
+    session, token = line.created(
         *("Lives", "--data", str(line.lives), "--tasks", "sentence", "--gold", "4"),
         *("--sample", "12", "--seed", "3", "--gold-every", "3"),
     )
@@ -246,6 +247,11 @@ def test_control_items_come_from_labels_that_are_known(line: Line):
     # Drawn at random, each says with which probability.
     assert {one.probability for one in items} == {0.5}
     assert (lead.spec.gold_every, lead.spec.without_gold) == (3, False)
+    # Agreement is of the other items.
+    for name in ("Ann", "Bo"):
+        label_all(line.join(token, name))
+    (agreed,) = json.loads(line.run("status", session, "--json"))["agreement"]
+    assert (agreed["overall"]["items"], agreed["overall"]["shared"]) == (8, 8)
     said = line.refused("create", "Lives", "--data", str(line.lives))
     assert "--gold N where the data has labels, or --without-gold" in said
     few = ("create", "Lives", "--data", str(line.lives), "--gold", "99")
@@ -306,10 +312,16 @@ def test_a_session_is_the_same_in_an_empty_database(
 
 def test_a_whole_session_is_imported_as_it_was(line: Line, tmp_path: Path):
     create = ("--data", str(line.lives), "--tasks", "sentence,answer", "--without-gold")
-    session, token = line.created("First", *create)
+    guidelines = tmp_path / "guide.md"
+    guidelines.write_text("Read the\u2028evidence.", encoding="utf-8")
+    session, token = line.created("First", *create, "--guidelines", str(guidelines))
     label_all(line.join(token, "Ann"))
     file = tmp_path / "session.jsonl"
     line.run("export", session, "--to", str(file))
+    # Another program writes as it is what ends a line, but for JSON does not.
+    told = file.read_text(encoding="utf-8")
+    assert "\\u2028" in told
+    file.write_text(told.replace("\\u2028", "\u2028"), encoding="utf-8")
     copy = line.run("import", str(file)).strip()
     assert copy != session
     assert line.run("export", copy) == line.run("export", session)
@@ -413,6 +425,9 @@ def test_what_is_not_there_is_said(line: Line, arguments: tuple[str, ...], statu
         (("create", "X", "--data", "a", "--gold", "1", "--without-gold"), "not allowed"),
         (("create", "X", "--data", "a", "--overlap", "0"), "no whole number from 1"),
         (("moderate", "s", "keep"), "invalid choice"),
+        # What Python makes of the byte FF.
+        (("results", "s", "--detectors", "slm,a\udcff"), "detectors is no text in UTF-8"),
+        (("create", "X", "--visitors", "--names", "Ann,\udcff"), "names is no text in UTF-8"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from pipelines.run.events import RunCancelled
-from pipelines.store import RunStore
+from pipelines.store import RunStore, file_url
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -29,6 +31,14 @@ runpy.run_module("pipelines", run_name="__main__")
 """
 
 
+def assert_stored_as_cancelled(data: Path) -> None:
+    """The only run is there, and so is its end."""
+    with closing(RunStore(file_url(data))) as store:
+        (run,) = store.list("command-line")
+        assert run.status == "cancelled"
+        assert isinstance(store.load(run.id, "command-line").events[-1], RunCancelled)
+
+
 @pytest.mark.verify
 def test_nobody_waits_for_a_thread_that_loads(tmp_path: Path):
     process = subprocess.Popen(
@@ -45,12 +55,32 @@ def test_nobody_waits_for_a_thread_that_loads(tmp_path: Path):
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in said
-    store = RunStore(f"sqlite:///{tmp_path / 'veriscope.db'}")
-    (run,) = store.list("command-line")
-    assert run.status == "cancelled"
-    last = store.load(run.id, "command-line").events[-1]
-    assert isinstance(last, RunCancelled)
-    store.close()
+    assert_stored_as_cancelled(tmp_path)
+
+
+@pytest.mark.verify
+def test_nobody_waits_for_a_silent_server(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(120)
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+        model = ("--profile", "openai", "--model", "m", "--base-url", address)
+        ask = ("ask", "Where?", "--method", "direct", *model)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pipelines", "--data", str(tmp_path), *ask],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        connection, _ = server.accept()
+        with connection:
+            # It is asked, and says nothing.
+            assert connection.recv(1)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert_stored_as_cancelled(tmp_path)
 
 
 # The import of the commands takes for ever, with a destructor that would hold up the end.

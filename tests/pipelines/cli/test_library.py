@@ -13,7 +13,9 @@ from pipelines.engine.collections import Collections
 from pipelines.engine.libraries import Libraries
 from pipelines.retrieval.reading.parsed import MAX_FILE
 from tests.pipelines.cli.cli_script import write_script
-from tests.pipelines.retrieval.reading.made import encrypted_pdf, pdf
+from tests.pipelines.models.wire import Handler
+from tests.pipelines.retrieval.reading.made import PAGE, encrypted_pdf, pdf
+from tests.pipelines.retrieval.web.wire import serve, shows
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -106,13 +108,43 @@ def test_of_a_file_that_is_too_large_only_the_beginning_is_read(
     assert "large.txt" in err
 
 
+def test_the_pages_of_a_list_are_fetched_read_and_found(run: Run, tmp_path: Path):
+    def respond(handler: Handler) -> None:
+        (shows(PAGE) if handler.path == "/tides" else shows("gone", 404))(handler)
+
+    addresses = tmp_path / "addresses.txt"
+    with serve() as wire:
+        wire.answers(respond)
+        addresses.write_text(f"# pages\n{wire.url}/tides\n{wire.url}/gone\n", encoding="utf-8")
+        status, out, err = run("library", "add", "Web", "--urls", str(addresses))
+        again = run("library", "add", "Web", "--urls", str(addresses))
+        # What was read is not fetched again; what was refused is.
+        assert [seen.path for seen in wire.seen] == ["/tides", "/gone", "/gone"]
+    refused, counted = out.splitlines()
+    assert "2 addresses added, 0 were there already." in err
+    assert refused == (
+        f"{wire.url}/gone: The page could not be fetched (status 404)."
+        " Check the address, then try again."
+    )
+    assert (status, counted.startswith("1 documents"), counted[-9:]) == (3, True, "1 refused")
+    assert "1 addresses added, 1 were there already." in again[2]
+    _, out, _ = run("library", "search", "Web", "Bay of Fundy", "--mode", "bm25", "--json")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert found[0]["title"] == "Tides"
+    assert {one["url"] for one in found} == {f"{wire.url}/tides"}
+
+
 def test_mistakes_say_what_to_do(run: Run, tmp_path: Path):
     (tmp_path / "empty").mkdir()
+    # Its first line is an address behind the mark with which some programs begin a text.
+    marked = tmp_path / "marked.txt"
+    marked.write_text("http://127.0.0.1/tides\nelsewhere\n", encoding="utf-8-sig")
     for arguments, words in (
         (("add", "Sea"), "There is nothing to add."),
         (("add", "Sea", str(tmp_path / "nothing")), "no file or folder"),
         (("add", "Sea", str(tmp_path / "empty")), "no file of a kind"),
         (("add", "Sea", "--urls", str(tmp_path / "none")), "cannot be read"),
+        (("add", "Sea", "--urls", str(marked)), "elsewhere"),
         (("add", "Sea", str(tmp_path), "--embedder-url", "http://x/v1"), "needs the name"),
         (("show", "Lost"), "There is no such collection."),
         (("search", "Lost", "whales"), "There is no such collection."),

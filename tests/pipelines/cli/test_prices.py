@@ -29,23 +29,23 @@ def stored(line: Line) -> EvaluationSpec:
 
 
 def test_a_limit_of_money_is_kept_in_the_currency_of_the_prices(line: Line):
-    priced = ("--price-in", "0", "--price-out", "1e6", "--currency", "CNY")
-    # A reply is one token, at one yuan; so two answers are one yuan too many.
-    status, out, err = line.call(*line.begin, "--yes", *priced, "--max-money", "2")
+    priced = ("--price-in", "0", "--price-out", "1e4", "--currency", "CNY")
+    # A reply is one token, for 0.01 yuan, and may be 128: a third could make it 0.02 + 1.28.
+    status, out, err = line.call(*line.begin, "--yes", *priced, "--max-money", "1.295")
     assert status == 1
     assert "The limit of money is reached. 2 of 5 answers are kept." in err
     assert "--max-money AMOUNT" in err
     assert "CNY" in out.splitlines()[0]
     assert "USD" not in out
     found = stored(line)
-    assert found.systems[0].models["main"].price == Price(read=0, written=1e6, currency="CNY")
-    assert found.limits == Budget(money=2)
+    assert found.systems[0].models["main"].price == Price(read=0, written=1e4, currency="CNY")
+    assert found.limits == Budget(money=1.295)
     # The limit also holds when the evaluation is continued, until it is changed.
     (evaluation,) = line.listed()
     go_on = ("evaluate", "--resume", evaluation, "--yes", *line.go_on)
     status, _, err = line.call(*go_on)
     assert status == 1
-    assert "Limits: 2 CNY." in err
+    assert "Limits: 1.295 CNY." in err
     assert line.call(*go_on, *priced)[0] == 2
     assert line.call(*go_on, "--price-in", "0", "--price-out", "0")[0] == 2
     status, _, err = line.call(*go_on, "--max-money", "none", "--max-calls", "1000")

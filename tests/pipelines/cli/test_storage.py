@@ -7,11 +7,17 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from pipelines.cli import main as cli
+from pipelines.engine.service import Service
+from pipelines.models.base import GenerationRequest, Watcher
+from pipelines.models.scripted import ScriptedModel
 from pipelines.store import RunStore, file_url
+from pipelines.types import Generation
 from tests.pipelines.store import examples
 from tests.pipelines.store.read_only import read_only
 
@@ -28,8 +34,8 @@ def data(open_folder: Path) -> Path:
     return open_folder
 
 
-def ask(folder: Path) -> list[str]:
-    script = {"name": "s", "replies": [{"contains": "", "tokens": [["Hope.", 0.9]]}]}
+def ask(folder: Path, answer: str = "Hope.") -> list[str]:
+    script = {"name": "s", "replies": [{"contains": "", "tokens": [[answer, 0.9]]}]}
     (folder / "script.json").write_text(json.dumps(script), encoding="utf-8")
     model = ["--profile", "scripted", "--model", str(folder / "script.json")]
     return ["ask", "Who?", "--method", "direct", *model]
@@ -91,6 +97,44 @@ def test_a_read_only_folder_is_listed_shown_and_exported(
         told = capsys.readouterr()
         assert "The replay is not stored." in told.err
         assert "answer: Hope." in told.out
+
+
+def test_a_disk_that_fills_during_a_run_ends_it_with_that_error(
+    open_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    disk = {"pages": 2**30}
+
+    class Filling(Service):
+        """One whose disk has room for so many pages; SQLite keeps those that are in use."""
+
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            event.listen(self.store._database._engine, "begin", self._limit)
+
+        def _limit(self, connection: Any) -> None:
+            connection.exec_driver_sql(f"PRAGMA max_page_count = {disk['pages']}")
+
+    generate = ScriptedModel.generate
+
+    async def filling(
+        self: ScriptedModel, request: GenerationRequest, watch: Watcher | None = None
+    ) -> tuple[Generation, ...]:
+        disk["pages"] = 1
+        return await generate(self, request, watch)
+
+    monkeypatch.setattr(cli, "Service", Filling)
+    monkeypatch.setattr(ScriptedModel, "generate", filling)
+    # Longer than what is free on the last page.
+    question = ask(open_folder, "word " * 4000)
+    assert cli.main(["--data", str(open_folder), *question]) == 1
+    told = capsys.readouterr()
+    assert "The disk that keeps the runs is full. Free some space there" in told.out + told.err
+    assert "Traceback" not in told.err
+    with closing(RunStore(file_url(open_folder))) as store:
+        store.recover()
+        (run,) = store.list(OWNER)
+    # Its end fits where all of the run does not; else the next command ends it.
+    assert (run.status, run.reason) in (("failed", None), ("cancelled", "interrupted"))
 
 
 @pytest.mark.parametrize(

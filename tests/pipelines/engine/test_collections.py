@@ -18,6 +18,7 @@ from pipelines.retrieval import worker
 from pipelines.retrieval.embedders import Embedders, EmbedderSpec
 from pipelines.run.spec import EvidenceSpec
 from pipelines.store import RunStore
+from tests.pipelines.models.wire import Handler, says, serve
 from tests.pipelines.retrieval.examples import WordEmbedder
 from tests.pipelines.retrieval.reading.made import PAGE, encrypted_pdf, pdf
 
@@ -70,6 +71,11 @@ def indexed(collections: Collections, collection: str, owner: str = ME) -> Index
 async def titles(collections: Collections, collection: str, query: str) -> dict[str, list[str]]:
     found = await collections.search(ME, collection, query, 5)
     return {mode: [one.title for one in result.passages] for mode, result in found.items()}
+
+
+def content(folder: Path) -> bytes:
+    """Everything that is kept there."""
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
 async def test_files_are_read_indexed_and_found(collections: Collections, embedder: HeldEmbedder):
@@ -193,6 +199,37 @@ async def test_another_embedder_embeds_all_again(collections: Collections):
     indexed(collections, mine)
     assert (await collections.search(ME, mine, "whales", 5))["dense"].error is not None
     assert (await titles(collections, mine, "whales"))["hybrid"] == ["a"]
+
+
+async def test_a_service_embeds_chinese_and_its_key_is_kept_nowhere(
+    collections: Collections, tmp_path: Path
+):
+    def embeds(handler: Handler) -> None:
+        texts = handler.wire.seen[-1].body["input"]
+        found = WordEmbedder("service", ("en", "zh")).embed(texts)
+        rows = [{"index": at, "embedding": row.tolist()} for at, row in enumerate(found)]
+        says({"data": rows})(handler)
+
+    with serve() as wire:
+        wire.answers(embeds)
+        spec = EmbedderSpec(kind="openai", model="multilingual", base_url=wire.url)
+        mine = collections.create(ME, "Pandas", spec)
+        collections.add(ME, mine, "熊猫.txt", "大熊猫生活在四川的竹林里，主要吃竹子。".encode())
+        collections.add(ME, mine, "whales.txt", b"Whales swim in the sea.")
+        job = collections.index(ME, mine, "never-to-be-stored-3307")
+        job.wait(120)
+        assert job.progress.stage == "done", job.progress
+        query = "大熊猫吃竹子吗"
+        found = await collections.search(ME, mine, query, 2, "never-to-be-stored-3307")
+        sent = [{k.lower(): v for k, v in seen.headers.items()} for seen in wire.seen]
+    assert {mode: one.passages[0].title for mode, one in found.items()} == dict.fromkeys(
+        ("bm25", "dense", "hybrid"), "熊猫"
+    )
+    assert [one.error for one in found.values()] == [None] * 3
+    assert {one["authorization"] for one in sent} == {"Bearer never-to-be-stored-3307"}
+    kept = content(tmp_path)
+    assert "熊猫.txt".encode() in kept
+    assert b"never-to-be-stored-3307" not in kept
 
 
 def test_an_embedder_that_fails_keeps_what_is_there(

@@ -8,13 +8,17 @@ import pytest
 
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.evaluation.beginning import (
+    answers_at_once,
     create_evaluation,
     probe_size,
     stored_forecast,
     usable_items,
 )
 from pipelines.evaluation.items import Item
+from pipelines.evaluation.plan import EvaluationSpec, System
 from pipelines.evaluation.runner import Runner
+from pipelines.models.providers import ModelSpec
+from pipelines.run.spec import MethodSpec
 from tests.pipelines.evaluation.test_runner import ITEMS, carried_out, opened, spec, system
 from tests.pipelines.run.fakes import FakeModel
 
@@ -35,6 +39,26 @@ def test_items_without_a_question_or_a_text_are_left_out():
 def test_three_items_by_every_system_and_repeat_are_probed(tasks: int, size: int):
     asked = spec(system("direct"), system("rag"), repeats=2)
     assert probe_size(asked, tasks) == size
+
+
+def test_a_model_server_is_kept_busy_with_more_answers():
+    here = ModelSpec()
+    server = ModelSpec(kind="openai", name="s", model="m", base_url="http://localhost/v1")
+
+    def using(*models: ModelSpec) -> EvaluationSpec:
+        method = MethodSpec(name="direct")
+        return spec(
+            *(
+                System(name=f"direct {number}", method=method, models={"main": model})
+                for number, model in enumerate(models)
+            )
+        )
+
+    assert [answers_at_once(using(*models)) for models in ([server], [here], [server, here])] == [
+        8,
+        2,
+        2,
+    ]
 
 
 async def test_an_evaluation_is_stored_and_forecast(tmp_path: Path):

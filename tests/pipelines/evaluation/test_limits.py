@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.limits import (
@@ -112,6 +113,49 @@ async def test_limits_are_kept_and_changed(tmp_path: Path):
         assert (last.answered, last.reason, last.limit) == (4, "done", None)
         stored = EvaluationSpec.model_validate(store.get(name, "me").spec)
         assert stored == spec()
+
+
+def _answers(service: Service, name: str) -> list[tuple[int, object, object]]:
+    rows = service.store.evaluations.outcomes(name, "me")
+    return [(task.number, body["answer"], body["verdict"]) for task, _, body in rows]
+
+
+async def test_answers_under_way_pass_no_limit_and_go_on_with_what_they_have(tmp_path: Path):
+    # Drafts are shared; each answer of the check needs at least one call more.
+    reply, both = "Ada Brandt was born in Delft in 1904.", (system("direct"), system("slm"))
+    free = FakeModel(reply)
+    async with opened(tmp_path / "free", free) as service:
+        name = create(service, spec(*both))
+        whole = await carried_out(Runner(service, name, owner="me", at_once=4))
+        wanted = _answers(service, name)
+    most = round(whole.spent.calls + whole.spent.judge_calls) - 1
+    model = FakeModel(reply)
+    async with opened(tmp_path / "limited", model) as service:
+        name = create(service, spec(*both, limits=Budget(calls=most)))
+        first = await carried_out(Runner(service, name, owner="me", at_once=4))
+        assert (first.reason, first.limit, first.failed) == ("budget", "calls", 0)
+        assert first.spent.calls + first.spent.judge_calls == most
+        # The one that was cut short has no answer, though it has a draft.
+        assert first.answered < len(wanted)
+        assert len(_answers(service, name)) == first.answered
+        store = service.store.evaluations
+        assert spent_so_far(store, name) == first.spent
+        change_limits(store, name, "me", Budget())
+        last = await carried_out(Runner(service, name, owner="me", at_once=4))
+        assert last.reason == "done"
+        # Nothing is asked twice, and the result is that of an evaluation without a limit.
+        assert len(model.asked) == len(free.asked)
+        assert _answers(service, name) == wanted
+
+
+async def test_money_is_held_back_for_the_answers_under_way(tmp_path: Path):
+    # A draft may cost 256 (128 tokens at 2) and costs 4. Two at a time would hold back 512, so the
+    # second waits: 4 + 256 fit, 8 + 256 do not.
+    async with opened(tmp_path, FakeModel("one two")) as service:
+        name = create(service, spec(limits=Budget(money=263)))
+        last = await carried_out(Runner(service, name, owner="me", at_once=2))
+    assert (last.answered, last.reason, last.limit) == (2, "budget", "money")
+    assert last.spent.money == {"USD": pytest.approx(8.0)}
 
 
 async def test_work_before_counts_towards_the_hours(tmp_path: Path):

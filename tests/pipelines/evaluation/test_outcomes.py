@@ -26,7 +26,7 @@ from pipelines.run.events import (
     TerminalEvent,
 )
 from pipelines.run.trace import Trace
-from pipelines.types import Answer, Generation, Message, Usage
+from pipelines.types import Answer, Generation, Message, Passage, Usage
 from tests.pipelines.store import examples
 
 ANSWER = Answer(text="Delft", original="Paris", short="Delft", flags=("unverified",))
@@ -169,6 +169,30 @@ def test_cost_is_that_of_the_method_alone_and_paid_what_was_asked():
     # From the start of the method to its end.
     assert found.cost.seconds == 8.0
     assert paid_in(trace(*events), MODELS) == found.paid
+
+
+def test_the_overlap_is_with_all_passages_that_were_found():
+    def passage(number: int, text: str) -> Passage:
+        return Passage(id=str(number), title="", text=text, source="s", rank=number)
+
+    answer = ANSWER.model_copy(update={"text": "Ada was born in Delft, Delft."})
+    ended = {"outcome": "ok", "answer": answer}
+    first = (passage(1, "Ada lived in Delft."), passage(2, "Delft is a town."))
+    searches = [
+        Retrieved(**at(seq), retriever="bm25", query="q", k=2, started=3.0, passages=passages)
+        # What both searches find counts once.
+        for seq, passages in ((4, first), (5, first[:1]))
+    ]
+    found = outcome_of(trace(*searches, method_end=ended), "drad", MODELS)
+    assert found is not None
+    # Of six words "ada", "in" and both "delft" are there.
+    assert found.overlap == pytest.approx(4 / 6)
+    once = outcome_of(trace(searches[1], method_end=ended), "drad", MODELS)
+    assert once is not None
+    assert once.overlap == pytest.approx(3 / 6)
+    nothing = outcome_of(trace(), "drad", MODELS)
+    assert nothing is not None
+    assert nothing.overlap is None
 
 
 def test_reading_scores_costs_no_money():

@@ -108,6 +108,18 @@ async def test_it_stops_where_the_budget_is_spent_and_goes_on_with_another(tmp_p
         assert (rest.answered, rest.reason, rest.spent.calls) == (4, "done", 4)
 
 
+async def test_so_many_answers_are_under_way_at_a_time_and_no_more(tmp_path: Path):
+    many = [Item(id=f"m{number}", question=f"Who was {number}?") for number in range(12)]
+    model = FakeModel("one", gated=True)
+    async with opened(tmp_path, model) as service:
+        name = create(service, spec(), items=many)
+        working = asyncio.create_task(carried_out(Runner(service, name, owner="me", at_once=3)))
+        await model.until_asked(3)
+        model.gate.set()
+        last = await working
+    assert (last.answered, model.most_busy) == (12, 3)
+
+
 async def test_a_few_are_probed_first(tmp_path: Path):
     async with opened(tmp_path, FakeModel("one")) as service:
         name = create(service, spec())

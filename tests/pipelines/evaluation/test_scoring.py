@@ -138,6 +138,15 @@ def test_an_own_answer_that_is_wrong_counts_as_a_hallucination(store: RunStore):
     assert [score.values.get("hallucination_score") for score in found] == [0.2, 0.9, 0.7, None]
 
 
+def test_no_label_is_made_by_common_words(store: RunStore):
+    item = PARIS.model_copy(update={"answers": ("The capital of France is Paris",)})
+    wrong = said("The capital of France is Lyon", doubt=0.5)
+    (found,) = scores(store, spec(system("drad")), [item], {0: wrong})
+    # Five of six words are those of the accepted answer, and the answer is wrong.
+    assert found.values["rouge_l"] == pytest.approx(5 / 6)
+    assert found.values["hallucinated"] == 1
+
+
 def test_own_answers_are_labelled_whatever_metrics_are_shown(store: RunStore):
     (found,) = scores(store, spec(metrics=("f1",)), [PARIS], {0: said("Lyon", doubt=1.0)})
     assert found.values["hallucinated"] == 1
@@ -206,6 +215,25 @@ def test_sentences_are_scored_one_by_one_in_the_group_of_their_text(store: RunSt
     assert [score.values["answer_words"] for score in found] == [5, 4, 5]
     assert [score.cost["calls"] for score in found] == [2, 2, 2]
     assert sum(score.cost["seconds"] for score in found) == pytest.approx(3.0)
+
+
+def test_sentences_have_the_words_that_they_share_with_the_passages(store: RunStore):
+    passage = Passage(id="p", title="Ada", text="Ada was born in Delft.", source="s")
+    item = CHECKED.model_copy(update={"passages": (passage,)})
+    found = scores(store, spec(checks="texts"), [item], {0: said(TEXT, doubt=0.5)})
+    # All five words of the first; "in" of the four of the second; no character of the third.
+    assert [score.values["passage_overlap"] for score in found] == [1, 0.25, 0]
+    measured = results_table(read_results(store.evaluations, "e", "me")[1]).detection
+    assert measured is not None
+    # The hallucinated ones are those with less overlap.
+    assert measured.estimates("passage_overlap")["auroc"].value == 1
+
+
+def test_an_answer_has_the_overlap_with_what_its_method_found(store: RunStore):
+    items = [PARIS, ROME]
+    found = scores(store, spec(), items, {n: said("Rome", overlap=0.5) for n in range(2)})
+    # The first item has a passage of its own, which does not hold the word.
+    assert [score.values["passage_overlap"] for score in found] == [0, 0.5]
 
 
 def test_marked_sentences_are_counted_against_labelled_ones(store: RunStore):

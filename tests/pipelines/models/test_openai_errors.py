@@ -360,7 +360,7 @@ async def test_an_answer_of_many_megabytes_is_not_read(wire: Wire, watched: bool
     model = OpenAIModel("Model", "m", base_url=wire.url)
     with pytest.raises(InvalidReplyError) as caught:
         await model.generate(asks(), (lambda delta: None) if watched else None)
-    assert "too large" in caught.value.message
+    assert "too large (more than 8 MB)" in caught.value.message
     assert not caught.value.retryable
 
 

@@ -15,11 +15,10 @@ from pipelines.errors import (
 )
 from pipelines.models.base import Capabilities, GenerationRequest, Watcher
 from pipelines.models.embedded import EmbeddedModel
-from pipelines.models.hosted_errors import not_again
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.models.probe import Finding, ProbeReport, probe, probe_again
 from pipelines.models.scripted import ScriptedModel
-from pipelines.remote.retry import RetryPolicy
+from pipelines.remote.retry import RetryPolicy, not_again
 from pipelines.run.calls import RunModel
 from pipelines.run.materials import Slot
 from pipelines.types import Generation

@@ -19,8 +19,10 @@ from pipelines.errors import (
     UnreachableError,
     VeriscopeError,
 )
+from pipelines.loading import minilm_folder
 from pipelines.remote.retry import RetryPolicy
 from pipelines.retrieval.bm25 import LexicalEmbedder
+from pipelines.retrieval.dense import EmbeddedEmbedder
 from pipelines.retrieval.embedders import (
     Embedders,
     EmbedderSpec,
@@ -99,10 +101,11 @@ def test_failures_are_named_and_tell_no_key(
 def test_a_service_that_sends_next_to_nothing_for_ever_is_given_up(wire: Wire):
     wire.answers(drips(b" ", "application/json"))
     slow = OpenAIEmbedder("m", ("en",), base_url=wire.url, longest=0.2)
-    slow._retry = RetryPolicy(attempts=1)
     with pytest.raises(ModelTimeoutError):
         slow.embed(["one"])
     assert wire.gone.wait(10)
+    # It had all the time that a request may take.
+    assert len(wire.seen) == 1
 
 
 def test_a_service_that_recovers_is_asked_again(service: OpenAIEmbedder, wire: Wire):
@@ -226,6 +229,17 @@ def test_prompts_of_a_model(
     embedder.embed_queries(["x"])
     assert model.read == list(dict.fromkeys([passage, query]))
     assert model.default_prompt_name is None
+
+
+def test_a_folder_of_a_model_gives_its_vectors():
+    folder = minilm_folder()
+    assert folder is not None
+    ours = SentenceEmbedder(f"{folder}/", ("en",))
+    assert ours.name == folder.name
+    texts = ["Whales swim in the sea.", "The moon pulls the water of the oceans."]
+    vectors = ours.embed(texts)
+    assert np.allclose(vectors, EmbeddedEmbedder().embed(texts), atol=1e-5)
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
 def test_a_model_that_is_not_there(tmp_path: Any):

@@ -12,8 +12,10 @@ from pipelines.retrieval.passages import (
     best_sentence,
     cut_document,
     indexed_text,
+    passage_key,
 )
 from pipelines.text.sentences import split_sentences
+from pipelines.types import Passage
 from tests.pipelines.retrieval.examples import document
 
 
@@ -188,3 +190,13 @@ def test_one_rare_term_outweighs_a_common_one():
 )
 def test_nothing_in_common(passage: str, target: str):
     assert best_sentence(passage, target) is None
+
+
+def test_passages_with_the_same_words_have_one_key_wherever_they_were_found():
+    def key(id: str, text: str) -> str:
+        return passage_key(Passage(id=id, title="", text=text, source="a test"))
+
+    assert key("a", "It lies in Norway.") == key("b", "it lies  in Norway")
+    assert key("a", "It lies in Norway.") != key("a", "It lies in Sweden.")
+    # Without words nothing says that two are alike.
+    assert key("a", "…") != key("b", "…")

@@ -5,14 +5,22 @@ import asyncio
 import pytest
 
 from pipelines.errors import ServerFailedError
-from pipelines.models.base import Delta
-from pipelines.run.cache import Cache
+from pipelines.models.base import Delta, ScoreRequest
+from pipelines.run.cache import Cache, is_random
 from tests.pipelines.run.fakes import FakeModel, request
 
 
 async def settle() -> None:
     for _ in range(20):
         await asyncio.sleep(0)
+
+
+def test_only_a_free_draw_is_answered_differently_each_time():
+    assert is_random(request(temperature=0.7))
+    # A sample that has a number is the same one each time.
+    assert not is_random(request(temperature=0.7, sample=0))
+    assert not is_random(request())
+    assert not is_random(ScoreRequest(messages=(), text="hello"))
 
 
 async def test_a_repeated_request_is_answered_once():

@@ -126,6 +126,57 @@ async def test_of_calls_at_the_same_time_as_many_are_made_as_allowed():
     assert ledger.spent.calls == 3
 
 
+async def test_runs_with_a_ledger_in_common_pass_no_limit_together():
+    whole = Ledger(RunLimits(calls=2))
+    one, other = Ledger(within=whole), Ledger(within=whole)
+    await call(one, reply(5, 7))
+    await call(other, reply(5, 7))
+    with pytest.raises(LimitReached) as refused:
+        await call(one, reply(5, 7))
+    assert refused.value.code == "limit_calls"
+    # What is refused counts nowhere, and the run itself has no limit.
+    assert (whole.reached, whole.spent) == ("calls", Taken(2, 10, 14))
+    assert (one.reached, one.spent) == (None, Taken(1, 5, 7))
+    with pytest.raises(LimitReached):
+        await call(other, reply(5, 7))
+    assert other.spent == Taken(1, 5, 7)
+
+
+async def test_money_of_several_runs_is_counted_at_the_prices_of_each():
+    # A call may cost 50 millionths and costs 32; the other run's models cost nothing.
+    whole = Ledger(RunLimits(money=82e-6))
+    priced, free = Ledger(prices={"main": DOLLARS}, within=whole), Ledger(within=whole)
+    await call(priced, reply(8, 12))
+    await call(free, reply(900, 900))
+    await call(priced, reply(8, 12))
+    assert whole.spent.money == {"USD": pytest.approx(64e-6)}
+    with pytest.raises(LimitReached) as refused:
+        await call(priced, reply(8, 12))
+    assert refused.value.code == "limit_money"
+    assert (free.spent.money, priced.spent.calls) == ({}, 2)
+
+
+async def test_what_another_run_has_under_way_is_held_back():
+    whole, opened = Ledger(RunLimits(tokens=50)), asyncio.Event()
+
+    async def slow(ledger: Ledger) -> None:
+        async with ledger.admitted("main", ASKED) as settle:
+            await opened.wait()
+            settle(reply(8, 12))
+
+    first = asyncio.create_task(slow(Ledger(within=whole)))
+    second = asyncio.create_task(slow(Ledger(within=whole)))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    # 30 are held by the first; the second may take 30 too.
+    assert not second.done()
+    assert whole.spent == Taken()
+    opened.set()
+    # The first took 20: 20 + 30 are exactly 50.
+    await asyncio.gather(first, second)
+    assert (whole.spent, whole.reached) == (Taken(2, 16, 24), None)
+
+
 async def test_a_failed_attempt_is_a_call_without_tokens():
     ledger = Ledger(RunLimits(calls=1))
     with pytest.raises(ValueError, match="broken"):

@@ -137,6 +137,11 @@ def test_pieces_are_found_in_any_order(tmp_path: Path):
         ("Fully", ("partly", "fully"), True),
         ("none", ("partly", "fully"), False),
         ("", ("partly",), None),
+        # A column of whole numbers that lacks some holds them as fractions.
+        (2.0, ("2", "3"), True),
+        (2.0, ("2.0",), True),
+        (1.0, ("2", "3"), False),
+        (1.0, (), True),
     ],
 )
 def test_words_say_whether_a_text_is_hallucinated(

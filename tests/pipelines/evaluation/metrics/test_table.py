@@ -118,6 +118,12 @@ def test_lists_take_the_short_answer():
     assert value("list_precision", GivenAnswer(text="Curie", short="")) == 0
 
 
+def test_overlap_is_with_the_items_passages_else_with_those_that_were_found():
+    found = ANSWER.model_copy(update={"overlap": 0.25})
+    assert value("passage_overlap", found) == pytest.approx(2 / 6)
+    assert value("passage_overlap", found, QUESTION.model_copy(update={"passages": ()})) == 0.25
+
+
 def test_a_wrong_answer_is_wrong():
     answer = GivenAnswer(text="Isaac Newton")
     assert value("wrong_answer", answer) == 1

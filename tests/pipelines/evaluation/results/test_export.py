@@ -109,12 +109,41 @@ def test_corrections_and_rankings_as_csv() -> None:
         })
         for n in range(4)
     ]  # fmt: skip
-    (row,) = read(table_csv(results(evaluation(scores))))
+    row, control = read(table_csv(results(evaluation(scores))))
     assert (row["accuracy_corrected"], row["accuracy_spoiled"]) == ("0.5", "")
     assert row["auroc"] == "1.0"
+    # All answers are equally long, which tells nothing.
+    assert (control["system"], control["method"]) == ("answer_words", "control")
+    assert (control["auroc"], control["auroc_n"], control["accuracy"]) == ("0.5", "4", "")
+    assert (control["data_set"], control["seed"]) == (row["data_set"], row["seed"])
     # These scores are no probabilities, so that they have no Brier score.
     assert (row["best_accuracy"], row["best_accuracy_low"]) == ("1.0", "")
     assert "brier" not in row
+
+
+def test_length_and_overlap_stand_below_the_detectors() -> None:
+    # The longer answers are the hallucinated ones, and hold the fewer words of the passages.
+    scores = [
+        score(f"q{n}", "slm", None, answer="word " * (n + 1), values={
+            "hallucination_score": 0.5, "hallucinated": float(n > 1), "passage_overlap": 1 - n / 4,
+        })
+        for n in range(4)
+    ]  # fmt: skip
+    table = results(evaluation(scores))
+    assert table.controls == ("answer_words", "passage_overlap")
+    head, _, *lines = table_markdown(table).splitlines()
+    place = [cell.strip() for cell in head.strip("|").split(" | ")].index("auroc ↑")
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[:3]]
+    assert [row[0] for row in cells] == [
+        "slm", r"answer\_words (control)", r"passage\_overlap (control)",
+    ]  # fmt: skip
+    assert [row[place].split()[0] for row in cells] == ["0.500", "1.000", "1.000"]
+    assert {len(row) for row in cells} == {len(head.split(" | "))}
+    # They have nothing else.
+    assert cells[1][-1] == "–"
+    assert r"{}passage\_overlap (control) & " in table_latex(table)
+    read_back = {row["system"]: row["auroc"] for row in read(table_csv(table))}
+    assert read_back == {"slm": "0.5", "answer_words": "1.0", "passage_overlap": "1.0"}
 
 
 def test_the_table_as_markdown() -> None:

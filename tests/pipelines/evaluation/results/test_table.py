@@ -114,6 +114,25 @@ def test_detectors_beside_their_controls() -> None:
     assert "hallucinated" not in names
 
 
+def test_overlap_is_that_of_the_first_detector_that_has_passages() -> None:
+    # "own" searches nothing. "slm" does, and less overlap goes with its hallucinated answers.
+    labels = (1.0, 1.0, 0.0, 0.0)
+    scores = [
+        score(f"q{n}", system, None, values={
+            "hallucination_score": 0.5,
+            "hallucinated": 1 - label if system == "own" else label,
+            "passage_overlap": None if system == "own" else 1 - label,
+        })
+        for n, label in enumerate(labels) for system in ("own", "slm")
+    ]  # fmt: skip
+    table = made(evaluation(scores))
+    found = table.detection
+    assert found is not None
+    assert found.detectors == ("own", "slm", "answer_words", "passage_overlap")
+    assert found.rankings[-1]["auroc"].value == 1
+    assert table.controls == ("answer_words", "passage_overlap")
+
+
 def test_a_detector_has_the_errors_of_its_probabilities_and_the_spans_it_marked() -> None:
     labels, doubts = (1.0, 1.0, 0.0, 0.0), (0.9, 0.6, 0.3, 0.1)
     spans = [{"exact": (1, 2, 1)}, {"exact": (0, 0, 1)}, {}, {}]

@@ -84,6 +84,24 @@ def test_detectors_are_ranked_where_texts_are_checked():
     assert deciding_metrics(table) == ["auroc", "auc_pr_nonfactual", "auc_pr_factual"]
 
 
+def test_controls_stand_below_the_detectors():
+    scores = [
+        score(f"q{n}", "slm", None, answer="word " * (n + 1), values={
+            "hallucinated": float(n > 2), "hallucination_score": 0.5})
+        for n in range(6)
+    ]  # fmt: skip
+    text = table_text(made(evaluation(scores)), ["auroc"])
+    head, own, control = text.splitlines()[:3]
+    assert head.split()[0] == "auroc"
+    assert own.split()[:2] == ["slm", "0.50"]
+    # The longer answers are the hallucinated ones; a control has no costs and no items of its own.
+    assert control.split()[:2] == ["answer_words", "1.00"]
+    assert control.split()[-1] == "-"
+    assert "Controls: answer_words." in text
+    # Where no detector is shown, no control is.
+    assert "Controls" not in table_text(made(evaluation(scores)), ["answer_words"])
+
+
 def test_metrics_can_be_chosen():
     table = made(many())
     head = table_text(table, ["fact_precision", "auroc"]).splitlines()[0]

@@ -16,6 +16,7 @@ from pipelines.evaluation.statistics.agreement import (
     alpha,
     character_alpha,
     character_ratings,
+    equally_rated,
     fleiss,
     label_alphas,
     pair_agreement,
@@ -70,6 +71,30 @@ def test_fleiss_is_that_of_the_published_table():
     ratings = np.array([np.repeat(np.arange(5), row) for row in FOURTEEN]).T.astype(float)
     assert fleiss(ratings) == pytest.approx(0.210, abs=5e-4)
     assert fleiss(ratings) == pytest.approx(fleiss_kappa(FOURTEEN))
+
+
+def test_fleiss_takes_different_people_for_each_item():
+    # Every item of the table has its 14 ratings from other people: as many people as ratings.
+    people, items = FOURTEEN.sum(), len(FOURTEEN)
+    ratings = np.full((people, items), X)
+    for item, row in enumerate(FOURTEEN):
+        ratings[14 * item : 14 * (item + 1), item] = np.repeat(np.arange(5), row)
+    found = agreement(ratings, "nominal", FEW).fleiss
+    assert (found.value, found.n) == (pytest.approx(0.210, abs=5e-4), 10)
+    assert found.low is not None
+    # An item with another number of ratings does not count.
+    ratings = np.column_stack([ratings, np.where(np.arange(people) < 3, 1.0, X)])
+    again = agreement(ratings, "nominal", FEW).fleiss
+    assert (again.value, again.n) == (pytest.approx(found.value), 10)
+
+
+def test_items_have_as_many_ratings_as_most_of_them_have():
+    ratings = np.array([[1, X, 0, 2, X], [1, 0, X, 2, X], [X, 1, 0, 2, 1]])
+    assert equally_rated(ratings).tolist() == [[1, 0, 0], [1, 1, 0]]
+    # Of equally frequent numbers it is the largest.
+    assert equally_rated(ratings[:, 2:]).tolist() == [[2], [2], [2]]
+    assert equally_rated(ratings[:, 4:]).shape == (3, 0)
+    assert equally_rated(np.full((0, 0), X)).size == 0
 
 
 def test_cohen_is_that_of_a_table_by_hand():
@@ -168,6 +193,11 @@ def test_raw_agreement_counts_pairs():
     # Three people on one item, two of them agree: one of three pairs. Two on another: agree.
     ratings = np.array([[1, 0], [1, 0], [2, X]])
     assert raw_agreement(ratings) == pytest.approx((2 + 2) / (6 + 2))
+    # Drawn twice, the first item alone gives 1/3 and the second alone 1.
+    found = agreement(ratings, "nominal", FEW)
+    assert found.raw == pytest.approx(1 / 2)
+    assert found.raw_ends == pytest.approx((1 / 3, 1))
+    assert agreement(ratings[:1], "nominal", FEW).raw_ends is None
 
 
 def test_a_share_has_wilsons_interval():

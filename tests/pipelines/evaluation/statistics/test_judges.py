@@ -126,7 +126,14 @@ def test_a_judge_that_is_too_kind_is_corrected_down():
     assert powered.high is not None
     assert found.people.low is not None
     assert found.people.high is not None
-    assert 0.6 < (powered.value or 0) < 0.75
+    # By the formulas of PPI++ (arXiv 2311.01453): labels and judge covary by 0.7 - 0.7 * 0.85 =
+    # 0.105, the judge varies by 13.44/99; lambda = 0.105 / (13.44/99 * (1 + 40/60)) = 0.4640625.
+    # The rate is lambda * 50/60 + 0.7 - lambda * 0.85 = 0.7 - lambda / 60. The labels less lambda
+    # times the judge vary by 0.143594, the judge on the others by 60/59 * 5/36 = 0.141243:
+    # 1.959964 * sqrt(0.143594 / 40 + lambda^2 * 0.141243 / 60) = 0.125450.
+    assert powered.value == pytest.approx(0.7 - 0.4640625 / 60)
+    ends = 0.692266 - 0.125450, 0.692266 + 0.125450
+    assert (powered.low, powered.high) == pytest.approx(ends, abs=1e-5)
     # What the judge says of the others makes the interval narrower.
     assert powered.high - powered.low < found.people.high - found.people.low
 

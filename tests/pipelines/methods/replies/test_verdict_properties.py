@@ -9,13 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.methods.replies.verdicts import TRUE_FALSE, TRUE_FALSE_NEI, YES_NO, read_verdict
+from pipelines.methods.replies.verdicts import (
+    GRADES,
+    TRUE_FALSE,
+    TRUE_FALSE_NEI,
+    YES_NO,
+    read_verdict,
+)
 from pipelines.models.base import Option
 from pipelines.types import Language
 
 # The same examples every time, however slow the machine is.
 SETTINGS = settings(derandomize=True, deadline=None, database=None, max_examples=200)
-TABLES = (TRUE_FALSE, TRUE_FALSE_NEI, YES_NO)
+TABLES = (TRUE_FALSE, TRUE_FALSE_NEI, YES_NO, GRADES)
+AGREES = ("yes", "true", "correct")
 LABELS = {
     "reasoning": ("Reasoning", "Analysis", "推理", "分析"),
     "verdict": ("Verdict", "Answer", "结论", "判断"),
@@ -118,7 +125,7 @@ def test_an_agreement_that_is_taken_back_is_none(
     table: dict[Language, tuple[Option, ...]], language: Language, data: st.DataObject
 ):
     options = table[language]
-    agreeing = next(option for option in options if option.label in ("yes", "true"))
+    agreeing = next(option for option in options if option.label in AGREES)
     word = data.draw(st.sampled_from(agreeing.spellings))
     lead = data.draw(st.sampled_from(("", "Verdict: ", "结论：")))
     hedge = data.draw(st.sampled_from(HEDGES[language]))

@@ -10,6 +10,7 @@ import pytest
 
 from pipelines.methods.base import Method, Question, Settings
 from pipelines.methods.replies.verdicts import (
+    GRADES,
     TRUE_FALSE,
     TRUE_FALSE_NEI,
     YES_NO,
@@ -108,6 +109,9 @@ def turns(model: ScriptedModel | PieceModel, request: int) -> list[tuple[str, st
         *((text, YES_NO["zh"], "yes") for text in ("是", "是的。", "对", "Yes")),
         *((text, YES_NO["zh"], "no") for text in ("否", "不是", "不对。", "错", "No")),
         *((text, YES_NO["zh"], None) for text in ("我不知道", "是不是", "不知道", "无")),
+        *((text, GRADES["en"], "partly") for text in ("Partly correct.", "The answer is partly.")),
+        *((text, GRADES["en"], None) for text in ("Correct.\nPartly.", "Correct, partly")),
+        *((text, GRADES["zh"], None) for text in ("正确\n部分正确", "正确，不完全正确")),
     ],
 )
 def test_words_that_count(text: str, options: Sequence[Option], label: str | None):

@@ -12,6 +12,7 @@ from pipelines.evaluation.items import Item, Label, LabelledSpan
 from pipelines.evaluation.results.scores import (
     HALLUCINATED,
     HALLUCINATION_SCORE,
+    PASSAGE_OVERLAP,
     Evaluation,
     ItemScore,
     ItemSummary,
@@ -21,10 +22,12 @@ from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.research.detectors.__main__ import markdown
 from pipelines.research.detectors.measures import (
     LENGTH,
+    OVERLAP,
     answer_table,
     passage_correlations,
     sentence_table,
 )
+from pipelines.types import Passage
 
 SAMPLING = Sampling(resamples=200)
 
@@ -92,6 +95,25 @@ def test_sentences_are_measured_as_in_the_paper():
     assert table.rows[-1].name == LENGTH
 
 
+def test_words_that_sentences_share_with_their_passages_are_a_control():
+    passage = Passage(id="p", title="", text="one", source="s")
+    first = ITEMS["a"].model_copy(update={"passages": (passage,)})
+    scores = evaluation().scores
+    # The wrong sentence of "a" shares no word with the passage, the right one all of its words.
+    changed = {"a#1": "one", "a#2": "two"}
+    told = tuple(
+        score.model_copy(update={"answer": changed[score.item]}) if score.item in changed else score
+        for score in scores
+    )
+    made = evaluation().model_copy(update={"scores": told})
+    table = sentence_table(made, {**ITEMS, "a": first}, SAMPLING)
+    assert [row.name for row in table.rows] == ["selfcheck", LENGTH, OVERLAP]
+    overlap = table.rows[-1]
+    # The other items have no passages, and no overlap.
+    assert (overlap.n, overlap.measures["non_factual"].value) == (2, 1)
+    assert "| word overlap (control) | 2 | 1.000 |" in markdown(table, made)
+
+
 def test_they_are_those_of_the_libraries():
     source = np.random.default_rng(2)
     harm = source.choice([0.0, 0.5, 1.0], 60)
@@ -154,6 +176,18 @@ def test_answers_are_measured_where_a_detector_scored_them():
     # Longer answers are not the wrong ones: of four pairs, one.
     assert length.measures["auroc"].value == pytest.approx(0.25)
     assert "Published" not in markdown(table, found)
+    # The wrong answers "0" and "2" share fewer words than "3"; of "1" method b says nothing.
+    shares = {"0": 0.1, "1": 0.4, "2": 0.5, "3": 0.6}
+    shared = tuple(
+        score.model_copy(update={"values": {**score.values, PASSAGE_OVERLAP: shares[score.item]}})
+        if score.method == "b"
+        else score
+        for score in scores
+    )
+    table = answer_table(found.model_copy(update={"scores": shared}), SAMPLING)
+    assert [row.name for row in table.rows] == ["a", "b", LENGTH, OVERLAP]
+    assert table.rows[-1].n == 3
+    assert table.rows[-1].measures["auroc"].value == pytest.approx(1.0)
     with pytest.raises(InvalidInputError, match="No answer"):
         answer_table(found.model_copy(update={"scores": ()}), SAMPLING)
     with pytest.raises(InvalidInputError, match="No sentence"):

@@ -110,9 +110,11 @@ async def test_a_refusal_is_final(wire: Wire, naps: Naps, status: int):
 @pytest.mark.parametrize("respond", [waits, begins_and_waits])
 async def test_a_service_that_hangs_is_given_up(wire: Wire, respond: Respond):
     wire.answers(respond)
-    with pytest.raises(ModelTimeoutError, match="did not answer in time"):
+    with pytest.raises(ModelTimeoutError, match="did not answer in time") as raised:
         await get(client_of(wire.url, timeout=0.5))
     assert await asyncio.to_thread(wire.gone.wait, 60)
+    # It had all the time that a search may take.
+    assert (len(wire.seen), raised.value.retryable) == (1, False)
 
 
 async def test_a_service_that_trickles_does_not_outlast_the_time(wire: Wire):
