@@ -94,21 +94,22 @@ new MutationObserver((_, observer) => {
   veriscopeSpace.watch.observe(composer);
 }).observe(document, { childList: true, subtree: true });
 
-// That the server is gone, Gradio tells in English alone.
-const GRADIOS = new Map([
-  ["Connection Lost", "lost"],
-  ["Connection to the server was lost. Attempting reconnection...", "lostHelp"],
-]);
+// That the server is gone, Gradio tells in English alone, under the title of any error.
+const GONE = "Connection to the server was lost. Attempting reconnection...";
+const TITLES = ["Connection Lost", "Error"];
 new MutationObserver(() => {
   const words = document.querySelector("#skip a")?.dataset;
   if (!words?.lost) return;
-  const said = document.querySelectorAll(".toast-title, [data-testid='toast-text']");
-  for (const text of [...said].flatMap((one) => [...one.childNodes])) {
-    const key = text.nodeType === Node.TEXT_NODE && GRADIOS.get(text.data.trim());
-    if (!key) continue;
-    text.data = words[key];
-    const close = text.parentNode.closest("[data-testid='toast-body']")?.querySelector("button");
-    close?.setAttribute("aria-label", words.close);
+  for (const toast of document.querySelectorAll("[data-testid='toast-body']")) {
+    const texts = [];
+    const walker = document.createTreeWalker(toast, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) texts.push(walker.currentNode);
+    const gone = texts.find((text) => text.data.trim() === GONE);
+    if (!gone) continue;
+    const title = texts.find((text) => TITLES.includes(text.data.trim()));
+    if (title) title.data = words.lost;
+    gone.data = words.lostHelp;
+    toast.querySelector("button")?.setAttribute("aria-label", words.close);
   }
 }).observe(document, { childList: true, characterData: true, subtree: true });
 
