@@ -52,7 +52,7 @@ def test_the_workbench_keeps_its_runs_there(
         ask(page)
         run = wait_for_end(page)
         go_to(page, "Runs")
-        expect(page.get_by_text(QUESTION).first).to_be_visible()
+        expect(page.get_by_text(QUESTION).filter(visible=True).first).to_be_visible()
         known = {one.get("name"): one.get("value", "") for one in visitor.context.cookies()}
     with closing(RunStore(database)) as store:
         (stored,) = store.list(known[COOKIE])
