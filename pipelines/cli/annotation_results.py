@@ -24,8 +24,7 @@ from pipelines.annotation.profiles import Behind, fitted_profile, methods_behind
 from pipelines.annotation.progress import PersonProgress, SessionProgress, session_progress
 from pipelines.annotation.types import TASKS, ItemBody, Label, Task, verdict_of
 from pipelines.annotation.visitors import VisitorVerdict, decide_verdict, visitor_verdicts
-from pipelines.cli.numbers import whole
-from pipelines.cli.shared import OWNER, listed_names
+from pipelines.cli.shared import OWNER, listed_names, whole
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.export import estimate_words

@@ -37,8 +37,7 @@ from pipelines.annotation.types import TASKS, SessionSpec, Task, parse_spec
 from pipelines.cli.annotation_results import add_result_commands
 from pipelines.cli.evaluation_plan import column_mapping
 from pipelines.cli.exports import read_export, write_export
-from pipelines.cli.numbers import amount, count, whole
-from pipelines.cli.shared import OWNER, listed_names, say, text_of_file
+from pipelines.cli.shared import OWNER, amount, count, listed_names, say, text_of_file, whole
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets.opening import open_data_set

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
-from pipelines.cli.numbers import amount, count
 from pipelines.cli.prices import priced_models
-from pipelines.cli.shared import OWNER
+from pipelines.cli.shared import OWNER, amount, count
 from pipelines.engine.budget import Account, RunBudget, budget_for, expected_of
 from pipelines.engine.estimate import basis_for, estimate, size_in
 from pipelines.engine.executor import used_roles

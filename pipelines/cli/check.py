@@ -19,8 +19,7 @@ from pipelines.cli.library import chosen_evidence
 from pipelines.cli.models import add_model_options, models_by_role
 from pipelines.cli.prices import add_price_options
 from pipelines.cli.profiles import add_profile_option, chosen_profile
-from pipelines.cli.settings import read_settings
-from pipelines.cli.shared import OWNER
+from pipelines.cli.shared import OWNER, read_settings
 from pipelines.cli.terminal import Terminal
 from pipelines.cli.wording import add_prompts_option, chosen_wording
 from pipelines.engine.budget import refuse_excess

@@ -12,10 +12,9 @@ from pipelines.cli.evaluation_plan import add_plan_options, created_evaluation
 from pipelines.cli.evidence import add_evidence_options, qdrant_key
 from pipelines.cli.limits import add_limit_options, limit_words, read_limits
 from pipelines.cli.models import add_model_options, keys_of, named_key
-from pipelines.cli.numbers import amount, count
 from pipelines.cli.prices import add_price_options, refuse_prices
 from pipelines.cli.profiles import add_profile_option
-from pipelines.cli.shared import OWNER, say
+from pipelines.cli.shared import OWNER, amount, count, say
 from pipelines.cli.wording import add_prompts_option
 from pipelines.engine.service import Service
 from pipelines.evaluation.answering import Answering

@@ -12,11 +12,9 @@ from typing import Any, get_args
 from pipelines.cli.library import chosen_evidence
 from pipelines.cli.limits import read_limits
 from pipelines.cli.models import models_by_role
-from pipelines.cli.numbers import count, whole
 from pipelines.cli.prices import priced_models
 from pipelines.cli.profiles import chosen_profile
-from pipelines.cli.settings import read_settings
-from pipelines.cli.shared import OWNER, listed_names, say
+from pipelines.cli.shared import OWNER, count, listed_names, read_settings, say, whole
 from pipelines.cli.wording import chosen_wording
 from pipelines.engine.executor import wording_of
 from pipelines.engine.profiles import held_calibrations, recorded_name

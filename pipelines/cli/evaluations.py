@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pipelines.cli.judge import add_judge_command, judge
-from pipelines.cli.numbers import whole
-from pipelines.cli.shared import OWNER, listed_names
+from pipelines.cli.shared import OWNER, listed_names, whole
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.compare import Comparison, comparison, joined

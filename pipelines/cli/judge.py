@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.cli.models import add_main_model_options, main_model
-from pipelines.cli.numbers import amount, count, whole
-from pipelines.cli.shared import say
+from pipelines.cli.shared import amount, count, say, whole
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets.opening import open_data_set

@@ -12,8 +12,7 @@ from typing import Any, cast
 
 from pipelines.cli.evidence import read_evidence
 from pipelines.cli.models import named_key
-from pipelines.cli.numbers import count
-from pipelines.cli.shared import OWNER, say, text_of_file
+from pipelines.cli.shared import OWNER, count, say, text_of_file
 from pipelines.engine.collections import MODES
 from pipelines.engine.indexing import Indexing
 from pipelines.engine.service import Service

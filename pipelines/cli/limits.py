@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from pipelines.cli.numbers import amount, whole
+from pipelines.cli.shared import amount, whole
 from pipelines.evaluation.limits import LIMITS, checked_limits, currencies_of
 from pipelines.evaluation.plan import Budget, EvaluationSpec
 

@@ -49,8 +49,7 @@ from pipelines.cli.runs import (
     list_runs,
     show_run,
 )
-from pipelines.cli.settings import read_settings
-from pipelines.cli.shared import OWNER
+from pipelines.cli.shared import OWNER, read_settings
 from pipelines.cli.study import add_study_command
 from pipelines.cli.terminal import Terminal, describe
 from pipelines.cli.wording import add_prompts_option, chosen_wording

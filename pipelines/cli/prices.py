@@ -15,7 +15,7 @@ from typing import get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from pipelines.cli.numbers import amount
+from pipelines.cli.shared import amount
 from pipelines.errors import InvalidInputError, first_problem
 from pipelines.models.providers import Currency, ModelSpec, Price
 

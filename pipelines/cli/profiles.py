@@ -14,8 +14,7 @@ from pipelines.cli.calibrated import calibration_words
 from pipelines.cli.exports import read_export, write_export
 from pipelines.cli.models import by_role, role_models
 from pipelines.cli.prices import priced_models
-from pipelines.cli.settings import read_settings
-from pipelines.cli.shared import OWNER
+from pipelines.cli.shared import OWNER, read_settings
 from pipelines.cli.wording import chosen_wording
 from pipelines.engine.profiles import (
     Lack,

@@ -14,8 +14,7 @@ from typing import Any, get_args
 
 from pipelines.cli.changes import describe_changes
 from pipelines.cli.exports import read_bytes, write_archive, write_export
-from pipelines.cli.numbers import whole
-from pipelines.cli.shared import OWNER
+from pipelines.cli.shared import OWNER, whole
 from pipelines.cli.terminal import describe
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, failure

@@ -1,9 +1,15 @@
-"""What many commands share: the owner of what they store, lists of names, text files, messages."""
+"""What many commands share: the owner of what they store, messages, and how they are given numbers,
+names, settings and text files."""
 
 from __future__ import annotations
 
+import json
 import sys
+from argparse import ArgumentTypeError
+from collections.abc import Iterable, Sequence
+from math import inf
 from pathlib import Path
+from typing import Any
 
 from pipelines.errors import InvalidInputError
 from pipelines.printable import printable
@@ -12,9 +18,60 @@ OWNER = "command-line"
 """Who owns what is stored by a command."""
 
 
+def whole(text: str, least: int = 0, most: int | None = None) -> int:
+    """A whole number from `least` to `most`."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least or (most is not None and number > most):
+        end = "" if most is None else f" to {most}"
+        raise ArgumentTypeError(f"{text!r} is no whole number from {least}{end}")
+    return number
+
+
+def count(text: str) -> int:
+    """A whole number from 1."""
+    return whole(text, 1)
+
+
+def amount(text: str, most: float = inf) -> float:
+    """A finite number from 0 to `most`."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= most or number == inf:
+        end = "" if most == inf else f" to {most:g}"
+        raise ArgumentTypeError(f"{text!r} is no number from 0{end}")
+    return number
+
+
 def listed_names(listed: str) -> list[str]:
     """Names with commas between them."""
     return [name.strip() for name in listed.split(",") if name.strip()]
+
+
+def read_settings(
+    names: Iterable[str], assignments: Sequence[str], remedy: str
+) -> dict[str, dict[str, Any]]:
+    """Name to settings, from assignments "NAME.SETTING=VALUE"; values are JSON, else text.
+
+    Raises InvalidInputError, with `remedy`, for an assignment that names no setting of these.
+    """
+    settings: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for assignment in assignments:
+        target, _, value = assignment.partition("=")
+        name, _, field = target.partition(".")
+        if name not in settings or not field or not value:
+            raise InvalidInputError(
+                f"--set {assignment!r} names no setting of a chosen method.", remedy=remedy
+            )
+        try:
+            settings[name][field] = json.loads(value)
+        except json.JSONDecodeError:
+            settings[name][field] = value
+    return settings
 
 
 def text_of_file(path: Path, remedy: str) -> str:

@@ -11,11 +11,12 @@ from pipelines.evaluation.beginning import (
     answers_at_once,
     create_evaluation,
     probe_size,
+    provenance_of,
     stored_forecast,
     usable_items,
 )
-from pipelines.evaluation.items import Item
-from pipelines.evaluation.plan import EvaluationSpec, System
+from pipelines.evaluation.items import DataSet, Item
+from pipelines.evaluation.plan import EvaluationSpec, System, code_version
 from pipelines.evaluation.runner import Runner
 from pipelines.models.providers import ModelSpec
 from pipelines.run.spec import MethodSpec
@@ -78,3 +79,12 @@ async def test_an_evaluation_is_stored_and_forecast(tmp_path: Path):
             stored_forecast(store, name, "you")
         with pytest.raises(InvalidInputError, match="empty"):
             create_evaluation(store, "me", spec(), [])
+
+
+def test_data_and_code_are_recorded():
+    item = Item(id="t", text="Ada was born in Delft.")
+    data = DataSet(name="mine", items=(item,), hash="5f2a", source="a paper", licence="MIT")
+    spec = EvaluationSpec(**provenance_of(data), systems=())
+    assert (spec.data, spec.data_hash) == ("mine", "5f2a")
+    assert (spec.source, spec.licence) == ("a paper", "MIT")
+    assert spec.code == code_version()
