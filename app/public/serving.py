@@ -117,6 +117,9 @@ class Space:
             # Its tools would be the calls for its own clients; ours are served beside it.
             mcp_server=False,
             ssr_mode=False,
+            # Its check of its own page gives up after three seconds, and then refuses to serve. A
+            # loaded machine takes longer for the first page.
+            _frontend=False,
             # Visitors upload nothing: CheckedBodies refuses it before.
             max_file_size=1,
             app_kwargs={
