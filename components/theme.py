@@ -79,7 +79,7 @@ def view_code() -> str:
 @cache
 def labelling_code() -> str:
     """What a page has to run once before items are labelled on it, as one ES module."""
-    names = ("text", "dom", "requests", "marks", "spans", "people", "view")
+    names = ("text", "dom", "requests", "marks", "spans", "parts", "people", "view")
     parts = (_IMPORT.sub("", _EXPORT.sub("", _read(f"labelling/{name}.js"))) for name in names)
     style = f"const LABELLING_STYLE = {json.dumps(_read('theme/labelling.css'))};"
     return "\n".join([style, *parts, _read("labelling/provide.js")])

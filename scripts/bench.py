@@ -28,6 +28,7 @@ from pipelines.models.requantized import requantized
 from pipelines.retrieval.dense import EmbeddedEmbedder
 from pipelines.run.events import ModelCalled, RunFinished
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.text.entities import EntityRecognizer
 from pipelines.types import Message
 from tests.pipelines.models.wire import (
     Handler,
@@ -56,6 +57,7 @@ _LIST = """\
 6. What town can Bill Clinton call his place of birth?"""
 _SENTENCE = "Bill Clinton was born in Hope, Arkansas, and studied at Yale."
 _PASSAGES = 10
+_PIECES = 8
 _TIMES = 20
 _QUESTION = "Where was Bill Clinton born?"
 _numbers = itertools.count()
@@ -196,6 +198,22 @@ async def reading_row() -> str:
     )
 
 
+def entities_row() -> str:
+    """Named entities of a long text, against those of as much text in pieces, by the rules."""
+    finder = EntityRecognizer(trained=False)
+    pieces = [
+        " ".join(f"Person {part}x{at} met Bill Clinton in Hope, Arkansas." for at in range(110))
+        for part in range(_PIECES)
+    ]
+    whole = "\n".join(pieces)
+    together = _middle(lambda: finder.recognize(whole, "en"))
+    apart = _middle(lambda: [finder.recognize(one, "en") for one in pieces])
+    return (
+        f"Entities of {len(whole) / 1000:.0f} KB: {together / apart:.2f} times as long as of its"
+        f" {_PIECES} pieces"
+    )
+
+
 async def _reading_time(server: GgufServer) -> float:
     model = OpenAIModel(
         server.name, server.name, base_url=server.start(), api_key=server.key, llama_cpp=True
@@ -228,3 +246,4 @@ if __name__ == "__main__":
     print(asyncio.run(judge_row()))
     print(asyncio.run(merging_row()))
     print(asyncio.run(reading_row()))
+    print(entities_row())

@@ -16,13 +16,13 @@ from app.screens.annotation_place import open_session
 from app.session import messages, owner
 from components.elements import notice
 from components.messages import Catalogue, integer
-from pipelines.annotation.exchange import export_session, import_session
-from pipelines.annotation.formats import (
-    export_csv,
-    export_label_studio,
+from pipelines.annotation.benchmark_formats import (
     export_precomputed_scores,
     export_ragtruth,
+    export_ragtruth_sources,
 )
+from pipelines.annotation.exchange import export_session, import_session
+from pipelines.annotation.formats import export_csv, export_label_studio
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.sources import read_labels
 from pipelines.annotation.types import TASKS, Task
@@ -46,8 +46,11 @@ def draw_exports(lead: Lead, t: Catalogue) -> None:
         ("label_studio", "json", "application/json", partial(export_label_studio, lead)),
     ]
     if "span" in tasks:
-        export = partial(_joined, export_ragtruth, lead)
-        forms.append(("ragtruth", "jsonl", "application/jsonl", export))
+        for name, make in (
+            ("ragtruth", export_ragtruth),
+            ("ragtruth_sources", export_ragtruth_sources),
+        ):
+            forms.append((name, "jsonl", "application/jsonl", partial(_joined, make, lead)))
     with st.container(horizontal=True, key="annotate-exports"):
         for name, ending, mime, export in forms:
             words = t(f"annotate.export.{name}")

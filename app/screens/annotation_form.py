@@ -20,7 +20,7 @@ from app.parts import (
     show_html,
 )
 from app.screens.annotation_items import Chosen, draw_items, forget_items, names_in
-from app.screens.annotation_place import open_session
+from app.screens.annotation_place import MAKE, open_session
 from app.session import language, messages, owner
 from components.annotation import size_view
 from components.elements import notice
@@ -31,7 +31,6 @@ from pipelines.annotation.sources import FIRST_CONTROLS, make_session
 from pipelines.annotation.types import MAX_GUIDELINES, MOST_OVERLAP, SessionSpec, Task, parse_spec
 from pipelines.store.annotation_records import MAX_NAME
 
-PLACE = "annotate.make"
 PAGE = "annotate"
 
 _SHOW = ("after", "never", "before")
@@ -46,7 +45,7 @@ _KEPT: Any = {"persist_state": "session"}
 def draw_form(t: Catalogue) -> None:
     """The whole form, from the items to the button."""
     section_title(t("annotate.make.items"))
-    chosen = draw_items(PLACE, t)
+    chosen = draw_items(MAKE, t)
     if chosen is None:
         return
     section_title(t("annotate.make.tasks"))
@@ -55,7 +54,7 @@ def draw_form(t: Catalogue) -> None:
         st.caption(t("annotate.make.no_task"))
         return
     section_title(t("annotate.guidelines"))
-    text = draw_guidelines(PLACE, tasks, t)
+    text = draw_guidelines(MAKE, tasks, t)
     section_title(t("annotate.make.rules"))
     controls, sure = _controls(chosen, tasks, t)
     left, right = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
@@ -63,7 +62,7 @@ def draw_form(t: Catalogue) -> None:
         show = choose_one(
             t("annotate.show"),
             _SHOW,
-            f"{PLACE}.show",
+            f"{MAKE}.show",
             lambda name: t(f"annotate.show.{name}"),
             help=t("annotate.show.help"),
             **_KEPT,
@@ -71,15 +70,15 @@ def draw_form(t: Catalogue) -> None:
     with right:
         offer = "span" in tasks and st.toggle(
             t("annotate.offer_spans"),
-            key=f"{PLACE}.offer",
+            key=f"{MAKE}.offer",
             help=t("annotate.offer_spans.help"),
             **_KEPT,
         )
-    fold = st.expander(t("annotate.make.more"), key=f"{PLACE}.unfolded", on_change="rerun")
-    draw_unfolded(fold, partial(draw_rules, PLACE, SessionSpec(), t, gold=controls > 0))
+    fold = st.expander(t("annotate.make.more"), key=f"{MAKE}.unfolded", on_change="rerun")
+    draw_unfolded(fold, partial(draw_rules, MAKE, SessionSpec(), t, gold=controls > 0))
     name = st.text_input(
         t("annotate.make.name"),
-        key=f"{PLACE}.name",
+        key=f"{MAKE}.name",
         placeholder=chosen.name,
         max_chars=MAX_NAME,
         help=t("annotate.make.name.help"),
@@ -89,7 +88,7 @@ def draw_form(t: Catalogue) -> None:
         show_html(notice(t("annotate.without_gold.needed"), "gold"), key="annotate-gold")
     st.button(
         t("annotate.make.go"),
-        key=f"{PLACE}.go",
+        key=f"{MAKE}.go",
         type="primary",
         disabled=not sure,
         on_click=_make,
@@ -106,7 +105,7 @@ def _tasks(chosen: Chosen, t: Catalogue) -> tuple[list[Task], int]:
         selection_mode="multi",
         default=first,
         format_func=lambda task: t(f"annotate.task.{task}"),
-        key=f"{PLACE}.tasks.{'-'.join(counts)}",
+        key=f"{MAKE}.tasks.{'-'.join(counts)}",
         help=t("annotate.make.which.help"),
         **_KEPT,
     )
@@ -116,7 +115,7 @@ def _tasks(chosen: Chosen, t: Catalogue) -> tuple[list[Task], int]:
             min_value=1,
             max_value=MOST_OVERLAP,
             value=2,
-            key=f"{PLACE}.overlap",
+            key=f"{MAKE}.overlap",
             help=t("annotate.overlap.help"),
             **_KEPT,
         )
@@ -177,7 +176,7 @@ def _controls(chosen: Chosen, tasks: Sequence[Task], t: Catalogue) -> tuple[int,
                     min_value=0,
                     max_value=known,
                     value=min(FIRST_CONTROLS, known // 4),
-                    key=f"{PLACE}.controls.{known}",
+                    key=f"{MAKE}.controls.{known}",
                     help=t("annotate.controls.help"),
                     **_KEPT,
                 )
@@ -186,7 +185,7 @@ def _controls(chosen: Chosen, tasks: Sequence[Task], t: Catalogue) -> tuple[int,
             st.toggle(
                 t("annotate.keep"),
                 value=True,
-                key=f"{PLACE}.keep",
+                key=f"{MAKE}.keep",
                 help=t("annotate.keep.help"),
                 **_KEPT,
             )
@@ -196,7 +195,7 @@ def _controls(chosen: Chosen, tasks: Sequence[Task], t: Catalogue) -> tuple[int,
         st.caption(t("annotate.controls.later"))
     sure = st.checkbox(
         t("annotate.without_gold"),
-        key=f"{PLACE}.without_gold",
+        key=f"{MAKE}.without_gold",
         help=t("annotate.without_gold.help"),
         **_KEPT,
     )
@@ -278,11 +277,11 @@ def _make(
     """From a callback: begin to make the session; a thousand runs take a while."""
     with remembered(PAGE):
         told = {"tasks": tuple(tasks), "show": show, "offer_spans": offer}
-        rules = chosen_rules(PLACE, SessionSpec())
+        rules = chosen_rules(MAKE, SessionSpec())
         spec = parse_spec({**told, **rules, "without_gold": controls == 0})
         # As the field of the evaluation's seed, where there is one.
-        seed = int(st.session_state.get(f"{PLACE}.seed") or 0)
-        keep = chosen.name if st.session_state.get(f"{PLACE}.keep", True) else ""
+        seed = int(st.session_state.get(f"{MAKE}.seed") or 0)
+        keep = chosen.name if st.session_state.get(f"{MAKE}.keep", True) else ""
         make_beside(
             partial(
                 make_session,
@@ -334,7 +333,7 @@ def _take_made() -> None:
     if work is None:
         return
     lead = work.result()
-    forget_items(PLACE)
+    forget_items(MAKE)
     for name in ("name", "guidelines"):
-        st.session_state.pop(f"{PLACE}.{name}", None)
+        st.session_state.pop(f"{MAKE}.{name}", None)
     open_session(lead.session_id)

@@ -1,8 +1,16 @@
-"""Which session the Annotate page looks at: kept in the address."""
+"""Where the Annotate page stands: which session it looks at, kept in the address, or its form."""
 
 from __future__ import annotations
 
 import streamlit as st
+
+from app.parts import go_to
+
+MAKE = "annotate.make"
+"""The place of the form that makes a session, with which the keys of its controls begin."""
+
+FOLD = "annotate.new"
+"""The fold in which that form stands."""
 
 _OPENED = "_annotate.opened"
 
@@ -23,3 +31,12 @@ def close_session() -> None:
     """From a callback: go back to the list."""
     st.session_state.pop(_OPENED, None)
     st.query_params.pop("session", None)
+
+
+def label_evaluation(evaluation: str) -> None:
+    """From a callback on any page: offer a session of the answers of an evaluation."""
+    close_session()
+    chosen = {FOLD: True, f"{MAKE}.from": "evaluation", f"{MAKE}.evaluation": evaluation}
+    for key, value in chosen.items():
+        st.session_state[key] = value
+    go_to("annotate")

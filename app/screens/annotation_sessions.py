@@ -10,7 +10,7 @@ from app.engine import engine
 from app.parts import draw_unfolded, redraw_whole, remembered, section_title, show_html
 from app.screens.annotation_exchange import draw_import_session
 from app.screens.annotation_form import PAGE, draw_form, draw_making, is_making, make_beside
-from app.screens.annotation_place import open_session
+from app.screens.annotation_place import FOLD, open_session
 from app.screens.run_row import local_time
 from app.session import language, messages, owner
 from components.annotation import Agreed, empty_view, session_card
@@ -48,7 +48,7 @@ def draw_sessions(t: Catalogue) -> None:
             help=t("annotate.example.help"),
             on_click=_make_example,
         )
-    fold = st.expander(t("annotate.make"), key="annotate.new", on_change="rerun")
+    fold = st.expander(t("annotate.make"), key=FOLD, on_change="rerun")
     draw_unfolded(fold, partial(draw_form, t))
     fold = st.expander(t("annotate.import.session"), key="annotate.import", on_change="rerun")
     draw_unfolded(fold, partial(draw_import_session, t))

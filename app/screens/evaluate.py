@@ -28,6 +28,7 @@ from app.parts import (
     show_html,
 )
 from app.profiles import chosen_profile, chosen_wording
+from app.screens.annotation_place import label_evaluation
 from app.screens.evaluation_data import draw_data
 from app.screens.evaluation_limits import chosen_limits, draw_limits
 from app.screens.evaluation_methods import (
@@ -83,6 +84,14 @@ def show() -> None:
     if stored is not None:
         with st.container(horizontal=True, key="evaluate-head"):
             st.button(t("evaluate.all"), key="evaluate.all", on_click=_close)
+            if stored.done:
+                st.button(
+                    t("evaluate.annotate"),
+                    key="evaluate.annotate",
+                    help=t("evaluate.annotate.help"),
+                    on_click=label_evaluation,
+                    args=(stored.id,),
+                )
             delete_button(stored.id, t("evaluate.delete.sure"), partial(_delete, stored.id))
         draw_evaluation(stored, t)
         return

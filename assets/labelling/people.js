@@ -28,8 +28,41 @@ export function peopleLayers(people, hidden, measured) {
   });
 }
 
+/**
+ * The part of the page with a row for each person, and for spans the ways to merge them all.
+ * `hidden` holds the numbers of those whose line is hidden; `changed()` is called after it changed.
+ */
+export class PeoplePart {
+  constructor(data, measured, hidden, { take, merge, changed }) {
+    const toggle = ({ number }) => {
+      if (!hidden.delete(number)) hidden.add(number);
+      this.draw();
+      changed();
+    };
+    this.rows = el("ul.vs-lab-people", {});
+    this.made = () => peopleRows({ data, measured, hidden, take, toggle });
+    this.draw();
+    const { words } = data;
+    const all = (rule) => button(words[`merge_${rule}`], { press: () => merge(rule) });
+    this.element = el(
+      "section.vs-lab-part",
+      {},
+      el("h3.vs-label", {}, words.people),
+      this.rows,
+      data.task === "span" && el("div.vs-lab-keys", {}, all("union"), all("majority")),
+    );
+  }
+
+  draw() {
+    const { rows } = this;
+    const focus = rows.contains(document.activeElement) && document.activeElement.dataset.key;
+    rows.replaceChildren(...this.made());
+    if (focus) rows.querySelector(`[data-key="${focus}"]`)?.focus();
+  }
+}
+
 /** A row for each person. `take(person)` takes a label, `toggle(person)` shows or hides a line. */
-export function peopleRows({ data, measured, hidden, take, toggle }) {
+function peopleRows({ data, measured, hidden, take, toggle }) {
   const { words, people, task } = data;
   const kindWord = Object.fromEntries(data.kinds.map(({ value, word }) => [value, word]));
   return people.map((person, index) => {

@@ -5,7 +5,8 @@ import { Measured } from "./text.js";
 import { MarkedText } from "./marks.js";
 import { SpanEditor, pieceOf } from "./spans.js";
 import { button, clock, el, filled, isOurs, signOf } from "./dom.js";
-import { peopleLayers, peopleRows } from "./people.js";
+import { DecisionForm, bodyOf, labelled, lastSaved, openField, revealedLabels } from "./parts.js";
+import { PeoplePart, peopleLayers } from "./people.js";
 
 /** Requests that lead to another item, or to another state of this one. */
 const MOVING = ["label", "change", "skip", "undo", "redo", "next", "look", "reveal", "decide"];
@@ -158,7 +159,8 @@ class Labelling {
     this.heading = el("h2.vs-lab-ask", { tabindex: "-1" }, data.ask);
     if (data.task === "span") this.edit(draft);
     this.strip = this.last();
-    const above = [this.head(), this.strip, this.heading, this.body()];
+    const body = bodyOf(data, () => this.text());
+    const above = [this.head(), this.strip, this.heading, body];
     this.page.replaceChildren(...[...above, ...this.form(), this.tools()].filter(Boolean));
     this.patch();
     // Who opened an item from the list of their labels wants to see it.
@@ -208,96 +210,20 @@ class Labelling {
     );
   }
 
-  /** What was saved last, with what can still be done with it. Its place is always there. */
+  /** What was saved last. Its place is always there for who labels. */
   last() {
-    const { data } = this;
-    if (data.mode !== "label") return null;
-    const { words, last } = data;
-    const said = data.label ? data.said : last;
-    if (!said) return el("div.vs-lab-last", {}, el("span.vs-lab-first", {}, words.keys_hint));
-    const reveal = data.label ? data.can.reveal && data.item : last.reveal && last.item;
-    return el(
-      "div.vs-lab-last",
-      {},
-      el("span", {}, data.label ? words.old_label : words.last_saved),
-      el("span.vs-badge", { class: said.css }, signOf(said.sign), el("span", {}, said.word)),
-      !data.label && el("q.vs-lab-quoted", { dir: "auto" }, last.piece),
-      reveal !== false && this.revealButton(reveal),
-      data.label &&
-        button(words.next, { key: "n", css: "vs-lab-quiet", press: () => this.send("next") }),
-    );
+    if (this.data.mode !== "label") return null;
+    return lastSaved(this.data, (action, more) => this.send(action, more));
   }
 
-  revealButton(item) {
-    return button(this.data.words.reveal, {
-      key: "v",
-      css: "vs-lab-quiet",
-      press: () => this.send("reveal", { item }),
-    });
-  }
-
-  body() {
-    const { data } = this;
-    const { words } = data;
-    const parts = [];
-    if (data.question) {
-      parts.push(labelled(words.question, el("p.vs-answer", { dir: "auto" }, data.question)));
-    }
-    if (data.texts.length) {
-      const papers = data.texts.map(({ name, text }) =>
-        labelled(name, el("div.vs-lab-paper.vs-answer", { dir: "auto" }, text)),
-      );
-      parts.push(el("div.vs-lab-pair", {}, papers));
-    } else parts.push(labelled(words.text, this.text(), this.editor && this.editor.bar));
-    if (data.statement) {
-      parts.push(el("p.vs-lab-statement.vs-answer", { dir: "auto" }, data.statement));
-    }
-    const side = this.evidence();
-    return el(
-      "div.vs-lab-body",
-      { class: side ? "" : "vs-lab-single" },
-      el("div.vs-lab-main", {}, parts),
-      side,
-    );
-  }
-
+  /** The text and the tools to mark it, or the text alone. */
   text() {
     const { data } = this;
-    if (this.editor) return this.editor.text.element;
+    if (this.editor) return [this.editor.text.element, this.editor.bar];
     const text = new MarkedText(this.measured, { lang: data.text_lang });
     text.draw([], { piece: pieceOf(data, this.measured) });
     text.element.classList.add("vs-lab-plain");
-    return text.element;
-  }
-
-  evidence() {
-    const { data } = this;
-    if (!data.evidence.length) {
-      return data.task === "concept" ? el("p.vs-note", {}, data.words.evidence_none) : null;
-    }
-    const passages = data.evidence.map(({ title, text, source, url }) =>
-      el(
-        "li.vs-lab-passage",
-        {},
-        (title || source) &&
-          el(
-            "p.vs-label",
-            {},
-            url
-              ? el("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, title || url)
-              : title,
-            source && el("span.vs-note", {}, ` ${source}`),
-          ),
-        el("p.vs-answer", { dir: "auto", lang: data.text_lang || null }, text),
-      ),
-    );
-    // What can be scrolled can be reached by keyboard.
-    const list = el(
-      "div.vs-lab-evidence",
-      { tabindex: "0", role: "region", "aria-label": data.words.evidence },
-      el("ul", {}, passages),
-    );
-    return el("div.vs-lab-side", {}, el("h3.vs-label", {}, data.words.evidence), list);
+    return [text.element];
   }
 
   /** What is said of the item, from the top down. */
@@ -305,7 +231,14 @@ class Labelling {
     const { data } = this;
     const { words } = data;
     const parts = [];
-    if (data.people) parts.push(this.people());
+    if (data.people) {
+      const { element } = new PeoplePart(data, this.measured, this.hidden, {
+        take: (person) => this.take(person),
+        merge: (rule) => this.merge(rule, -1),
+        changed: () => this.editor?.draw(),
+      });
+      parts.push(element);
+    }
     if (this.editor) {
       parts.push(this.editor.offers, labelled(words.spans, this.editor.list));
     }
@@ -323,12 +256,14 @@ class Labelling {
       { role: "group", "aria-label": data.mode === "decide" ? words.decision : words.verdicts },
       this.verdicts,
     );
-    if (data.revealed) parts.push(this.revealed());
+    if (data.revealed) parts.push(revealedLabels(data));
     if (data.mode === "label" && data.label) {
       parts.push(el("p.vs-note", {}, words.change_mind));
     }
-    if (data.mode === "decide") parts.push(bar, this.decision());
-    else if (this.editor) {
+    if (data.mode === "decide") {
+      this.decision = new DecisionForm(data, () => this.decide());
+      parts.push(bar, this.decision.element);
+    } else if (this.editor) {
       this.saving = button(words.save, {
         key: "d",
         css: "vs-lab-primary",
@@ -347,91 +282,6 @@ class Labelling {
       parts.push(bar);
     }
     return parts;
-  }
-
-  revealed() {
-    const { words, revealed } = this.data;
-    const rows = revealed.map(({ name, word, sign, css }) =>
-      el(
-        "li",
-        {},
-        el("span.vs-lab-name", {}, name),
-        el("span.vs-badge", { class: css }, sign && signOf(sign), el("span", {}, word)),
-      ),
-    );
-    return el(
-      "section.vs-lab-revealed",
-      {},
-      el("h3.vs-label", {}, words.revealed),
-      rows.length ? el("ul", {}, rows) : el("p.vs-note", {}, words.revealed_none),
-    );
-  }
-
-  people() {
-    const { data } = this;
-    const { words } = data;
-    const rows = el("ul.vs-lab-people", {});
-    const draw = () => {
-      const focus = rows.contains(document.activeElement) && document.activeElement.dataset.key;
-      rows.replaceChildren(
-        ...peopleRows({
-          data,
-          measured: this.measured,
-          hidden: this.hidden,
-          take: (person) => this.take(person),
-          toggle: ({ number }) => {
-            if (!this.hidden.delete(number)) this.hidden.add(number);
-            draw();
-            this.editor?.draw();
-          },
-        }),
-      );
-      if (focus) rows.querySelector(`[data-key="${focus}"]`)?.focus();
-    };
-    draw();
-    const merge = (rule) =>
-      button(words[`merge_${rule}`], { press: () => this.merge(rule, -1) });
-    return el(
-      "section.vs-lab-part",
-      {},
-      el("h3.vs-label", {}, words.people),
-      rows,
-      this.editor && el("div.vs-lab-keys", {}, merge("union"), merge("majority")),
-    );
-  }
-
-  decision() {
-    const { data } = this;
-    const { words } = data;
-    this.note = el("textarea.vs-lab-field", { rows: "2", maxlength: "5000", dir: "auto" });
-    this.note.value = data.note;
-    this.gap = el("input", { type: "checkbox" });
-    this.gap.checked = data.gap;
-    this.sure = el(
-      "select.vs-lab-kind",
-      {},
-      ["", "sure", "unsure"].map((value) =>
-        el(
-          "option",
-          { value, selected: value === data.confidence },
-          words[`confidence_${value || "none"}`],
-        ),
-      ),
-    );
-    // An option without an attribute has its text as its value.
-    this.sure.options[0].value = "";
-    return el(
-      "div.vs-lab-part",
-      {},
-      el("label.vs-lab-labelled", {}, el("span.vs-label", {}, words.note), this.note),
-      el(
-        "div.vs-lab-row",
-        {},
-        el("label.vs-lab-inline", {}, el("span", {}, words.confidence), this.sure),
-        el("label.vs-lab-inline", {}, this.gap, el("span", {}, words.gap)),
-        button(words.decide, { key: "d", css: "vs-lab-primary", press: () => this.decide() }),
-      ),
-    );
   }
 
   tools() {
@@ -457,43 +307,17 @@ class Labelling {
     return el("div.vs-lab-foot", {}, row, this.panel);
   }
 
-  /** A field for a reason or a comment. */
+  /** Ask for a reason or a comment. */
   ask(what) {
-    const { words } = this.data;
-    const field = el("textarea.vs-lab-field", {
-      rows: "2",
-      maxlength: "5000",
-      dir: "auto",
-      "aria-label": what === "skip" ? words.skip_reason : words.comment,
+    openField(this.panel, what, this.data.words, {
+      send: (text) => {
+        if (what === "skip" && this.busy) return;
+        this.close();
+        this.send(what, what === "skip" ? { reason: text } : { text });
+      },
+      close: () => this.close(),
+      say: (words) => this.say(words),
     });
-    const send = () => {
-      const text = field.value.trim();
-      if (!text) {
-        this.say(words.write_something);
-        return field.focus();
-      }
-      if (what === "skip" && this.busy) return;
-      this.close();
-      this.send(what, what === "skip" ? { reason: text } : { text });
-    };
-    field.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.close();
-      else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send();
-      else return;
-      event.preventDefault();
-    });
-    this.panel.replaceChildren(
-      el("p.vs-label", {}, words[`${what}_label`]),
-      field,
-      el(
-        "div.vs-lab-keys",
-        {},
-        button(what === "skip" ? words.skip : words.send, { css: "vs-lab-primary", press: send }),
-        button(words.cancel, { css: "vs-lab-quiet", press: () => this.close() }),
-      ),
-    );
-    field.focus();
-    this.panel.scrollIntoView({ block: "nearest" });
   }
 
   close() {
@@ -624,9 +448,7 @@ class Labelling {
     const label = this.editor ? { spans: this.editor.value() } : { verdict: this.choice };
     this.send("decide", {
       value: { task: data.task, ...label },
-      note: this.note.value.trim(),
-      confidence: this.sure.value,
-      gap: this.gap.checked,
+      ...this.decision.value,
     });
   }
 
@@ -661,8 +483,4 @@ class Labelling {
     action();
     return true;
   }
-}
-
-function labelled(words, ...content) {
-  return el("section.vs-lab-part", {}, el("h3.vs-label", {}, words), content);
 }

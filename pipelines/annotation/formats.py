@@ -1,4 +1,4 @@
-"""Labels in the forms that other programs read: CSV, Label Studio, RAGTruth, inspect_ai.
+"""Labels in the forms that people and other programs label in: CSV and Label Studio.
 
 Offsets are code points, half-open. Label Studio counts UTF-16 units as browsers do, so they are
 converted on both ways.
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pipelines.annotation.adjudication import by_item, final_labels
-from pipelines.annotation.labels import GivenLabel, ReadLabel, decisions, standing_labels
+from pipelines.annotation.adjudication import by_item
+from pipelines.annotation.labels import GivenLabel, ReadLabel, standing_labels
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import (
     ItemBody,
@@ -25,7 +25,6 @@ from pipelines.annotation.types import (
     SessionItem,
     SpanLabel,
     Task,
-    is_wrong,
     label_adapter,
     parse_label,
     verdict_of,
@@ -233,76 +232,6 @@ def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[Read
         except InvalidInputError as error:
             raise _bad(number, str(error).rstrip(".")) from None
     return items, labels
-
-
-def export_ragtruth(lead: Lead) -> Iterator[str]:
-    """The span items in the form of RAGTruth's response.jsonl, with final labels; line by line.
-
-    `labels` are [start, end) with the text and a label_type. Items whose people disagree, and that
-    nobody decided, are left out.
-    """
-    whole = lead.whole()
-    events = whole.events
-    spans = {one.number: one for one in whole.items if one.task == "span"}
-    final = final_labels(spans, standing_labels(events), decisions(events))
-    for number, stored in spans.items():
-        label = final[number].label
-        if not isinstance(label, SpanLabel):
-            continue
-        body = ItemBody.model_validate(stored.body)
-        told = {
-            "id": stored.key,
-            "source_id": body.place.record or body.place.run or stored.key,
-            "model": body.place.method,
-            "split": "test",
-            "quality": "good",
-            "labels": [
-                {
-                    "start": one.start,
-                    "end": one.end,
-                    "text": body.text[one.start : one.end],
-                    "label_type": _RAGTRUTH.get(one.kind, "Evident Baseless Info"),
-                    "meta": one.kind,
-                    "implicit_true": False,
-                    "due_to_null": False,
-                }
-                for one in label.spans
-            ],
-            "response": body.text,
-        }
-        yield json.dumps(told, ensure_ascii=False) + "\n"
-
-
-_RAGTRUTH = {"contradiction": "Evident Conflict", "unsupported": "Evident Baseless Info"}
-
-
-def export_precomputed_scores(lead: Lead, task: Task) -> Iterator[str]:
-    """Final labels as precomputed scores of inspect_ai: id, epoch, scorer and value, line by line.
-
-    The value is 1 where people found no error and 0 where they did; an item for which that cannot
-    be said, or on which people disagree, is left out. The id is that of the data set's record where
-    there is one, else the item's key; `epoch` counts the items of one id from 1.
-    """
-    whole = lead.whole()
-    events = whole.events
-    items = {one.number: one for one in whole.items if one.task == task}
-    final = final_labels(items, standing_labels(events), decisions(events))
-    epochs: dict[str, int] = {}
-    for number, stored in items.items():
-        label = final[number].label
-        wrong = None if label is None else is_wrong(label)
-        if label is None or wrong is None:
-            continue
-        name = ItemBody.model_validate(stored.body).place.record or stored.key
-        epochs[name] = epochs.get(name, 0) + 1
-        told = {
-            "id": name,
-            "epoch": epochs[name],
-            "scorer": f"human_{task}",
-            "value": 0 if wrong else 1,
-            "explanation": f"{verdict_of(label)} ({final[number].status})",
-        }
-        yield json.dumps(told, ensure_ascii=False) + "\n"
 
 
 def utf16_offset(text: str, offset: int) -> int:

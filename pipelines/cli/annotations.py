@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipelines.annotation.exchange import export_session, import_session
-from pipelines.annotation.formats import (
-    export_csv,
-    export_label_studio,
+from pipelines.annotation.benchmark_formats import (
     export_precomputed_scores,
     export_ragtruth,
+    export_ragtruth_sources,
 )
+from pipelines.annotation.exchange import export_session, import_session
+from pipelines.annotation.formats import export_csv, export_label_studio
 from pipelines.annotation.items import drawn
 from pipelines.annotation.leading import Lead, create_session
 from pipelines.annotation.sources import (
@@ -34,6 +34,7 @@ from pipelines.annotation.sources import (
     run_steps,
 )
 from pipelines.annotation.types import TASKS, SessionSpec, Task, parse_spec
+from pipelines.cli.annotation_judges import add_judges_command
 from pipelines.cli.annotation_results import add_result_commands
 from pipelines.cli.evaluation_plan import column_mapping
 from pipelines.cli.exports import read_export, write_export
@@ -56,6 +57,7 @@ _FORMATS: dict[str, Callable[[Lead], str]] = {
     "csv": export_csv,
     "label-studio": export_label_studio,
     "ragtruth": lambda lead: "".join(export_ragtruth(lead)),
+    "ragtruth-sources": lambda lead: "".join(export_ragtruth_sources(lead)),
 }
 _OF_TASK = "inspect"
 """The form that holds the labels of one task."""
@@ -355,6 +357,7 @@ def add_annotation_commands(commands: Any) -> None:
     )
     imported.add_argument("--as", dest="name", metavar="NAME", help="... as those of one person")
     add_result_commands(parts)
+    add_judges_command(parts)
 
 
 def _add_create(parts: Any) -> None:

@@ -187,6 +187,20 @@ def test_items_of_an_evaluation_are_drawn_with_their_probability(engine: Engine)
     assert len({one.body["place"]["record"] for one in items}) == 2
 
 
+def test_an_evaluation_leads_to_a_session_of_its_answers(engine: Engine):
+    evaluation = evaluated(engine)
+    evaluated(engine)
+    test = page("evaluate")
+    test.query_params["evaluation"] = evaluation
+    test.run()
+    test.button(key="evaluate.annotate").click().run()
+    assert test.session_state["_wanted_page"] == "annotate"
+    # The page that follows begins with what the click has chosen.
+    chosen = [name for name in _state(test) if name.startswith("annotate.")]
+    test = annotate(**{name: test.session_state[name] for name in chosen})
+    assert test.selectbox(key=f"{MAKE}.evaluation").value == evaluation
+
+
 def test_without_an_evaluation_and_for_questions_the_way_is_shown(engine: Engine):
     test = making("evaluation")
     assert "There is no evaluation with answers yet." in texts(test)

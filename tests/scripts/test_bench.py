@@ -37,3 +37,11 @@ async def test_a_verdict_is_timed_beside_embedding_its_evidence(monkeypatch: pyt
         r"Judge, one sentence against 10 passages: \d+ ms, [\d.]+ times as long as embedding them",
         said,
     )
+
+
+def test_entities_of_a_long_text_are_timed_beside_those_of_its_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(bench, "_TIMES", 1)
+    said = bench.entities_row()
+    assert re.fullmatch(r"Entities of 4\d KB: [\d.]+ times as long as of its 8 pieces", said)

@@ -17,19 +17,15 @@ from pipelines.annotation.formats import (
     code_point_offset,
     export_csv,
     export_label_studio,
-    export_precomputed_scores,
-    export_ragtruth,
     read_csv,
     read_label_studio,
     utf16_offset,
 )
-from pipelines.annotation.items import items_of_data
 from pipelines.annotation.labels import Decision, ReadLabel, standing_labels
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.sources import read_labels
 from pipelines.annotation.types import ItemPlace, SessionItem, SpanLabel, label_adapter
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.datasets.texts import RagTruth
 from pipelines.store import RunStore
 from tests.pipelines.annotation.bench import TEXT, VALUES, item, join, label_all, lead_session, take
 
@@ -384,50 +380,6 @@ def test_who_annotated_may_be_unknown_and_a_wrong_label_is_named_with_its_task()
     wrong = {"data": {"text": "a"}, "annotations": [{"result": result}]}
     with pytest.raises(InvalidInputError, match=r"a region has no start and end.*line 2"):
         read_label_studio(json.dumps([good, wrong]))
-
-
-def test_ragtruth_and_precomputed_scores_hold_final_labels(store: RunStore):
-    place = ItemPlace(record="q7", data="set")
-    body = item("answer").body.model_copy(update={"place": place})
-    items = [item("span", n) for n in range(2)] + [item("answer", 5, body=body)]
-    lead = lead_session(store, items, overlap=2)
-    ann, bo = join(lead, "Ann", "Bo")
-    label_all(ann)
-    label_all(bo, {1: {"task": "span", "spans": []}})
-    (row,) = map(json.loads, export_ragtruth(lead))
-    assert row["id"] == "span-0"
-    assert row["labels"][0]["text"] == row["response"][16:23] == TEXT[16:23]
-    assert [json.loads(line) for line in export_precomputed_scores(lead, "answer")] == [
-        {
-            "id": "q7",
-            "epoch": 1,
-            "scorer": "human_answer",
-            "value": 0,
-            "explanation": "partly (unanimous)",
-        }
-    ]
-    assert len(list(export_precomputed_scores(lead, "span"))) == 1
-
-
-def test_what_is_exported_for_ragtruth_is_read_as_ragtruth_is(store: RunStore):
-    marked = [
-        {"start": 0, "end": 3, "kind": "contradiction"},
-        {"start": 16, "end": 23, "kind": "entity"},
-    ]
-    lead = lead_session(store, [item("span")], overlap=1)
-    label_all(join(lead, "Ann")[0], {0: {"task": "span", "spans": marked}})
-    (row,) = map(json.loads, export_ragtruth(lead))
-    source = {"source_id": row["source_id"], "task_type": "QA", "source_info": "Ada."}
-    (read,) = RagTruth.model_validate({**source, "responses": [row]}).items()
-    assert read.text == TEXT
-    # Ends count code points in both: the flower in the second piece is one.
-    assert [(one.start, one.end, one.kind) for one in read.spans] == [
-        (0, 3, "Evident Conflict"),
-        (16, 23, "Evident Baseless Info"),
-    ]
-    ((_, label),) = items_of_data([read], ("span",))
-    assert isinstance(label, SpanLabel)
-    assert [one.kind for one in label.spans] == ["contradiction", "unsupported"]
 
 
 @pytest.mark.parametrize("text", ["abc", "a🌷b", "🌷🌷", "e\u0301 שלום 中文", ""])

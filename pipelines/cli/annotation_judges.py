@@ -1,0 +1,144 @@
+"""Models that judged evaluations, against the labels of a session, on the command line."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import Any
+
+from pipelines.annotation.judges import LabelledJudge, LabelledRate, SessionJudges, session_judges
+from pipelines.annotation.leading import Lead
+from pipelines.cli.shared import OWNER, amount
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError
+from pipelines.evaluation.results.export import estimate_words
+from pipelines.evaluation.statistics.judges import JudgeAgreement
+from pipelines.printable import printable, printable_json
+
+HALF_WIDTH = 0.02
+"""Of an interval: for this it is said how many more labels are needed, unless asked otherwise."""
+
+_BY = {
+    "labels": "every answer is labelled, so the labels are the result",
+    "powered": "prediction-powered inference",
+    "weighted": "prediction-powered inference, weighted by the probabilities of the draw",
+}
+_WHY = {
+    "few_labels": "at least two answers have to be labelled",
+    "not_drawn": "the labelled answers were chosen and not drawn at random",
+    "other_answers": "the items were drawn from the answers of other systems",
+}
+
+
+async def _judges(service: Service, options: argparse.Namespace) -> int:
+    lead = await asyncio.to_thread(Lead, service.store, options.session, OWNER)
+    whole = await asyncio.to_thread(lead.whole)
+    which = "blind" if options.blind else "last"
+    found = await asyncio.to_thread(session_judges, service.store, whole, which)
+    if not (found.judges or found.unjudged or found.missing):
+        raise InvalidInputError(
+            "The session has no answers of an evaluation, which a model could have judged.",
+            remedy="Make one with `annotations create NAME --evaluation ID --sample N`.",
+        )
+    if options.json:
+        for one in found.judges:
+            print(printable_json(one.model_dump_json()))
+    else:
+        print(printable(judges_text(found, options.half_width)), end="")
+    return 0
+
+
+def judges_text(found: SessionJudges, half_width: float) -> str:
+    """Every judge: its agreement with people, and its score for each system, corrected.
+
+    `half_width`, in (0, 0.5], is that of the interval for which missing labels are counted.
+    """
+    parts = [_judge(one, half_width) for one in found.judges]
+    parts += [
+        [f"No model has judged the answers of {name!r}: `evaluations judge` has one do it."]
+        for name in found.unjudged
+    ]
+    if found.missing:
+        parts.append([f"Deleted meanwhile: the evaluation {', '.join(found.missing)}."])
+    return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+
+
+def _judge(found: LabelledJudge, half_width: float) -> list[str]:
+    lines = [f"{found.title} as the judge of {found.name!r}. Brackets are 95 % intervals."]
+    if found.weak:
+        lines.append("It was measured to judge no better than chance.")
+    if found.unresolved:
+        lines.append(
+            f"Answers on which people disagree: {found.unresolved}. Decide them first: what is left"
+            " out is what is hard to judge."
+        )
+    lines.append(_agreement(found.agreement))
+    lines += [f"  {_rate(one, half_width)}" for one in found.rates]
+    return lines
+
+
+def _agreement(found: JudgeAgreement | None) -> str:
+    if found is None:
+        return "No labelled answer was graded by this judge."
+    return (
+        f"Judge and people: Cohen's kappa {estimate_words(found.kappa, 2, 'not defined')}, same"
+        f" grade {estimate_words(found.accuracy, 2)} of {found.accuracy.n} answers,"
+        f" {found.undecided} undecided."
+    )
+
+
+def _rate(one: LabelledRate, half_width: float) -> str:
+    """ "rag: judge 0.84, corrected 0.71 [0.68, 0.74]; 120 more labels for +- 0.02"."""
+    said = f"{one.system}: judge {one.judge:.2f} of {one.answers} answers"
+    if one.corrected is None:
+        said += f", not corrected: {_WHY[one.why or 'few_labels']}"
+    else:
+        said += f", corrected {estimate_words(one.corrected, 2)} by {one.labels} labels"
+        said += f" ({_BY[one.by]})" if one.by else ""
+    if one.people is not None:
+        said += f"; by the labels alone {estimate_words(one.people, 2)}"
+    if one.empty:
+        said += f"; {one.empty} without a text count as not right"
+    if one.chosen:
+        said += f"; {one.chosen} labelled answers were not drawn and correct nothing"
+    return f"{said}{_needed(one, half_width)}."
+
+
+def _needed(one: LabelledRate, half_width: float) -> str:
+    need = one.needed(half_width) if one.corrected is not None else None
+    if need is None:
+        return ""
+    if need.more is None:
+        least = f"{need.least:.3f}"
+        return f"; +- {half_width:g} cannot be reached: with a label for each it is +- {least}"
+    if need.more == 0:
+        return f"; enough labels for +- {half_width:g}"
+    return f"; {need.more} more labels for +- {half_width:g}"
+
+
+def _half_width(text: str) -> float:
+    """Half the width of an interval: from 0.001 to 0.5."""
+    number = amount(text, 0.5)
+    if number < 0.001:
+        raise argparse.ArgumentTypeError(f"{text!r} is less than 0.001")
+    return number
+
+
+def add_judges_command(parts: Any) -> None:
+    """`annotations judges`."""
+    parser = parts.add_parser(
+        "judges", help="models' scores of an evaluation, corrected by people's labels"
+    )
+    parser.set_defaults(command=_judges)
+    parser.add_argument("session")
+    parser.add_argument(
+        "--half-width",
+        type=_half_width,
+        default=HALF_WIDTH,
+        metavar="W",
+        help="say how many more labels an interval of +- W takes (%(default)g)",
+    )
+    parser.add_argument(
+        "--blind", action="store_true", help="labels before models' verdicts were shown"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON line per judge")
