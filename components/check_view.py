@@ -39,6 +39,7 @@ from components.markup import Child, Content, Html, join, tag
 from components.messages import Catalogue, integer, named
 from components.page import illustration_note, run_notices, section
 from components.run_view import entity_marks, passages_of
+from components.unsupported import unsupported_help, with_unsupported
 from pipelines.engine.checked import (
     CellFound,
     CheckedText,
@@ -49,7 +50,7 @@ from pipelines.engine.checked import (
 )
 from pipelines.run.events import Score, Verdict
 from pipelines.run.view import RunView
-from pipelines.types import Token
+from pipelines.types import Token, UnsupportedSpan
 
 Reading = Literal["sentences", "spans", "heat"]
 """How the text is shown: its sentences in a table, the judged stretches, or its tokens."""
@@ -250,10 +251,12 @@ def _sentences(found: CheckedText, view: RunView, t: Catalogue) -> Html:
     )
     name = t("check.reading.sentences")
     body = table(name, columns, rows, row_names=True, css="vs-check-sentences")
+    marked = any(_unsupported(one) for one in found.sentences)
     return tag(
         "div.vs-stack",
         tag("p.vs-note", t("check.sentences.help")),
         tag("div.vs-check-scroll", body, role="region", aria_label=name, tabindex=0),
+        unsupported_help(t, "check-unsupported") if marked else None,
     )
 
 
@@ -282,8 +285,18 @@ def _text(one: SentenceFound, titles: Mapping[str, str], t: Catalogue) -> Html:
     return tag(
         "span.vs-check-text",
         tag("span.vs-num.vs-note", one.number + 1),
-        tag("span", tag("bdi", one.text), evidence),
+        tag("span", tag("bdi", with_unsupported(one.text, _unsupported(one), t)), evidence),
     )
+
+
+def _unsupported(one: SentenceFound) -> list[UnsupportedSpan]:
+    """What any detector finds unsupported, with offsets in the sentence."""
+    found = [word for cell in one.found.values() for word in cell.unsupported]
+    return [
+        word.model_copy(update={"start": word.start - one.start, "end": word.end - one.start})
+        for word in found
+        if one.start <= word.start and word.end <= one.end
+    ]
 
 
 def _source(passage: str, titles: Mapping[str, str], t: Catalogue) -> str:

@@ -22,6 +22,7 @@ from components.markup import Child, Html, tag
 from components.messages import Catalogue, named
 from components.method_panel import MethodPanel
 from components.page import section
+from components.unsupported import unsupported_help
 from pipelines.run.events import Judged
 from pipelines.run.findings import QuestionAnswered
 from pipelines.run.view import RunView
@@ -56,7 +57,8 @@ class _Page(MethodPanel):
         ]
         if pieces:
             rows = tag("ol.vs-stack", map(self._piece, pieces))
-            parts.append(section("pieces", t("detector.pieces"), rows))
+            words = unsupported_help(t, "unsupported") if self.any_unsupported else None
+            parts.append(section("pieces", t("detector.pieces"), rows, words))
         if len(drafts) > 1:
             change = tag("div.vs-card", self.sides(drafts[0].after, drafts[-1].after))
             parts.append(section("change", t("ask.corrected"), change))
@@ -76,7 +78,7 @@ class _Page(MethodPanel):
         t, label = self.t, event.label
         name = tag(
             "p.vs-chips",
-            tag("bdi", event.text),
+            tag("bdi", self.with_unsupported(event.text, event)),
             tag("span.vs-chip", named("entity.label", label, t)) if label else None,
             verdict_badge(event.verdict, t),
         )

@@ -26,6 +26,7 @@ from components.models import judge_quality
 from components.nearest_view import nearest_section
 from components.page import section
 from components.run_view import supporting
+from components.unsupported import unsupported_help, with_unsupported
 from pipelines.run.events import Judged
 from pipelines.run.findings import ConceptsListed, ConceptVerified, SentenceVerified
 from pipelines.run.view import MethodView, RunView, StepView, whole_setting
@@ -354,7 +355,7 @@ class _Page(MethodPanel):
         parts: list[Child] = [
             part(t("ever.question"), answer_text(found.question)),
             found.fallback and tag("p.vs-note", t("ever.fallback")),
-            claimed and part(t("ever.claim"), answer_text(found.claim)),
+            claimed and part(t("ever.claim"), self._claim(event, found)),
             found.reused and tag("p.vs-note", t("ever.reused")),
             found.reason and tag("p.vs-flag", t(reason)),
             found.incomplete and tag("p.vs-flag", t("flag.search_incomplete")),
@@ -367,6 +368,14 @@ class _Page(MethodPanel):
         if not self.running:
             parts.append(self.calls((event.span, found.reused), f"{key}-calls"))
         return tag("div.vs-ever-reasons", parts)
+
+    def _claim(self, event: Judged, found: ConceptVerified) -> Html:
+        """What a judge was asked about; words that it does not find supported are underlined."""
+        words = self.unsupported.of(event, found.claim)
+        marked = with_unsupported(found.claim, words, self.t)
+        key = f"unsupported-{event.seq}"
+        about = unsupported_help(self.t, key) if words else None
+        return tag("div", answer_text(marked), about)
 
     def _passages(self, event: Judged, found: ConceptVerified) -> list[Passage]:
         searches = self.searches(found.reused or event.span)

@@ -32,6 +32,7 @@ from components.models import judge_quality
 from components.nearest_view import nearest_section
 from components.page import section
 from components.run_view import score_of
+from components.unsupported import unsupported_help
 from pipelines.calibration import calibration
 from pipelines.run.calibrated import Reading
 from pipelines.run.events import Judged, Score
@@ -302,6 +303,8 @@ class _Page(MethodPanel):
             table(title, names, rows, css="vs-aligned", key=f"sentences-{number}"),
             tag("p.vs-note", t("haarag.sentences.note")),
         ]
+        if any(self.unsupported.of(event) for event in sentences):
+            parts.append(unsupported_help(t, f"unsupported-{number}"))
         explained = ["sentence_alignment", "sentence_evidence"]
         explained += ["entailment"] if entailed else []
         parts.append(means_list(explained, t, key=f"sentences-means-{number}"))
@@ -335,7 +338,7 @@ class _Page(MethodPanel):
             and tag("span.vs-note.vs-num", score_value(nearest), data_score="sentence_evidence"),
         ]
         return [
-            tag("span.vs-answer", event.text, dir="auto"),
+            tag("span.vs-answer", self.with_unsupported(event.text, event), dir="auto"),
             tag("span.vs-evidence-cell", evidence),
             tag(
                 "span",

@@ -14,9 +14,11 @@ from components.elements import divergence, error_note, flag_list, score_line
 from components.markup import Child, Html
 from components.messages import Catalogue
 from components.page import run_notices
+from components.unsupported import with_unsupported
 from pipelines.run.calibrated import Reading, readings
 from pipelines.run.events import Judged, Retrieved, Score, StepName, What
 from pipelines.run.findings import StepDetail
+from pipelines.run.unsupported import UnsupportedWords
 from pipelines.run.view import MethodView, RunView, StepView
 from pipelines.types import Language, Passage
 
@@ -71,6 +73,20 @@ class MethodPanel:
     def judged(self, *what: What, draft: int | None = None) -> list[Judged]:
         """The verdicts on `what`, of one draft or of all."""
         return [e for e in self.method.judged if e.what in what and draft in (None, e.draft)]
+
+    @cached_property
+    def unsupported(self) -> UnsupportedWords:
+        """What judges said about single words."""
+        return UnsupportedWords(self.method)
+
+    @property
+    def any_unsupported(self) -> bool:
+        """Whether words of a sentence are unsupported."""
+        return any(self.unsupported.of(event) for event in self.judged("sentence"))
+
+    def with_unsupported(self, text: str, event: Judged | None) -> list[Child]:
+        """`text`, which `event` is a verdict on, with its unsupported words underlined."""
+        return with_unsupported(text, self.unsupported.of(event, text) if event else (), self.t)
 
     def step(self, name: StepName) -> StepView | None:
         """The first step of that name."""

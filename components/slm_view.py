@@ -30,6 +30,7 @@ from components.messages import Catalogue, integer, named, probability, two_digi
 from components.method_panel import MethodPanel
 from components.page import section
 from components.run_view import supporting
+from components.unsupported import unsupported_help
 from pipelines.methods.slm.scale import shipped_panel
 from pipelines.run.events import Judged, Score, Verdict
 from pipelines.run.grounding import CellJudged, JudgePanel, PanelJudge, SlmVerdict
@@ -143,8 +144,10 @@ class _Check(MethodPanel):
             section("means", t("slm.means"), *means),
             section("judges", t("slm.judges"), *judges),
         )
+        words = unsupported_help(t, "slm-unsupported") if self.any_unsupported else None
+        note = tag("p.vs-note", t("slm.note"))
         return [
-            section("matrix", t("slm.matrix"), tag("p.vs-note", t("slm.note")), matrix, behind),
+            section("matrix", t("slm.matrix"), note, matrix, words, behind),
             tag("div.vs-slm-main", more, key="more"),
             section("context", t("slm.context"), self._context()),
         ]
@@ -222,7 +225,7 @@ class _Check(MethodPanel):
         name = tag(
             "span",
             tag("span.vs-rank.vs-num", number + 1),
-            tag("bdi.vs-slm-sentence", text, dir="auto"),
+            tag("bdi.vs-slm-sentence", self.with_unsupported(text, judged), dir="auto"),
         )
         results = [self._pending(), self._pending()]
         if judged is not None:

@@ -106,13 +106,27 @@ class Generation(Frozen):
     batch_size: int | None = None
 
 
+class UnsupportedSpan(Frozen):
+    """A piece [start, end) of a statement that a judge does not find supported by the evidence.
+
+    `doubt`, in [0, 1], is that of its most doubtful word.
+    """
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    start: Offset
+    end: Offset
+    doubt: float
+
+
 class Choice(Frozen):
     """How a model distributed its belief over a closed set of options.
 
     `probabilities` maps option label to probability; `other_mass` is what fell on no option
     (1.0 when a text reply could not be parsed). `source` says whether the numbers are first-token
     probabilities, those of a model made to judge, or a parsed text, where an option counts 1.0 and
-    the rest 0.0.
+    the rest 0.0. `unsupported` are pieces of the claim's statement, in order; None where the model
+    does not look at single words.
     """
 
     model_config = ConfigDict(allow_inf_nan=False)
@@ -121,6 +135,7 @@ class Choice(Frozen):
     other_mass: float
     source: Literal["logprobs", "judge", "text"]
     text: str = ""
+    unsupported: tuple[UnsupportedSpan, ...] | None = None
 
     @property
     def best(self) -> str | None:

@@ -11,7 +11,7 @@ from pipelines.engine.checked import CheckedText, State
 from pipelines.run.calibrated import Reading
 from pipelines.run.calibrations import CalibratedTask, CalibrationKind
 from pipelines.run.events import Score, Verdict
-from pipelines.types import Frozen
+from pipelines.types import Frozen, UnsupportedSpan
 
 _LOW = Field(description="The smallest value that the number can have.")
 _HIGH = Field(description="The largest one, null where there is none.")
@@ -65,6 +65,14 @@ class SentenceVerdict(Frozen):
     verdict: Verdict | None
     score: CheckScore | None
     evidence: str
+    unsupported: Annotated[
+        list[UnsupportedSpan],
+        Field(
+            default_factory=list,
+            description="Pieces [start, end) of the text that the judges behind the verdict do not"
+            " find supported; only where the verdict is a doubt and they look at single words.",
+        ),
+    ]
 
 
 class CheckedSentence(Frozen):
@@ -118,6 +126,7 @@ def check_result(found: CheckedText, unavailable: dict[str, str]) -> CheckResult
                         verdict=cell.verdict,
                         score=_score(cell.score, cell.calibrated),
                         evidence=cell.evidence,
+                        unsupported=list(cell.unsupported),
                     )
                     for name, cell in one.found.items()
                 },

@@ -7,7 +7,7 @@ import asyncio
 import csv
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -49,6 +49,7 @@ from pipelines.run.spec import EvidenceSpec, MethodSpec
 from pipelines.run.view import RunView, reduce
 from pipelines.store.profiles import Profile
 from pipelines.text import detect_language
+from pipelines.types import UnsupportedSpan
 
 _REASONS: Mapping[str, str] = {
     "question": "needs the question",
@@ -346,12 +347,20 @@ def describe_check(view: RunView, found: CheckedText) -> str:
         for name, cell in sentence.found.items():
             verdict = cell.verdict or "nothing to measure"
             lines.append(printable(f"   {name:{width}}  {verdict}{_scored(cell.score)}"))
+            if cell.unsupported:
+                said = _words(found.text, cell.unsupported)
+                lines.append(printable(f"   {'':{width}}  not found supported: {said}"))
             read = reading_lines(cell.calibrated)
             lines += [printable(f"   {'':{width}}  {line}") for line in read]
     for one in found.detectors:
         if one.corrected is not None:
             lines += ["", printable(f"{one.method} corrects: {one.corrected}")]
     return "\n".join(lines)
+
+
+def _words(text: str, found: Sequence[UnsupportedSpan]) -> str:
+    """The words that a judge doubts, each with its doubt."""
+    return ", ".join(f'"{text[one.start : one.end]}" {one.doubt:.2f}' for one in found)
 
 
 def _scored(score: Score | None) -> str:

@@ -130,6 +130,7 @@ def _cell(cell: CellFound) -> dict[str, Any]:
             }
             for piece in cell.pieces
         ],
+        "unsupported": [one.model_dump() for one in cell.unsupported],
         **_calibrated(cell),
     }
 

@@ -21,9 +21,10 @@ from pipelines.run.events import DOUBTS, Judged, RunStarted, Score, Verdict
 from pipelines.run.findings import ConceptVerified
 from pipelines.run.grounding import SentenceAligned
 from pipelines.run.spec import GivenAnswer
+from pipelines.run.unsupported import UnsupportedWords
 from pipelines.run.view import MethodView, RunView
 from pipelines.text import Span, split_sentences
-from pipelines.types import Frozen, Language, Offset, Token
+from pipelines.types import Frozen, Language, Offset, Token, UnsupportedSpan
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 Agreement = Literal["doubted", "mixed", "supported", "open"]
@@ -58,7 +59,8 @@ class CellFound(Frozen):
 
     `verdict` None: it found nothing in the sentence that it could measure, such as no name.
     `evidence` is the sentence that the verdict rests on, in the passage `passage`. `calibrated` is
-    what the run's calibrations say of `score`.
+    what the run's calibrations say of `score`. `unsupported` are words of the given text that the
+    judges behind the verdict do not find supported.
     """
 
     verdict: Verdict | None
@@ -67,6 +69,7 @@ class CellFound(Frozen):
     pieces: tuple[PieceFound, ...] = ()
     evidence: str = ""
     passage: str = ""
+    unsupported: tuple[UnsupportedSpan, ...] = ()
 
 
 class SentenceFound(Frozen):
@@ -264,8 +267,9 @@ def _cells(view: RunView, method: MethodView, spans: Sequence[Span]) -> dict[int
     first = [event for event in method.judged if event.draft == 0]
     sentences = [event for event in first if event.what == "sentence"]
     if sentences:
+        words = UnsupportedWords(method)
         return {
-            number: _of_sentence(event, _calibrated(view, method.name, event))
+            number: _of_sentence(event, _calibrated(view, method.name, event), words)
             for event in sentences
             if (number := _place(event.start, event.end, spans)) is not None
         }
@@ -287,8 +291,15 @@ def _place(start: int, end: int, spans: Sequence[Span]) -> int | None:
     return next(overlaps, None)
 
 
-def _of_sentence(event: Judged, calibrated: tuple[Reading, ...]) -> CellFound:
+def _of_sentence(
+    event: Judged, calibrated: tuple[Reading, ...], words: UnsupportedWords
+) -> CellFound:
     detail = event.detail
+    start = event.start
+    unsupported = (
+        one.model_copy(update={"start": start + one.start, "end": start + one.end})
+        for one in words.of(event)
+    )
     aligned = isinstance(detail, SentenceAligned)
     return CellFound(
         verdict=event.verdict,
@@ -297,6 +308,7 @@ def _of_sentence(event: Judged, calibrated: tuple[Reading, ...]) -> CellFound:
         pieces=(_piece(event),),
         evidence=detail.evidence if aligned else "",
         passage=(detail.evidence_chunk or detail.chunk) if aligned else "",
+        unsupported=tuple(unsupported),
     )
 
 

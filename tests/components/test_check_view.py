@@ -14,7 +14,7 @@ from pipelines.run.grounding import SentenceAligned
 from pipelines.run.view import RunView
 from pipelines.types import Generation, Language, Message, Token
 from tests.components.html_tree import read
-from tests.pipelines.engine.test_checked import BORN, DIED, TEXT, Run
+from tests.pipelines.engine.test_checked import BORN, DIED, TEXT, Run, doubted_word
 
 
 def checked() -> Run:
@@ -188,3 +188,13 @@ def test_where_no_judge_reads_the_language_it_is_said():
     run.begin("slm")
     run.end("slm", flags=("judge_language",))
     assert t("check.words_only") in check_view(run.view, t)
+
+
+def test_words_that_judges_doubt_are_underlined_in_their_sentence():
+    t = Catalogue("en")
+    assert "vs-unsupported" not in check_view(checked().view, t)
+    page = read(check_view(doubted_word().view, t))
+    first, second = page.one(".vs-check-sentences").one("tbody").all("tr")
+    assert first.all(".vs-unsupported") == []
+    assert [word.text("vs-sr") for word in second.all(".vs-unsupported")] == ["Florida"]
+    assert "with a doubt above 0.50" in page.text()

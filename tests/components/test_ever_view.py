@@ -10,17 +10,19 @@ from components.ever_view import ever_view
 from components.messages import Catalogue
 from pipelines.errors import UnreachableError
 from pipelines.methods.ever import Ever
+from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.spec import EvidenceSpec
 from pipelines.store.recordings import load_recording, recordings
 from pipelines.types import Language
 from tests.components.html_tree import Node, read
 from tests.components.runs import view_of
-from tests.pipelines.methods.bench import Outcome, Shelf
+from tests.pipelines.methods.bench import FULL, Outcome, Shelf, WordReader, run_method
 from tests.pipelines.methods.ever.bench import (
     FIRST,
     SECOND,
     WHOLE,
     Archive,
+    EverModel,
     Part,
     ever_run,
     reevaluated,
@@ -339,3 +341,26 @@ def test_shipped_runs_are_shown(run: str, language: Language):
     assert page.all(".vs-ever-chip")
     assert page.one(".vs-ever-final").text()
     assert all(card.all(".vs-badge") for card in cards_of(page))
+
+
+async def test_words_of_the_statement_that_the_judge_doubts_are_underlined(t: Catalogue):
+    part = Part(
+        texts={"": FIRST},
+        concepts={FIRST: ["chemist", "1931"]},
+        questions={"chemist": "Was Ada Brandt a chemist?", "1931": "(1813)"},
+    )
+    supported, against = ClaimVerdict(0.8, 0.1, 0.1), ClaimVerdict(0.1, 0.8, 0.1)
+    reader = WordReader(
+        lambda claim: against if "chemist" in claim.statement else supported, "chemist", "1931"
+    )
+    outcome = await run_method(
+        Ever(),
+        "Who was Ada Brandt?",
+        EverModel(part, FULL.model_copy(update={"judges": False})),
+        shelf=Shelf(lambda _: ["Ada Brandt was a botanist born in 1931."]),
+        models={"judge_1": reader},
+    )
+    chemist, year = page_of(outcome, t).all(".vs-ever-chip")
+    assert [word.text("vs-sr") for word in chemist.all(".vs-unsupported")] == ["chemist"]
+    assert "with a doubt above 0.50" in chemist.text()
+    assert year.all(".vs-unsupported") == []

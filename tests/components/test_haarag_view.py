@@ -10,12 +10,13 @@ from components.haarag_view import haarag_view
 from components.messages import Catalogue
 from pipelines.errors import ServerFailedError, UnreachableError
 from pipelines.models.base import GenerationRequest, Watcher
+from pipelines.models.judges.base import ClaimVerdict
 from pipelines.models.scripted import ScriptedModel
 from pipelines.run.view import fold
 from pipelines.types import Generation
 from tests.components.html_tree import Node, read
 from tests.components.test_hostile import HOSTILE
-from tests.pipelines.methods.bench import Outcome
+from tests.pipelines.methods.bench import Outcome, WordReader
 from tests.pipelines.methods.haarag.bench import QUESTION, WRITES, again, haarag
 
 LAW = "B: Clinton studied law. Then he taught it."
@@ -297,3 +298,16 @@ async def test_foreign_text_stays_text(t: Catalogue, text: str):
     names = {node.name for node in shown.walk()}
     assert names & {"script", "img", "svg", "style", "iframe", "object", "b"} == set()
     assert not any(name.startswith("on") for node in shown.walk() for name in node.attributes)
+
+
+async def test_words_that_a_judge_doubts_are_underlined_in_doubtful_sentences(t: Catalogue):
+    sure, unsure = ClaimVerdict(0.9, 0.05, 0.05), ClaimVerdict(0.2, 0.1, 0.7)
+    reader = WordReader(lambda claim: sure if claim.statement == YORK else unsure, "York", "law")
+    models = {"judge_1": reader}
+    changes = {"max_iterations": 1, "rephrase": "off", "tau_r": 0.3, "tau_a": 0.2}
+    outcome = await haarag([DRAFT], FOUND, TABLE, models=models, **SETTINGS | changes)
+    shown = page(outcome, t)
+    york, studied = shown.one(".vs-aligned").one("tbody").all("tr")
+    assert york.all(".vs-unsupported") == []
+    assert [word.text("vs-sr") for word in studied.all(".vs-unsupported")] == ["law"]
+    assert "with a doubt above 0.50" in words(shown)

@@ -11,10 +11,11 @@ from components.slm_view import signed, slm_view
 from pipelines.errors import UnreachableError
 from pipelines.methods.slm.scale import shipped_panel, shipped_thresholds
 from pipelines.models.base import Capabilities
+from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.events import Judged, RunCancelled, SpanStarted
 from pipelines.run.view import RunView, fold
 from tests.components.html_tree import Node, read
-from tests.pipelines.methods.bench import Outcome, PieceModel, Shelf
+from tests.pipelines.methods.bench import Outcome, PieceModel, Shelf, WordReader
 from tests.pipelines.methods.slm.judges import BORN, DRAFT, WON, JudgeModel, again, check, says
 
 EMBEDDED = "SmolLM2-135M-Instruct"
@@ -310,3 +311,17 @@ async def test_foreign_text_stays_text(t: Catalogue):
 )
 def test_z_is_shown_with_its_sign(z: float, text: str):
     assert signed(z) == text
+
+
+async def test_words_that_a_judge_doubts_are_underlined_in_doubtful_sentences(t: Catalogue):
+    sure, unsure = ClaimVerdict(0.9, 0.05, 0.05), ClaimVerdict(0.1, 0.8, 0.1)
+    reader = WordReader(lambda claim: sure if claim.statement == BORN else unsure, "Hope", "1993")
+    page = after(await check(reader, threshold=0.5), t, threshold=0.5)
+    born, won, *_ = page.one("table").one("tbody").all("tr")
+    assert born.all(".vs-unsupported") == []
+    (word,) = won.all(".vs-unsupported")
+    assert word.text("vs-sr") == "1993"
+    assert word.attributes["title"] == "not found supported, doubt 0.90"
+    assert "with a doubt above 0.50" in page.one(".vs-section-matrix").text()
+    calm = after(await check(reader, threshold=0.01), t, threshold=0.01)
+    assert "doubt above 0.50" not in calm.text()

@@ -26,7 +26,7 @@ from pipelines.models.hub_judges.formats import (
     reading_of,
     reads_chinese,
 )
-from pipelines.models.judges.base import ClaimVerdict, JudgeModel
+from pipelines.models.judges.base import ClaimVerdict, JudgedClaim, JudgeModel
 from pipelines.models.local.loading import Source, explain_failure, find_source, quietly
 from pipelines.types import Language
 
@@ -160,6 +160,11 @@ class HubJudge(JudgeModel):
         """
         with self._explained():
             return self._reader.read(claims)
+
+    def read_words(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
+        """As `read`, with unsupported pieces where the judge looks at tokens; blocks."""
+        with self._explained():
+            return self._reader.read_words(claims)
 
     def doubts(self, claims: Sequence[Claim]) -> list[list[TokenDoubt] | None]:
         """Of every token of the statements, how doubtful it is; None where no evidence was given.

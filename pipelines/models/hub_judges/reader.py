@@ -21,7 +21,8 @@ from pipelines.models.hub_judges.windows import (
     windows_of,
     without_marks,
 )
-from pipelines.models.judges.base import ClaimVerdict
+from pipelines.models.judges.base import ClaimVerdict, JudgedClaim
+from pipelines.types import UnsupportedSpan
 
 _BATCH = 8
 _MARGIN = 4
@@ -89,6 +90,15 @@ class HubReader:
             return [_of_doubts(doubts) for doubts in self.doubts(claims)]
         shares = self.shares(claims)
         return [combined(windows) for windows in shares]
+
+    def read_words(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
+        """As `read`; the format "spans" also says which pieces are unsupported."""
+        if self._reading.format != "spans":
+            return [JudgedClaim(verdict) for verdict in self.read(claims)]
+        return [
+            JudgedClaim(_of_doubts(doubts), _unsupported(doubts or ()))
+            for doubts in self.doubts(claims)
+        ]
 
     def shares(self, claims: Sequence[Claim]) -> list[list[ClaimVerdict]]:
         """What each window of the evidence of every claim says by itself, in their order.
@@ -267,3 +277,10 @@ def spans_of(doubts: Sequence[TokenDoubt], threshold: float = 0.5) -> list[Token
             found.append(one)
             open_span = True
     return found
+
+
+def _unsupported(doubts: Sequence[TokenDoubt]) -> tuple[UnsupportedSpan, ...]:
+    return tuple(
+        UnsupportedSpan(start=one.start, end=one.end, doubt=one.probability)
+        for one in spans_of(doubts)
+    )

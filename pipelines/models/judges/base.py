@@ -20,7 +20,7 @@ from pipelines.models.base import (
     Model,
     Watcher,
 )
-from pipelines.types import Choice, Generation, Language
+from pipelines.types import Choice, Generation, Language, UnsupportedSpan
 
 _AT_ONCE = 16
 
@@ -31,6 +31,16 @@ class ClaimVerdict(NamedTuple):
     supported: float
     contradicted: float
     not_enough: float
+
+
+class JudgedClaim(NamedTuple):
+    """A verdict on a claim, and the pieces of its statement that the evidence does not support.
+
+    `unsupported` is None where the judge does not look at single words.
+    """
+
+    verdict: ClaimVerdict
+    unsupported: tuple[UnsupportedSpan, ...] | None = None
 
 
 class JudgeModel(Model):
@@ -50,10 +60,19 @@ class JudgeModel(Model):
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         """A verdict for every claim; blocks. Safe to call from several threads."""
 
-    def verdicts(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
-        """As `read`; two answers to a question are compared in both directions; the lower counts.
+    def read_words(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
+        """As `read`, with what is unsupported where the judge looks at single words; blocks."""
+        return [JudgedClaim(verdict) for verdict in self.read(claims)]
 
-        They are the same only when each supports the other.
+    def verdicts(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
+        """As `judged`, the verdicts alone."""
+        return [found.verdict for found in self.judged(claims)]
+
+    def judged(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
+        """As `read_words`; two answers to a question are compared in both directions.
+
+        They are the same only when each supports the other: the lower verdict counts, and what is
+        not in the other answer is no error.
         """
         swapped = [
             claim.model_copy(update={"statement": other, "evidence": (claim.statement,)})
@@ -61,16 +80,18 @@ class JudgeModel(Model):
             if claim.relation == "same"
             for other in claim.evidence
         ]
-        verdicts = self.read([*claims, *swapped])
-        back = iter(verdicts[len(claims) :])
+        read = self.read_words([*claims, *swapped])
+        back = iter(read[len(claims) :])
         return [
-            min(verdict, next(back)) if claim.relation == "same" else verdict
-            for claim, verdict in zip(claims, verdicts, strict=False)
+            JudgedClaim(min(found.verdict, next(back).verdict))
+            if claim.relation == "same"
+            else found
+            for claim, found in zip(claims, read, strict=False)
         ]
 
     @cached_property
-    def _merged(self) -> Merger[Claim, ClaimVerdict]:
-        return Merger(self.verdicts, most=_AT_ONCE)
+    def _merged(self) -> Merger[Claim, JudgedClaim]:
+        return Merger(self.judged, most=_AT_ONCE)
 
     async def choose(self, request: ChoiceRequest) -> Choice:
         """The probabilities of the options, by their labels.
@@ -82,7 +103,7 @@ class JudgeModel(Model):
         if claim is None:
             raise self._unable("is asked about something that is no claim")
         labels = {option.label for option in request.options}
-        (verdict,) = await asyncio.wrap_future(self._merged.submit([claim]))
+        ((verdict, unsupported),) = await asyncio.wrap_future(self._merged.submit([claim]))
         if not all(map(isfinite, verdict)):
             # Of damaged weights: no comparison with a threshold would call them doubtful.
             said = "its weights give no numbers"
@@ -96,7 +117,7 @@ class JudgeModel(Model):
         shares = next((named for named in known if set(named) == labels), None)
         if shares is None:
             raise self._unable(f"knows no verdicts called {', '.join(sorted(labels))}")
-        return Choice(probabilities=shares, other_mass=0.0, source="judge")
+        return Choice(probabilities=shares, other_mass=0.0, source="judge", unsupported=unsupported)
 
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None

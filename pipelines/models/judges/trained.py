@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pipelines.errors import failure
 from pipelines.loading import minilm_folder
 from pipelines.models.base import Claim
-from pipelines.models.judges.base import ClaimVerdict, JudgeModel
+from pipelines.models.judges.base import ClaimVerdict, JudgedClaim, JudgeModel
 from pipelines.models.judges.inputs import (
     PLAIN,
     Near,
@@ -25,6 +25,7 @@ from pipelines.models.judges.inputs import (
     statement_offsets,
 )
 from pipelines.paths import ASSETS
+from pipelines.types import UnsupportedSpan
 
 if TYPE_CHECKING:
     from pipelines.models.judges.network import JudgeNetwork
@@ -42,6 +43,9 @@ def encoder_folder() -> Path:
 
 
 _BATCH = 16
+
+DOUBTED = 0.5
+"""A word with a higher doubt is taken for one that the evidence does not support."""
 
 
 Scores = tuple[float, ...]
@@ -183,9 +187,26 @@ class JudgeReader:
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         """A verdict for every claim; without evidence it is "not enough"."""
         return [
-            combined(found.scores, self._scalings.get(kind_of(claim), _PLAIN), found.lengths)
+            self._verdict(claim, found)
             for claim, found in zip(claims, self.looked_at(claims), strict=True)
         ]
+
+    def read_words(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
+        """As `read`, with the unsupported pieces of every statement; none without evidence."""
+        return [
+            JudgedClaim(
+                self._verdict(claim, found),
+                spans_of(claim.statement, self._words(claim, found)) if found.doubts else (),
+            )
+            for claim, found in zip(claims, self.looked_at(claims), strict=True)
+        ]
+
+    def _verdict(self, claim: Claim, found: Read) -> ClaimVerdict:
+        return combined(found.scores, self._scalings.get(kind_of(claim), _PLAIN), found.lengths)
+
+    def _words(self, claim: Claim, found: Read) -> list[WordDoubt]:
+        offsets = statement_offsets(self._tokenizer, claim.question, claim.statement)
+        return words_of(offsets, claim.statement, _lowest(found.doubts))
 
     def scores(self, claims: Sequence[Claim]) -> list[list[Scores]]:
         """The network's scores for every window of every claim."""
@@ -218,11 +239,7 @@ class JudgeReader:
         last words are told.
         """
         return [
-            words_of(
-                statement_offsets(self._tokenizer, claim.question, claim.statement),
-                claim.statement,
-                _lowest(found.doubts),
-            )
+            self._words(claim, found)
             for claim, found in zip(claims, self.looked_at(claims), strict=True)
         ]
 
@@ -280,6 +297,20 @@ def words_of(
             start, doubt = last.start, max(last.doubt, doubt)
         found.append(WordDoubt(start, end, doubt))
     return found
+
+
+def spans_of(statement: str, words: Sequence[WordDoubt]) -> tuple[UnsupportedSpan, ...]:
+    """The words with a doubt above 0.5; those with nothing but space between them are one piece."""
+    found: list[UnsupportedSpan] = []
+    for word in words:
+        # Of damaged weights a doubt is no number, which is greater than nothing.
+        if not word.doubt > DOUBTED:
+            continue
+        if found and not statement[found[-1].end : word.start].strip():
+            last = found.pop()
+            word = WordDoubt(last.start, word.end, max(last.doubt, word.doubt))
+        found.append(UnsupportedSpan(start=word.start, end=word.end, doubt=word.doubt))
+    return tuple(found)
 
 
 def reading_of(folder: Path) -> Reading:
@@ -359,6 +390,10 @@ class TrainedJudge(JudgeModel):
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         """A verdict for every claim; blocks."""
         return self._reader.read(claims)
+
+    def read_words(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
+        """As `read`, with the unsupported pieces of every statement; blocks."""
+        return self._reader.read_words(claims)
 
     def doubts(self, claims: Sequence[Claim]) -> list[list[WordDoubt]]:
         """How doubtful each word of each statement is; blocks."""

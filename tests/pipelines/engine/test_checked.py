@@ -10,7 +10,7 @@ import pytest
 from pipelines.engine.check_rows import ROW_COLUMNS, check_record, check_rows, row_columns
 from pipelines.engine.checked import CheckedText, checked_text, read_tokens
 from pipelines.errors import ErrorInfo
-from pipelines.models.base import Capabilities, ScoreRequest
+from pipelines.models.base import Capabilities, ChoiceRequest, Claim, ScoreRequest
 from pipelines.models.providers import ModelSpec
 from pipelines.run.events import (
     EntitiesFound,
@@ -27,7 +27,7 @@ from pipelines.run.findings import ConceptsListed, ConceptVerified, MethodStarte
 from pipelines.run.grounding import SentenceAligned
 from pipelines.run.spec import GivenAnswer, MethodSpec, RunSpec
 from pipelines.run.view import RunView, fold
-from pipelines.types import Answer, Generation, Message, Token
+from pipelines.types import Answer, Choice, Generation, Message, Token, UnsupportedSpan
 
 BORN, DIED = "Curie was born in Warsaw.", "She died in Florida."
 TEXT = f"{BORN} {DIED}"
@@ -340,3 +340,41 @@ def test_a_table_has_a_row_for_each_sentence_and_one_for_the_text(checked: Check
     assert rows[1]["slm_verdict"] == "doubtful"
     assert (rows[1]["slm_score"], rows[1]["slm_threshold"]) == ("0.25", "0.5")
     assert rows[2]["error"] == "p_yes: It took too long."
+
+
+def doubted_word() -> Run:
+    """The SLM check by a judge that finds a word of the second sentence unsupported."""
+    run = Run("slm")
+    run.begin("slm")
+    at = DIED.find("Florida")
+    run.add(
+        ModelCalled,
+        "slm",
+        role="judge_1",
+        model="judge",
+        request=ChoiceRequest(
+            messages=(Message(role="user", content="?"),),
+            options=(),
+            claim=Claim(statement=DIED, evidence=("She died in France.",)),
+        ),
+        attempt=1,
+        started=0.0,
+        choice=Choice(
+            probabilities={"yes": 0.2, "no": 0.8},
+            other_mass=0.0,
+            source="judge",
+            unsupported=(UnsupportedSpan(start=at, end=at + 7, doubt=0.9),),
+        ),
+    )
+    run.judge("slm", "sentence", DIED, "doubtful", scores=(number(0.2, threshold=0.5),))
+    return run
+
+
+def test_unsupported_words_have_their_places_in_the_text():
+    run = doubted_word()
+    (word,) = run.found.sentences[1].found["slm"].unsupported
+    assert TEXT[word.start : word.end] == "Florida"
+    _, second = check_record(run.found)["sentences"]
+    start = TEXT.find("Florida")
+    told = {"start": start, "end": start + 7, "doubt": 0.9}
+    assert second["found"]["slm"]["unsupported"] == [told]

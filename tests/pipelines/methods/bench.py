@@ -19,7 +19,7 @@ from pipelines.models.base import (
     ScoreRequest,
     Watcher,
 )
-from pipelines.models.judges.base import ClaimVerdict, JudgeModel
+from pipelines.models.judges.base import ClaimVerdict, JudgedClaim, JudgeModel
 from pipelines.remote.retry import RetryPolicy
 from pipelines.retrieval.base import Retriever, Similarity
 from pipelines.run.events import Event, Judged, ModelCalled, Retrieved, Revised, SpanStarted
@@ -28,7 +28,15 @@ from pipelines.run.materials import Materials, Slot
 from pipelines.run.spec import EvidenceSpec, GivenAnswer, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.text import Entity, EntityRecognizer, detect_language
-from pipelines.types import Answer, FinishReason, Generation, Language, Passage, Token
+from pipelines.types import (
+    Answer,
+    FinishReason,
+    Generation,
+    Language,
+    Passage,
+    Token,
+    UnsupportedSpan,
+)
 
 Piece = tuple[str, float] | tuple[str, float, float]
 Reply = Sequence[Piece] | str | Generation
@@ -125,6 +133,27 @@ class ClaimReader(JudgeModel):
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         self.seen += claims
         return [self._says(claim) for claim in claims]
+
+
+class WordReader(ClaimReader):
+    """As ClaimReader; of every statement it finds the words in `doubted` unsupported, by 0.9."""
+
+    def __init__(self, says: Callable[[Claim], ClaimVerdict], *doubted: str) -> None:
+        super().__init__(says)
+        self._doubted = doubted
+
+    def read_words(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
+        return [
+            JudgedClaim(verdict, self._pieces(claim.statement))
+            for claim, verdict in zip(claims, self.read(claims), strict=True)
+        ]
+
+    def _pieces(self, statement: str) -> tuple[UnsupportedSpan, ...]:
+        return tuple(
+            UnsupportedSpan(start=at, end=at + len(word), doubt=0.9)
+            for word in self._doubted
+            if (at := statement.find(word)) >= 0
+        )
 
 
 class Shelf(Retriever):

@@ -146,6 +146,13 @@ def test_lettucedetect_doubts_every_token_of_the_answer(tmp_path: Path):
     same([one.probability for one in doubts], [wrong[at] for at in answer])
     worst = max(wrong[at] for at in answer)
     same(verdict, (1 - worst, 0.0, worst))
+    (found,) = judge.read_words([CLAIM])
+    assert found.verdict == verdict
+    assert [(one.start, one.end, one.doubt) for one in found.unsupported or ()] == [
+        tuple(one) for one in spans_of(doubts)
+    ]
+    (bare,) = judge.read_words([CLAIM.model_copy(update={"evidence": ()})])
+    assert bare.unsupported == ()
 
 
 def test_an_answer_to_a_question_has_another_prompt(tmp_path: Path):

@@ -12,8 +12,8 @@ import pytest
 from pipelines.errors import CapabilityError, ServerFailedError
 from pipelines.methods.replies.verdicts import TRUE_FALSE, TRUE_FALSE_NEI, YES_NO
 from pipelines.models.base import ChoiceRequest, Claim, GenerationRequest, Option
-from pipelines.models.judges.base import ClaimVerdict, JudgeModel
-from pipelines.types import Message
+from pipelines.models.judges.base import ClaimVerdict, JudgedClaim, JudgeModel
+from pipelines.types import Message, UnsupportedSpan
 
 MESSAGES = (Message(role="user", content="Is it so?"),)
 BORN = Claim(statement="He was born in Hope.", evidence=("Clinton: He was born in Hope.",))
@@ -125,3 +125,23 @@ async def test_questions_asked_at_the_same_time_are_read_together():
         [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
     )
     assert batches == [1, 5]
+
+
+class Words(FixedJudge):
+    """Finds the last word of each statement unsupported."""
+
+    def read_words(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
+        last = UnsupportedSpan(start=15, end=19, doubt=0.8)
+        return [JudgedClaim(verdict, (last,)) for verdict in self.read(claims)]
+
+
+async def test_unsupported_words_are_in_the_answer_of_a_judge_that_looks_at_them():
+    assert (await judge().choose(asks(YES_NO["en"]))).unsupported is None
+    looks = Words({BORN.statement: ClaimVerdict(0.2, 0.7, 0.1)})
+    found = (await looks.choose(asks(YES_NO["en"]))).unsupported
+    assert found is not None
+    assert [BORN.statement[one.start : one.end] for one in found] == ["Hope"]
+    # What only one of two answers says is no error of it.
+    same = Claim(statement="Hope", evidence=("Hope",), question="Where?", relation="same")
+    both = Words({"Hope": ClaimVerdict(0.9, 0.05, 0.05)})
+    assert (await both.choose(asks(TRUE_FALSE["en"], same))).unsupported is None

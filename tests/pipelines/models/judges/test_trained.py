@@ -25,6 +25,7 @@ from pipelines.models.judges.trained import (
     combined,
     kind_of,
     lengths_of,
+    spans_of,
     words_of,
 )
 from pipelines.models.providers import BUILT_IN, build_model
@@ -262,3 +263,29 @@ def test_of_several_windows_the_one_that_supports_a_word_best_counts(trained_jud
     statement = "Bill Clinton was born in Hope."
     (found,) = trained_judge.doubts([claim(statement, LONG, f"{LONG}{CLINTON} {LONG}")])
     assert max(word.doubt for word in found) < 0.5
+
+
+def test_doubtful_words_side_by_side_are_one_piece():
+    statement = "He met Harry Manning, in Rome."
+    words = [(0, 2, 0.1), (3, 6, 0.5), (7, 12, 0.6), (13, 20, 0.9), (22, 24, 0.2), (25, 29, 0.7)]
+    found = spans_of(statement, [WordDoubt(*word) for word in words])
+    assert [(statement[one.start : one.end], one.doubt) for one in found] == [
+        ("Harry Manning", 0.9),
+        ("Rome", 0.7),
+    ]
+    # A comma is more than space, and what is no number is not above anything.
+    assert len(spans_of("Oslo, Rome", [WordDoubt(0, 4, 0.9), WordDoubt(6, 10, 0.9)])) == 2
+    assert spans_of("Oslo", [WordDoubt(0, 4, float("nan"))]) == ()
+
+
+def test_what_is_unsupported_comes_with_the_verdict(trained_judge: TrainedJudge):
+    wrong = "Bill Clinton was born in Chicago."
+    claims = [claim(wrong, CLINTON), claim("Bill Clinton was born in Hope.", CLINTON), claim(wrong)]
+    chicago, hope, nothing = trained_judge.read_words(claims)
+    assert chicago.unsupported is not None
+    assert [wrong[one.start : one.end] for one in chicago.unsupported] == ["Chicago"]
+    assert hope.unsupported == ()
+    # Without evidence there is nothing that words could be held against.
+    assert nothing.unsupported == ()
+    verdicts = [found.verdict for found in (chicago, hope, nothing)]
+    assert verdicts == trained_judge.read(claims)
