@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Sequence
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -20,6 +21,9 @@ from pipelines.research.training.examples import Label
 
 _MIN_SHARED = 40
 """Characters of a sentence that two records must share to be one group; shorter ones are common."""
+
+
+_WORD = re.compile(r"\w+(?:['’.-]\w+)*")
 
 
 class LabelledClaim(NamedTuple):
@@ -125,6 +129,50 @@ def symmetric_claims(path: Path | None, half: Half) -> list[LabelledClaim]:
         LabelledClaim(r.claim.strip(), (r.evidence.strip(),), _LABELS[r.label], group)
         for r, group in zip(records, groups, strict=True)
     ][half::2]
+
+
+class RefutedClaim(NamedTuple):
+    """A claim that its evidence refutes, the places [start, end) of its wrong words, and `twin`,
+    a claim that the evidence supports."""
+
+    claim: str
+    twin: str
+    evidence: str
+    wrong: tuple[tuple[int, int], ...]
+    group: str
+
+
+def refuted_claims(path: Path | None, half: Half) -> list[RefutedClaim]:
+    """The refuted claims of half of FEVER-symmetric that differ in few words from a supported one.
+
+    Both were written for the same evidence, so the words that only the refuted one has are those
+    that the evidence refutes. Pairs that share less than half of the refuted claim's words, and
+    those that differ only in words left out, are not told apart in this way.
+    """
+    supported: dict[str, list[str]] = {}
+    for record in read_records(path, _Symmetric):
+        if record.label == "SUPPORTS":
+            supported.setdefault(record.evidence.strip(), []).append(record.claim.strip())
+    found: list[RefutedClaim] = []
+    for one in symmetric_claims(path, half):
+        twins = supported.get(one.evidence[0], ()) if one.label == "contradicted" else ()
+        marked = [(places, twin) for twin in twins if (places := _differing(one.claim, twin))]
+        if marked:
+            places, twin = min(marked, key=lambda pair: len(pair[0]))
+            found.append(RefutedClaim(one.claim, twin, one.evidence[0], places, one.group))
+    return found
+
+
+def _differing(claim: str, other: str) -> tuple[tuple[int, int], ...]:
+    """Where `claim` has words that `other` has not in their place; () where that is most of it."""
+    words = [(found.start(), found.end()) for found in _WORD.finditer(claim)]
+    own = [claim[start:end].casefold() for start, end in words]
+    theirs = [found.group().casefold() for found in _WORD.finditer(other)]
+    same = SequenceMatcher(None, own, theirs, autojunk=False).get_matching_blocks()
+    alike = {at for block in same for at in range(block.a, block.a + block.size)}
+    if len(alike) * 2 < len(words):
+        return ()
+    return tuple(place for at, place in enumerate(words) if at not in alike)
 
 
 def cited_claims(path: Path | None, half: Half) -> list[LabelledClaim]:

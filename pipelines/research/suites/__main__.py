@@ -29,7 +29,7 @@ from pipelines.research.suites.scoring import (
     name_of,
     verdicts,
 )
-from pipelines.research.suites.sets import Suite, odd_suites
+from pipelines.research.suites.sets import WORDS, Suite, odd_suites
 from pipelines.research.suites.speed import times_of
 from pipelines.research.suites.table import JudgeFigures, report
 
@@ -79,7 +79,7 @@ def _result(judge: TrainedJudge, suite: Suite, own: Path, sampling: Sampling) ->
     alone = suite.alone if suite.people else []
     even = [example.claim for example in suite.even]
     words = None
-    if suite.name == "spans":
+    if suite.name in WORDS:
         found = ask("words", suite.claims, doubts(judge))
         words = [as_words(one) for one in found]
     return result_of(

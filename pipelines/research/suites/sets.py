@@ -12,9 +12,11 @@ from pipelines.models.base import Claim
 from pipelines.paths import SAMPLE_DATA
 from pipelines.research.claims import (
     LabelledClaim,
+    RefutedClaim,
     cited_claims,
     climate_claims,
     hard_claims,
+    refuted_claims,
     stance_groups,
     symmetric_claims,
 )
@@ -24,13 +26,16 @@ from pipelines.research.long_training.contrasts import contrasts_of
 from pipelines.research.long_training.mixture import held_out
 from pipelines.research.sources import Sources
 from pipelines.research.training import public
-from pipelines.research.training.examples import Example
+from pipelines.research.training.examples import Example, Label, Span
 from pipelines.research.training.generated import Names
 from pipelines.research.training.report import suites as earlier_suites
 from pipelines.text import split_sentences
 
 _NOTHING_SAID = "Nothing else is known about it."
 _SPAN_TEXTS = 60
+
+WORDS = ("spans", "refuted words")
+"""The suites whose wrong words are labelled."""
 
 
 class Suite(NamedTuple):
@@ -94,6 +99,7 @@ def odd_suites(sources: Sources, more: Sequence[Path] = ()) -> list[Suite]:
     found += [
         Suite("answers by hand", tuple(answers_by_hand()), people=True),
         Suite("spans", tuple(span_examples(sources))),
+        Suite("refuted words", tuple(_refuted(sources)), people=True),
         *(_of_file(path) for path in more),
     ]
     return [suite for suite in found if suite.examples]
@@ -126,6 +132,24 @@ def span_examples(files: Sources) -> list[Example]:
     random = Random(11)
     made = [pair for text in texts for pair in contrasts_of(text, texts, names, random)]
     return [pair for pair in made if pair.wrong is not None]
+
+
+def _refuted(files: Sources) -> list[Example]:
+    """Claims with the words that their evidence refutes, and their twins without any such word."""
+    said: list[tuple[RefutedClaim, str, Label, tuple[Span, ...]]] = []
+    for one in refuted_claims(files.symmetric, 1):
+        said += [(one, one.claim, "contradicted", one.wrong), (one, one.twin, "supported", ())]
+    return [
+        Example(
+            evidence=one.evidence,
+            statement=statement,
+            label=label,
+            make="symmetric",
+            group=one.group,
+            wrong=wrong,
+        )
+        for one, statement, label, wrong in said
+    ]
 
 
 def _examples(make: str, claims: Sequence[LabelledClaim]) -> list[Example]:

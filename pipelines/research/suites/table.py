@@ -29,6 +29,7 @@ TITLES = {
     "climate": "claims on the climate (CLIMATE-FEVER)",
     "answers by hand": "a short and a long answer, written by hand",
     "spans": "statements with one change, made by rule (XQuAD)",
+    "refuted words": "words that only the refuted of two claims has (FEVER-symmetric)",
 }
 """What each suite holds."""
 

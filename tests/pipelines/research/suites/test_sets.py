@@ -101,3 +101,21 @@ def test_words_are_labelled_in_odd_paragraphs(tmp_path: Path):
     assert all(pair.wrong is not None for pair in pairs)
     assert all(pair.wrong for pair in pairs if pair.label == "contradicted")
     assert len({pair.group for pair in pairs}) <= 3
+
+
+def test_the_words_of_a_refuted_claim_are_those_that_its_twin_has_not(tmp_path: Path):
+    path = tmp_path / "symmetric.jsonl"
+    evidence = "He was born in Hope in 1946 ."
+    rows = [
+        {"claim": "He was born in Hope .", "evidence": evidence, "label": "SUPPORTS"},
+        {"claim": "He was born in Paris , France .", "evidence": evidence, "label": "REFUTES"},
+        {"claim": "Nothing is like that .", "evidence": evidence, "label": "SUPPORTS"},
+        {"claim": "Everybody knows where she died .", "evidence": evidence, "label": "REFUTES"},
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (suite,) = (one for one in odd_suites(Sources(symmetric=path)) if one.name == "refuted words")
+    wrong, right = suite.examples
+    assert wrong.wrong is not None
+    assert [wrong.statement[start:end] for start, end in wrong.wrong] == ["Paris", "France"]
+    assert (right.statement, right.wrong) == ("He was born in Hope .", ())
+    assert wrong.group == right.group
