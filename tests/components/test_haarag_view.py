@@ -304,7 +304,8 @@ async def test_words_that_a_judge_doubts_are_underlined_in_doubtful_sentences(t:
     sure, unsure = ClaimVerdict(0.9, 0.05, 0.05), ClaimVerdict(0.2, 0.1, 0.7)
     reader = WordReader(lambda claim: sure if claim.statement == YORK else unsure, "York", "law")
     models = {"judge_1": reader}
-    changes = {"max_iterations": 1, "rephrase": "off", "tau_r": 0.3, "tau_a": 0.2}
+    changes: dict[str, Any] = {"max_iterations": 1, "rephrase": "off", "tau_r": 0.3, "tau_a": 0.2}
+    changes |= {"entailment": "judges", "entailment_decides": True}
     outcome = await haarag([DRAFT], FOUND, TABLE, models=models, **SETTINGS | changes)
     shown = page(outcome, t)
     york, studied = shown.one(".vs-aligned").one("tbody").all("tr")
