@@ -16,7 +16,7 @@ from pipelines.retrieval.passages import best_sentence
 from pipelines.run.calibrated import readings
 from pipelines.run.events import Judged, Score, Verdict
 from pipelines.run.findings import EntityReading
-from pipelines.run.view import MethodView, RunView
+from pipelines.run.view import MethodView, RunView, method_status
 from pipelines.types import Passage, Token
 
 
@@ -129,7 +129,7 @@ def method_row(view: RunView, name: str, now: float | None = None) -> MethodRow:
     flags = method.answer.flags if method.answer else ()
     return replace(
         row,
-        status=_status(view, method),
+        status=method_status(view, method),
         verdict=verdict,
         score=score,
         calibrated=readings(view.header.spec, name, "answer", score),
@@ -186,12 +186,6 @@ def passages_of(method: MethodView) -> list[tuple[Passage, str]]:
         for passage in search.passages:
             found.setdefault(passage.id, (passage, search.query))
     return list(found.values())
-
-
-def _status(view: RunView, method: MethodView) -> Status:
-    if method.outcome is None:
-        return "cancelled" if view.over else "running"
-    return "done" if method.outcome == "ok" else method.outcome
 
 
 def _original(method: MethodView) -> str:

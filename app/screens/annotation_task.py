@@ -9,7 +9,7 @@ from uuid import uuid4
 import streamlit as st
 
 from app.labelling import show_labelling
-from app.links import require_link
+from app.links import current_link, require_link
 from app.login import draw_join
 from app.parts import (
     Action,
@@ -127,7 +127,7 @@ def standing_of(worker: Worker) -> Standing:
 
 def _own_link(t: Catalogue) -> None:
     """The personal link, out of the way once it was kept."""
-    if st.session_state.get(_JOINED) == _token():
+    if st.session_state.get(_JOINED) == current_link():
         return
     with st.popover(t("annotate.task.link"), key="annotate.link"):
         st.markdown(t("annotate.task.link.help"))
@@ -136,7 +136,7 @@ def _own_link(t: Catalogue) -> None:
 
 def _new_link(t: Catalogue) -> None:
     """The personal link of somebody who has just joined."""
-    if st.session_state.get(_JOINED) != _token():
+    if st.session_state.get(_JOINED) != current_link():
         return
     with st.container(border=True, key="card-annotate-link"):
         st.markdown(t("annotate.task.link.new"))
@@ -144,12 +144,8 @@ def _new_link(t: Catalogue) -> None:
         st.button(t("annotate.task.link.kept"), key="annotate.link.kept", on_click=_link_kept)
 
 
-def _token() -> str:
-    return st.query_params.get("link") or ""
-
-
 def _address() -> str:
-    return f"{st.context.url or ''}?link={_token()}"
+    return f"{st.context.url or ''}?link={current_link()}"
 
 
 def _link_kept() -> None:

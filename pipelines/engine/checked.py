@@ -22,7 +22,7 @@ from pipelines.run.findings import ConceptVerified
 from pipelines.run.grounding import SentenceAligned
 from pipelines.run.spec import GivenAnswer
 from pipelines.run.unsupported import UnsupportedWords
-from pipelines.run.view import MethodView, RunView
+from pipelines.run.view import MethodView, RunView, method_status
 from pipelines.text import Span, split_sentences
 from pipelines.types import Frozen, Language, Offset, Token, UnsupportedSpan
 
@@ -237,7 +237,7 @@ def _detector(view: RunView, name: str, by_sentence: bool, *, weak: bool) -> Det
     changed = answer is not None and answer.text.strip() != answer.original.strip()
     return DetectorFound(
         method=name,
-        state=_state(view, method),
+        state=method_status(view, method),
         verdict=last.verdict if last else None,
         score=last.scores[0] if last and last.scores else None,
         calibrated=_calibrated(view, name, last),
@@ -247,12 +247,6 @@ def _detector(view: RunView, name: str, by_sentence: bool, *, weak: bool) -> Det
         corrected=answer.text if answer is not None and changed and answer.text.strip() else None,
         error=method.error,
     )
-
-
-def _state(view: RunView, method: MethodView) -> State:
-    if method.outcome is None:
-        return "cancelled" if view.over else "running"
-    return "done" if method.outcome == "ok" else method.outcome
 
 
 def _calibrated(view: RunView, method: str, event: Judged | None) -> tuple[Reading, ...]:

@@ -37,6 +37,8 @@ from pipelines.run.ledger import LIMIT_NAMES, LimitName
 from pipelines.types import Answer, Token
 
 Status = Literal["waiting", "running", "finished", "failed", "cancelled"]
+MethodStatus = Literal["running", "done", "failed", "cancelled"]
+"""How far a method is that has begun."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,13 @@ class RunView:
         errors = [method.error for method in self.methods.values()]
         names = {limit_in(error.code) for error in (*errors, self.error) if error is not None}
         return next((name for name in LIMIT_NAMES if name in names), None)
+
+
+def method_status(view: RunView, method: MethodView) -> MethodStatus:
+    """How far a method of the run is; one that the run left without an end was cancelled."""
+    if method.outcome is None:
+        return "cancelled" if view.over else "running"
+    return "done" if method.outcome == "ok" else method.outcome
 
 
 def number_setting(method: MethodView, name: str) -> float | None:

@@ -15,7 +15,7 @@ from sklearn.metrics import cohen_kappa_score, confusion_matrix
 from statsmodels.stats.inter_rater import cohens_kappa
 from truescore import ppi_estimate, rogan_gladen_estimate
 
-from pipelines.evaluation.statistics.resampling import Estimate, wilson
+from pipelines.evaluation.statistics.resampling import Estimate, wilson, within_unit
 from pipelines.types import Frozen
 
 
@@ -173,7 +173,7 @@ def transferred_rate(
     found = _lang_reiczigel(judge, right, wrong, float(ndtri((1 + level) / 2)))
     if youden <= 0 or found is None:
         return None
-    value = _inside((float(np.mean(judge)) + specificity - 1) / youden)
+    value = within_unit((float(np.mean(judge)) + specificity - 1) / youden)
     # The smoothed interval has another centre; what is reported is in it.
     low, high = min(found[0], value), max(found[1], value)
     return Estimate(value=value, low=low, high=high, n=len(judge), groups=len(judge))
@@ -190,18 +190,13 @@ def _lang_reiczigel(
     youden = sensitivity + specificity - 1
     if youden <= 0:
         return None
-    rate = _inside((observed + specificity - 1) / youden)
+    rate = within_unit((observed + specificity - 1) / youden)
     of_right = sensitivity * (1 - sensitivity) / n_right
     of_wrong = specificity * (1 - specificity) / n_wrong
     centre = rate + 2 * z**2 * (rate * of_right - (1 - rate) * of_wrong)
     variance = observed * (1 - observed) / n + rate**2 * of_right + (1 - rate) ** 2 * of_wrong
     half = z * sqrt(variance) / youden
-    return _inside(centre - half), _inside(centre + half)
-
-
-def _inside(share: float) -> float:
-    """The nearest share in [0, 1]."""
-    return max(0.0, min(1.0, share))
+    return within_unit(centre - half), within_unit(centre + half)
 
 
 def _of_people(labels: Sequence[float], level: float) -> Estimate:
@@ -221,4 +216,6 @@ def _clusters(groups: Sequence[str], labelled: Sequence[int]) -> list[str] | Non
 def _estimate(found: object, n: int) -> Estimate:
     """truescore's estimate as ours, within [0, 1]."""
     value, low, high = (float(getattr(found, name)) for name in ("point", "low", "high"))
-    return Estimate(value=_inside(value), low=_inside(low), high=_inside(high), n=n, groups=n)
+    return Estimate(
+        value=within_unit(value), low=within_unit(low), high=within_unit(high), n=n, groups=n
+    )

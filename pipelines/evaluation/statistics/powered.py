@@ -12,7 +12,12 @@ from math import ceil, sqrt
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from pipelines.evaluation.statistics.resampling import Estimate, Floats, group_numbers
+from pipelines.evaluation.statistics.resampling import (
+    Estimate,
+    Floats,
+    group_numbers,
+    within_unit,
+)
 from pipelines.types import Frozen
 
 FEW = 5
@@ -120,9 +125,9 @@ def powered_mean(
         half = max(half, _wilson_half(mean_y, worth, float(ndtri((1 + level) / 2))))
     return PoweredMean(
         corrected=Estimate(
-            value=_inside(value),
-            low=_inside(value - half),
-            high=_inside(value + half),
+            value=within_unit(value),
+            low=within_unit(value - half),
+            high=within_unit(value + half),
             n=len(f),
             groups=every,
         ),
@@ -187,7 +192,3 @@ def _wilson_labels(share: float, half: float, z: float) -> int:
     a, b = half**2, 2 * (half * z) ** 2 - z**2 * share * (1 - share)
     c = z**4 * (half**2 - 0.25)
     return max(1, ceil((-b + sqrt(max(0.0, b**2 - 4 * a * c))) / (2 * a) - 1e-9))
-
-
-def _inside(share: float) -> float:
-    return max(0.0, min(1.0, share))

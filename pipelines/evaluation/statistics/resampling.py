@@ -171,3 +171,8 @@ def wilson(hits: int, n: int, level: float) -> tuple[float, float]:
     """The Wilson score interval of a proportion of `hits` among `n` (1 or more) items."""
     low, high = proportion_confint(hits, n, alpha=1 - level, method="wilson")
     return float(np.asarray(low)), float(np.asarray(high))
+
+
+def within_unit(share: float) -> float:
+    """The nearest share in [0, 1]."""
+    return max(0.0, min(1.0, share))
