@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.login import take_return
 from app.method_page import show_page
-from app.parts import guarded, load_code, take_wanted_page
+from app.parts import guarded, leave_page, load_code, take_wanted_page
 from app.screens import (
     annotate,
     ask,
@@ -83,6 +83,7 @@ def main() -> None:
     if returned is not None and returned.link:
         st.switch_page(pages["annotate"], query_params={"link": returned.link})
     wanted = take_wanted_page()
+    leave_page((page.url_path or "ask") if wanted is None else wanted[0])
     if wanted is not None:
         name, query = wanted
         st.switch_page(pages[name], query_params=query)

@@ -15,6 +15,7 @@ from streamlit.components.v2 import component
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 from streamlit.elements.lib.mutable_popover_container import PopoverContainer
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import live
 from app.engine import PERIOD
@@ -43,6 +44,7 @@ _log = logging.getLogger(__name__)
 
 _PAGE = "_wanted_page"
 _QUERY = "_wanted_query"
+_SHOWN = "_page_shown"
 _WHOLE = "_whole_page"
 
 # Streamlit sends a component's script and style again with everything it shows. A run is shown
@@ -299,7 +301,22 @@ def page_of_run() -> str:
 def take_wanted_page() -> tuple[str, dict[str, str]] | None:
     """The page that a callback asked for with what its address holds, once."""
     page, query = st.session_state.pop(_PAGE, None), st.session_state.pop(_QUERY, {})
-    return None if page is None else (page, query)
+    if page is None:
+        return None
+    # Another page is drawn whole anyway.
+    st.session_state.pop(_WHOLE, None)
+    return page, query
+
+
+def leave_page(page: str) -> None:
+    """Forget the fragments of the page that was shown before, once it is another one.
+
+    Its browser asks for them until it has heard of the new page. Streamlit would answer in the name
+    of the page before, upon which the browser drops what the new page has drawn.
+    """
+    if st.session_state.get(_SHOWN) != page and (context := get_script_run_ctx()) is not None:
+        context.fragment_storage.clear()
+    st.session_state[_SHOWN] = page
 
 
 def redraw_whole() -> None:

@@ -15,6 +15,7 @@ from app.parts import (
     draw_unfolded,
     guarded,
     page_title,
+    redraw_if_asked,
     redraw_whole,
     remembered,
     section_title,
@@ -207,6 +208,7 @@ def _draw_indexing(stored: StoredCollection) -> None:
     running = progress is not None and progress.stage not in ("done", "stopped", "failed")
 
     def body() -> None:
+        redraw_if_asked()
         t = messages()
         now = _collections().progress(owner(), stored.id)
         going_on = now is not None and now.stage not in ("done", "stopped", "failed")

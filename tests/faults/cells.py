@@ -102,7 +102,7 @@ async def served() -> AsyncIterator[Server]:
     assert process.stdin is not None
     try:
         port = int(await process.stdout.readline())
-        async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
+        async with httpx.AsyncClient(timeout=300, trust_env=False) as client:
             yield Server(port, client)
     finally:
         process.stdin.close()

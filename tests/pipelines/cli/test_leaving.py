@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import closing
@@ -13,6 +12,7 @@ import pytest
 
 from pipelines.run.events import RunCancelled
 from pipelines.store import RunStore, file_url
+from tests.pipelines.models.wire import Handler, Seen, completion, says, serve, waits
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -58,12 +58,23 @@ def test_nobody_waits_for_a_thread_that_loads(tmp_path: Path):
     assert_stored_as_cancelled(tmp_path)
 
 
+class Silent(Handler):
+    """Says what it can do when it is probed, and nothing when it is asked the question."""
+
+    def answer(self, seen: Seen) -> None:
+        if "Where?" in seen.body["messages"][-1]["content"]:
+            self.wire.arrived.set()
+            self.until_gone()
+        else:
+            says(completion("Paris."))(self)
+
+
 @pytest.mark.verify
-def test_nobody_waits_for_a_silent_server(tmp_path: Path):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(120)
-        address = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
-        model = ("--profile", "openai", "--model", "m", "--base-url", address)
+@pytest.mark.parametrize("probed", [False, True])
+def test_nobody_waits_for_a_silent_server(tmp_path: Path, probed: bool):
+    with serve(Silent if probed else Handler) as wire:
+        wire.answers(waits)
+        model = ("--profile", "openai", "--model", "m", "--base-url", wire.url)
         ask = ("ask", "Where?", "--method", "direct", *model)
         process = subprocess.Popen(
             [sys.executable, "-m", "pipelines", "--data", str(tmp_path), *ask],
@@ -72,15 +83,17 @@ def test_nobody_waits_for_a_silent_server(tmp_path: Path):
             stderr=subprocess.PIPE,
             text=True,
         )
-        connection, _ = server.accept()
-        with connection:
-            # It is asked, and says nothing.
-            assert connection.recv(1)
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=60)
+        assert wire.arrived.wait(120)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in said
-    assert_stored_as_cancelled(tmp_path)
+    if probed:
+        assert_stored_as_cancelled(tmp_path)
+    else:
+        # It was not known yet what the model can do: no run had begun.
+        with closing(RunStore(file_url(tmp_path))) as store:
+            assert store.list("command-line") == []
 
 
 # The import of the commands takes for ever, with a destructor that would hold up the end.
