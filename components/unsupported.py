@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from components.elements import marked_text
-from components.glossary import means_list
+from components.glossary import what_it_means
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, two_digits
 from pipelines.types import UnsupportedSpan
@@ -25,5 +25,4 @@ def with_unsupported(text: str, found: Iterable[UnsupportedSpan], t: Catalogue) 
 def unsupported_help(t: Catalogue, key: str) -> Html:
     """What the underlined words are, and what their doubt means."""
     note = tag("p.vs-note", t("unsupported.note"))
-    means = means_list(["word_doubt"], t, key=f"{key}-means")
-    return tag("div", note, means, key=key)
+    return tag("div", note, what_it_means("word_doubt", t), key=key)
