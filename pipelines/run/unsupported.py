@@ -28,12 +28,14 @@ class UnsupportedWords:
     def of(self, event: Judged, text: str = "") -> tuple[UnsupportedSpan, ...]:
         """The pieces of `text` that are unsupported, with offsets in it; by default the event's.
 
-        There are none where the verdict is no doubt, and where no judge that looks at single words
-        was asked about exactly this text. Judges, and answers of one judge, have to agree.
+        There are none where neither the verdict nor a score behind it is a doubt, and where no
+        judge that looks at single words was asked about exactly this text. Judges, and answers of
+        one judge, have to agree.
         """
         text = text or event.text
         calls = self._calls.get(text.strip(), ())
-        if event.verdict not in DOUBTS or not calls:
+        doubted = event.verdict in DOUBTS or any(score.flagged for score in event.scores)
+        if not doubted or not calls:
             return ()
         behind = {event.span, *(span for score in event.scores for span in score.behind)}
         said = [_pieces(call, text) for call in calls if behind & {*self._around(call.span)}]

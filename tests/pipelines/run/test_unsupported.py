@@ -81,6 +81,14 @@ def test_a_sentence_that_is_not_doubted_has_none(verdict: Verdict):
     assert UnsupportedWords(method(called("one", PARIS))).of(judged(verdict)) == ()
 
 
+def test_a_sentence_that_only_a_score_doubts_has_them():
+    words = UnsupportedWords(method(called("one", PARIS)))
+    event = judged("supported")
+    flagged = event.scores[0].model_copy(update={"name": "entailment", "flagged": True})
+    aligned = event.model_copy(update={"scores": (*event.scores, flagged)})
+    assert places(words.of(aligned)) == [PARIS]
+
+
 def test_of_several_judges_each_has_to_doubt_a_word():
     both = UnsupportedWords(method(called("one", PARIS, YEAR), called("two", (0, 17))))
     assert places(both.of(judged())) == [PARIS]
