@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from pipelines.annotation.labels import ReadLabel
@@ -27,6 +28,19 @@ from tests.pipelines.evaluation.bench import MAIN, spec, system
 JUDGE = JudgeSpec(model=MAIN)
 Key = tuple[str, str]
 """The record of the data set, and the text of an answer."""
+
+KEYS: list[Key] = [(f"q{n}", f"Answer {n}") for n in range(40)]
+TEXTS = [text for _, text in KEYS]
+BY_JUDGE: dict[Key, Grade | None] = {
+    key: "wrong" for place, key in enumerate(KEYS) if place % 20 >= 15
+}
+"""Of every twenty answers a judge finds the last five wrong."""
+
+
+def graded(*counts: tuple[int, Grade]) -> dict[Key, Grade]:
+    """The first keys with their grades: so many of each."""
+    keys = iter(KEYS)
+    return {key: grade for count, grade in counts for key in islice(keys, count)}
 
 
 def evaluated(

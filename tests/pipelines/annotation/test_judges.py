@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any
 
 import pytest
@@ -23,30 +22,19 @@ from pipelines.evaluation.statistics.powered import powered_mean
 from pipelines.store import RunStore
 from tests.pipelines.annotation.bench import item, lead_session
 from tests.pipelines.annotation.evaluated import (
+    BY_JUDGE,
+    KEYS,
+    TEXTS,
     Key,
     answer_item,
     evaluated,
+    graded,
     judge,
     labelled_session,
 )
 
-KEYS: list[Key] = [(f"q{n}", f"Answer {n}") for n in range(40)]
-TEXTS = [text for _, text in KEYS]
-
-
-def graded(*counts: tuple[int, Grade]) -> dict[Key, Grade]:
-    """The first keys with their grades: so many of each."""
-    keys = iter(KEYS)
-    return {key: grade for count, grade in counts for key in islice(keys, count)}
-
-
 PEOPLE = graded((12, "correct"), (3, "wrong"), (1, "correct"), (4, "wrong"))
 """Of the first twenty answers; the judge finds 15 of these right, and 15 of the others."""
-
-
-def by_judge() -> dict[Key, Grade | None]:
-    wrong: Grade = "wrong"
-    return {key: wrong for place, key in enumerate(KEYS) if place % 20 >= 15}
 
 
 def one_judge(lead: Lead) -> LabelledJudge:
@@ -56,7 +44,7 @@ def one_judge(lead: Lead) -> LabelledJudge:
 
 def test_kappa_and_the_corrected_score_by_hand(store: RunStore):
     evaluated(store, {"direct": TEXTS})
-    judge(store, "e", by_judge())
+    judge(store, "e", BY_JUDGE)
     lead = labelled_session(store, [answer_item(key, probability=0.5) for key in PEOPLE], PEOPLE)
     found = one_judge(lead)
     assert (found.name, found.items, found.unresolved) == ("Capitals", 20, 0)
@@ -70,7 +58,7 @@ def test_kappa_and_the_corrected_score_by_hand(store: RunStore):
     assert rate.people is not None
     assert rate.people.value == pytest.approx(0.65)
     # The same as from the numbers themselves.
-    said = [0.0 if key in by_judge() else 1.0 for key in KEYS]
+    said = [0.0 if key in BY_JUDGE else 1.0 for key in KEYS]
     usual = corrected_rate(said, [float(one == "correct") for one in PEOPLE.values()], range(20))
     assert rate.corrected == usual.prediction_powered
     assert rate.spread is not None
@@ -114,11 +102,11 @@ def test_a_label_is_of_every_answer_with_the_same_text(store: RunStore):
 
 def test_unequal_probabilities_are_weighted(store: RunStore):
     evaluated(store, {"direct": TEXTS})
-    judge(store, "e", by_judge())
+    judge(store, "e", BY_JUDGE)
     drawn = [0.4 if place < 15 else 0.8 for place in range(20)]
     items = [answer_item(key, probability=one) for key, one in zip(PEOPLE, drawn, strict=True)]
     (rate,) = one_judge(labelled_session(store, items, PEOPLE)).rates
-    said = [0.0 if key in by_judge() else 1.0 for key in KEYS]
+    said = [0.0 if key in BY_JUDGE else 1.0 for key in KEYS]
     values = [float(one == "correct") for one in PEOPLE.values()]
     groups = [record for record, _ in KEYS]
     usual = powered_mean(said, values, range(20), drawn, groups)
@@ -147,7 +135,7 @@ def test_answers_without_a_text_are_not_right_and_need_no_label(store: RunStore)
 
 def test_every_answer_labelled(store: RunStore):
     evaluated(store, {"direct": TEXTS[:20]})
-    judge(store, "e", by_judge())
+    judge(store, "e", BY_JUDGE)
     items = [answer_item(key, probability=1.0) for key in PEOPLE]
     (rate,) = one_judge(labelled_session(store, items, PEOPLE)).rates
     assert rate.by == "labels"
@@ -157,7 +145,7 @@ def test_every_answer_labelled(store: RunStore):
 
 def test_what_cannot_be_corrected_says_why(store: RunStore):
     evaluated(store, {"direct": TEXTS, "rag": [*TEXTS[:4], *(f"No {text}" for text in TEXTS[4:])]})
-    judge(store, "e", by_judge())
+    judge(store, "e", BY_JUDGE)
     chosen = [answer_item(key) for key in PEOPLE]
     direct = one_judge(labelled_session(store, chosen, PEOPLE)).rates[0]
     assert (direct.why, direct.corrected, direct.labels, direct.chosen) == (
@@ -182,7 +170,7 @@ def test_what_cannot_be_corrected_says_why(store: RunStore):
 
 def test_what_people_disagree_on_is_counted_until_it_is_decided(store: RunStore):
     evaluated(store, {"direct": TEXTS})
-    judge(store, "e", by_judge())
+    judge(store, "e", BY_JUDGE)
     items = [answer_item(key, probability=0.5) for key in PEOPLE]
     lead = labelled_session(store, items, PEOPLE, {KEYS[0]: "wrong"})
     before = one_judge(lead)
@@ -195,7 +183,7 @@ def test_what_people_disagree_on_is_counted_until_it_is_decided(store: RunStore)
 
 def test_a_control_item_that_was_drawn_counts_with_its_right_label(store: RunStore):
     evaluated(store, {"direct": TEXTS[:20]})
-    judge(store, "e", by_judge())
+    judge(store, "e", BY_JUDGE)
     labels = dict(list(PEOPLE.items())[1:])
     items = [answer_item(key, probability=1.0) for key in labels]
     control = answer_item(KEYS[0], probability=1.0, gold="correct")

@@ -5,36 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from pipelines.annotation.types import SessionItem
-from pipelines.cli import main as cli
 from pipelines.cli.shared import OWNER
 from pipelines.evaluation.judging.spec import Grade
 from pipelines.store import RunStore, file_url
 from tests.pipelines.annotation.evaluated import (
+    BY_JUDGE,
+    KEYS,
+    TEXTS,
     Key,
     answer_item,
     evaluated,
+    graded,
     judge,
     labelled_session,
 )
-
-KEYS: list[Key] = [(f"q{n}", f"Answer {n}") for n in range(40)]
-WRONG: dict[Key, Grade | None] = {
-    key: "wrong" for place, key in enumerate(KEYS) if place % 20 >= 15
-}
-"""Of every twenty answers the judge finds the last five wrong."""
-
-
-def people(right: int, wrong: int) -> dict[Key, Grade]:
-    """So many first answers are right, and so many after these wrong."""
-    return {
-        key: "correct" if place < right else "wrong"
-        for place, key in enumerate(KEYS[: right + wrong])
-    }
+from tests.pipelines.cli.conftest import CommandLine
 
 
 @pytest.fixture
@@ -49,21 +40,15 @@ def session(store: RunStore, labels: dict[Key, Grade], probability: float | None
 
 
 @pytest.fixture
-def call(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def call(tmp_path: Path, command_line: CommandLine) -> CommandLine:
     """Run `annotations judges`; its status, standard output and error."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        status = cli.main(["--data", str(tmp_path), "annotations", "judges", *arguments])
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return run
+    return partial(command_line, "--data", str(tmp_path), "annotations", "judges")
 
 
 def test_the_corrected_score_is_printed_with_what_more_labels_would_bring(store: RunStore, call):
-    evaluated(store, {"direct": [text for _, text in KEYS]}, owner=OWNER)
-    judge(store, "e", WRONG, owner=OWNER)
-    told = session(store, people(12, 8))
+    evaluated(store, {"direct": TEXTS}, owner=OWNER)
+    judge(store, "e", BY_JUDGE, owner=OWNER)
+    told = session(store, graded((12, "correct"), (8, "wrong")))
     status, out, _ = call(told, "--half-width", "0.17")
     assert status == 0
     # 12 right and 5 wrong alike of 20: 0.85. Chance: 0.6 * 0.75 + 0.4 * 0.25 = 0.55.
@@ -80,14 +65,14 @@ def test_the_corrected_score_is_printed_with_what_more_labels_would_bring(store:
 
 
 def test_why_a_score_is_not_corrected_is_said(store: RunStore, call):
-    evaluated(store, {"direct": [text for _, text in KEYS]}, owner=OWNER)
-    told = session(store, people(3, 1), probability=None)
+    evaluated(store, {"direct": TEXTS}, owner=OWNER)
+    told = session(store, graded((3, "correct"), (1, "wrong")), probability=None)
     status, out, _ = call(told)
     assert status == 0
     assert (
         out == "No model has judged the answers of 'Capitals': `evaluations judge` has one do it.\n"
     )
-    judge(store, "e", WRONG, owner=OWNER)
+    judge(store, "e", BY_JUDGE, owner=OWNER)
     _, out, _ = call(told)
     assert "not corrected: the labelled answers were chosen and not drawn at random" in out
     assert "; 4 labelled answers were not drawn and correct nothing." in out

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from pipelines.cli import main as cli
 from tests.pipelines.cli.cli_script import write_script
+from tests.pipelines.cli.conftest import CommandLine
 
 TEXT = "Marie Curie was born in Warsaw. She died in Florida."
 
 
 @pytest.fixture
-def run(tmp_path: Path, sample_index: Path, capsys: pytest.CaptureFixture[str]):
+def run(tmp_path: Path, sample_index: Path, command_line: CommandLine) -> CommandLine:
     """Runs a command on a folder of its own; gives status, standard output and error."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "index").symlink_to(sample_index)
@@ -26,9 +26,7 @@ def run(tmp_path: Path, sample_index: Path, capsys: pytest.CaptureFixture[str]):
     def call(*arguments: str) -> tuple[int, str, str]:
         model = ("--profile", "scripted", "--model", str(script))
         model = model if arguments[0] == "check" else ()
-        status = cli.main(["--data", str(tmp_path / "data"), *arguments, *model])
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
+        return command_line("--data", str(tmp_path / "data"), *arguments, *model)
 
     return call
 
