@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -132,7 +133,6 @@ def draw_run(
         watched = live.current()
         if watched is None:
             return
-        redraw_if_asked()
         t = messages()
         view = watched.pull()
         with st.container(key="run-bar", horizontal=True, vertical_alignment="center"):
@@ -148,7 +148,7 @@ def draw_run(
             st.rerun()
 
     # One fragment, running or not: what is drawn stays where it is when the run ends.
-    st.fragment(body, run_every=PERIOD if running else None)()
+    draw_again(body, PERIOD if running else None)
 
 
 def stop_button(t: Catalogue, *, key: str, stop: Callable[..., None], of: str = "") -> None:
@@ -324,7 +324,16 @@ def redraw_whole() -> None:
     st.session_state[_WHOLE] = True
 
 
-def redraw_if_asked() -> None:
-    """In a fragment: draw the whole page again if a callback asked for that."""
-    if st.session_state.pop(_WHOLE, False):
-        st.rerun()
+def draw_again(body: Callable[[], None], every: float | None) -> None:
+    """Draw a part of the page as a fragment, and again every so many seconds; None: when asked.
+
+    Where a callback of it concerns the whole page (`redraw_whole`), that is drawn instead.
+    """
+
+    @wraps(body)
+    def drawn() -> None:
+        if st.session_state.pop(_WHOLE, False):
+            st.rerun()
+        body()
+
+    st.fragment(drawn, run_every=every)()

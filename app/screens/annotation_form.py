@@ -13,8 +13,8 @@ from app.engine import engine
 from app.login import login_reason
 from app.parts import (
     choose_one,
+    draw_again,
     draw_unfolded,
-    redraw_if_asked,
     remembered,
     section_title,
     show_html,
@@ -316,7 +316,6 @@ def draw_making() -> None:
     """That a session is being made; the page goes on to it as soon as it is there."""
 
     def body() -> None:
-        redraw_if_asked()
         work = cast("Beside[Lead] | None", st.session_state.get(_MAKING))
         st.markdown(messages()("annotate.make.making"))
         if work is None or work.over:
@@ -324,7 +323,7 @@ def draw_making() -> None:
                 _take_made()
             st.rerun()
 
-    st.fragment(body, run_every=_PERIOD)()
+    draw_again(body, _PERIOD)
 
 
 def _take_made() -> None:

@@ -17,9 +17,9 @@ from app.engine import engine
 from app.parts import (
     choose_one,
     disambiguate,
+    draw_again,
     draw_error,
     go_to,
-    redraw_if_asked,
     redraw_whole,
     remembered,
     show_error,
@@ -156,12 +156,11 @@ def _found(place: str, chosen: Source) -> Collected | None:
 
 def _draw_reading(place: str, work: Beside[Collected]) -> None:
     def body() -> None:
-        redraw_if_asked()
         show_html(collecting_view(work.done, work.total, messages()), key=f"{place}-collecting")
         if work.over:
             st.rerun()
 
-    st.fragment(body, run_every=_PERIOD)()
+    draw_again(body, _PERIOD)
 
 
 def _go() -> None:

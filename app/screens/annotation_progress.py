@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import streamlit as st
-
 from app.engine import engine
 from app.links import require_link
 from app.parts import (
     Action,
+    draw_again,
     draw_error,
     guarded,
-    redraw_if_asked,
     remembered,
     show_error,
     show_html,
@@ -39,7 +37,6 @@ def draw_progress(lead: Lead, t: Catalogue) -> None:
     opens_runs = lead.session.owner == owner()
 
     def body() -> None:
-        redraw_if_asked()
         t = messages()
         with guarded(t("annotate.part.progress"), key="progress"):
             draw_error(_ERRORS)
@@ -54,7 +51,7 @@ def draw_progress(lead: Lead, t: Catalogue) -> None:
             html = progress_view(watch, spec, t, opens_runs=opens_runs)
             show_html(html, key="session-progress", on_action=_act)
 
-    st.fragment(body, run_every=PERIOD)()
+    draw_again(body, PERIOD)
 
 
 def watched(standing: SessionStanding) -> SessionWatch:

@@ -13,8 +13,8 @@ from app.engine import engine
 from app.parts import (
     choose_one,
     delete_button,
+    draw_again,
     draw_error,
-    redraw_if_asked,
     redraw_whole,
     remembered,
     section_title,
@@ -54,12 +54,11 @@ def draw_catalogue(t: Catalogue, seen: frozenset[str]) -> None:
     measuring = not _measurement().done()
 
     def body() -> None:
-        redraw_if_asked()
         _entries(messages())
         if seen - under_way() or (measuring and _measurement().done()):
             st.rerun()
 
-    st.fragment(body, run_every=_PERIOD if seen or measuring else None)()
+    draw_again(body, _PERIOD if seen or measuring else None)
 
 
 def _entries(t: Catalogue) -> None:

@@ -14,9 +14,9 @@ from app.budget import budget_of
 from app.engine import PERIOD
 from app.parts import (
     Action,
+    draw_again,
     draw_unfolded,
     guarded,
-    redraw_if_asked,
     redraw_whole,
     remembered,
     show_html,
@@ -66,7 +66,7 @@ def _part(t: Catalogue, spec_of: SpecOf) -> None:
         args=(spec_of,),
     )
     if many is not None:
-        st.fragment(_draw, run_every=PERIOD if busy else None)(busy)
+        draw_again(partial(_draw, busy), PERIOD if busy else None)
 
 
 def _begin(spec_of: SpecOf) -> None:
@@ -95,7 +95,6 @@ def _asked(entry: Entry, spec_of: SpecOf) -> checking_many.Asked:
 
 def _draw(was_busy: bool) -> None:
     """From a fragment: how far it is, and when it is over the files that hold everything."""
-    redraw_if_asked()
     t, many = messages(), checking_many.latest(owner())
     if many is None:
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import get_args
 
 import streamlit as st
@@ -18,11 +19,11 @@ from app.engine import PERIOD, engine
 from app.parts import (
     choose_one,
     disambiguate,
+    draw_again,
     draw_error,
     go_to,
     guarded,
     page_title,
-    redraw_if_asked,
     remembered,
     show_error,
     show_html,
@@ -77,7 +78,7 @@ def show() -> None:
         return
     columns = _choose_columns(asked, opened, t) if opened else []
     running = any(not opened[_run_of(column)].view.over for column in columns)
-    st.fragment(_draw, run_every=PERIOD if running else None)(columns, running)
+    draw_again(partial(_draw, columns, running), PERIOD if running else None)
 
 
 def _run_of(part: str) -> str:
@@ -252,7 +253,6 @@ def _stop(run: str) -> None:
 
 def _draw(columns: Sequence[str], running: bool) -> None:
     """From a fragment: the columns as they are now."""
-    redraw_if_asked()
     t = messages()
     opened: dict[str, live.Watched] = st.session_state.get(_OPENED, {})
     present = [column for column in columns if _run_of(column) in opened]

@@ -13,6 +13,7 @@ import streamlit as st
 from app.engine import engine
 from app.judging import judging_of, start_judging
 from app.parts import (
+    draw_again,
     draw_error,
     draw_unfolded,
     guarded,
@@ -121,7 +122,7 @@ def _draw_progress(evaluation: str, name: str, answers: int, t: Catalogue) -> No
             show_html(judging_view(work.progress, t, going_on=True), key="judging")
         st.button(t("action.stop"), key="evaluate.judge.stop", on_click=_stop, args=(evaluation,))
 
-    st.fragment(body, run_every=_PERIOD)()
+    draw_again(body, _PERIOD)
 
 
 def _begin(evaluation: str, name: str) -> None:

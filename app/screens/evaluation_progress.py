@@ -10,8 +10,8 @@ from app import evaluating
 from app.engine import engine
 from app.evaluated import NotYet, Of, computed, forecast_of
 from app.parts import (
+    draw_again,
     guarded,
-    redraw_if_asked,
     redraw_whole,
     remembered,
     show_error,
@@ -72,7 +72,6 @@ def _draw_progress(stored: StoredEvaluation, standing: Standing) -> None:
     spent = None if going_on else spent_so_far(engine().service.store.evaluations, stored.id)
 
     def body() -> None:
-        redraw_if_asked()
         t = messages()
         work = evaluating.work_on(stored.id, owner())
         now = standing_of(stored) if going_on else standing
@@ -92,7 +91,7 @@ def _draw_progress(stored: StoredEvaluation, standing: Standing) -> None:
             st.rerun()
 
     # One fragment, running or not: what is drawn stays where it is when it ends.
-    st.fragment(body, run_every=PERIOD if going_on else None)()
+    draw_again(body, PERIOD if going_on else None)
 
 
 def _draw_continuing(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> None:

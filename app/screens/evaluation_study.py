@@ -10,9 +10,9 @@ import streamlit as st
 from app.engine import engine
 from app.evaluated import Of, computed, scores_of
 from app.parts import (
+    draw_again,
     draw_error,
     draw_unfolded,
-    redraw_if_asked,
     redraw_whole,
     remembered,
     show_error,
@@ -183,7 +183,6 @@ def _wait(work: StudyWork) -> None:
     """How far it is, with Stop beside it; the page is drawn again when it has ended."""
 
     def body() -> None:
-        redraw_if_asked()
         t = messages()
         share = work.done / work.total if work.total else 0.0
         words = t("study.progress", done=integer(work.done), total=integer(work.total))
@@ -192,7 +191,7 @@ def _wait(work: StudyWork) -> None:
         if not work.going_on:
             st.rerun()
 
-    st.fragment(body, run_every=_PERIOD)()
+    draw_again(body, _PERIOD)
 
 
 def _stop(work: StudyWork) -> None:

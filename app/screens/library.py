@@ -11,11 +11,11 @@ import streamlit as st
 from app.engine import engine
 from app.parts import (
     delete_button,
+    draw_again,
     draw_error,
     draw_unfolded,
     guarded,
     page_title,
-    redraw_if_asked,
     redraw_whole,
     remembered,
     section_title,
@@ -208,7 +208,6 @@ def _draw_indexing(stored: StoredCollection) -> None:
     running = progress is not None and progress.stage not in ("done", "stopped", "failed")
 
     def body() -> None:
-        redraw_if_asked()
         t = messages()
         now = _collections().progress(owner(), stored.id)
         going_on = now is not None and now.stage not in ("done", "stopped", "failed")
@@ -231,7 +230,7 @@ def _draw_indexing(stored: StoredCollection) -> None:
             st.rerun()
 
     # One fragment, running or not: what is drawn stays where it is when it ends.
-    st.fragment(body, run_every=PERIOD if running else None)()
+    draw_again(body, PERIOD if running else None)
     if progress is not None and progress.error is not None:
         show_error(progress.error, key="indexing-error")
     if stored.embedder.kind == "none":
