@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from difflib import SequenceMatcher
-from itertools import groupby, pairwise, takewhile
+from itertools import pairwise, takewhile
 from typing import Literal, NamedTuple
 
 from components.elements import answer_text
@@ -35,30 +35,54 @@ def split_words(text: str, language: Language) -> list[str]:
 
 
 def diff_words(before: str, after: str, language: Language) -> list[Op]:
-    """The fewest changed words that lead from `before` to `after`, in reading order.
+    """The changed words that lead from `before` to `after`, in reading order.
 
     "same" and "removed" joined give `before`, "same" and "added" joined give `after`; a removal
-    stands before the addition that replaces it. White space between two changes counts as changed
-    with them, so that a rewritten phrase reads as one.
+    stands before the addition that replaces it. What both texts share between two changes counts
+    as changed where it is white space or shorter than either: a phrase that was rewritten reads as
+    one change, although the old and the new one share an "of" or a comma.
     """
     old, new = split_words(before, language), split_words(after, language)
     head = _shared(old, new)
     tail = _shared(old[head:][::-1], new[head:][::-1])
     old_middle, new_middle = old[head : len(old) - tail], new[head : len(new) - tail]
-
-    def kept(code: tuple[str, int, int, int, int]) -> bool:
-        # Between the first and the last change, white space always stands between two changes.
-        return code[0] == "equal" and not "".join(old_middle[code[1] : code[2]]).isspace()
-
-    found = [Op("same", "".join(old[:head]))]
     matcher = SequenceMatcher(None, old_middle, new_middle, autojunk=False)
-    for same, group in groupby(matcher.get_opcodes(), kept):
-        codes = list(group)
-        was = "".join(old_middle[codes[0][1] : codes[-1][2]])
-        became = "".join(new_middle[codes[0][3] : codes[-1][4]])
-        found += [Op("same", was)] if same else [Op("removed", was), Op("added", became)]
+    middle: list[_Part] = []
+    for _, i, j, k, m in matcher.get_opcodes():
+        middle.append(_Part("".join(old_middle[i:j]), "".join(new_middle[k:m])))
+        while _is_one_change(middle[-3:]):
+            merged = _Part(*("".join(texts) for texts in zip(*middle[-3:], strict=True)))
+            middle[-3:] = [merged]
+    found = [Op("same", "".join(old[:head]))]
+    for part in middle:
+        if part.was == part.became:
+            found.append(Op("same", part.was))
+        else:
+            found += [Op("removed", part.was), Op("added", part.became)]
     found.append(Op("same", "".join(old[len(old) - tail :])))
     return [op for op in found if op.text]
+
+
+class _Part(NamedTuple):
+    """A piece of the old text and what the new one has in its place, which may be the same."""
+
+    was: str
+    became: str
+
+    @property
+    def size(self) -> int:
+        """The characters of the longer of the two."""
+        return max(len(self.was), len(self.became))
+
+
+def _is_one_change(parts: list[_Part]) -> bool:
+    """Whether these are two changes around a shared piece too short to keep them apart."""
+    if len(parts) < 3:
+        return False
+    first, shared, last = parts
+    if shared.was != shared.became:
+        return False
+    return shared.was.isspace() or shared.size < min(first.size, last.size)
 
 
 def diff_html(

@@ -47,14 +47,15 @@ SYSTEMS = ("direct", "drad", "rowen")
 EPOCH = datetime.fromtimestamp(0, UTC)
 TAGS = ("odd",)
 _TIMES = 3
-_OWNER, _NAME = "bench", "large"
+NAME = "large"
+_OWNER = "bench"
 _WORDS = ("city", "river", "king", "year", "in", "was", "is", "born", "built", "large", "north")
 
 T = TypeVar("T")
 
 
-def made_up(store: RunStore, items: int = ITEMS) -> None:
-    """Store an evaluation of `items` items, everything of it answered."""
+def made_up(store: RunStore, items: int = ITEMS, *, owner: str = _OWNER) -> None:
+    """Store `owner`'s evaluation of `items` items, everything of it answered."""
     source = random.Random(0)
     spec = EvaluationSpec(
         data="made up",
@@ -86,7 +87,7 @@ def made_up(store: RunStore, items: int = ITEMS) -> None:
     ]
     body = spec.model_dump(mode="json")
     rows = ((f"q{number}", item(number)) for number in range(items))
-    store.evaluations.create(_NAME, _OWNER, "Made up", body, rows, tasks)
+    store.evaluations.create(NAME, owner, "Made up", body, rows, tasks)
     with store._database.write() as session:
         for start in range(0, len(tasks), 500):
             answered = []
@@ -106,7 +107,7 @@ def made_up(store: RunStore, items: int = ITEMS) -> None:
                     cost=Cost(calls=3, tokens=40, prompt_tokens=300, seconds=source.random()),
                 )
                 answered.append(
-                    {"owner": _OWNER, "key": task.key, "run": f"r{task.number}",
+                    {"owner": owner, "key": task.key, "run": f"r{task.number}",
                      "created": EPOCH, "body": to_json(outcome)}
                 )  # fmt: skip
             session.execute(insert(OutcomeRow), answered)
@@ -169,14 +170,14 @@ def main() -> None:
         with closing(RunStore(url)) as store:
             made_up(store)
             evaluations = store.evaluations
-            _, found = _timed("scores", lambda: read_results(evaluations, _NAME, _OWNER))
-            _timed("table", lambda: whole_table(evaluations, _NAME, _OWNER, found))
+            _, found = _timed("scores", lambda: read_results(evaluations, NAME, _OWNER))
+            _timed("table", lambda: whole_table(evaluations, NAME, _OWNER, found))
         # A new store remembers nothing, as a new process does.
         with closing(RunStore(url)) as store:
             evaluations = store.evaluations
-            _, found = _timed("opened: scores", lambda: read_results(evaluations, _NAME, _OWNER))
-            table = _timed("opened: table", lambda: whole_table(evaluations, _NAME, _OWNER, found))
-            _timed("again: scores", lambda: read_results(evaluations, _NAME, _OWNER))
+            _, found = _timed("opened: scores", lambda: read_results(evaluations, NAME, _OWNER))
+            table = _timed("opened: table", lambda: whole_table(evaluations, NAME, _OWNER, found))
+            _timed("again: scores", lambda: read_results(evaluations, NAME, _OWNER))
             _timed("other metrics", lambda: table.with_metrics(["f1", "bleu"]))
             for line in parts(found):
                 print(line)

@@ -233,6 +233,18 @@ def open_setup(page: Page) -> None:
     wait_until_drawn(page)
 
 
+def unfold(page: Page, key: str) -> None:
+    """Unfold the part of the page whose key begins so, unless it is open; it is drawn then."""
+    wait_until_drawn(page)
+    fold = page.locator(f"[class*='st-key-{key}'] details").first
+    if fold.get_attribute("open") is None:
+        fold.locator("summary").click()
+        # A browser unfolds at once; another press before the server has answered may be lost.
+        inside = fold.get_by_test_id("stExpanderDetails").get_by_test_id("stElementContainer")
+        expect(inside.first).to_be_visible()
+    wait_until_drawn(page)
+
+
 def wait_until_drawn(page: Page) -> None:
     """Wait until the page is whole: what is changed while it is being drawn may be lost."""
     expect(page.locator("[data-testid='stApp']")).to_have_attribute(

@@ -15,7 +15,13 @@ from pipelines.annotation.types import Hidden, Label, ModelVerdict, SessionItem
 from pipelines.store import RunStore, new_owner
 from pipelines.types import Language
 from tests.app.conftest import Visit
-from tests.app.serving import Workbench, browser_of, expect_to_fit_everywhere, wait_until_drawn
+from tests.app.serving import (
+    Workbench,
+    browser_of,
+    expect_to_fit_everywhere,
+    unfold,
+    wait_until_drawn,
+)
 from tests.app.test_annotate_results import label, labels
 from tests.app.test_browser_evaluate import press
 from tests.pipelines.annotation.bench import item
@@ -52,12 +58,6 @@ def disputed(store: RunStore, owner: str) -> Lead:
 def choose(page: Page, name: str) -> None:
     wait_until_drawn(page)
     page.get_by_role("radio", name=name, exact=True).click()
-    wait_until_drawn(page)
-
-
-def unfold(page: Page, part: str) -> None:
-    wait_until_drawn(page)
-    page.locator(f".st-key-annotate-results-fold-{part} summary").click()
     wait_until_drawn(page)
 
 
@@ -128,7 +128,7 @@ def test_verdicts_and_spans_are_decided_and_a_threshold_is_saved(
     choose(page, t("annotate.results.task.answer"))
     expect(page.locator(".vs-coefficients")).to_contain_text(t("annotate.results.alpha"))
     for part in ("pairs", "labels", "scores", "fits"):
-        unfold(page, part)
+        unfold(page, f"annotate-results-fold-{part}")
     expect(page.locator(".js-plotly-plot")).to_be_visible()
     expect_to_fit_everywhere(page)
     wait_until_drawn(page)

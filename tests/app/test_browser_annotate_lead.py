@@ -22,6 +22,7 @@ from tests.app.serving import (
     Workbench,
     expect_to_fit_everywhere,
     serve_workbench,
+    unfold,
     visiting,
     wait_until_drawn,
 )
@@ -49,15 +50,6 @@ def labelled(worker: Worker, most: int = 1000, **verdicts: str) -> int:
         worker.label(found.item, value, client=f"{worker.annotator}-{found.item}", seconds=6)
         count += 1
     return count
-
-
-def unfold(page: Page, key: str) -> None:
-    """Unfold a part of the page."""
-    wait_until_drawn(page)
-    fold = page.locator(f"[class*='st-key-{key}'] details").first
-    if fold.get_attribute("open") is None:
-        fold.locator("summary").click()
-    wait_until_drawn(page)
 
 
 def choose_radio(page: Page, name: str) -> None:

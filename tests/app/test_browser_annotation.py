@@ -30,11 +30,12 @@ from tests.app.serving import (
     choose,
     question_field,
     serve_workbench,
+    unfold,
     visiting,
     wait_for_end,
     wait_until_drawn,
 )
-from tests.app.test_browser_annotate_lead import choose_radio, link_of, tick, unfold
+from tests.app.test_browser_annotate_lead import choose_radio, link_of, tick
 from tests.app.test_browser_evaluate import fill_number, press
 
 pytestmark = [pytest.mark.verify, pytest.mark.alone]

@@ -21,6 +21,7 @@ from tests.app.serving import (
     PHONE,
     choose,
     expect_to_fit_everywhere,
+    unfold,
     wait_until_drawn,
 )
 from tests.app.test_browser_failures import add_model
@@ -229,7 +230,7 @@ def test_the_whole_walk_in_both_languages_on_both_widths(
     offered = t("evaluate.offer.count", name=t("evaluate.offer.passages"), count="4")
     expect(page.get_by_text(offered)).to_be_visible()
     for part in ("sources", "settings", "metrics", "more"):
-        unfold(page, part)
+        unfold(page, f"evaluate-{part}")
     choose(page, t("ask.model"), name)
     fill_number(page, t("evaluate.copies"), "2")
     expect(page.locator(".vs-notice")).to_contain_text("direct 2")
@@ -246,7 +247,7 @@ def test_the_whole_walk_in_both_languages_on_both_widths(
     limit = t("evaluate.limit.calls", count="6")
     expect(page.locator(".vs-notice").filter(has_text=limit)).to_be_visible()
     fits(page)
-    unfold(page, "limits")
+    unfold(page, "evaluate-limits")
     fill_number(page, t("evaluate.most.calls"), "1000")
     gate.clear()
     press(page, t("evaluate.continue"))
@@ -258,7 +259,7 @@ def test_the_whole_walk_in_both_languages_on_both_widths(
     press(page, t("evaluate.continue"))
     answered(page, t("status.done"))
     address = page.url
-    unfold(page, "export")
+    unfold(page, "evaluate-export")
     for kind, begins in (("csv", "system,"), ("markdown", "| System"), ("latex", "%")):
         assert downloaded(page, t(f"evaluate.export.table_{kind}")).startswith(begins)
     assert downloaded(page, t("evaluate.export.scores_jsonl")).count("\n") == 1 + 3 * 4
@@ -272,8 +273,8 @@ def test_the_whole_walk_in_both_languages_on_both_widths(
     expect(page.get_by_role("heading", name=t("evaluate.list"))).to_be_visible()
     fits(page)
     page.locator(".st-key-evaluate-method-questions-rag label").first.click()
-    unfold(page, "settings")
-    unfold(page, "more")
+    unfold(page, "evaluate-settings")
+    unfold(page, "evaluate-more")
     fill_number(page, t("evaluate.copies"), "1")
     fill_number(page, t("evaluate.repeats.count"), "2")
     # The limit is still there, as all that was filled in.
@@ -281,12 +282,12 @@ def test_the_whole_walk_in_both_languages_on_both_widths(
     press(page, t("evaluate.run"))
     answered(page, t("status.done"))
     assert page.url != address
-    unfold(page, "compare-fold")
+    unfold(page, "evaluate-compare-fold")
     choose(page, t("evaluate.compare.with"), "capitals: direct, direct 2, rag")
     this, that = t("evaluate.compare.this"), t("evaluate.compare.that")
     expect(page.locator(".vs-evaluation-item").first).to_contain_text(f"{that}: direct")
     expect(page.locator(".vs-evaluation-item").first).to_contain_text(f"{this}: direct")
-    unfold(page, "compare-export")
+    unfold(page, "evaluate-compare-export")
     items = downloaded(page, t("evaluate.compare.export.items_csv"))
     assert items.startswith("item,question,spread")
     assert items.count("What is the capital of") == 4
@@ -299,15 +300,6 @@ def downloaded(page: Page, name: str) -> str:
     with page.expect_download() as download:
         page.get_by_role("button", name=name, exact=True).click()
     return download.value.path().read_text(encoding="utf-8")
-
-
-def unfold(page: Page, part: str) -> None:
-    """Unfold a part of the page, unless it is open."""
-    wait_until_drawn(page)
-    fold = page.locator(f".st-key-evaluate-{part} details")
-    if fold.get_attribute("open") is None:
-        fold.locator("summary").click()
-    wait_until_drawn(page)
 
 
 def fill_number(page: Page, label: str, value: str) -> None:

@@ -86,6 +86,32 @@ def test_a_rewritten_phrase_reads_as_one_change() -> None:
     ]
 
 
+def test_words_that_two_texts_share_by_chance_do_not_cut_a_change_into_pieces() -> None:
+    before = "The navigator of her last flight was Harry Manning."
+    after = "The capital city of France is Paris."
+    assert diff_words(before, after, "en") == [
+        Op("same", "The "),
+        Op("removed", "navigator of her last flight was Harry Manning"),
+        Op("added", "capital city of France is Paris"),
+        Op("same", "."),
+    ]
+
+
+def test_two_facts_that_changed_are_two_changes() -> None:
+    assert diff_words("Ada was born in 1816 in Bath.", "Ada was born in 1815 in London.", "en") == [
+        Op("same", "Ada was born in "),
+        Op("removed", "1816"),
+        Op("added", "1815"),
+        Op("same", " in "),
+        Op("removed", "Bath"),
+        Op("added", "London"),
+        Op("same", "."),
+    ]
+    assert [op.kind for op in diff_words("生于杭州，卒于北京。", "生于绍兴，卒于上海。", "zh")] == [
+        "same", "removed", "added", "same", "removed", "added", "same",
+    ]  # fmt: skip
+
+
 def test_equal_texts_are_one_operation() -> None:
     assert diff_words("nothing changed", "nothing changed", "en") == [Op("same", "nothing changed")]
 

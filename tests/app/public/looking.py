@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import TimeoutError as PatienceEnded
 
 from components.messages import Catalogue
 from pipelines.types import Language
@@ -51,6 +52,21 @@ def open_space(context: BrowserContext, url: str, language: Language, run: str =
     first = page.locator("#pages").get_by_role("tab").first
     expect(first).to_have_text(Catalogue(language)("nav.ask"))
     return page
+
+
+def turn_to(page: Page, tab: str, t: Catalogue) -> None:
+    """Turn to the tab of that name in the catalogue, which a narrow screen has in a menu."""
+    direct = page.locator(f"#pages [role=tab][data-tab-id={tab}]")
+    more = page.locator("#pages .overflow-menu > button")
+    listed = page.locator("#pages .overflow-dropdown").get_by_role("button", name=t(f"nav.{tab}"))
+    # What there is room for is found out anew with every change of words: a tab may just be moving.
+    for _ in range(5):
+        expect(direct.or_(more).filter(visible=True).first).to_be_visible()
+        with suppress(PatienceEnded):
+            for one in [direct] if direct.is_visible() else [more, listed]:
+                one.click(timeout=PATIENCE / 10)
+            return
+    raise AssertionError(f"There is no tab {tab!r}.")
 
 
 def each_tab(page: Page) -> Iterator[str]:

@@ -12,6 +12,7 @@ from components.messages import LANGUAGES, Catalogue
 from pipelines.samples.checks import sample_texts
 from pipelines.types import Language
 from tests.app.public.conftest import Served
+from tests.app.public.looking import turn_to
 from tests.app.public.test_page import Open
 from tests.app.public.test_page import open_page as open_page
 
@@ -21,12 +22,7 @@ FITS = "document.documentElement.scrollWidth <= document.documentElement.clientW
 
 def open_tab(page: Page, t: Catalogue) -> None:
     expect(page.locator("#pages").get_by_role("tab").first).to_have_text(t("nav.ask"))
-    tab = page.get_by_role("tab", name=t("nav.check"), exact=True)
-    if not tab.is_visible():
-        # What a narrow screen has no room for is in a menu.
-        page.locator(".overflow-menu > button").click()
-        tab = page.locator(".overflow-dropdown button").filter(has_text=t("nav.check"))
-    tab.click()
+    turn_to(page, "check", t)
     expect(page.locator("#check-run")).to_be_visible()
 
 

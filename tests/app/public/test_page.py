@@ -16,6 +16,7 @@ from components.run_pages import PAGES
 from pipelines.store.recordings import recordings
 from pipelines.store.sizes import SHARED
 from tests.app.public.conftest import Served
+from tests.app.public.looking import turn_to
 from tests.app.public.test_api import another
 from tests.browser import PATIENCE
 from tests.network import watch_pages
@@ -105,13 +106,7 @@ def test_nothing_is_wider_than_the_screen(answering: Served, open_page: Open, wi
     for fold in ("Methods", "Settings", "Own model"):
         page.get_by_role("button", name=fold).click()
     for tab in PAGES:
-        button = page.locator(f"#pages [role=tab][data-tab-id={tab}]")
-        if button.count() == 0:
-            # On a phone some are in a menu.
-            page.get_by_role("button", name="More tabs").click()
-            name = Catalogue("en")(f"nav.{tab}")
-            button = page.locator("#pages .overflow-dropdown").get_by_role("button", name=name)
-        button.click()
+        turn_to(page, tab, Catalogue("en"))
         expect(page.locator(f"#view-{tab} .vs-run").first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 

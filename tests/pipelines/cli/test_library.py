@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from pipelines.cli import main as cli
 from pipelines.engine.collections import Collections
 from pipelines.engine.libraries import Libraries
 from pipelines.retrieval.reading.parsed import MAX_FILE
 from tests.pipelines.cli.cli_script import write_script
+from tests.pipelines.cli.conftest import CommandLine
 from tests.pipelines.models.wire import Handler
 from tests.pipelines.retrieval.reading.made import PAGE, encrypted_pdf, pdf
 from tests.pipelines.retrieval.web.wire import serve, shows
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(tmp_path: Path, command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     """Runs a command on a folder of its own, without an embedder."""
     made = Libraries.__init__
     monkeypatch.setattr(
@@ -30,12 +28,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
         lambda self, indexes: made(self, indexes, find_embedder=lambda: None),
     )
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        status = cli.main(["--data", str(tmp_path / "data"), *arguments])
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
+    return partial(command_line, "--data", str(tmp_path / "data"))
 
 
 @pytest.fixture
@@ -49,7 +42,7 @@ def papers(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_folder_is_added_searched_and_deleted(run: Run, papers: Path):
+def test_a_folder_is_added_searched_and_deleted(run: CommandLine, papers: Path):
     status, out, err = run("library", "add", "Sea", str(papers))
     assert (status, out) == (0, "2 documents, 2 passages, 0 refused\n")
     assert "2 files added, 0 were there already." in err
@@ -81,7 +74,7 @@ def test_a_folder_is_added_searched_and_deleted(run: Run, papers: Path):
     assert run("library", "list")[1] == ""
 
 
-def test_a_refused_file_is_named_and_the_others_are_there(run: Run, papers: Path):
+def test_a_refused_file_is_named_and_the_others_are_there(run: CommandLine, papers: Path):
     (papers / "locked.pdf").write_bytes(encrypted_pdf("secret"))
     status, out, _ = run("library", "add", "Sea", str(papers))
     assert status == 3
@@ -93,7 +86,7 @@ def test_a_refused_file_is_named_and_the_others_are_there(run: Run, papers: Path
 
 
 def test_of_a_file_that_is_too_large_only_the_beginning_is_read(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     large = tmp_path / "large.txt"
     with large.open("wb") as file:
@@ -108,7 +101,7 @@ def test_of_a_file_that_is_too_large_only_the_beginning_is_read(
     assert "large.txt" in err
 
 
-def test_the_pages_of_a_list_are_fetched_read_and_found(run: Run, tmp_path: Path):
+def test_the_pages_of_a_list_are_fetched_read_and_found(run: CommandLine, tmp_path: Path):
     def respond(handler: Handler) -> None:
         (shows(PAGE) if handler.path == "/tides" else shows("gone", 404))(handler)
 
@@ -134,7 +127,7 @@ def test_the_pages_of_a_list_are_fetched_read_and_found(run: Run, tmp_path: Path
     assert {one["url"] for one in found} == {f"{wire.url}/tides"}
 
 
-def test_mistakes_say_what_to_do(run: Run, tmp_path: Path):
+def test_mistakes_say_what_to_do(run: CommandLine, tmp_path: Path):
     (tmp_path / "empty").mkdir()
     # Its first line is an address behind the mark with which some programs begin a text.
     marked = tmp_path / "marked.txt"
@@ -157,7 +150,7 @@ def test_mistakes_say_what_to_do(run: Run, tmp_path: Path):
 
 
 def test_a_question_is_answered_from_a_collection_or_a_folder(
-    run: Run, papers: Path, tmp_path: Path
+    run: CommandLine, papers: Path, tmp_path: Path
 ):
     scripted = ["--profile", "scripted", "--model", str(write_script(tmp_path / "script.json"))]
     run("library", "add", "Sea", str(papers))

@@ -3,29 +3,25 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from pipelines.cli import main as cli
 from pipelines.run.events import event_adapter
 from tests.pipelines.cli.cli_script import write_script
+from tests.pipelines.cli.conftest import CommandLine
 
 QUESTION = "Where was Bill Clinton born?"
 
 
 @pytest.fixture
-def run(tmp_path: Path, sample_index: Path, capsys: pytest.CaptureFixture[str]):
+def run(tmp_path: Path, sample_index: Path, command_line: CommandLine) -> CommandLine:
     """Runs a command on a folder of its own; gives status, standard output and error."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "index").symlink_to(sample_index)
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        status = cli.main(["--data", str(tmp_path / "data"), *arguments])
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
+    return partial(command_line, "--data", str(tmp_path / "data"))
 
 
 @pytest.fixture

@@ -5,23 +5,21 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from pipelines.cli import main as cli
 from pipelines.run.events import RunStarted
 from pipelines.store import RunStore, file_url
 from tests.components.recorded import CORRECTED, ORIGINAL, Record, full_method
-
-Call = Callable[..., tuple[int, str, str]]
+from tests.pipelines.cli.conftest import CommandLine
 
 
 @pytest.fixture
-def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Call:
+def run(tmp_path: Path, command_line: CommandLine) -> CommandLine:
     """Runs a command on a folder that holds three runs."""
     data = tmp_path / "data"
     data.mkdir()
@@ -45,15 +43,10 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Call:
             store.create(name, "command-line", first.model_copy(update={"created": created}))
             store.append(name, rest)
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        status = cli.main(["--data", str(data), "runs", *arguments])
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
+    return partial(command_line, "--data", str(data), "runs")
 
 
-def found(run: Call, *options: str) -> list[str]:
+def found(run: CommandLine, *options: str) -> list[str]:
     status, out, _ = run("list", "--json", *options)
     assert status == 0
     return [json.loads(line)["id"] for line in out.splitlines()]
@@ -74,11 +67,11 @@ def found(run: Call, *options: str) -> list[str]:
         (("--tag", "none"), []),
     ],
 )
-def test_runs_are_found(run: Call, options: tuple[str, ...], ids: list[str]):
+def test_runs_are_found(run: CommandLine, options: tuple[str, ...], ids: list[str]):
     assert found(run, *options) == ids
 
 
-def test_runs_are_named_tagged_starred_and_noted(run: Call):
+def test_runs_are_named_tagged_starred_and_noted(run: CommandLine):
     assert run("rename", "one", "The first")[0] == 0
     assert run("note", "one", "Look again.")[0] == 0
     assert run("tag", "one", "two", "--add", "paper", "--add", "draft")[0] == 0
@@ -114,7 +107,7 @@ def test_runs_are_named_tagged_starred_and_noted(run: Call):
     ],
 )
 def test_what_cannot_be_done_says_why_and_does_nothing(
-    run: Call, arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+    run: CommandLine, arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("sys.stdin", io.StringIO())
     status, out, error = run(*arguments)
@@ -136,7 +129,7 @@ def test_what_cannot_be_done_says_why_and_does_nothing(
     ],
 )
 def test_what_is_no_date_number_or_text_is_a_mistake_of_use(
-    run: Call, arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+    run: CommandLine, arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ):
     with pytest.raises(SystemExit) as stopped:
         run("list", *arguments)
@@ -144,7 +137,7 @@ def test_what_is_no_date_number_or_text_is_a_mistake_of_use(
     assert said in capsys.readouterr().err
 
 
-def test_two_runs_are_compared(run: Call):
+def test_two_runs_are_compared(run: CommandLine):
     status, out, _ = run("diff", "two", "one")
     assert status == 0
     lines = out.splitlines()
@@ -159,13 +152,13 @@ def test_two_runs_are_compared(run: Call):
     assert "  only in the second run" in lines
 
 
-def test_a_run_compared_with_itself_has_no_changes(run: Call):
+def test_a_run_compared_with_itself_has_no_changes(run: CommandLine):
     _, out, _ = run("diff", "one", "one")
     assert "  all the same" in out
     assert "drad: the same answer, verdict and scores" in out
 
 
-def test_a_report_is_written(run: Call, tmp_path: Path):
+def test_a_report_is_written(run: CommandLine, tmp_path: Path):
     file = tmp_path / "report.html"
     assert run("report", "one", "--output", str(file), "--language", "zh")[0] == 0
     html = file.read_text(encoding="utf-8")
@@ -174,7 +167,7 @@ def test_a_report_is_written(run: Call, tmp_path: Path):
     assert run("report", "one")[1].startswith("<!doctype html>")
 
 
-def test_runs_are_carried_as_a_zip_file_and_deleted(run: Call, tmp_path: Path):
+def test_runs_are_carried_as_a_zip_file_and_deleted(run: CommandLine, tmp_path: Path):
     file = tmp_path / "runs.zip"
     assert run("export", "one", "two", "--to", str(file))[0] == 0
     with zipfile.ZipFile(file) as archive:
@@ -188,7 +181,7 @@ def test_runs_are_carried_as_a_zip_file_and_deleted(run: Call, tmp_path: Path):
     assert found(run) == ["two", "one"]
 
 
-def test_of_a_zip_file_what_is_wrong_is_told(run: Call, tmp_path: Path):
+def test_of_a_zip_file_what_is_wrong_is_told(run: CommandLine, tmp_path: Path):
     file = tmp_path / "runs.zip"
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("good.jsonl", run("export", "one")[1])
