@@ -47,6 +47,7 @@ async def test_a_sample_of_the_matrix():
 def test_the_whole_matrix():
     cells = list(all_cells())
     results = run_all(cells)
-    assert problems_of(results) == []
+    problems = problems_of(results)
+    assert not problems, "\n".join(problems)
     assert {result.outcome for result in results} == set(OUTCOMES)
     assert len(results) == len(cells)
