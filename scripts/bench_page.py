@@ -22,7 +22,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 from components.messages import Catalogue, integer
 from pipelines.evaluation.scoring import read_results
 from pipelines.evaluation.tables import whole_table
-from pipelines.store import RunStore, new_owner
+from pipelines.store import RunStore, file_url, new_owner
 from scripts.bench_results import ITEMS, NAME, SYSTEMS, TAGS, made_up
 from tests.app.serving import browser_of, serve_workbench, visiting, wait_until_drawn
 from tests.browser import PATIENCE, require_chromium
@@ -33,7 +33,7 @@ _TIMES = 3
 def _filled(data: Path) -> str:
     """Store the evaluation in the data folder of a workbench, and give its owner."""
     owner = new_owner()
-    with closing(RunStore(f"sqlite:///{data / 'veriscope.db'}")) as store:
+    with closing(RunStore(file_url(data))) as store:
         made_up(store, owner=owner)
         _, found = read_results(store.evaluations, NAME, owner)
         whole_table(store.evaluations, NAME, owner, found)

@@ -55,19 +55,10 @@ async def run_cells(cells: Sequence[Cell]) -> list[Result]:
         wrong = [result for result in healthy.values() if result.problems]
         results = await asyncio.gather(*map(one, cells))
         for number, result in enumerate(results):
-            if _disturbed(result):
+            if result.outcome == "void":
+                # On a busy machine a call may pass its limit before the server has seen it.
                 results[number] = await one(result.cell)
         return wrong + results
-
-
-def _disturbed(result: Result) -> bool:
-    """Whether it may say more of the machine than of the program, so that it is tried once more.
-
-    On a busy machine a call may pass its limit before the server has seen it; and where the machine
-    stood still, all calls that were under way have passed theirs, which is a minute.
-    """
-    stood_still = result.code == "timeout" and not FAULTS[result.cell.fault].slow
-    return result.outcome == "void" or (stood_still and bool(result.problems))
 
 
 def _healthy(cell: Cell) -> Cell:
