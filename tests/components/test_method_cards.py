@@ -25,8 +25,8 @@ def card(t: Catalogue, row: MethodRow) -> Node:
 
 def test_a_corrected_answer_is_shown_as_a_change(t: Catalogue) -> None:
     page = card(t, s.ROWS[1])
-    assert [node.text("vs-sr") for node in page.all("del")] == ["Chicago", "Illinois"]
-    assert [node.text("vs-sr") for node in page.all("ins")] == ["Hope", "Arkansas"]
+    assert [node.text("vs-sr") for node in page.all("del")] == ["Chicago, Illinois"]
+    assert [node.text("vs-sr") for node in page.all("ins")] == ["Hope, Arkansas"]
     assert page.one(".vs-method-score").text() == "0.18 < 0.60"
     assert page.one(".vs-verdict-doubtful").text("vs-sign") == "Doubtful"
     assert "local proxy model" in page.one(".vs-flag").text()

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import logging
 import os
+import sys
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import asynccontextmanager
 from multiprocessing import get_context
 
 from pipelines.types import Answer
@@ -19,6 +23,9 @@ AT_ONCE, SLOW_AT_ONCE = 8, 24
 """Cells under way at once: those that work, and those that mostly wait for a limit."""
 
 PROCESSES = 2
+
+STANDSTILL = 10.0
+"""Seconds without a turn of the event loop that are reported: calls time out by them."""
 
 OUTCOMES = ("recovered", "remarked", "early", "failed")
 """How a run with a fault may end: as without it; with a remark on the answer; with the draft and
@@ -41,7 +48,7 @@ def _share(cells: Sequence[Cell]) -> list[Result]:
 async def run_cells(cells: Sequence[Cell]) -> list[Result]:
     """The results of `cells`, and those runs without a fault that went wrong by themselves."""
     follow_tasks()
-    async with served() as server:
+    async with _watched(), served() as server:
         healthy = {_healthy(cell): Result(cell, "") for cell in cells if cell.program != "probe"}
         for cell in healthy:
             healthy[cell] = await _without_fault(server, cell)
@@ -59,6 +66,28 @@ async def run_cells(cells: Sequence[Cell]) -> list[Result]:
                 # On a busy machine a call may pass its limit before the server has seen it.
                 results[number] = await one(result.cell)
         return wrong + results
+
+
+@asynccontextmanager
+async def _watched() -> AsyncIterator[None]:
+    """Print where the event loop stood still, and whether it computed meanwhile or had no turn."""
+
+    async def pulse() -> None:
+        while True:
+            faulthandler.dump_traceback_later(STANDSTILL)
+            began, computed = time.monotonic(), time.process_time()
+            await asyncio.sleep(1)
+            took, used = time.monotonic() - began, time.process_time() - computed
+            if took > STANDSTILL:
+                words = f"{took:.0f} s without a turn of the event loop, {used:.0f} s computed"
+                print(words, file=sys.stderr, flush=True)
+
+    watch = asyncio.create_task(pulse())
+    try:
+        yield
+    finally:
+        watch.cancel()
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _healthy(cell: Cell) -> Cell:
