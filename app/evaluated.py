@@ -19,14 +19,16 @@ import numpy as np
 from app.engine import engine
 from pipelines.evaluation.beginning import stored_forecast
 from pipelines.evaluation.forecast import Forecast
+from pipelines.evaluation.overview import Overview, overview
 from pipelines.evaluation.results.arrays import Grid
 from pipelines.evaluation.results.compare import ComparedItem, Comparison, comparison, joined
 from pipelines.evaluation.results.items import system_items
-from pipelines.evaluation.results.scores import HALLUCINATED, HALLUCINATION_SCORE, Evaluation
+from pipelines.evaluation.results.scores import Evaluation
 from pipelines.evaluation.results.table import (
     ResultsTable,
     detector_arrays,
     detectors,
+    read_for_parts,
     results_table,
 )
 from pipelines.evaluation.scoring import read_results
@@ -37,7 +39,6 @@ from pipelines.evaluation.statistics.detection import (
     curves,
     reliability,
 )
-from pipelines.evaluation.tables import whole_table
 from pipelines.types import Language
 
 P = ParamSpec("P")
@@ -82,16 +83,6 @@ class Curves(NamedTuple):
     reliability: dict[str, list[ReliabilityPoint]]
 
 
-class Scores(NamedTuple):
-    """The scores, and the metrics that at least one answer has, in the order of the table.
-
-    Scores and labels of detectors are no metrics: the table ranks them in a part of its own.
-    """
-
-    found: Evaluation
-    metrics: tuple[str, ...]
-
-
 class NotYet(Exception):  # noqa: N818 - nothing went wrong
     """The result is being computed; `done` says whether it is there by now."""
 
@@ -105,19 +96,10 @@ def computed(make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
 
     Raises NotYet while it is being made for longer than a page can wait, and what `make` raises.
     """
-    key = (make, arguments, tuple(named.items()))
-    with _lock:
-        work = _works.get(key)
-        # Who asked before has waited already.
-        patience = 0.0 if work is not None else _PATIENCE
-        if work is None:
-            work = _works[key] = _pool.submit(make, *arguments, **named)
-        _works.move_to_end(key)
-        done = [one for one, other in _works.items() if other.done()]
-        for old in done[: max(0, len(_works) - _KEPT)]:
-            del _works[old]
+    key, work, known = _work(make, *arguments, **named)
     try:
-        return work.result(timeout=patience)
+        # Who asked before has waited already.
+        return work.result(timeout=0.0 if known else _PATIENCE)
     except TimeoutError:
         raise NotYet(work) from None
     except Exception:
@@ -127,20 +109,49 @@ def computed(make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         raise
 
 
+def begin(make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> None:
+    """Make what will be asked for, after what was asked for before; nobody waits for it."""
+    _work(make, *arguments, **named)
+
+
+def _work(
+    make: Callable[P, T], *arguments: P.args, **named: P.kwargs
+) -> tuple[Hashable, Future[T], bool]:
+    """The key of what `make` makes, the work, and whether somebody asked for it before."""
+    key = (make, arguments, tuple(named.items()))
+    with _lock:
+        work = _works.get(key)
+        known = work is not None
+        if work is None:
+            work = _works[key] = _pool.submit(make, *arguments, **named)
+        _works.move_to_end(key)
+        done = [one for one, other in _works.items() if other.done()]
+        for old in done[: max(0, len(_works) - _KEPT)]:
+            del _works[old]
+    return key, work, known
+
+
 def forecast_of(of: Of, at_once: int) -> Forecast:
     """What the rest takes. Raises NotFoundError."""
     store = engine().service.store.evaluations
     return stored_forecast(store, of.evaluation, of.owner, at_once=at_once)
 
 
+@lru_cache(maxsize=_KEPT)
+def overview_of(of: Of) -> Overview:
+    """What the results show at first, with the detectors; raises as `overview` does."""
+    return overview(engine().service.store.evaluations, of.evaluation, of.owner)
+
+
 @lru_cache(maxsize=_KEPT_SCORES)
-def scores_of(of: Of) -> Scores:
+def scores_of(of: Of) -> Evaluation:
     """Raises NotFoundError."""
-    found = read_results(engine().service.store.evaluations, of.evaluation, of.owner)[1]
-    values = (one.values.items() for one in found.scores)
-    held = {name for each in values for name, value in each if value is not None}
-    held -= {HALLUCINATION_SCORE, HALLUCINATED}
-    return Scores(found, tuple(name for name in found.metric_names() if name in held))
+    return read_results(engine().service.store.evaluations, of.evaluation, of.owner)[1]
+
+
+def parts_ready(of: Of) -> None:
+    """Read what the table of any part takes; raises NotFoundError."""
+    read_for_parts(scores_of(of))
 
 
 def table_of(of: Of, part: Filter, metrics: tuple[str, ...]) -> ResultsTable:
@@ -148,17 +159,15 @@ def table_of(of: Of, part: Filter, metrics: tuple[str, ...]) -> ResultsTable:
 
     Detectors are ranked by `detection_of`, which takes longer than all the rest.
     """
-    known = scores_of(of).metrics
-    return _table(of, part).with_metrics(metrics or known)
+    return _table(of, part).with_metrics(metrics or overview_of(of).table.held)
 
 
 @lru_cache(maxsize=_KEPT)
 def _table(of: Of, part: Filter) -> ResultsTable:
-    """The table of `part` with all metrics; that of all items is stored, with its detectors."""
-    found = scores_of(of).found
+    """The table of `part` with all metrics; that of all items has its detectors."""
     if part == Filter():
-        store = engine().service.store.evaluations
-        return whole_table(store, of.evaluation, of.owner, found)
+        return overview_of(of).table
+    found = scores_of(of)
     return results_table(found, tags=part.tags, language=part.language, ranked=False)
 
 
@@ -168,7 +177,7 @@ def detection_of(of: Of, part: Filter) -> Detection | None:
     table = _table(of, part)
     if part == Filter():
         return table.detection
-    found = scores_of(of).found
+    found = scores_of(of)
     grid = Grid.of(found, tags=part.tags, language=part.language)
     return detectors(found, table.sampling, grid, compared=False)
 
@@ -180,7 +189,7 @@ Other = tuple[Of, tuple[str, str], bool]
 @lru_cache(maxsize=1)
 def joined_of(of: Of, other: Of, labels: tuple[str, str], same_ids: bool) -> Evaluation:
     """Two evaluations as one, each system under the label of its own; raises as `joined` does."""
-    both = {label: scores_of(one).found for label, one in zip(labels, (of, other), strict=True)}
+    both = {label: scores_of(one) for label, one in zip(labels, (of, other), strict=True)}
     return joined(both, "any" if same_ids else "same")
 
 
@@ -188,7 +197,7 @@ def comparison_of(
     of: Of, part: Filter, systems: tuple[str, ...], metric: str, other: Other | None = None
 ) -> Comparison:
     """`systems` item by item, also of two evaluations; raises what `comparison` raises."""
-    found = scores_of(of).found if other is None else joined_of(of, *other)
+    found = scores_of(of) if other is None else joined_of(of, *other)
     return comparison(found, systems, metric, tags=part.tags, language=part.language)
 
 
@@ -196,13 +205,13 @@ def items_of(
     of: Of, part: Filter, system: str, metric: str, other: Other | None = None
 ) -> tuple[ComparedItem, ...]:
     """The items of one system, the worst first; raises what `system_items` raises."""
-    found = scores_of(of).found if other is None else joined_of(of, *other)
+    found = scores_of(of) if other is None else joined_of(of, *other)
     return system_items(found, system, metric, tags=part.tags, language=part.language)
 
 
 def curves_of(of: Of, part: Filter) -> Curves:
     """The curves of the detectors of `part`, those that are defined."""
-    found = scores_of(of).found
+    found = scores_of(of)
     grid = Grid.of(found, tags=part.tags, language=part.language)
     drawn = Curves({}, {}, {})
     for name, scores, labels in zip(*detector_arrays(found, grid), strict=True):

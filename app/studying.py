@@ -128,7 +128,7 @@ def study_of(owner: str, evaluation: str) -> StudyWork | None:
 
 def score_study(of: Of, system: str, choose: str) -> Study:
     """Thresholds on the scores of `system`; raises as `score_sweep`."""
-    return score_sweep(scores_of(of).found, of.evaluation, system, choose=choose)
+    return score_sweep(scores_of(of), of.evaluation, system, choose=choose)
 
 
 def stop_studies() -> None:

@@ -20,8 +20,7 @@ import psutil
 from playwright.sync_api import Page, expect, sync_playwright
 
 from components.messages import Catalogue, integer
-from pipelines.evaluation.scoring import read_results
-from pipelines.evaluation.tables import whole_table
+from pipelines.evaluation.overview import keep_overview
 from pipelines.store import RunStore, file_url, new_owner
 from scripts.bench_results import ITEMS, NAME, SYSTEMS, TAGS, made_up
 from tests.app.serving import browser_of, serve_workbench, visiting, wait_until_drawn
@@ -35,8 +34,7 @@ def _filled(data: Path) -> str:
     owner = new_owner()
     with closing(RunStore(file_url(data))) as store:
         made_up(store, owner=owner)
-        _, found = read_results(store.evaluations, NAME, owner)
-        whole_table(store.evaluations, NAME, owner, found)
+        keep_overview(store.evaluations, NAME, owner)
     return owner
 
 

@@ -2,8 +2,9 @@
 
 `python -m scripts.bench_results` prints it. Three systems answer 10,000 made-up questions. What is
 measured is computing their scores, with all metrics, which an evaluation does while it is carried
-out; computing the table; then what a page does that opens them in a new process; and what it does
-for a part of the items: the table, which is shown first, and all that is drawn after it.
+out; computing the overview; then what a page does that opens them in a new process, where the
+overview is shown first; and what it does for a part of the items: the table, which is shown first,
+and all that is drawn after it.
 
 What a part takes is a ratio too, which means the same on any machine: to one pass over its draws,
 without which no interval can be known.
@@ -26,15 +27,20 @@ from sqlalchemy import insert, update
 
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.outcomes import Cost, Outcome, Piece
+from pipelines.evaluation.overview import overview
 from pipelines.evaluation.plan import EvaluationSpec, System
 from pipelines.evaluation.results.arrays import Grid
 from pipelines.evaluation.results.compare import comparison
 from pipelines.evaluation.results.scores import Evaluation
-from pipelines.evaluation.results.table import detector_arrays, detectors, results_table
+from pipelines.evaluation.results.table import (
+    detector_arrays,
+    detectors,
+    read_for_parts,
+    results_table,
+)
 from pipelines.evaluation.scoring import read_results
 from pipelines.evaluation.statistics.detection import curves
 from pipelines.evaluation.statistics.resampling import Sampling, draw_sums
-from pipelines.evaluation.tables import whole_table
 from pipelines.models.providers import ModelSpec
 from pipelines.run.spec import MethodSpec
 from pipelines.store import RunStore
@@ -170,13 +176,14 @@ def main() -> None:
         with closing(RunStore(url)) as store:
             made_up(store)
             evaluations = store.evaluations
-            _, found = _timed("scores", lambda: read_results(evaluations, NAME, _OWNER))
-            _timed("table", lambda: whole_table(evaluations, NAME, _OWNER, found))
+            _timed("scores", lambda: read_results(evaluations, NAME, _OWNER))
+            _timed("overview", lambda: overview(evaluations, NAME, _OWNER))
         # A new store remembers nothing, as a new process does.
         with closing(RunStore(url)) as store:
             evaluations = store.evaluations
+            table = _timed("opened: overview", lambda: overview(evaluations, NAME, _OWNER)).table
             _, found = _timed("opened: scores", lambda: read_results(evaluations, NAME, _OWNER))
-            table = _timed("opened: table", lambda: whole_table(evaluations, NAME, _OWNER, found))
+            _timed("opened: read for parts", lambda: read_for_parts(found))
             _timed("again: scores", lambda: read_results(evaluations, NAME, _OWNER))
             _timed("other metrics", lambda: table.with_metrics(["f1", "bleu"]))
             for line in parts(found):

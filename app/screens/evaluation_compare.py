@@ -62,7 +62,7 @@ def draw_items(of: Of, spec: EvaluationSpec, part: Filter, t: Catalogue) -> None
     if isinstance(other, VeriscopeError):
         show_error(other, key="compare-refused")
         return
-    found = computed(scores_of, of).found if other is None else computed(joined_of, of, *other)
+    found = computed(scores_of, of) if other is None else computed(joined_of, of, *other)
     names, metrics = list(found.systems), _metrics(found)
     if not metrics:
         return

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import cast, get_args
+from typing import cast
 
 import streamlit as st
 
 from app.computing import shown
 from app.engine import engine
-from app.evaluated import Filter, Of, computed, detection_of, scores_of, table_of
+from app.evaluated import (
+    Filter,
+    Of,
+    begin,
+    computed,
+    detection_of,
+    overview_of,
+    parts_ready,
+    scores_of,
+    table_of,
+)
 from app.parts import (
     draw_unfolded,
     section_title,
@@ -29,6 +39,7 @@ from components.evaluation_state import Standing
 from components.evaluation_table import ranking_view, results_view
 from components.markup import tag
 from components.messages import Catalogue, integer
+from pipelines.evaluation.overview import Overview
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.results.export import (
     evalstats_csv,
@@ -47,8 +58,6 @@ from pipelines.types import Language
 _FEWEST = 2
 _TAGS = 200
 """A longer list of tags helps nobody."""
-
-_LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 
 def draw_results(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> None:
@@ -73,16 +82,16 @@ def draw_results(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> 
 
 def _draw(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
     """Everything, as far as it is computed; raises NotYet for the rest."""
-    found, metrics = computed(scores_of, of)
-    part, chosen = _filter(found, metrics, t)
+    first = computed(overview_of, of)
+    part, chosen = _filter(first, t)
     table = computed(table_of, of, part, chosen)
     show_html(results_view(table, t), key="evaluation-results")
     # The detectors of a part take longest to compute, so that they are drawn last, in their place.
     place = st.container(key="evaluate-detectors")
     draw_figures(of, part, table, t)
     fold = st.expander(t("action.export"), key="evaluate.export", on_change="rerun")
-    draw_unfolded(fold, partial(_exports, of, part, found, table, t))
-    if "accuracy" in {one.name for one in found.metrics}:
+    draw_unfolded(fold, partial(_exports, of, part, table, t))
+    if "accuracy" in first.table.held:
         draw_judge(of.evaluation, spec, of.answered, t)
     draw_items(of, spec, part, t)
     draw_study(of, t)
@@ -90,16 +99,12 @@ def _draw(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
         ranked = computed(detection_of, of, part)
         if ranked is not None:
             show_html(ranking_view(ranked, table, t), key="evaluation-detectors")
+    begin(parts_ready, of)
 
 
-def _filter(
-    found: Evaluation, known_metrics: tuple[str, ...], t: Catalogue
-) -> tuple[Filter, tuple[str, ...]]:
+def _filter(found: Overview, t: Catalogue) -> tuple[Filter, tuple[str, ...]]:
     """Tags, language and metrics; no metrics are all."""
-    known = sorted({one for item in found.items.values() for one in item.tags})[:_TAGS]
-    languages = [
-        one for one in _LANGUAGES if any(item.language == one for item in found.items.values())
-    ]
+    known, languages = found.tags[:_TAGS], found.languages
     tags: list[str] = []
     language: str | None = None
     # What there is nothing to choose of is not shown.
@@ -128,7 +133,7 @@ def _filter(
     with next(columns):
         metrics = st.multiselect(
             t("evaluate.filter.metrics"),
-            list(known_metrics),
+            found.table.held,
             key="evaluate.filter.metrics",
             format_func=lambda name: metric_title(name, t),
             placeholder=t("evaluate.filter.all"),
@@ -136,9 +141,10 @@ def _filter(
     return Filter(tuple(tags), cast("Language | None", language)), tuple(metrics)
 
 
-def _exports(of: Of, part: Filter, found: Evaluation, table: ResultsTable, t: Catalogue) -> None:
+def _exports(of: Of, part: Filter, table: ResultsTable, t: Catalogue) -> None:
     """Files that are made when they are asked for; their table has the detectors too."""
     with shown("exports"):
+        found = computed(scores_of, of)
         ranked = computed(detection_of, of, part)
         whole = table.model_copy(update={"detection": ranked})
         _download_buttons(of.evaluation[:8], found, whole, t)

@@ -119,7 +119,7 @@ def _scored_systems(of: Of) -> set[str]:
     """The systems with scores and labels, on which a threshold can be moved."""
     return {
         one.method
-        for one in computed(scores_of, of).found.scores
+        for one in computed(scores_of, of).scores
         if one.values.get(HALLUCINATION_SCORE) is not None
         and one.values.get(HALLUCINATED) is not None
     }

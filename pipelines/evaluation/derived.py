@@ -19,18 +19,23 @@ from pipelines.paths import ASSETS
 BLOCK = 500
 """Tasks whose scores are stored together."""
 
-OFFERS, TABLE = -1, -2
-"""Numbers of blocks that hold something else: what the items offer, and the whole table."""
+OFFERS, OVERVIEW = -1, -2
+"""Numbers of blocks that hold something else: what the items offer, and what results show first."""
 
 _PIPELINES = Path(__file__).resolve().parents[1]
 _DECIDING = ("evaluation", "methods", "samples", "text")
 _LIBRARIES = ("numpy", "scikit-learn", "scipy", "statsmodels", "jieba", "rouge-score", "sacrebleu")
 
 
-@cache
 def scoring_version(metrics: tuple[str, ...]) -> str:
     """What everything comes to that decides the scores by `metrics`: 64 hexadecimal digits."""
-    digest = sha256(repr((metrics, [version(name) for name in _LIBRARIES])).encode())
+    return sha256(repr((metrics, _code_version())).encode()).hexdigest()
+
+
+@cache
+def _code_version() -> str:
+    """What the code and the libraries come to that compute scores."""
+    digest = sha256(repr([version(name) for name in _LIBRARIES]).encode())
     rooms = [*(_PIPELINES / name for name in _DECIDING), ASSETS / "wording", ASSETS / "papers"]
     for file in sorted(file for room in rooms for file in room.rglob("*.[pt]*")):
         if file.suffix in (".py", ".toml"):

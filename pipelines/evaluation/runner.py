@@ -29,9 +29,9 @@ from pipelines.evaluation.limits import (
     spent_so_far,
 )
 from pipelines.evaluation.outcomes import Cost, Outcome, outcome_of, paid_in
+from pipelines.evaluation.overview import keep_overview
 from pipelines.evaluation.plan import Budget, EvaluationSpec, run_of
 from pipelines.evaluation.scoring import keep_scores
-from pipelines.evaluation.tables import keep_table
 from pipelines.models.providers import ModelSpec
 from pipelines.run.events import ModelCalled
 from pipelines.run.ledger import Ledger
@@ -195,7 +195,7 @@ class Runner:
         if progress.answered == progress.total:
             progress.reason, progress.limit = "done", None
         if progress.total >= _LARGE and progress.answered > stored.done:
-            await self._call(keep_table, self._store, self._evaluation, self._owner)
+            await self._call(keep_overview, self._store, self._evaluation, self._owner)
         progress.seconds = self._clock() - began
         yield progress
 

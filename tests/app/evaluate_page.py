@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,7 @@ def model() -> FakeModel:
 def engine(tmp_path: Path, model: FakeModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     # On a busy machine results may take longer than a page waits for them.
     monkeypatch.setattr(evaluated, "_PATIENCE", 60.0)
+    forget_results(monkeypatch)
 
     def opened(folder: Path) -> Engine:
         return Engine(
@@ -49,6 +51,14 @@ def engine(tmp_path: Path, model: FakeModel, monkeypatch: pytest.MonkeyPatch) ->
     with page_engine(tmp_path, opened) as engine:
         yield engine
         evaluating.stop_evaluations()
+
+
+def forget_results(patch: pytest.MonkeyPatch) -> None:
+    """Keep nothing of what was computed from evaluations of another engine with the same names."""
+    patch.setattr(evaluated, "_works", OrderedDict())
+    for kept in vars(evaluated).values():
+        if hasattr(kept, "cache_clear"):
+            kept.cache_clear()
 
 
 def evaluate(**state: object) -> AppTest:

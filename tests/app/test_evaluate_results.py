@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from app import evaluated
 from app.screens.evaluation_compare import open_run
 from pipelines.engine.thread import Engine
+from pipelines.errors import failure
+from pipelines.evaluation.overview import keep_overview
 from tests.app.evaluate_page import (
     CAPITALS,
     captions,
@@ -69,6 +72,24 @@ def test_the_detectors_are_those_of_the_part_that_is_shown(engine: Engine):
     assert "3 items with a label; share of hallucinated ones: 0.67" in seen(test)
     # The files are there too, which hold the detectors.
     assert any("Tables hold what is shown above" in one for one in captions(test))
+
+
+def test_a_stored_table_is_shown_before_the_scores_are_read(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    evaluation = engine.call(record(engine.service, ME, items=TEXTS))
+    keep_overview(engine.service.store.evaluations, evaluation, ME)
+
+    def unreadable(*_: object) -> None:
+        raise failure("storage.lost")
+
+    monkeypatch.setattr(evaluated, "read_results", unreadable)
+    test = evaluate()
+    test.query_params["evaluation"] = evaluation
+    test.run()
+    assert not test.exception
+    assert "4 items" in seen(test)
+    assert failure("storage.lost").message in seen(test)
 
 
 def test_two_evaluations_are_compared_item_by_item(engine: Engine, model: FakeModel):

@@ -60,7 +60,11 @@ _SILENT = {"content_empty", "content_null", "content_spaces", "thinking_unclosed
            "thinking_in_its_field"}  # fmt: skip
 _FAVOURABLE = ("supported", "confident")
 _STILL_RIGHT = {"stream_duplicated", "stream_reordered", "cut_at_the_limit", "wrong_content_type"}
-_WITHOUT: dict[str, str] = {"flare": "early", "detect_and_mitigate": "early"}
+_WITHOUT: dict[str, str] = {
+    "flare": "early",
+    "detect_and_mitigate": "early",
+    "token_probability": "early",
+}
 """Methods that nothing can stand in for log-probabilities in: their draft is the answer then."""
 
 _NUMBERS = {name for name in FAULTS if name.startswith("logprobs_")} | {"no_logprobs"}

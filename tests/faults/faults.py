@@ -164,8 +164,9 @@ async def _endless(line: Line, asked: Asked, reply: Reply) -> None:
     await line.send(head(kind="text/event-stream"))
     text = " word" * 200
     one = reply.but(text=text, entries=reply.entries and entries_of(text)[:1], finish=None)
+    data = sse(asked, stream(asked, one)[0])
     while True:
-        await line.send(sse(asked, stream(asked, one)[0]))
+        await line.send(data)
 
 
 @_act("ten_megabytes", "broken")

@@ -41,6 +41,8 @@ class Connection:
     async def send(self, data: bytes) -> None:
         self._writer.write(data)
         await self._writer.drain()
+        # What the client reads at once leaves the others no turn otherwise.
+        await asyncio.sleep(0)
         if self._writer.is_closing():
             raise GoneError
 

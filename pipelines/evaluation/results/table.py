@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar, get_args
+from typing import NamedTuple, TypeVar, get_args
 
 import numpy as np
 from pydantic import Field
@@ -142,6 +142,12 @@ class ResultsTable(Frozen):
         ranked = self.detection.detectors if self.detection else ()
         return tuple(name for name in ranked if name not in systems)
 
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The metrics that at least one answer has, in the order of the table."""
+        names = (info.name for info in self.metrics)
+        return tuple(name for name in names if any(row.metrics[name].n for row in self.rows))
+
     def metric(self, name: str) -> MetricInfo:
         """What is known of a metric of the table. Raises InvalidInputError for another."""
         for one in self.metrics:
@@ -204,8 +210,8 @@ def results_table(
             remedy="Choose fewer tags or another language.",
         )
     infos = _chosen(evaluation, metrics)
-    arrays = {info.name: grid.read(value_reader(info.name)) for info in infos}
-    means = {name: grid.means(values) for name, values in arrays.items()}
+    read = _Numbers.of(grid, infos)
+    means = {name: grid.means(values) for name, values in read.values.items()}
     # Everything is asked for before anything is computed, so that all of it shares the draws.
     estimator, permutations = Estimator(grid.groups, sampling), Permutations(sampling)
     estimates = {name: estimator.means(values) for name, values in means.items()}
@@ -217,7 +223,7 @@ def results_table(
     with ThreadPoolExecutor(1) as pool:
         # Both compute in numpy, which lets another thread work meanwhile.
         found = pool.submit(detectors, evaluation, sampling, grid) if ranked else None
-        rows = _rows(evaluation, grid, infos, arrays, estimates, estimator)
+        rows = _rows(evaluation, grid, read, estimates, estimator)
         tested = {name: tuple(pairs()) for name, pairs in compared.items()}
     alike = {
         info.name: tuple(
@@ -244,6 +250,39 @@ def results_table(
         versions=evaluation.versions,
         judges=evaluation.judges,
     )
+
+
+class _Numbers(NamedTuple):
+    """What a table takes of the scores of a grid: numbers by metric and by cost."""
+
+    values: dict[str, Floats]
+    originals: dict[str, Floats]
+    costs: dict[Cost, Floats]
+    failed: Floats
+    abstained: Floats
+    rewritten: Floats
+
+    @classmethod
+    def of(cls, grid: Grid, infos: Sequence[MetricInfo]) -> _Numbers:
+        """Those of `infos`; only what finds an answer right or wrong is read of originals."""
+        return cls(
+            values={info.name: grid.read(value_reader(info.name)) for info in infos},
+            originals={
+                info.name: grid.read(value_reader(info.name, original=True))
+                for info in infos
+                if (info.low, info.high, info.better) == (0.0, 1.0, "higher")
+                and (info.name not in METRICS or METRICS[info.name].binary)
+            },
+            costs={name: grid.read(cost_reader(name)) for name in COSTS},
+            failed=grid.read(FAILED),
+            abstained=grid.read(_ABSTAINED),
+            rewritten=grid.read(_REWRITTEN),
+        )
+
+
+def read_for_parts(evaluation: Evaluation) -> None:
+    """Read what a table takes, which is kept: the first table of a part is as quick as others."""
+    _Numbers.of(Grid.of(evaluation), _chosen(evaluation, None))
 
 
 def detector_arrays(
@@ -360,28 +399,19 @@ def _ranked(info: MetricInfo, estimates: Sequence[Estimate], systems: Sequence[s
 def _rows(
     evaluation: Evaluation,
     grid: Grid,
-    infos: Sequence[MetricInfo],
-    arrays: dict[str, Floats],
+    read: _Numbers,
     estimates: dict[str, Callable[[], list[Estimate]]],
     estimator: Estimator,
 ) -> tuple[ResultsRow, ...]:
-    failed = grid.read(FAILED)
-    abstained = grid.means(grid.read(_ABSTAINED))
-    declined = estimator.means(abstained)
-    costs: dict[Cost, Floats] = {name: grid.read(cost_reader(name)) for name in COSTS}
-    originals = {
-        info.name: grid.read(value_reader(info.name, original=True))
-        for info in infos
-        if (info.low, info.high, info.better) == (0.0, 1.0, "higher")
-        and (info.name not in METRICS or METRICS[info.name].binary)
-    }
-    rewritten = grid.read(_REWRITTEN)
+    declined = estimator.means(grid.means(read.abstained))
     # A system that never changed an answer is not one that corrects.
     changed = [
         {
-            name: corrections(estimator, grid.by_repeat(values, k), grid.by_repeat(arrays[name], k))
-            for name, values in originals.items()
-            if rewritten[grid.rows == k].any() and np.isfinite(values[grid.rows == k]).any()
+            name: corrections(
+                estimator, grid.by_repeat(values, k), grid.by_repeat(read.values[name], k)
+            )
+            for name, values in read.originals.items()
+            if read.rewritten[grid.rows == k].any() and np.isfinite(values[grid.rows == k]).any()
         }
         for k in range(len(grid.systems))
     ]
@@ -395,11 +425,11 @@ def _rows(
                 description=description,
                 n=declined()[k].n,
                 repeats=int(grid.repeats[among].max(initial=-1)) + 1,
-                errors=int(failed[among].sum()),
+                errors=int(read.failed[among].sum()),
                 abstained=declined()[k],
-                metrics={info.name: estimates[info.name]()[k] for info in infos},
+                metrics={name: found()[k] for name, found in estimates.items()},
                 corrections={name: found() for name, found in changed[k].items()},
-                costs={name: _cost(values[among]) for name, values in costs.items()},
+                costs={name: _cost(values[among]) for name, values in read.costs.items()},
                 papers=paper_figures(description.method, evaluation.data_set),
             )
         )

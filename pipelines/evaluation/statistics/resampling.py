@@ -9,7 +9,7 @@ share the draws, which keeps differences between systems paired.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Annotated, Literal
 
@@ -36,6 +36,11 @@ _KEPT_WEIGHTS = 50_000_000
 """Draws of at most so many weights are kept, each a byte."""
 
 
+@cache
+def _library_versions() -> tuple[tuple[str, str], ...]:
+    return tuple((name, version(name)) for name in ("numpy", "scipy", "statsmodels"))
+
+
 class Sampling(Frozen):
     """How intervals and tests were computed, so that they can be computed again.
 
@@ -47,9 +52,7 @@ class Sampling(Frozen):
     resamples: Annotated[int, Field(ge=100, le=100_000)] = 2000
     permutations: Annotated[int, Field(ge=99, le=1_000_000)] = 9999
     level: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
-    versions: dict[str, str] = Field(
-        default_factory=lambda: {name: version(name) for name in ("numpy", "scipy", "statsmodels")}
-    )
+    versions: dict[str, str] = Field(default_factory=lambda: dict(_library_versions()))
 
 
 class Estimate(Frozen):

@@ -20,11 +20,13 @@ from pipelines.methods.baselines.runs import (
     asks,
     listed,
     read_evidence,
+    verdict_on_all,
     weak_judge,
 )
 from pipelines.methods.direct import direct_draft
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.questions import shares_words
 from pipelines.methods.replies.verdicts import CheckedBy, checker
 from pipelines.methods.writing import distinct, found_for
 from pipelines.prompts import load_prompts
@@ -126,11 +128,19 @@ async def _claims(
             count=str(settings.claims),
         )
         written = await listed(step, asked, "claims", max_tokens=_LIST_TOKENS)
-    found = [
-        one for one in written if not asks(one) and not changes_to_chinese(one, question.text, text)
-    ]
+    found = [one for one in written if _is_claim(one, question, text)]
     sentences = [span.text for span in split_sentences(text)]
     return (found or sentences)[: settings.claims], bool(found)
+
+
+def _is_claim(text: str, question: Question, answer: str) -> bool:
+    """Whether a text can be a claim of the answer, which names what answer or question name."""
+    named = f"{question.text} {answer}"
+    return (
+        not asks(text)
+        and not changes_to_chinese(text, question.text, answer)
+        and shares_words(text, named)
+    )
 
 
 async def _verified(
@@ -199,7 +209,5 @@ def _conclude(step: Scope, text: str, verdicts: Sequence[Verdict], threshold: fl
         formula="ever.supported_share",
         inputs=(float(supported), float(decided)),
     )
-    verdict: Verdict = "not_enough" if "not_enough" in verdicts else "unchecked"
-    if decided:
-        verdict = "contradicted" if score.flagged else "supported"
+    verdict = verdict_on_all(verdicts, wrong=score.flagged)
     step.judged("answer", text, verdict=verdict, scores=(score,))

@@ -22,6 +22,7 @@ from pipelines.methods.baselines.runs import (
     EvidenceVerdict,
     planned_questions,
     read_evidence,
+    verdict_on_all,
     weak_judge,
 )
 from pipelines.methods.direct import direct_draft
@@ -231,6 +232,9 @@ class _Run(EvidenceRun[RarrSettings]):
 
     async def _conclude(self, original: str) -> None:
         """The verdict on the original, and how much of its wording is kept."""
+        verdicts = list(self.verdicts)
+        if "search_incomplete" in self.flags:
+            verdicts.append("unchecked")
         contradicted = self.verdicts.count("contradicted")
         decided = contradicted + self.verdicts.count("supported")
         share = contradicted / decided if decided else None
@@ -249,10 +253,9 @@ class _Run(EvidenceRun[RarrSettings]):
             formula="rarr.contradicted",
             inputs=(float(contradicted), float(decided)),
         )
-        verdict: Verdict = "not_enough" if "not_enough" in self.verdicts else "unchecked"
-        if decided:
-            verdict = "contradicted" if contradicted else "supported"
+        verdict = verdict_on_all(verdicts, wrong=contradicted > 0)
         async with self.scope.span("conclude") as step:
             step.judged("answer", original, verdict=verdict, scores=(decisive, kept))
-        if verdict == "unchecked" and self.verdicts:
+        if verdict == "unchecked" and self.verdicts and not decided:
             self.flag("not_checked")
+        self.flag("checks_incomplete", when=bool(decided) and "unchecked" in self.verdicts)

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import NotFoundError
-from pipelines.evaluation import derived, runner, scoring, tables
+from pipelines.evaluation import derived, runner, scoring
+from pipelines.evaluation import overview as overviews
 from pipelines.evaluation.outcomes import Cost
+from pipelines.evaluation.overview import Overview, keep_overview, overview
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.runner import Runner
 from pipelines.evaluation.scoring import keep_scores, read_results
-from pipelines.evaluation.tables import keep_table, whole_table
 from pipelines.store import RunStore
 from tests.pipelines.evaluation.bench import carried_out, create, opened, spec, system
 from tests.pipelines.evaluation.test_scoring import CHECKED, PARIS, ROME, answer, said, stored
@@ -82,26 +83,75 @@ def test_blocks_hold_the_tasks_of_their_numbers(monkeypatch: pytest.MonkeyPatch)
     assert blocks == {1: {"2": [], "3": []}}
 
 
-def test_the_table_is_stored_until_there_are_more_answers(
+def without_computing(patch: pytest.MonkeyPatch) -> None:
+    """Let nothing be computed but what was stored be read."""
+    patch.setattr(overviews, "read_results", None)
+
+
+def test_an_overview_is_stored_until_there_are_more_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(RunStore(f"sqlite:///{tmp_path}/runs.db")) as store:
         name = stored(store, BOTH, [PARIS, ROME], {number: OUTCOMES[number] for number in (0, 1)})
-        keep_table(store.evaluations, name, "me")
-        found = read_results(store.evaluations, name, "me")[1]
-        computed = results_table(found)
+        keep_overview(store.evaluations, name, "me")
+        computed = results_table(read_results(store.evaluations, name, "me")[1])
         with monkeypatch.context() as patch:
-            patch.setattr(tables, "results_table", None)
-            assert whole_table(store.evaluations, name, "me", found) == computed
+            without_computing(patch)
+            assert overview(store.evaluations, name, "me").table == computed
         answer(store, BOTH, [PARIS, ROME], {2: OUTCOMES[2], 3: OUTCOMES[3]})
-        more = read_results(store.evaluations, name, "me")[1]
-        assert whole_table(store.evaluations, name, "me", more) == results_table(more)
+        more = overview(store.evaluations, name, "me")
+        assert more.table == results_table(read_results(store.evaluations, name, "me")[1])
+        # Limits decide nothing of it.
+        store.evaluations.set_limits(name, "me", {"calls": 7})
+        without_computing(monkeypatch)
+        assert overview(store.evaluations, name, "me") == more
+
+
+def test_an_overview_knows_what_items_can_be_chosen_by(tmp_path: Path) -> None:
+    items = [
+        PARIS.model_copy(update={"tags": ("hop", "film"), "language": "zh"}),
+        ROME.model_copy(update={"tags": ("film",), "language": "en"}),
+    ]
+    with closing(RunStore(f"sqlite:///{tmp_path}/runs.db")) as store:
+        name = stored(store, BOTH, items, OUTCOMES)
+        found = overview(store.evaluations, name, "me")
+    assert (found.tags, found.languages) == (("film", "hop"), ("en", "zh"))
+    # One of the four has a score of a detector and a label, which are no metrics.
+    assert "accuracy" in found.table.held
+    assert not {"hallucinated", "hallucination_score"} & set(found.table.held)
+
+
+def test_an_overview_that_cannot_be_read_is_computed_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(RunStore(f"sqlite:///{tmp_path}/runs.db")) as store:
+        name = stored(store, BOTH, [PARIS, ROME], OUTCOMES)
+        first = overview(store.evaluations, name, "me")
+        code = overviews._code(store.evaluations, name, "me")
+        store.evaluations.keep_scores(name, code, {derived.OVERVIEW: {"tags": 1}})
+        assert overview(store.evaluations, name, "me") == first
+        without_computing(monkeypatch)
+        assert overview(store.evaluations, name, "me") == first
+
+
+def test_an_overview_that_grew_while_it_was_made_is_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = iter(["before", "after"])
+    kept: list[object] = []
+    with closing(RunStore(f"sqlite:///{tmp_path}/runs.db")) as store:
+        name = stored(store, BOTH, [PARIS, ROME], OUTCOMES)
+        read_results(store.evaluations, name, "me")
+        monkeypatch.setattr(overviews, "_code", lambda *_: next(codes))
+        monkeypatch.setattr(store.evaluations, "keep_scores", lambda *_: kept.append(1))
+        assert isinstance(overview(store.evaluations, name, "me"), Overview)
+    assert kept == []
 
 
 def test_nothing_is_kept_of_what_is_not_there(tmp_path: Path) -> None:
     with closing(RunStore(f"sqlite:///{tmp_path}/runs.db")) as store:
         name = stored(store, BOTH, [PARIS], {})
-        keep_table(store.evaluations, name, "me")
+        keep_overview(store.evaluations, name, "me")
         with pytest.raises(NotFoundError):
             keep_scores(store.evaluations, name, "you")
         store.evaluations.delete(name, "me")
@@ -118,7 +168,7 @@ async def test_a_large_evaluation_is_scored_while_it_is_carried_out(
         name = create(service, spec())
         await carried_out(Runner(service, name, owner="me", at_once=1))
         monkeypatch.setattr(scoring, "_memories", type(scoring._memories)())
-        for module, work in ((scoring, "_score"), (tables, "results_table")):
+        for module, work in ((scoring, "_score"), (overviews, "read_results")):
             monkeypatch.setattr(module, work, None)
-        found = read_results(service.store.evaluations, name, "me")[1]
-        assert whole_table(service.store.evaluations, name, "me", found).items == 4
+        assert len(read_results(service.store.evaluations, name, "me")[1].scores) == 4
+        assert overview(service.store.evaluations, name, "me").table.items == 4

@@ -11,11 +11,12 @@ from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
 from pipelines.errors import NotFoundError
-from pipelines.evaluation import scoring, tables
+from pipelines.evaluation import overview as overviews
+from pipelines.evaluation import scoring
+from pipelines.evaluation.overview import keep_overview, overview
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.runner import Runner
 from pipelines.evaluation.scoring import read_results
-from pipelines.evaluation.tables import keep_table, whole_table
 from pipelines.store import RunStore
 from tests.pipelines.evaluation.bench import carried_out, create, spec, system
 from tests.pipelines.run.fakes import FakeModel
@@ -46,17 +47,17 @@ async def test_an_evaluation_is_carried_out_and_read(
         last = await carried_out(Runner(service, name, owner="me", at_once=4))
         assert (last.answered, last.reason, last.spent.calls) == (8, "done", 8)
         assert len(model.asked) == 8
-        keep_table(service.store.evaluations, name, "me")
+        keep_overview(service.store.evaluations, name, "me")
         found = read_results(service.store.evaluations, name, "me")[1]
         # One of four people is called like that.
         assert [row.metrics["accuracy"].value for row in results_table(found).rows] == [0.25, 0.25]
         for score in found.scores:
             assert (await service.load(score.run, owner="me")).terminal is not None
-    for module, work in ((scoring, "_score"), (tables, "results_table")):
+    for module, work in ((scoring, "_score"), (overviews, "results_table")):
         monkeypatch.setattr(module, work, None)
     with closing(RunStore(url)) as store:
         assert read_results(store.evaluations, name, "me")[1] == found
-        assert whole_table(store.evaluations, name, "me", found).items == 4
+        assert overview(store.evaluations, name, "me").table == results_table(found)
         store.evaluations.delete(name, "me")
         with pytest.raises(NotFoundError):
             read_results(store.evaluations, name, "me")

@@ -74,7 +74,35 @@ async def test_what_nothing_is_found_for_decides_nothing():
     assert (verdict.verdict, verdict.deciding.value) == ("not_enough", None)
 
 
-@pytest.mark.parametrize("reply", ["", "None", "I'm sorry, but I cannot help with that."])
+async def test_an_answer_is_not_supported_by_a_part_of_the_checks():
+    outcome = await play(
+        "factool",
+        *BEGINNING,
+        ("He was born in Hope.\n\nClaim: Clinton was born in York.", "Perhaps."),
+        ("He was born in 1946.\n\nClaim: Clinton was born in 1946.", "True"),
+        ("Reply with one word only", "Perhaps."),
+        finds=FINDS,
+    )
+    assert set(verdicts(outcome, "question")) == {
+        ("Clinton was born in York.", "unchecked"),
+        ("Clinton was born in 1946.", "supported"),
+    }
+    verdict = answer_verdict(outcome)
+    assert (verdict.verdict, verdict.deciding.value) == ("unchecked", 1.0)
+    assert outcome.answer.flags == ("checks_incomplete",)
+
+
+# The last two say nothing of the answer: the form of another reply, and a text about nothing of it.
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "None",
+        "I'm sorry, but I cannot help with that.",
+        "Reasoning: ...\nVerdict: True, False or NEI",
+        "1. This text is about something else.",
+    ],
+)
 async def test_without_claims_the_sentences_are_looked_up(reply: str):
     outcome = await play(
         "factool", (QUESTION, DRAFT), ("List the claims", reply), (f"Claim: {DRAFT}", "1. place"),

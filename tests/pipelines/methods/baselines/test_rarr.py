@@ -6,17 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.errors import UnreachableError
 from pipelines.methods.baselines.rarr import preservation
+from pipelines.methods.registry import METHODS
 from pipelines.models.judges.base import ClaimVerdict
+from pipelines.types import Passage
 from tests.pipelines.methods.baselines.script import (
     QUESTION,
     TEXT,
+    Finder,
+    Script,
     answer_verdict,
     play,
     turns,
     verdicts,
 )
-from tests.pipelines.methods.bench import ClaimReader
+from tests.pipelines.methods.bench import ClaimReader, run_method
 
 DRAFT = "Clinton was born in York in 1946."
 EDITED = "Clinton was born in Hope in 1946."
@@ -125,6 +130,40 @@ async def test_a_gate_that_says_nothing_readable_decides_nothing():
     )
     assert answer_verdict(outcome).verdict == "unchecked"
     assert outcome.answer.flags == ("not_checked",)
+
+
+async def test_an_answer_is_not_supported_by_a_part_of_the_checks():
+    outcome = await play(
+        "rarr",
+        (QUESTION, DRAFT),
+        ("Write at most 6 questions", PLAN),
+        ("Question: In which town", "Perhaps."),
+        ("Reply with one word only", "Perhaps."),
+        ("Question: In which year", "True"),
+        finds=FINDS,
+    )
+    verdict = answer_verdict(outcome)
+    assert (verdict.verdict, verdict.deciding.value) == ("unchecked", 0.0)
+    assert outcome.answer.flags == ("checks_incomplete",)
+
+
+async def test_an_answer_is_not_supported_where_a_search_failed():
+    script = Script(
+        (QUESTION, DRAFT),
+        ("Write at most 6 questions", PLAN),
+        ("Question: In which year", "True"),
+    )
+
+    class Half(Finder):
+        async def search(self, query: str, k: int) -> list[Passage]:
+            if "town" in query:
+                raise UnreachableError("The search is out of order.", remedy="Try again.")
+            return await super().search(query, k)
+
+    outcome = await run_method(METHODS["rarr"], QUESTION, script, shelf=Half(FINDS))
+    script.check()
+    assert answer_verdict(outcome).verdict == "unchecked"
+    assert outcome.answer.flags == ("search_incomplete",)
 
 
 async def test_an_answer_that_claims_nothing_is_not_researched():
