@@ -66,6 +66,7 @@ def _measure(name: str, page: Page, act: Callable[[], object], items: int) -> No
 def main() -> None:
     """Measure and print."""
     t = Catalogue("en")
+    expect.set_options(timeout=PATIENCE)
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         data = Path(folder)
         owner = _filled(data)
