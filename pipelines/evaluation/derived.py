@@ -6,7 +6,9 @@ items are read in about a second.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping
+import gc
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
@@ -58,6 +60,18 @@ def blocks_of(
         }
         for block in blocks
     }
+
+
+@contextmanager
+def many_are_made() -> Iterator[None]:
+    """Collect no garbage meanwhile: scores hold no cycles, and all others would be looked at."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def read_block(

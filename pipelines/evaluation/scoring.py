@@ -16,7 +16,13 @@ from weakref import WeakKeyDictionary
 from pipelines.engine.executor import used_models
 from pipelines.errors import NotFoundError, StorageError
 from pipelines.evaluation.datasets.offers import applies
-from pipelines.evaluation.derived import OFFERS, blocks_of, read_block, scoring_version
+from pipelines.evaluation.derived import (
+    OFFERS,
+    blocks_of,
+    many_are_made,
+    read_block,
+    scoring_version,
+)
 from pipelines.evaluation.items import Item, LabelledSpan, Offer
 from pipelines.evaluation.judging.reading import with_judgements
 from pipelines.evaluation.metrics.answers import passage_overlap, word_count
@@ -177,8 +183,9 @@ def _computed(
     code = scoring_version(tuple(metric.name for metric in metrics))
     if known.code != code:
         known = _Known(known.offers, code)
-        for body in store.scores(evaluation, owner, code):
-            read_block(body, known.scores, known.items)
+        with many_are_made():
+            for body in store.scores(evaluation, owner, code):
+                read_block(body, known.scores, known.items)
     answered = store.answered(evaluation, owner)
     missing = [number for number in answered if number not in known.scores]
     if missing:
