@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-_SAID = 2000
-"""Pairs between two lines of progress."""
+PART = 2000
+"""Pairs that are kept together while the rest is prepared, which may be stopped in between."""
 
 
 class PreparedClaim(NamedTuple):
@@ -87,6 +87,12 @@ class Shelf:
         part.replace(path)
 
     @classmethod
+    def joined(cls, shelves: Sequence[Shelf]) -> Shelf:
+        """The claims of several shelves, in order; at least one."""
+        names = shelves[0]._arrays
+        return cls({name: np.concatenate([one._arrays[name] for one in shelves]) for name in names})
+
+    @classmethod
     def load(cls, path: Path) -> Shelf:
         """What `save` wrote."""
         with np.load(path) as found:
@@ -116,7 +122,6 @@ def prepare(
     encoder: Path,
     reading: Reading,
     near: Near | None = None,
-    say: Callable[[str], None] = lambda said: None,
 ) -> Shelf:
     """Every example as the network reads it; equal ones are read once. One without evidence is out.
 
@@ -125,14 +130,12 @@ def prepare(
     tokenizer = load_tokenizer(encoder)
     known: dict[Example, PreparedClaim | None] = {}
     found: list[PreparedClaim] = []
-    for number, example in enumerate(examples, start=1):
+    for example in examples:
         if example not in known:
             known[example] = _prepared(tokenizer, example, reading, near)
         claim = known[example]
         if claim is not None:
             found.append(claim)
-        if number % _SAID == 0:
-            say(f"{number} of {len(examples)} pairs as word pieces")
     return shelved(found)
 
 
@@ -158,12 +161,27 @@ def shelf_of(
     near: Near | None = None,
     say: Callable[[str], None] = lambda said: None,
 ) -> Shelf:
-    """The shelf of these examples in `folder`; made and written there by the first call."""
-    path = folder / f"prepared-{_name(examples, reading)}.npz"
+    """The shelf of these examples in `folder`; made and written there by the first call.
+
+    It is made in parts, which are kept: `say` may raise between two of them, and the next call goes
+    on after the last one.
+    """
+    name = _name(examples, reading)
+    path = folder / f"prepared-{name}.npz"
     if path.is_file():
         return Shelf.load(path)
-    shelf = prepare(examples, encoder, reading, near, say)
+    parts: list[Path] = []
+    for start in range(0, max(1, len(examples)), PART):
+        part = folder / f"part-{name}-{start}.npz"
+        parts.append(part)
+        if not part.is_file():
+            some = examples[start : start + PART]
+            prepare(some, encoder, reading, near).save(part)
+            say(f"{start + len(some)} of {len(examples)} pairs as word pieces")
+    shelf = Shelf.joined([Shelf.load(part) for part in parts])
     shelf.save(path)
+    for part in parts:
+        part.unlink()
     return shelf
 
 

@@ -71,3 +71,27 @@ def test_a_shelf_is_made_once_for_the_same_pairs_and_reading(
     assert again[0] == first[0]
     with pytest.raises(pytest.fail.Exception):
         shelf_of(tmp_path, examples, encoder_folder(), Reading(pieces=384))
+
+
+def test_a_shelf_goes_on_after_the_part_at_which_it_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "PART", 2)
+    examples = [pair(evidence=f"{FAR if number == 3 else ''}An e {number}.") for number in range(5)]
+    whole = prepare(examples, encoder_folder(), Reading())
+    said: list[str] = []
+
+    def stop(line: str) -> None:
+        said.append(line)
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            shelf_of(tmp_path, examples, encoder_folder(), Reading(), say=stop)
+    assert [line.split(" pairs")[0] for line in said] == ["2 of 5", "4 of 5"]
+    found = shelf_of(tmp_path, examples, encoder_folder(), Reading(), say=said.append)
+    assert said[2:] == ["5 of 5 pairs as word pieces"]
+    assert [found[number] for number in range(5)] == [whole[number] for number in range(5)]
+    # The parts are not needed any more.
+    assert [path.name.split("-")[0] for path in tmp_path.iterdir()] == ["prepared"]
+    assert len(shelf_of(tmp_path, [], encoder_folder(), Reading())) == 0
