@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import streamlit as st
 
 from app.evaluated import NotYet
-from app.parts import show_error, show_html
+from app.parts import draw_again, show_error, show_html
 from app.session import messages
 from components.elements import notice
 from pipelines.errors import VeriscopeError
@@ -41,4 +41,4 @@ def _wait(work: NotYet, key: str) -> None:
         if work.done():
             st.rerun()
 
-    st.fragment(body, run_every=_LOOK)()
+    draw_again(body, _LOOK)

@@ -13,6 +13,7 @@ from app.links import current_link, require_link
 from app.login import draw_join
 from app.parts import (
     Action,
+    draw_again,
     draw_error,
     draw_unfolded,
     guarded,
@@ -270,7 +271,7 @@ def _nothing(worker: Worker, found: NothingToDo, newest: GivenLabel | None, t: C
                 on_click=_do,
                 args=(worker, "undo", newest.item),
             )
-    st.fragment(partial(_look_again, worker), run_every=_AGAIN)()
+    draw_again(partial(_look_again, worker), _AGAIN)
 
 
 def _refused(worker: Worker) -> None:

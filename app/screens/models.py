@@ -14,6 +14,7 @@ from app.exposure import workbench_exposure
 from app.parts import (
     choose_one,
     delete_button,
+    draw_again,
     draw_error,
     draw_unfolded,
     in_rows,
@@ -62,6 +63,9 @@ _JUDGE_FIELDS: dict[str, Any] = {"format": "", "labels": "", "languages": []}
 """Fields of the form for judges, and what they hold when they are empty."""
 
 _CHECK = "_check"
+_PERIOD = 0.5
+"""Seconds between two looks at a check that goes on."""
+
 _KEPT: Any = {"persist_state": "session"}
 """Of a field of the form: what was typed is still there when the visitor comes back to the page."""
 
@@ -149,7 +153,7 @@ def _measurements(spec: ModelSpec, t: Catalogue) -> None:
 
 def _findings(check: Check, t: Catalogue) -> None:
     if not check.future.done():
-        st.fragment(_wait, run_every=0.5)()
+        draw_again(_wait, _PERIOD)
         return
     try:
         show_html(probe_table(check.future.result(), t), key="probe-table")

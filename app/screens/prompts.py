@@ -9,6 +9,7 @@ import streamlit as st
 
 from app.engine import engine
 from app.parts import (
+    draw_again,
     draw_error,
     go_to,
     guarded,
@@ -74,6 +75,9 @@ _METHOD, _PROMPT, _LANGUAGE = "prompts.method", "prompts.prompt", "prompts.langu
 _OWN = "prompts.own"
 _TRIAL = "_prompts.trial"
 _RUNS = 20
+_PERIOD = 0.5
+"""Seconds between two looks at a trial that goes on."""
+
 _HEIGHT = 320
 _KEPT: Any = {"persist_state": "session"}
 
@@ -384,7 +388,7 @@ def _begin(place: Place, text: str, filled: str, found: Filled, spec: ModelSpec)
 
 def _outcome(trial: Trial, model: str, text: str, t: Catalogue) -> None:
     if not trial.future.done():
-        st.fragment(_wait, run_every=0.5)()
+        draw_again(_wait, _PERIOD)
         return
     if trial.text != text:
         st.caption(t("prompts.try.older"))
