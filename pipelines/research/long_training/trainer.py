@@ -29,7 +29,7 @@ from pipelines.research.long_training.losses import (
     word_loss,
 )
 from pipelines.research.long_training.prepared import PreparedClaim, Shelf
-from pipelines.research.training.fit import use_narrow_attention
+from pipelines.research.training.fit import is_narrow, mixed_precision, use_narrow_attention
 
 _BUCKET = 64
 """Batches that are sorted by length together."""
@@ -104,7 +104,7 @@ class Trainer:
         self._device = device
         self._teachers = [teacher.to(device).eval() for teacher in teachers]
         for one in (network, *teachers):
-            if torch.device(device).type == "cpu":
+            if torch.device(device).type == "cpu" and is_narrow(device):
                 use_narrow_attention(one.encoder)
         network.encoder.embeddings.requires_grad_(False)
         groups = parameter_groups(network, course)
@@ -162,7 +162,7 @@ class Trainer:
         return {name: part.item() for name, part in parts.items()}
 
     def _read(self, network: JudgeNetwork, batch: Batch, windows: Sequence[int]) -> Said:
-        with torch.autocast(device_type=torch.device(self._device).type, dtype=torch.bfloat16):
+        with mixed_precision(self._device):
             output = network(batch)
         return of_claims(output, windows)
 

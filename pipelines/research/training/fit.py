@@ -33,6 +33,7 @@ from pipelines.models.judges.inputs import (
 )
 from pipelines.models.judges.network import Batch, JudgeNetwork, read_network, save_weights
 from pipelines.models.judges.trained import Calibration, JudgeReader, Scores
+from pipelines.models.local.loading import choose_dtype
 from pipelines.research.sources import Sources
 from pipelines.research.training.examples import LABELS, Example, Label
 from pipelines.research.training.recipe import Recipe, Split, split
@@ -136,7 +137,7 @@ def fit(
     """
     torch.manual_seed(schedule.seed)
     network.to(device).train()
-    if torch.device(device).type == "cpu":
+    if torch.device(device).type == "cpu" and is_narrow(device):
         use_narrow_attention(network.encoder)
     network.encoder.embeddings.requires_grad_(False)
     head = [p for m in (network.head, network.words, network.matches) for p in m.parameters()]
@@ -151,7 +152,7 @@ def fit(
     for step, chosen in enumerate(_batches(pairs, schedule), start=1):
         batch = Batch([one.pair for one in chosen], device)
         target = torch.tensor([one.target for one in chosen], device=device)
-        with torch.autocast(device_type=torch.device(device).type, dtype=torch.bfloat16):
+        with mixed_precision(device):
             judged = network(batch)
         doubted = torch.full_like(judged.doubts, _UNKNOWN, dtype=torch.long)
         for row, one in zip(doubted, chosen, strict=True):
@@ -237,6 +238,17 @@ def attend(
         weights = torch.softmax(scores, dim=-1)
         read = weights @ value
     return read.transpose(1, 2).contiguous(), weights
+
+
+def is_narrow(device: str) -> bool:
+    """Whether `device` computes in bfloat16 itself; emulated, a step takes many times as long."""
+    return choose_dtype(torch.device(device)) is torch.bfloat16
+
+
+def mixed_precision(device: str) -> torch.autocast:
+    """Computing in 16 bits where the device does, else in 32."""
+    kind = torch.device(device).type
+    return torch.autocast(kind, dtype=torch.bfloat16, enabled=is_narrow(device))
 
 
 def use_narrow_attention(encoder: PreTrainedModel) -> None:
