@@ -30,6 +30,7 @@ from components.evaluation_compare import comparison_view, items_view
 from components.messages import Catalogue, integer
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.evaluation.results.arrays import metric_names
 from pipelines.evaluation.results.compare import ComparedItem, Comparison
 from pipelines.evaluation.results.export_comparison import (
     comparison_csv,
@@ -235,7 +236,7 @@ def _pair(names: Sequence[str]) -> list[str]:
 
 
 def _metrics(found: Evaluation) -> list[str]:
-    return [name for name in found.metric_names() if name not in _DETECTOR_VALUES]
+    return [name for name in metric_names(found) if name not in _DETECTOR_VALUES]
 
 
 def _page(count: int, what: str, t: Catalogue) -> int:

@@ -33,11 +33,7 @@ def draw_figures(of: Of, part: Filter, table: ResultsTable, t: Catalogue) -> Non
     """One figure at a time, of those that there is something to draw in."""
     section_title(t("evaluate.figures"))
     # What has no better direction, such as a length, is compared by none.
-    metrics = [
-        info.name
-        for info in table.metrics
-        if info.better is not None and any(row.metrics[info.name].n for row in table.rows)
-    ]
+    metrics = [name for name in table.held if table.metric(name).better is not None]
     drawn = computed(curves_of, of, part)
     shown: dict[_Kind, bool] = {
         "forest": bool(metrics),

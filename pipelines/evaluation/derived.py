@@ -63,8 +63,8 @@ def blocks_of(
 
 
 @contextmanager
-def many_are_made() -> Iterator[None]:
-    """Collect no garbage meanwhile: scores hold no cycles, and all others would be looked at."""
+def collection_paused() -> Iterator[None]:
+    """Collect no garbage meanwhile: many objects without cycles would be looked at for nothing."""
     collects = gc.isenabled()
     gc.disable()
     try:

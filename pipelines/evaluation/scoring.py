@@ -19,7 +19,7 @@ from pipelines.evaluation.datasets.offers import applies
 from pipelines.evaluation.derived import (
     OFFERS,
     blocks_of,
-    many_are_made,
+    collection_paused,
     read_block,
     scoring_version,
 )
@@ -183,7 +183,7 @@ def _computed(
     code = scoring_version(tuple(metric.name for metric in metrics))
     if known.code != code:
         known = _Known(known.offers, code)
-        with many_are_made():
+        with collection_paused():
             for body in store.scores(evaluation, owner, code):
                 read_block(body, known.scores, known.items)
     answered = store.answered(evaluation, owner)

@@ -232,9 +232,6 @@ class _Run(EvidenceRun[RarrSettings]):
 
     async def _conclude(self, original: str) -> None:
         """The verdict on the original, and how much of its wording is kept."""
-        verdicts = list(self.verdicts)
-        if "search_incomplete" in self.flags:
-            verdicts.append("unchecked")
         contradicted = self.verdicts.count("contradicted")
         decided = contradicted + self.verdicts.count("supported")
         share = contradicted / decided if decided else None
@@ -253,9 +250,9 @@ class _Run(EvidenceRun[RarrSettings]):
             formula="rarr.contradicted",
             inputs=(float(contradicted), float(decided)),
         )
-        verdict = verdict_on_all(verdicts, wrong=contradicted > 0)
+        unsearched: list[Verdict] = ["unchecked"] if "search_incomplete" in self.flags else []
+        verdict = verdict_on_all([*self.verdicts, *unsearched], wrong=contradicted > 0)
         async with self.scope.span("conclude") as step:
             step.judged("answer", original, verdict=verdict, scores=(decisive, kept))
-        if verdict == "unchecked" and self.verdicts and not decided:
-            self.flag("not_checked")
-        self.flag("checks_incomplete", when=bool(decided) and "unchecked" in self.verdicts)
+        if "unchecked" in self.verdicts and (decided or verdict == "unchecked"):
+            self.flag("checks_incomplete" if decided else "not_checked")

@@ -247,15 +247,13 @@ class JudgeReader:
         import torch
 
         from pipelines.models.judges.network import Batch
-        from pipelines.models.local.loading import choose_dtype
+        from pipelines.models.local.loading import mixed_precision
 
         # Pairs of like length side by side: less padding is read.
         order = sorted(range(len(pairs)), key=lambda at: len(pairs[at].ids))
         found: dict[int, tuple[Scores, list[float]]] = {}
-        # Where the processor computes in it natively, this takes a third less time.
-        kind = choose_dtype(torch.device("cpu"))
-        fast = torch.autocast("cpu", torch.bfloat16, enabled=kind is torch.bfloat16)
-        with self._lock, torch.inference_mode(), fast:
+        # Where the processor computes in 16 bits itself, this takes a third less time.
+        with self._lock, torch.inference_mode(), mixed_precision("cpu"):
             for start in range(0, len(order), _BATCH):
                 chosen = order[start : start + _BATCH]
                 judged = self._network(Batch([pairs[at] for at in chosen]))

@@ -199,6 +199,17 @@ def choose_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if native else torch.float32
 
 
+def mixed_precision(device: str) -> torch.autocast:
+    """Computing in bfloat16 on a device that can do so itself, else in the type of the weights.
+
+    Where it is emulated, it takes many times as long.
+    """
+    import torch
+
+    narrow = choose_dtype(torch.device(device)) is torch.bfloat16
+    return torch.autocast(torch.device(device).type, torch.bfloat16, enabled=narrow)
+
+
 @contextmanager
 def quietly(progress: Progress | None) -> Iterator[None]:
     """Keep transformers' bars and warnings off the terminal, turning the bars into progress."""

@@ -23,6 +23,7 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.optimization import get_cosine_schedule_with_warmup
 
+from pipelines.models.local.loading import mixed_precision
 from pipelines.research.adapter.pairs import Pair
 
 _ADAPTED = {
@@ -127,7 +128,7 @@ def fit(
             tokens[row, : len(one.tokens)] = torch.tensor(one.tokens)
             wanted[row, one.reply_at : len(one.tokens)] = torch.tensor(one.tokens[one.reply_at :])
         tokens, wanted = tokens.to(device), wanted.to(device)
-        with torch.autocast(device_type=torch.device(device).type, dtype=torch.bfloat16):
+        with mixed_precision(device):
             loss = loss_of(model, tokens, wanted)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()

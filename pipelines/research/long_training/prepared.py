@@ -1,7 +1,8 @@
 """Pairs as the network reads them, in windows, kept in one file for the next start.
 
-To split and tokenise a hundred thousand pairs takes minutes. What comes out is a function of the
-pairs and of how evidence is read, and is kept under a name that says which.
+To split, tokenise and choose what to read of a hundred thousand pairs takes up to an hour. What
+comes out is a function of the pairs and of how evidence is read, and is kept under a name that says
+which.
 """
 
 from __future__ import annotations

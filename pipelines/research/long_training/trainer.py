@@ -19,6 +19,7 @@ from torch import Tensor
 
 from pipelines.errors import InvalidInputError
 from pipelines.models.judges.network import Batch, JudgeNetwork
+from pipelines.models.local.loading import mixed_precision
 from pipelines.research.long_training.losses import (
     Said,
     label_loss,
@@ -29,7 +30,7 @@ from pipelines.research.long_training.losses import (
     word_loss,
 )
 from pipelines.research.long_training.prepared import PreparedClaim, Shelf
-from pipelines.research.training.fit import is_narrow, mixed_precision, use_narrow_attention
+from pipelines.research.training.fit import quicken
 
 _BUCKET = 64
 """Batches that are sorted by length together."""
@@ -104,8 +105,7 @@ class Trainer:
         self._device = device
         self._teachers = [teacher.to(device).eval() for teacher in teachers]
         for one in (network, *teachers):
-            if torch.device(device).type == "cpu" and is_narrow(device):
-                use_narrow_attention(one.encoder)
+            quicken(one.encoder, device)
         network.encoder.embeddings.requires_grad_(False)
         groups = parameter_groups(network, course)
         self._trained = [p for group in groups for p in group["params"]]

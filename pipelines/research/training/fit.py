@@ -33,7 +33,7 @@ from pipelines.models.judges.inputs import (
 )
 from pipelines.models.judges.network import Batch, JudgeNetwork, read_network, save_weights
 from pipelines.models.judges.trained import Calibration, JudgeReader, Scores
-from pipelines.models.local.loading import choose_dtype
+from pipelines.models.local.loading import choose_dtype, mixed_precision
 from pipelines.research.sources import Sources
 from pipelines.research.training.examples import LABELS, Example, Label
 from pipelines.research.training.recipe import Recipe, Split, split
@@ -137,8 +137,7 @@ def fit(
     """
     torch.manual_seed(schedule.seed)
     network.to(device).train()
-    if torch.device(device).type == "cpu" and is_narrow(device):
-        use_narrow_attention(network.encoder)
+    quicken(network.encoder, device)
     network.encoder.embeddings.requires_grad_(False)
     head = [p for m in (network.head, network.words, network.matches) for p in m.parameters()]
     body = [p for p in network.encoder.encoder.parameters() if p.requires_grad]
@@ -240,15 +239,10 @@ def attend(
     return read.transpose(1, 2).contiguous(), weights
 
 
-def is_narrow(device: str) -> bool:
-    """Whether `device` computes in bfloat16 itself; emulated, a step takes many times as long."""
-    return choose_dtype(torch.device(device)) is torch.bfloat16
-
-
-def mixed_precision(device: str) -> torch.autocast:
-    """Computing in 16 bits where the device does, else in 32."""
-    kind = torch.device(device).type
-    return torch.autocast(kind, dtype=torch.bfloat16, enabled=is_narrow(device))
+def quicken(encoder: PreTrainedModel, device: str) -> None:
+    """Make `encoder` use `attend` on a processor that computes in 16 bits."""
+    if device == "cpu" and choose_dtype(torch.device(device)) is torch.bfloat16:
+        use_narrow_attention(encoder)
 
 
 def use_narrow_attention(encoder: PreTrainedModel) -> None:

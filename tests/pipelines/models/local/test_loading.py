@@ -32,6 +32,7 @@ from pipelines.models.local.loading import (
     explain_failure,
     find_source,
     load_engine,
+    mixed_precision,
 )
 from pipelines.types import Message
 from tests.pipelines.models.local.tiny import OpenModel
@@ -220,12 +221,21 @@ def test_failures_of_the_machine(tmp_path: Path) -> None:
     assert "pip install gguf" in package.remedy
 
 
+def product(device: str) -> torch.dtype:
+    """The type of a product of matrices in 32 bits under mixed precision."""
+    one = torch.ones(2, 2, device=device)
+    with mixed_precision(device):
+        return (one @ one).dtype
+
+
 def test_processors_without_bfloat16_use_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu = torch.device("cpu")
     monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"avx2": True})
     assert choose_dtype(cpu) == torch.float32
+    assert product("cpu") == torch.float32
     monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"amx_bf16": True})
     assert choose_dtype(cpu) == torch.bfloat16
+    assert product("cpu") == torch.bfloat16
 
 
 def test_the_saved_tokenizer_is_the_one_used(
