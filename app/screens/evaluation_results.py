@@ -119,6 +119,8 @@ def _filter(found: Overview, t: Catalogue) -> tuple[Filter, tuple[str, ...]]:
                 key="evaluate.filter.tags",
                 placeholder=t("evaluate.filter.all"),
                 help=t("evaluate.filter.tags.help"),
+                # Items have to have all of them, which hardly any item has.
+                select_all=False,
             )
     if several:
         with next(columns):

@@ -98,7 +98,7 @@ class SentenceAlignment:
     two with `passage` alone. `evidence` is the sentence of the context that is nearest to this one
     without the question, with its passage and the cosine. `entailed` is the judges' mean P(yes),
     None where they were not asked or said neither yes nor no. `claims` is False for a sentence that
-    only says that the context does not suffice.
+    only says that the context does not suffice, or only names the source of a quotation.
     """
 
     span: Span
@@ -256,7 +256,7 @@ def says_nothing(text: str) -> bool:
 
 
 def claims_something(sentence: str) -> bool:
-    """Whether a sentence says more than that the context does not suffice."""
+    """Whether a sentence says more than that the context does not suffice, or than a source."""
     return not _is_insufficient(sentence) and _REMARK.match(sentence) is None
 
 

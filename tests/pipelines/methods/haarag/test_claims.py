@@ -49,6 +49,8 @@ def test_a_text_that_claims_nothing(text: str):
         "The text was written by Clinton.",
         "He did not say where he was born.",
         "He was born in Hope.",
+        "He was born in Hope (Arkansas).",
+        "(He was born in Hope.)",
         "",
         "资料没有回答这个问题。不过，他出生在芝加哥。",
         "资料没有回答这个问题。他出生在芝加哥。",

@@ -259,6 +259,20 @@ async def test_a_claim_after_it_is_checked():
     replays(outcome, **settings)
 
 
+@pytest.mark.parametrize("source", ["(Bill Clinton)", "（比尔·克林顿）"])
+async def test_the_source_of_a_quotation_is_no_claim(source: str):
+    quotation = "“He was born in York.”"
+    text = f"{quotation} {source}"
+    table = TABLE | {(text, LAW): 0.3, (quotation, LAW): 0.3}
+    settings: dict[str, Any] = SETTINGS | {"max_iterations": 1}
+    outcome = await haarag([text], FOUND, table, models={"judge_2": reads()}, **settings)
+    quoted, named = judged(outcome, "sentence")
+    assert [quoted.text, named.text] == [quotation, source]
+    assert (named.verdict, named.scores[0].threshold) == ("unchecked", None)
+    assert len([call for call in outcome.calls if call.choice is not None]) == 1
+    replays(outcome, **settings)
+
+
 async def test_a_passage_on_the_question_is_not_given_up_for_one_that_is_not():
     """The model finds no answer in good passages: they stay, and the nearest new one comes in."""
     near, sea, rain = "D: Clinton grew up in Hope.", "E: The sea.", "F: It rains."
