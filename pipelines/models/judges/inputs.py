@@ -49,13 +49,16 @@ class Reading(NamedTuple):
 
     At most `windows` of at most `pieces` word pieces. With `neighbours`, the sentence before one
     that begins with a pronoun is read with it. `nearness` is what the cosine of statement and
-    sentence is worth in choosing sentences, beside the share of the statement's words.
+    sentence is worth in choosing sentences, beside the share of the statement's words. After a
+    window that supports the claim with a probability of `sure` or more, before any calibration, no
+    other one is read.
     """
 
     pieces: int = MAX_PIECES
     windows: int = 2
     neighbours: bool = False
     nearness: float = 0.0
+    sure: float = 1.0
 
 
 PLAIN = Reading()

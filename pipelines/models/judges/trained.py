@@ -6,7 +6,6 @@ import json
 import math
 import threading
 from collections.abc import Sequence
-from itertools import chain, islice
 from math import log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -219,18 +218,28 @@ class JudgeReader:
             pairs_for(self._tokenizer, claim, reading.windows, reading, self._near)
             for claim in claims
         ]
-        scored = iter(self._scored(list(chain.from_iterable(pairs))))
-        found: list[Read] = []
-        for windows in pairs:
-            said = list(islice(scored, len(windows)))
-            found.append(
-                Read(
-                    [scores for scores, _ in said],
-                    lengths_of(windows),
-                    [words for _, words in said],
-                )
+        said: list[list[tuple[Scores, list[float]]]] = [[] for _ in claims]
+        for number in range(reading.windows):
+            unsure = [
+                at
+                for at, windows in enumerate(pairs)
+                if number < len(windows) and not self._is_sure(said[at])
+            ]
+            scored = self._scored([pairs[at][number] for at in unsure])
+            for at, one in zip(unsure, scored, strict=True):
+                said[at].append(one)
+        return [
+            Read(
+                [scores for scores, _ in of_claim],
+                lengths_of(windows),
+                [words for _, words in of_claim],
             )
-        return found
+            for windows, of_claim in zip(pairs, said, strict=True)
+        ]
+
+    def _is_sure(self, said: Sequence[tuple[Scores, list[float]]]) -> bool:
+        """Whether the last window that was read supports so clearly that no other one is read."""
+        return bool(said) and _supported(said[-1][0], _PLAIN) >= self._reading.sure
 
     def doubts(self, claims: Sequence[Claim]) -> list[list[WordDoubt]]:
         """How doubtful each word of each statement is; without evidence all words are, by 1.

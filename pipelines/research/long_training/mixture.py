@@ -30,6 +30,9 @@ from pipelines.research.training.shortcuts import balanced, shortcut_areas, stat
 _PEOPLE = ("wikibio-", "stance-", "hard-", "symmetric-", "cited-")
 """How the groups of statements begin that people judged: there are few of them."""
 
+_JUDGED_BY_PEOPLE = ("wikibio", "stance", "hard", "symmetric", "cited")
+"""The makes whose statements and evidence people judged as they stand."""
+
 _TRAINING, _KEPT, _CARD = "pairs.jsonl", "kept.jsonl", "mixture.json"
 
 
@@ -38,7 +41,9 @@ class Mixture(NamedTuple):
 
     `rounds` of the earlier makes over all texts, each with `retold` of GPT-3's other samples of
     every biography; `contrasts` rounds of fours; `repeats` of the earlier labelled pairs; `people`
-    rounds of the claims that people judged; `answers` rounds of pairs of two answers.
+    rounds of the claims that people judged; `answers` rounds of pairs of two answers. Of all these,
+    equal pairs are kept at most `again` times, and of a make of pairs at most `most` are kept,
+    unless people judged them; 0 keeps all.
     """
 
     rounds: int = 2
@@ -47,6 +52,8 @@ class Mixture(NamedTuple):
     repeats: int = 3
     people: int = 5
     answers: int = 2
+    again: int = 0
+    most: int = 0
     seed: int = 7
 
 
@@ -67,6 +74,23 @@ def mixed(sources: Sources, mixture: Mixture) -> Pairs:
     found = Pairs([], [])
     for pair in _built(sources, mixture):
         found[held_out(pair.group)].append(pair)
+    return found._replace(training=thinned(found.training, mixture))
+
+
+def thinned(pairs: Sequence[Example], mixture: Mixture) -> list[Example]:
+    """The pairs that `again` and `most` of the mixture keep: the first ones, in their order."""
+    equal: Counter[Example] = Counter()
+    of_make: Counter[str] = Counter()
+    found: list[Example] = []
+    for pair in pairs:
+        people = pair.make in _JUDGED_BY_PEOPLE
+        if mixture.again and equal[pair] == mixture.again:
+            continue
+        if mixture.most and not people and of_make[pair.make] == mixture.most:
+            continue
+        equal[pair] += 1
+        of_make[pair.make] += not people
+        found.append(pair)
     return found
 
 

@@ -202,6 +202,13 @@ class Training:
         }
         if len(seeds) > 1:
             candidates["mean"] = lambda: average([self._network(name) for name in seeds])
+        if (start := self.plan.start_from) is not None:
+            # Half the way back to where it began often errs less on what is unlike the pairs of
+            # training (Wortsman et al., "Robust fine-tuning of zero-shot models", CVPR 2022).
+            for name in names:
+                candidates[f"{name} and its start"] = lambda name=name: average(
+                    [self._network(name), read_network(start, self.encoder)]
+                )
         seen = pairs.kept[: 2 * self.plan.seen]
         found: dict[str, dict[str, float]] = {}
         for name, network in candidates.items():

@@ -14,15 +14,18 @@ from pipelines.errors import UnknownModelError
 from pipelines.models.base import ChoiceRequest, Claim, Option
 from pipelines.models.judges import trained
 from pipelines.models.judges.base import ClaimVerdict
-from pipelines.models.judges.inputs import Pair
+from pipelines.models.judges.inputs import Pair, Reading
+from pipelines.models.judges.network import read_network
 from pipelines.models.judges.trained import (
     WEIGHTS,
     Calibration,
+    JudgeReader,
     Lengths,
     Scores,
     TrainedJudge,
     WordDoubt,
     combined,
+    encoder_folder,
     kind_of,
     lengths_of,
     spans_of,
@@ -263,6 +266,24 @@ def test_of_several_windows_the_one_that_supports_a_word_best_counts(trained_jud
     statement = "Bill Clinton was born in Hope."
     (found,) = trained_judge.doubts([claim(statement, LONG, f"{LONG}{CLINTON} {LONG}")])
     assert max(word.doubt for word in found) < 0.5
+
+
+def test_after_a_window_that_clearly_supports_no_other_one_is_read(trained_judge: TrainedJudge):
+    evidence = f"{LONG}{CLINTON} {LONG}"
+    claims = [claim(f"Bill Clinton was born in {place}.", evidence) for place in ("Hope", "Paris")]
+    encoder = encoder_folder()
+    network = read_network(WEIGHTS, encoder)
+    all_of_it = JudgeReader(network, encoder, {}, Reading(pieces=128, windows=3))
+    whole = all_of_it.looked_at(claims)
+    assert [len(one.scores) for one in whole] == [3, 3]
+    right, wrong = (combined(one.scores[:1]).supported for one in whole)
+    assert right > wrong + 0.2
+    reading = Reading(pieces=128, windows=3, sure=right - 0.1)
+    read = JudgeReader(network, encoder, {}, reading).looked_at(claims)
+    assert [len(one.scores) for one in read] == [1, 3]
+    # What is read is judged alike, and calibrated by all that there was to read.
+    assert read[0].scores[0] == pytest.approx(whole[0].scores[0], abs=1e-4)
+    assert [one.lengths for one in read] == [one.lengths for one in whole]
 
 
 def test_doubtful_words_side_by_side_are_one_piece():

@@ -21,6 +21,7 @@ from pipelines.research.long_training.mixture import (
     held_out,
     mixed,
     read_examples,
+    thinned,
     written,
 )
 from pipelines.research.sources import Sources
@@ -73,6 +74,24 @@ def test_the_same_seed_makes_the_same_pairs_and_another_one_others(few_texts: No
     first = digest(mixed(Sources(), SMALL))
     assert digest(mixed(Sources(), SMALL)) == first
     assert digest(mixed(Sources(), SMALL._replace(seed=8))) != first
+
+
+def test_a_make_that_is_frequent_and_pairs_that_come_again_are_thinned():
+    made = [pair(statement=str(n), make="far-year", group="article-1") for n in range(4)]
+    people = [pair(statement=str(n // 2), make="hard", group="hard-1") for n in range(6)]
+    pairs = [*made, *people, made[0]]
+    assert thinned(pairs, Mixture()) == pairs
+    assert thinned(pairs, Mixture(most=2)) == [*made[:2], *people]
+    assert thinned(pairs, Mixture(again=1)) == [*made, *people[::2]]
+    # The first of equal ones is kept, and the others do not count as pairs of their make.
+    repeated = [made[0], made[0], made[1], made[2]]
+    assert thinned(repeated, Mixture(again=1, most=2)) == [made[0], made[1]]
+
+
+def test_held_out_pairs_are_not_thinned(sources: Sources):
+    whole, thin = mixed(sources, PEOPLE), mixed(sources, PEOPLE._replace(again=1))
+    assert thin.kept == whole.kept
+    assert thin.training == list(dict.fromkeys(whole.training)) != whole.training
 
 
 _PROGRAM = """

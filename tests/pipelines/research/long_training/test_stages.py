@@ -170,9 +170,30 @@ def test_one_seed_is_not_distilled_and_may_begin_with_other_weights(
         start_from=start,
         course=PLAN.course._replace(steps=1, rate=0.0, head_rate=0.0),
     )
-    second.run()
+    assert list(second.run()["candidates"]) == ["seed-1", "seed-1 and its start"]
     begun, ended = weights(start, small_encoder), weights(tmp_path / "second/judge", small_encoder)
     assert all(torch.allclose(value, ended[name], atol=1e-3) for name, value in begun.items())
+
+
+def test_half_the_way_back_to_the_start_may_be_the_best(
+    tmp_path: Path, sources: Sources, small_encoder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    first = training(tmp_path / "first", sources, small_encoder)
+    first.plan = PLAN._replace(seeds=(1,), limit=16)
+    first.run()
+    start = tmp_path / "first" / "judge"
+    second = training(tmp_path / "second", sources, small_encoder)
+    second.plan = PLAN._replace(seeds=(1,), limit=16, start_from=start)
+    found = (0.5, 0.5, 0.6, 0.7)
+    areas = iter([{"all": area, "makes": area} for area in found])
+    monkeypatch.setattr(Training, "_areas", lambda *given: next(areas))
+    assert second.run()["chosen"] == "seed-1 and its start"
+    begun, moved = weights(start, small_encoder), weights(tmp_path / "second/judge", small_encoder)
+    fitted = weights(tmp_path / "second/seed-1/weights", small_encoder)
+    for name, value in moved.items():
+        if value.is_floating_point():
+            middle = (begun[name] + fitted[name]) / 2
+            assert torch.allclose(value, middle, atol=1e-3), name
 
 
 def test_areas_are_those_of_makes_with_enough_pairs():

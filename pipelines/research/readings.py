@@ -1,0 +1,191 @@
+"""`python -m pipelines.research.readings`: what it costs and is worth to read less of the evidence.
+
+A judge reads long evidence in windows. Held-out pairs of a long training (`kept.jsonl`) with long
+evidence are judged with windows of several sizes. From what it says of every window follows what
+it would have said with fewer ones, or if it had stopped after a window that clearly supports. The
+cost is counted in word pieces, which are the same on every machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipelines.errors import InvalidInputError, exit_status
+from pipelines.models.base import Claim
+from pipelines.models.judges.inputs import Near, Reading, load_tokenizer, pairs_for, pieces_of
+from pipelines.models.judges.network import read_network
+from pipelines.models.judges.trained import (
+    JudgeReader,
+    Scores,
+    combined,
+    encoder_folder,
+    nearness,
+    reading_of,
+)
+from pipelines.research.long_training.mixture import read_examples
+from pipelines.research.long_training.stages import areas_of
+from pipelines.research.suites.scoring import Reads, fingerprint, kept, name_of
+from pipelines.research.training.examples import Example
+
+_LONG = 128
+"""Word pieces of evidence above which something can be left out."""
+
+
+class Looked(NamedTuple):
+    """What was said of every window of a claim, and how many word pieces each has."""
+
+    scores: tuple[Scores, ...]
+    pieces: tuple[int, ...]
+
+
+class Row(NamedTuple):
+    """A reading: word pieces a claim, areas under the ROC curve, and verdicts that changed.
+
+    `areas` are those of `areas_of`. `changed` is the share of claims, in [0, 1], that are on the
+    other side of 0.5 than with the first reading of the table.
+    """
+
+    reading: Reading
+    pieces: float
+    areas: dict[str, float]
+    changed: float
+
+
+def cut(looked: Looked, windows: int, sure: float) -> Looked:
+    """What is read when at most `windows` are, and none after a window that is `sure`."""
+    taken = 0
+    for scores in looked.scores[:windows]:
+        taken += 1
+        if combined([scores]).supported >= sure:
+            break
+    return Looked(looked.scores[:taken], looked.pieces[:taken])
+
+
+def row(
+    examples: Sequence[Example],
+    looked: Sequence[Looked],
+    reading: Reading,
+    before: Sequence[float] | None = None,
+) -> tuple[Row, list[float]]:
+    """The row of a reading, and P(supported) of every example, before any calibration.
+
+    `before` are those of the reading that is compared with.
+    """
+    read = [cut(one, reading.windows, reading.sure) for one in looked]
+    said = [combined(one.scores).supported for one in read]
+    other = said if before is None else before
+    changed = sum((a >= 0.5) != (b >= 0.5) for a, b in zip(said, other, strict=True))
+    pieces = sum(sum(one.pieces) for one in read) / len(read)
+    return Row(reading, pieces, areas_of(examples, said), changed / len(read)), said
+
+
+def long_pairs(examples: Sequence[Example], encoder: Path, most: int) -> list[Example]:
+    """The first `most` distinct pairs whose evidence is long."""
+    tokenizer = load_tokenizer(encoder)
+    distinct = dict.fromkeys(examples)
+    found = (one for one in distinct if len(pieces_of(tokenizer, one.evidence).ids) > _LONG)
+    return [one for one, _ in zip(found, range(most), strict=False)]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as Markdown, with the makes that all of them have."""
+    makes = [name for name in rows[0].areas if name not in ("all", "makes")]
+    head = ("word pieces", "windows", "sure", "read a claim", "changed", "mean of makes", *makes)
+    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    for one in rows:
+        reading = one.reading
+        sure = "–" if reading.sure >= 1 else f"{reading.sure:g}"
+        cells = (f"{reading.pieces}", f"{reading.windows}", sure, f"{one.pieces:.0f}")
+        areas = (f"{one.areas[name]:.3f}" for name in ("makes", *makes))
+        lines.append(" | ".join((*cells, f"{one.changed:.1%}", *areas)))
+    return "".join(f"| {line} |\n" for line in lines)
+
+
+def _reads(judge: Path, reading: Reading, encoder: Path, near: Near | None) -> Reads:
+    reader = JudgeReader(read_network(judge, encoder), encoder, {}, reading, near)
+    tokenizer = load_tokenizer(encoder)
+
+    def read(claims: Sequence[Claim]) -> list[Any]:
+        sizes = [
+            [len(one.ids) for one in pairs_for(tokenizer, claim, reading.windows, reading, near)]
+            for claim in claims
+        ]
+        return [list(one) for one in zip(reader.scores(claims), sizes, strict=True)]
+
+    return read
+
+
+def _looked(said: Sequence[Any]) -> list[Looked]:
+    return [Looked(tuple(map(tuple, scores)), tuple(pieces)) for scores, pieces in said]
+
+
+def measured(options: argparse.Namespace) -> list[Row]:
+    """The rows of all readings, the judge's own first."""
+    encoder = encoder_folder()
+    examples = long_pairs(read_examples(options.pairs), encoder, options.most)
+    if not examples:
+        raise InvalidInputError(
+            f"{options.pairs} has no pair with long evidence.",
+            remedy="Give the kept.jsonl of a long training.",
+        )
+    own = reading_of(options.judge)
+    near = nearness() if own.nearness else None
+    claims = [one.claim for one in examples]
+    most = max(*options.windows, own.windows)
+    found: list[Row] = []
+    before: list[float] | None = None
+    for pieces in dict.fromkeys((own.pieces, *options.pieces)):
+        widest = own._replace(pieces=pieces, windows=most, sure=1.0)
+        what = f"{fingerprint(options.judge)}-{pieces}-{most}"
+        looked = _looked(
+            kept(
+                options.kept / name_of(what, claims),
+                claims,
+                _reads(options.judge, widest, encoder, near),
+                lambda done, pieces=pieces: print(
+                    f"{pieces} word pieces: {done} of {len(claims)}", file=sys.stderr, flush=True
+                ),
+            )
+        )
+        readings = [
+            widest._replace(windows=windows, sure=sure)
+            for windows in options.windows
+            for sure in (1.0, *options.sure)
+            # One window is never followed by another.
+            if windows > 1 or sure == 1.0
+        ]
+        for reading in dict.fromkeys((own, *readings) if before is None else readings):
+            one, said = row(examples, looked, reading, before)
+            before = before or said
+            found.append(one)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; 2 for unusable input."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.research.readings",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--pairs", type=Path, required=True, help="held-out pairs of a training")
+    parser.add_argument("--judge", type=Path, required=True, help="folder of a judge")
+    parser.add_argument("--kept", type=Path, required=True, help="folder for what the judge says")
+    parser.add_argument("--most", type=int, default=600, help="pairs that are read, at most")
+    parser.add_argument("--pieces", type=int, nargs="+", default=[128, 160, 192, 256])
+    parser.add_argument("--windows", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--sure", type=float, nargs="+", default=[0.8, 0.9])
+    return exit_status(partial(_print, parser.parse_args(arguments)))
+
+
+def _print(options: argparse.Namespace) -> None:
+    print(table(measured(options)), end="")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
