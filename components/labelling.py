@@ -171,7 +171,8 @@ def label_data(
     """An item for its annotator; with `label` one that they look at again.
 
     `scope` separates sessions and people in the browser's storage. `undo` is the item whose label
-    would be taken back. `offer`: the spans of detectors are there to be taken, trimmed or dropped.
+    would be taken back. `offer`: the spans of detectors are there to be taken, trimmed or dropped;
+    where its judges looked at words, the words instead of the piece that holds them.
     `refused` gives for a request why it was not carried out.
     """
     body = given.body
@@ -187,7 +188,7 @@ def label_data(
         "said": None if label is None else _badge(label, t, given.swapped),
         "undone": None if given.redo is None else _value(given.redo, given.swapped),
         "redo": None if given.redo is None else label_words(given.redo, t, swapped=given.swapped),
-        "offered": [_offered(one) for one in offered if one.at is not None],
+        "offered": _offered(offered),
         "revealed": None if shown is None else _revealed(shown, t),
         "at": t("annotate.label.progress", at=progress.at, total=progress.total),
         "share": round(min(1.0, (progress.at - 1) / max(1, progress.total)), 4),
@@ -352,9 +353,12 @@ def _value(label: Label, swapped: bool | None = None) -> dict[str, Any]:
     return {"verdict": verdict}
 
 
-def _offered(one: ModelVerdict) -> dict[str, int]:
-    start, end = one.at or (0, 0)
-    return {"start": start, "end": end}
+def _offered(spans: Sequence[ModelVerdict]) -> list[dict[str, int]]:
+    """The places of what is doubted; what several detectors doubt alike is there once."""
+    places = dict.fromkeys(
+        place for one in spans if one.at is not None for place in (one.words or (one.at,))
+    )
+    return [{"start": start, "end": end} for start, end in places]
 
 
 def _says_something(hidden: Hidden) -> bool:

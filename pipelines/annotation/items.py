@@ -38,6 +38,7 @@ from pipelines.run.calibrated import JUDGED_AS
 from pipelines.run.events import Judged
 from pipelines.run.findings import ConceptVerified
 from pipelines.run.trace import Trace
+from pipelines.run.unsupported import UnsupportedWords
 from pipelines.run.view import MethodView, fold
 from pipelines.text import split_sentences
 from pipelines.types import Passage
@@ -216,10 +217,12 @@ class _Text:
     whole: list[ModelVerdict] = field(default_factory=list)
     pieces: list[tuple[str, Piece]] = field(default_factory=list)
     judged: list[tuple[str, Judged]] = field(default_factory=list)
+    words: dict[str, UnsupportedWords] = field(default_factory=dict)
 
     def add(self, method: MethodView, trace: Trace) -> None:
         """What `method` said of its original answer."""
         self.methods.append(method)
+        self.words[method.name] = UnsupportedWords(method)
         outcome = outcome_of(trace, method.name, trace.header.spec.models)
         if outcome is None:
             return
@@ -235,7 +238,7 @@ class _Text:
     def items(self, context: ItemBody) -> Iterator[SessionItem]:
         yield _made(context, Hidden(verdicts=tuple(self.whole)))
         doubted = tuple(
-            _verdict(method, piece, event)
+            _doubt(method, piece, event, self.words[method])
             for (method, piece), (_, event) in zip(self.pieces, self.judged, strict=True)
             if piece.verdict in _DOUBTED and piece.what in _MARKED
         )
@@ -297,7 +300,7 @@ class _Checked(NamedTuple):
 
     system: str
     whole: ModelVerdict | None
-    pieces: list[tuple[Piece, Judged]]
+    pieces: list[tuple[Piece, Judged, UnsupportedWords]]
 
     @classmethod
     def of(cls, trace: Trace, system: str) -> _Checked:
@@ -308,7 +311,10 @@ class _Checked(NamedTuple):
             if outcome is None:
                 continue
             events = [event for event in method.judged if event.what != "answer"]
-            pieces = list(zip(outcome.pieces, events, strict=True))
+            words = UnsupportedWords(method)
+            pieces = [
+                (piece, event, words) for piece, event in zip(outcome.pieces, events, strict=True)
+            ]
             checked = cls(system, _whole(system, method, outcome), pieces)
         return checked
 
@@ -316,8 +322,8 @@ class _Checked(NamedTuple):
     def spans(self) -> list[ModelVerdict]:
         """The pieces that it doubts."""
         return [
-            _verdict(self.system, piece, event)
-            for piece, event in self.pieces
+            _doubt(self.system, piece, event, words)
+            for piece, event, words in self.pieces
             if piece.draft == 0 and piece.verdict in _DOUBTED and piece.what in _MARKED
         ]
 
@@ -326,8 +332,8 @@ class _Checked(NamedTuple):
         if body.task != "sentence" or body.start is None or body.end is None:
             return self.whole
         sentence = LabelledSpan(start=body.start, end=body.end, label="accurate")
-        chosen = piece_of(sentence, (piece for piece, _ in self.pieces))
-        for piece, event in self.pieces:
+        chosen = piece_of(sentence, (piece for piece, *_ in self.pieces))
+        for piece, event, _ in self.pieces:
             if piece is chosen:
                 return _verdict(self.system, piece, event)
         return self.whole
@@ -358,6 +364,13 @@ def _verdict(method: str, piece: Piece, event: Judged) -> ModelVerdict:
         at=(piece.start, piece.end),
         what=piece.what,
     )
+
+
+def _doubt(method: str, piece: Piece, event: Judged, words: UnsupportedWords) -> ModelVerdict:
+    """A verdict that doubts a piece, with the words in it that are unsupported."""
+    found = words.of(event, piece.text)
+    places = tuple((piece.start + one.start, piece.start + one.end) for one in found)
+    return _verdict(method, piece, event).model_copy(update={"words": places})
 
 
 def _labelled(base: ItemBody, item: Item) -> Iterator[tuple[SessionItem, Label | None]]:

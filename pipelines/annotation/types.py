@@ -183,7 +183,8 @@ class ModelVerdict(Frozen):
     `doubt` is its deciding score, turned so that a higher one speaks for a hallucination (see
     `pipelines.evaluation.outcomes`); `score` is that score's name and `value` the number before it
     was turned, None where it had none and the doubt is that of the verdict. `at` is the piece that
-    was judged, where that is not the item's own. `what` is what the verdict is about (`What` in
+    was judged, where that is not the item's own, and `words` are the words in it that its judges do
+    not find supported, where they looked at words. `what` is what the verdict is about (`What` in
     `pipelines.run.events`), "" in older sessions.
     """
 
@@ -194,6 +195,9 @@ class ModelVerdict(Frozen):
     value: float | None = None
     at: tuple[Offset, Offset] | None = None
     what: Annotated[str, Field(exclude_if=lambda what: not what)] = ""
+    words: Annotated[
+        tuple[tuple[Offset, Offset], ...], Field(exclude_if=lambda words: not words)
+    ] = ()
 
 
 class Hidden(Frozen):

@@ -150,6 +150,23 @@ def test_detectors_are_shown_as_the_session_says():
     assert shown(given())["revealed"] is None
 
 
+def test_words_are_offered_instead_of_the_sentence_that_holds_them_and_each_place_once():
+    spans = (
+        ModelVerdict(method="ever", verdict="contradicted", at=(0, 20), words=((4, 9), (12, 16))),
+        ModelVerdict(method="haarag", verdict="contradicted", at=(0, 20), words=((4, 9),)),
+        ModelVerdict(method="slm", verdict="doubtful", at=(0, 20)),
+        ModelVerdict(method="rag", verdict="doubtful"),
+    )
+    places = [
+        (one["start"], one["end"])
+        for one in shown(given(hidden=Hidden(spans=spans)), offer=True)["offered"]
+    ]
+    assert places == [(4, 9), (12, 16), (0, 20)]
+    # Older sessions know no words, and what has none is stored as it was.
+    assert "words" not in spans[2].model_dump()
+    assert ModelVerdict.model_validate(spans[0].model_dump(mode="json")) == spans[0]
+
+
 def test_what_was_taken_back_can_be_restored():
     found = given("answer").model_copy(update={"redo": AnswerLabel(verdict="wrong")})
     data = shown(found, undo=2)

@@ -8,8 +8,9 @@ from pipelines.annotation.items import drawn, items_of_data, items_of_evaluation
 from pipelines.annotation.types import TASKS, AnswerLabel, SentenceLabel, SpanLabel
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.items import Item, LabelledSpan
-from pipelines.run.events import Judged, Score, SpanEnded
+from pipelines.run.events import Judged, ModelCalled, Score, SpanEnded
 from pipelines.run.trace import Trace
+from pipelines.types import UnsupportedSpan
 from tests.pipelines.annotation.bench import item, recorded
 
 
@@ -61,6 +62,30 @@ def test_the_value_is_that_of_the_score_that_decided_also_where_it_has_none():
     assert {one.value for one in verdicts} == {None}
     assert {one.doubt for one in verdicts} <= {None, 0.0, 0.5, 1.0}
     assert "kept" not in {one.score for one in verdicts}
+
+
+def test_a_doubted_piece_has_the_words_that_its_judges_do_not_find_supported():
+    trace = recorded()
+    first_word = (UnsupportedSpan(start=0, end=3, doubt=0.9),)
+    events = [
+        event.model_copy(
+            update={"choice": event.choice.model_copy(update={"unsupported": first_word})}
+        )
+        if isinstance(event, ModelCalled) and event.choice is not None
+        else event
+        for event in trace.events
+    ]
+    (before, *_) = items_of_run(trace, ("span",))
+    (after, *_) = items_of_run(Trace(events=tuple(events)), ("span",))
+    assert not any(one.words for one in before.hidden.spans)
+    found = [one for one in after.hidden.spans if one.words]
+    assert {one.what for one in found} == {"sentence"}
+    for one in found:
+        assert one.at is not None
+        assert one.words == ((one.at[0], one.at[0] + 3),)
+    # Nothing else changes.
+    plain = [one.model_copy(update={"words": ()}) for one in after.hidden.spans]
+    assert plain == list(before.hidden.spans)
 
 
 def test_the_systems_of_an_evaluation_keep_their_names():
