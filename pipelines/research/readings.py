@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from pipelines.errors import InvalidInputError, exit_status
 from pipelines.models.base import Claim
-from pipelines.models.judges.inputs import Near, Reading, load_tokenizer, pairs_for, pieces_of
+from pipelines.models.judges.inputs import Reading, load_tokenizer, pairs_for, pieces_of
 from pipelines.models.judges.network import read_network
 from pipelines.models.judges.trained import (
     JudgeReader,
@@ -95,18 +95,28 @@ def long_pairs(examples: Sequence[Example], encoder: Path, most: int) -> list[Ex
 def table(rows: Sequence[Row]) -> str:
     """The rows as Markdown, with the makes that all of them have."""
     makes = [name for name in rows[0].areas if name not in ("all", "makes")]
-    head = ("word pieces", "windows", "sure", "read a claim", "changed", "mean of makes", *makes)
+    head = (
+        "nearness",
+        "word pieces",
+        "windows",
+        "sure",
+        "read a claim",
+        "changed",
+        "makes",
+        *makes,
+    )
     lines = [" | ".join(head), " | ".join("---" for _ in head)]
     for one in rows:
         reading = one.reading
         sure = "–" if reading.sure >= 1 else f"{reading.sure:g}"
-        cells = (f"{reading.pieces}", f"{reading.windows}", sure, f"{one.pieces:.0f}")
+        own = (f"{reading.nearness:g}", f"{reading.pieces}", f"{reading.windows}", sure)
         areas = (f"{one.areas[name]:.3f}" for name in ("makes", *makes))
-        lines.append(" | ".join((*cells, f"{one.changed:.1%}", *areas)))
+        lines.append(" | ".join((*own, f"{one.pieces:.0f}", f"{one.changed:.1%}", *areas)))
     return "".join(f"| {line} |\n" for line in lines)
 
 
-def _reads(judge: Path, reading: Reading, encoder: Path, near: Near | None) -> Reads:
+def _reads(judge: Path, reading: Reading, encoder: Path) -> Reads:
+    near = nearness() if reading.nearness else None
     reader = JudgeReader(read_network(judge, encoder), encoder, {}, reading, near)
     tokenizer = load_tokenizer(encoder)
 
@@ -120,10 +130,6 @@ def _reads(judge: Path, reading: Reading, encoder: Path, near: Near | None) -> R
     return read
 
 
-def _looked(said: Sequence[Any]) -> list[Looked]:
-    return [Looked(tuple(map(tuple, scores)), tuple(pieces)) for scores, pieces in said]
-
-
 def measured(options: argparse.Namespace) -> list[Row]:
     """The rows of all readings, the judge's own first."""
     encoder = encoder_folder()
@@ -134,36 +140,40 @@ def measured(options: argparse.Namespace) -> list[Row]:
             remedy="Give the kept.jsonl of a long training.",
         )
     own = reading_of(options.judge)
-    near = nearness() if own.nearness else None
-    claims = [one.claim for one in examples]
     most = max(*options.windows, own.windows)
     found: list[Row] = []
     before: list[float] | None = None
-    for pieces in dict.fromkeys((own.pieces, *options.pieces)):
-        widest = own._replace(pieces=pieces, windows=most, sure=1.0)
-        what = f"{fingerprint(options.judge)}-{pieces}-{most}"
-        looked = _looked(
-            kept(
-                options.kept / name_of(what, claims),
-                claims,
-                _reads(options.judge, widest, encoder, near),
-                lambda done, pieces=pieces: print(
-                    f"{pieces} word pieces: {done} of {len(claims)}", file=sys.stderr, flush=True
-                ),
-            )
-        )
-        readings = [
-            widest._replace(windows=windows, sure=sure)
-            for windows in options.windows
-            for sure in (1.0, *options.sure)
-            # One window is never followed by another.
-            if windows > 1 or sure == 1.0
-        ]
-        for reading in dict.fromkeys((own, *readings) if before is None else readings):
-            one, said = row(examples, looked, reading, before)
-            before = before or said
-            found.append(one)
+    for worth in dict.fromkeys((own.nearness, *options.nearness)):
+        for pieces in dict.fromkeys((own.pieces, *options.pieces)):
+            widest = own._replace(pieces=pieces, windows=most, nearness=worth, sure=1.0)
+            looked = _looked(options, examples, widest, encoder)
+            readings = [
+                widest._replace(windows=windows, sure=sure)
+                for windows in options.windows
+                for sure in (1.0, *options.sure)
+                # One window is never followed by another.
+                if windows > 1 or sure == 1.0
+            ]
+            for reading in dict.fromkeys((own, *readings) if before is None else readings):
+                one, said = row(examples, looked, reading, before)
+                before = before or said
+                found.append(one)
     return found
+
+
+def _looked(
+    options: argparse.Namespace, examples: Sequence[Example], reading: Reading, encoder: Path
+) -> list[Looked]:
+    claims = [one.claim for one in examples]
+    what = f"{reading.pieces} word pieces, nearness {reading.nearness:g}"
+    name = f"{fingerprint(options.judge)}-{reading.pieces}-{reading.windows}-{reading.nearness:g}"
+    said = kept(
+        options.kept / name_of(name, claims),
+        claims,
+        _reads(options.judge, reading, encoder),
+        lambda done: print(f"{what}: {done} of {len(claims)}", file=sys.stderr, flush=True),
+    )
+    return [Looked(tuple(map(tuple, scores)), tuple(pieces)) for scores, pieces in said]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -179,6 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--most", type=int, default=600, help="pairs that are read, at most")
     parser.add_argument("--pieces", type=int, nargs="+", default=[128, 160, 192, 256])
     parser.add_argument("--windows", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--nearness", type=float, nargs="+", default=[])
     parser.add_argument("--sure", type=float, nargs="+", default=[0.8, 0.9])
     return exit_status(partial(_print, parser.parse_args(arguments)))
 

@@ -41,9 +41,9 @@ def test_a_row_says_what_is_read_and_what_changes():
     assert (first.pieces, first.changed) == (60, 1.0)
     assert first.areas["all"] == 0.5
     lines = table([both, first]).splitlines()
-    assert lines[0].endswith("| changed | mean of makes | a |")
-    assert lines[2] == "| 60 | 2 | – | 100 | 0.0% | 1.000 | 1.000 |"
-    assert lines[3] == "| 60 | 1 | – | 60 | 100.0% | 0.500 | 0.500 |"
+    assert lines[0].endswith("| changed | makes | a |")
+    assert lines[2] == "| 0 | 60 | 2 | – | 100 | 0.0% | 1.000 | 1.000 |"
+    assert lines[3] == "| 0 | 60 | 1 | – | 60 | 100.0% | 0.500 | 0.500 |"
 
 
 def test_pairs_with_long_evidence_are_taken_once():
@@ -73,10 +73,10 @@ def test_the_command_asks_a_judge_once(
     first = capsys.readouterr().out
     rows = [line.split(" | ") for line in first.splitlines()[2:]]
     # One window, two, two with each of the two thresholds: of either size.
-    assert [line[0] for line in rows] == ["| 256"] * 4 + ["| 128"] * 4
+    assert [line[1] for line in rows] == ["256"] * 4 + ["128"] * 4
     # The judge's own reading stands first.
-    assert rows[0][1:3] == ["2", "–"]
-    read = [float(line[3]) for line in rows]
+    assert rows[0][:4] == ["| 0", "256", "2", "–"]
+    read = [float(line[4]) for line in rows]
     # The second window of 256 is the first one's like, and 128 pieces are half as many.
     assert read[0] > 1.9 * read[1]
     assert read[0] > 1.9 * read[5]
