@@ -6,7 +6,7 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from math import isfinite
+from math import isfinite, sqrt
 from typing import NamedTuple
 
 from pipelines.errors import CapabilityError, failure
@@ -43,6 +43,26 @@ class JudgedClaim(NamedTuple):
     unsupported: tuple[UnsupportedSpan, ...] | None = None
 
 
+def either_way(one: ClaimVerdict, other: ClaimVerdict) -> ClaimVerdict:
+    """Whether two answers say the same, of what each says about the other.
+
+    The log-odds of P(supported) are their mean, so that an answer that says more than the other one
+    is not another answer: the direction in which it is not supported cannot decide alone. 1 and 0
+    make 0.5. The rest is shared between contradiction and silence as in both together.
+    """
+    same, different = (
+        sqrt(abs(a * b))
+        for a, b in (
+            (one.supported, other.supported),
+            (1 - one.supported, 1 - other.supported),
+        )
+    )
+    supported = same / (same + different) if same + different else 0.5
+    against, silent = (a + b for a, b in zip(one[1:], other[1:], strict=True))
+    contradicted = (1 - supported) * (against / (against + silent) if against + silent else 0.0)
+    return ClaimVerdict(supported, contradicted, 1 - supported - contradicted)
+
+
 class JudgeModel(Model):
     """A model that answers closed questions about claims, and nothing else.
 
@@ -71,8 +91,7 @@ class JudgeModel(Model):
     def judged(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
         """As `read_words`; two answers to a question are compared in both directions.
 
-        They are the same only when each supports the other: the lower verdict counts, and what is
-        not in the other answer is no error.
+        Both directions count alike (`either_way`), and what is not in the other answer is no error.
         """
         swapped = [
             claim.model_copy(update={"statement": other, "evidence": (claim.statement,)})
@@ -83,7 +102,7 @@ class JudgeModel(Model):
         read = self.read_words([*claims, *swapped])
         back = iter(read[len(claims) :])
         return [
-            JudgedClaim(min(found.verdict, next(back).verdict))
+            JudgedClaim(either_way(found.verdict, next(back).verdict))
             if claim.relation == "same"
             else found
             for claim, found in zip(claims, read, strict=False)

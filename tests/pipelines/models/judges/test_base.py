@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
-from math import inf, nan
+from math import inf, isnan, nan
 
 import pytest
 
 from pipelines.errors import CapabilityError, ServerFailedError
 from pipelines.methods.replies.verdicts import TRUE_FALSE, TRUE_FALSE_NEI, YES_NO
 from pipelines.models.base import ChoiceRequest, Claim, GenerationRequest, Option
-from pipelines.models.judges.base import ClaimVerdict, JudgedClaim, JudgeModel
+from pipelines.models.judges.base import ClaimVerdict, JudgedClaim, JudgeModel, either_way
 from pipelines.types import Message, UnsupportedSpan
 
 MESSAGES = (Message(role="user", content="Is it so?"),)
@@ -58,16 +58,16 @@ async def test_probabilities_go_to_the_options_by_their_labels(
     assert (choice.source, choice.other_mass) == ("judge", 0.0)
 
 
-async def test_answers_are_the_same_when_each_supports_the_other():
+async def test_two_answers_are_compared_in_both_directions():
     one = FixedJudge(
-        {"Hope": ClaimVerdict(0.9, 0.05, 0.05), "Hope, Arkansas": ClaimVerdict(0.4, 0.1, 0.5)}
+        {"Hope": ClaimVerdict(0.9, 0.05, 0.05), "Hope, Arkansas": ClaimVerdict(0.2, 0.1, 0.7)}
     )
     claim = Claim(
         statement="Hope", evidence=("Hope, Arkansas",), question="Where?", relation="same"
     )
     choice = await one.choose(asks(TRUE_FALSE["en"], claim))
-    # Hope does not say Arkansas: the less certain direction counts.
-    assert choice.probabilities == pytest.approx({"true": 0.4, "false": 0.6})
+    # Hope does not say Arkansas, and is the same answer: odds of 9 and of 1/4 have the mean 1.5.
+    assert choice.probabilities == pytest.approx({"true": 0.6, "false": 0.4})
     assert [(c.statement, c.evidence, c.question) for c in one.read_claims] == [
         ("Hope", ("Hope, Arkansas",), "Where?"),
         ("Hope, Arkansas", ("Hope",), "Where?"),
@@ -98,6 +98,27 @@ async def test_a_judge_does_not_write():
     assert not one.capabilities.writes
     with pytest.raises(CapabilityError, match="does not write"):
         await one.generate(GenerationRequest(messages=MESSAGES))
+
+
+def test_both_directions_count_alike():
+    one, other = ClaimVerdict(0.9, 0.06, 0.04), ClaimVerdict(0.2, 0.18, 0.62)
+    found = either_way(one, other)
+    assert found == either_way(other, one)
+    # Odds of 9 and of 1/4: the root of 9/4 is 1.5. Of what is left, 0.24 of 0.9 is contradiction.
+    assert found == pytest.approx((0.6, 0.4 * 0.24 / 0.9, 0.4 * 0.66 / 0.9))
+    assert either_way(one, one) == pytest.approx(one)
+    # Two answers that support each other nowhere are as different as the surer one says, or more.
+    assert either_way(ClaimVerdict(0.1, 0.9, 0.0), ClaimVerdict(0.3, 0.7, 0.0)).supported < 0.2
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "supported"),
+    [(1.0, 1.0, 1.0), (0.0, 0.0, 0.0), (1.0, 0.0, 0.5), (0.0, 0.9, 0.0)],
+)
+def test_certainty_is_no_error(one: float, other: float, supported: float):
+    found = either_way(ClaimVerdict(one, 0.0, 1 - one), ClaimVerdict(other, 0.0, 1 - other))
+    assert found == (supported, 0.0, 1 - supported)
+    assert all(map(isnan, either_way(ClaimVerdict(nan, 0.0, 0.0), ClaimVerdict(0.5, 0.0, 0.5))))
 
 
 async def test_questions_asked_at_the_same_time_are_read_together():
