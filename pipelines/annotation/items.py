@@ -208,6 +208,48 @@ def _refusing(source: str) -> Iterator[None]:
         raise failure("annotation.bad_source", source=source, problem=said) from None
 
 
+class _Said(NamedTuple):
+    """What a method, under its name or that of its system, said of a piece of a draft."""
+
+    method: str
+    piece: Piece
+    event: Judged
+    words: UnsupportedWords
+
+    @property
+    def is_doubted(self) -> bool:
+        return self.piece.verdict in _DOUBTED and self.piece.what in _MARKED
+
+    @property
+    def verdict(self) -> ModelVerdict:
+        piece, score = self.piece, self.event.deciding
+        return ModelVerdict(
+            method=self.method,
+            verdict=piece.verdict,
+            doubt=piece.doubt,
+            score=score.name,
+            value=score.value,
+            at=(piece.start, piece.end),
+            what=piece.what,
+        )
+
+    @property
+    def doubt(self) -> ModelVerdict:
+        """The verdict with the words in the piece that are unsupported."""
+        start = self.piece.start
+        found = self.words.of(self.event, self.piece.text)
+        places = tuple((start + one.start, start + one.end) for one in found)
+        return self.verdict.model_copy(update={"words": places})
+
+
+def _said_by(name: str, method: MethodView, outcome: Outcome) -> list[_Said]:
+    """What `method` said of the pieces of its drafts, in order."""
+    words = UnsupportedWords(method)
+    events = [event for event in method.judged if event.what != "answer"]
+    pairs = zip(outcome.pieces, events, strict=True)
+    return [_Said(name, piece, event, words) for piece, event in pairs]
+
+
 @dataclass
 class _Text:
     """A text that methods wrote or checked, with what they said of it and its pieces."""
@@ -215,33 +257,26 @@ class _Text:
     text: str
     methods: list[MethodView] = field(default_factory=list)
     whole: list[ModelVerdict] = field(default_factory=list)
-    pieces: list[tuple[str, Piece]] = field(default_factory=list)
-    judged: list[tuple[str, Judged]] = field(default_factory=list)
-    words: dict[str, UnsupportedWords] = field(default_factory=dict)
+    said: list[_Said] = field(default_factory=list)
 
     def add(self, method: MethodView, trace: Trace) -> None:
         """What `method` said of its original answer."""
         self.methods.append(method)
-        self.words[method.name] = UnsupportedWords(method)
         outcome = outcome_of(trace, method.name, trace.header.spec.models)
         if outcome is None:
             return
         if (whole := _whole(method.name, method, outcome)) is not None:
             self.whole.append(whole)
-        events = [event for event in method.judged if event.what != "answer"]
-        for event, piece in zip(events, outcome.pieces, strict=True):
-            # A piece is one of this text where its offsets and words agree with it.
-            if self.text[piece.start : piece.end] == piece.text and piece.text:
-                self.pieces.append((method.name, piece))
-                self.judged.append((method.name, event))
+        # A piece is one of this text where its offsets and words agree with it.
+        self.said += [
+            one
+            for one in _said_by(method.name, method, outcome)
+            if self.text[one.piece.start : one.piece.end] == one.piece.text and one.piece.text
+        ]
 
     def items(self, context: ItemBody) -> Iterator[SessionItem]:
         yield _made(context, Hidden(verdicts=tuple(self.whole)))
-        doubted = tuple(
-            _doubt(method, piece, event, self.words[method])
-            for (method, piece), (_, event) in zip(self.pieces, self.judged, strict=True)
-            if piece.verdict in _DOUBTED and piece.what in _MARKED
-        )
+        doubted = tuple(one.doubt for one in self.said if one.is_doubted)
         yield _made(
             context.model_copy(update={"task": "span"}),
             Hidden(verdicts=tuple(self.whole), spans=doubted),
@@ -253,18 +288,21 @@ class _Text:
 
     def _concepts(self) -> list[tuple[int, int]]:
         kinds = JUDGED_AS["concept"]
-        return sorted({(one.start, one.end) for _, one in self.pieces if one.what in kinds})
+        pieces = (one.piece for one in self.said)
+        return sorted({(one.start, one.end) for one in pieces if one.what in kinds})
 
     def _piece(
         self, context: ItemBody, task: Task, start: int, end: int, sentence: int | None
     ) -> SessionItem:
         kinds = JUDGED_AS["sentence" if task == "sentence" else "concept"]
         matching = [
-            (method, piece, event)
-            for (method, piece), (_, event) in zip(self.pieces, self.judged, strict=True)
-            if piece.what in kinds and overlap((piece.start, piece.end), (start, end)) > _SAME_PIECE
+            one
+            for one in self.said
+            if one.piece.what in kinds
+            and overlap((one.piece.start, one.piece.end), (start, end)) > _SAME_PIECE
         ]
-        details = [event for _, _, event in matching if isinstance(event.detail, ConceptVerified)]
+        events = [one.event for one in matching]
+        details = [event for event in events if isinstance(event.detail, ConceptVerified)]
         statement, evidence = "", context.evidence
         first = details[0] if details else None
         if task == "concept" and first is not None and isinstance(first.detail, ConceptVerified):
@@ -277,7 +315,7 @@ class _Text:
                 "sentence": sentence,
                 "span": first.span if first else "",
                 "draft": first.draft if first else None,
-                "method": matching[0][0] if matching else context.place.method,
+                "method": matching[0].method if matching else context.place.method,
             }
         )
         body = context.model_copy(
@@ -291,7 +329,7 @@ class _Text:
             }
         )
         # Of a method that judged a piece more than once, the last word counts.
-        said = {method: _verdict(method, piece, event) for method, piece, event in matching}
+        said = {one.method: one.verdict for one in matching}
         return _made(body, Hidden(verdicts=tuple(said.values())))
 
 
@@ -300,7 +338,7 @@ class _Checked(NamedTuple):
 
     system: str
     whole: ModelVerdict | None
-    pieces: list[tuple[Piece, Judged, UnsupportedWords]]
+    pieces: list[_Said]
 
     @classmethod
     def of(cls, trace: Trace, system: str) -> _Checked:
@@ -310,32 +348,24 @@ class _Checked(NamedTuple):
             outcome = outcome_of(trace, method.name, trace.header.spec.models)
             if outcome is None:
                 continue
-            events = [event for event in method.judged if event.what != "answer"]
-            words = UnsupportedWords(method)
-            pieces = [
-                (piece, event, words) for piece, event in zip(outcome.pieces, events, strict=True)
-            ]
-            checked = cls(system, _whole(system, method, outcome), pieces)
+            said = _said_by(system, method, outcome)
+            checked = cls(system, _whole(system, method, outcome), said)
         return checked
 
     @property
     def spans(self) -> list[ModelVerdict]:
         """The pieces that it doubts."""
-        return [
-            _doubt(self.system, piece, event, words)
-            for piece, event, words in self.pieces
-            if piece.draft == 0 and piece.verdict in _DOUBTED and piece.what in _MARKED
-        ]
+        return [one.doubt for one in self.pieces if one.piece.draft == 0 and one.is_doubted]
 
     def said_of(self, body: ItemBody) -> ModelVerdict | None:
         """Its verdict on what is in question."""
         if body.task != "sentence" or body.start is None or body.end is None:
             return self.whole
         sentence = LabelledSpan(start=body.start, end=body.end, label="accurate")
-        chosen = piece_of(sentence, (piece for piece, *_ in self.pieces))
-        for piece, event, _ in self.pieces:
-            if piece is chosen:
-                return _verdict(self.system, piece, event)
+        chosen = piece_of(sentence, (one.piece for one in self.pieces))
+        for one in self.pieces:
+            if one.piece is chosen:
+                return one.verdict
         return self.whole
 
 
@@ -352,25 +382,6 @@ def _whole(name: str, method: MethodView, outcome: Outcome) -> ModelVerdict | No
         value=last.deciding.value,
         what="answer",
     )
-
-
-def _verdict(method: str, piece: Piece, event: Judged) -> ModelVerdict:
-    return ModelVerdict(
-        method=method,
-        verdict=piece.verdict,
-        doubt=piece.doubt,
-        score=event.deciding.name,
-        value=event.deciding.value,
-        at=(piece.start, piece.end),
-        what=piece.what,
-    )
-
-
-def _doubt(method: str, piece: Piece, event: Judged, words: UnsupportedWords) -> ModelVerdict:
-    """A verdict that doubts a piece, with the words in it that are unsupported."""
-    found = words.of(event, piece.text)
-    places = tuple((piece.start + one.start, piece.start + one.end) for one in found)
-    return _verdict(method, piece, event).model_copy(update={"words": places})
 
 
 def _labelled(base: ItemBody, item: Item) -> Iterator[tuple[SessionItem, Label | None]]:

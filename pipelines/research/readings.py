@@ -13,17 +13,17 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pipelines.errors import InvalidInputError, exit_status
-from pipelines.models.base import Claim
-from pipelines.models.judges.inputs import Reading, load_tokenizer, pairs_for, pieces_of
+from pipelines.models.judges.inputs import Reading, load_tokenizer, pieces_of
 from pipelines.models.judges.network import read_network
 from pipelines.models.judges.trained import (
     JudgeReader,
     Scores,
     combined,
     encoder_folder,
+    is_sure,
     nearness,
     reading_of,
 )
@@ -61,7 +61,7 @@ def cut(looked: Looked, windows: int, sure: float) -> Looked:
     taken = 0
     for scores in looked.scores[:windows]:
         taken += 1
-        if combined([scores]).supported >= sure:
+        if is_sure(scores, sure):
             break
     return Looked(looked.scores[:taken], looked.pieces[:taken])
 
@@ -118,16 +118,7 @@ def table(rows: Sequence[Row]) -> str:
 def _reads(judge: Path, reading: Reading, encoder: Path) -> Reads:
     near = nearness() if reading.nearness else None
     reader = JudgeReader(read_network(judge, encoder), encoder, {}, reading, near)
-    tokenizer = load_tokenizer(encoder)
-
-    def read(claims: Sequence[Claim]) -> list[Any]:
-        sizes = [
-            [len(one.ids) for one in pairs_for(tokenizer, claim, reading.windows, reading, near)]
-            for claim in claims
-        ]
-        return [list(one) for one in zip(reader.scores(claims), sizes, strict=True)]
-
-    return read
+    return lambda claims: [[one.scores, one.pieces] for one in reader.looked_at(claims)]
 
 
 def measured(options: argparse.Namespace) -> list[Row]:

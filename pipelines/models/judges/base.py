@@ -50,13 +50,8 @@ def either_way(one: ClaimVerdict, other: ClaimVerdict) -> ClaimVerdict:
     is not another answer: the direction in which it is not supported cannot decide alone. 1 and 0
     make 0.5. The rest is shared between contradiction and silence as in both together.
     """
-    same, different = (
-        sqrt(abs(a * b))
-        for a, b in (
-            (one.supported, other.supported),
-            (1 - one.supported, 1 - other.supported),
-        )
-    )
+    same = sqrt(abs(one.supported * other.supported))
+    different = sqrt(abs((1 - one.supported) * (1 - other.supported)))
     supported = same / (same + different) if same + different else 0.5
     against, silent = (a + b for a, b in zip(one[1:], other[1:], strict=True))
     contradicted = (1 - supported) * (against / (against + silent) if against + silent else 0.0)

@@ -145,6 +145,11 @@ def _supported(scores: Scores, scaling: Calibration) -> float:
     return powers[0] / sum(powers)
 
 
+def is_sure(scores: Scores, sure: float) -> bool:
+    """Whether a window supports so clearly, before any calibration, that no other one is read."""
+    return _supported(scores, _PLAIN) >= sure
+
+
 class WordDoubt(NamedTuple):
     """A word [start, end) of a statement, and how little the evidence supports it, in [0, 1]."""
 
@@ -154,11 +159,15 @@ class WordDoubt(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What the network says of one claim: scores and doubts about word pieces, by window."""
+    """What the network says of one claim: scores and doubts about word pieces, by window.
+
+    `pieces` are the word pieces of every window, also of those that were not read.
+    """
 
     scores: list[Scores]
     lengths: Lengths
     doubts: list[list[float]]
+    pieces: tuple[int, ...] = ()
 
 
 class JudgeReader:
@@ -223,7 +232,8 @@ class JudgeReader:
             unsure = [
                 at
                 for at, windows in enumerate(pairs)
-                if number < len(windows) and not self._is_sure(said[at])
+                if number < len(windows)
+                and not (said[at] and is_sure(said[at][-1][0], reading.sure))
             ]
             scored = self._scored([pairs[at][number] for at in unsure])
             for at, one in zip(unsure, scored, strict=True):
@@ -233,13 +243,10 @@ class JudgeReader:
                 [scores for scores, _ in of_claim],
                 lengths_of(windows),
                 [words for _, words in of_claim],
+                tuple(len(window.ids) for window in windows),
             )
             for windows, of_claim in zip(pairs, said, strict=True)
         ]
-
-    def _is_sure(self, said: Sequence[tuple[Scores, list[float]]]) -> bool:
-        """Whether the last window that was read supports so clearly that no other one is read."""
-        return bool(said) and _supported(said[-1][0], _PLAIN) >= self._reading.sure
 
     def doubts(self, claims: Sequence[Claim]) -> list[list[WordDoubt]]:
         """How doubtful each word of each statement is; without evidence all words are, by 1.

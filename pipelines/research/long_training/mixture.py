@@ -27,11 +27,11 @@ from pipelines.research.training.generated import Names, examples_of
 from pipelines.research.training.recipe import labelled_pairs, training_texts
 from pipelines.research.training.shortcuts import balanced, shortcut_areas, statement_alone
 
-_PEOPLE = ("wikibio-", "stance-", "hard-", "symmetric-", "cited-")
-"""How the groups of statements begin that people judged: there are few of them."""
-
 _JUDGED_BY_PEOPLE = ("wikibio", "stance", "hard", "symmetric", "cited")
-"""The makes whose statements and evidence people judged as they stand."""
+"""The makes whose statements and evidence people judged as they stand: there are few of them."""
+
+_PEOPLE = tuple(f"{make}-" for make in _JUDGED_BY_PEOPLE)
+"""How the groups of these begin."""
 
 _TRAINING, _KEPT, _CARD = "pairs.jsonl", "kept.jsonl", "mixture.json"
 
