@@ -58,6 +58,12 @@ def either_way(one: ClaimVerdict, other: ClaimVerdict) -> ClaimVerdict:
     return ClaimVerdict(supported, contradicted, 1 - supported - contradicted)
 
 
+def swapped(claim: Claim) -> Claim:
+    """The claim with its two answers in each other's place."""
+    other = " ".join(claim.evidence)
+    return claim.model_copy(update={"statement": other, "evidence": (claim.statement,)})
+
+
 class JudgeModel(Model):
     """A model that answers closed questions about claims, and nothing else.
 
@@ -88,13 +94,8 @@ class JudgeModel(Model):
 
         Both directions count alike (`either_way`), and what is not in the other answer is no error.
         """
-        swapped = [
-            claim.model_copy(update={"statement": other, "evidence": (claim.statement,)})
-            for claim in claims
-            if claim.relation == "same"
-            for other in claim.evidence
-        ]
-        read = self.read_words([*claims, *swapped])
+        others = [swapped(claim) for claim in claims if claim.relation == "same"]
+        read = self.read_words([*claims, *others])
         back = iter(read[len(claims) :])
         return [
             JudgedClaim(either_way(found.verdict, next(back).verdict))

@@ -15,16 +15,16 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import NamedTuple
 
 import torch
 
 from pipelines.errors import InvalidInputError, exit_status
-from pipelines.models.judges.inputs import Reading
 from pipelines.models.judges.trained import encoder_folder
 from pipelines.paths import data_folder
 from pipelines.research.long_training.cosines import remembered_cosines
 from pipelines.research.long_training.mixture import Mixture
+from pipelines.research.long_training.options import add_options, given
 from pipelines.research.long_training.stages import Plan, StoppedError, Training
 from pipelines.research.long_training.trainer import Course
 from pipelines.research.sources import sources_in
@@ -85,13 +85,10 @@ def _stopping(minutes: float | None) -> Callable[[], bool]:
 
 
 def _plan(options: argparse.Namespace) -> Plan:
-    def of(name: str, default: NamedTuple) -> dict[str, Any]:
-        return {field: getattr(options, f"{name}_{field}") for field in default._fields}
-
     return Plan(
-        mixture=Mixture(**of("mixture", Mixture())),
-        reading=Reading(**of("reading", _READING)),
-        course=Course(**of("course", Course())),
+        mixture=given(options, "mixture", Mixture()),
+        reading=given(options, "reading", _READING),
+        course=given(options, "course", Course()),
         seeds=tuple(options.seeds),
         distil=not options.no_distilling,
         start_from=options.start_from,
@@ -132,22 +129,8 @@ def _parser() -> argparse.ArgumentParser:
         help="of the calibration: 0 for true shares, 1 for a threshold of 0.5",
     )
     for name, default in _GROUPS:
-        group = parser.add_argument_group(name, type(default).__doc__)
-        for field, kind in get_type_hints(type(default)).items():
-            group.add_argument(
-                f"--{name}-{field.replace('_', '-')}",
-                dest=f"{name}_{field}",
-                type=_boolean if kind is bool else kind,
-                default=getattr(default, field),
-                metavar=kind.__name__,
-            )
+        add_options(parser, name, default)
     return parser
-
-
-def _boolean(said: str) -> bool:
-    if said not in ("yes", "no"):
-        raise argparse.ArgumentTypeError("say yes or no")
-    return said == "yes"
 
 
 if __name__ == "__main__":

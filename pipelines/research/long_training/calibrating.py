@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.evaluation.metrics.separation import balanced_accuracy, best_balanced_accuracy
+from pipelines.models.judges.base import either_way, swapped
 from pipelines.models.judges.trained import (
     Calibration,
     JudgeReader,
@@ -49,15 +50,22 @@ _MAX_PAIRS = 3000
 
 
 def best_calibration(
-    examples: Sequence[Example], reads: Sequence[Read], *, balance: float = 0.5
+    examples: Sequence[Example],
+    reads: Sequence[Read],
+    back: Sequence[Read] = (),
+    *,
+    balance: float = 0.5,
 ) -> Calibration:
     """The calibration with the highest likelihood of what is supported and what is not.
+
+    With `back`, what the network says of the pairs in the other direction, the log-odds of both are
+    their mean, as two answers are compared.
 
     Temperatures in [0.2, 4]; offsets of the first two labels and the lean in [-3, 3]; what a
     doubling of evidence and statement is worth in [-1, 1]. Each is chosen in turn, until none
     changes any more.
     """
-    loss = _loss_of(examples, reads, balance)
+    loss = _loss_of(examples, [side for side in (reads, back) if side], balance)
     best = Calibration()
     for _ in range(_ROUNDS):
         before = best
@@ -110,26 +118,35 @@ def pair_weights(examples: Sequence[Example], balance: float) -> Floats:
     return np.array(found)
 
 
-def _loss_of(
-    examples: Sequence[Example], reads: Sequence[Read], balance: float
-) -> Callable[[Calibration], float]:
-    scores, weights = _scores(reads), pair_weights(examples, balance)
-    right = np.array([one.supported for one in examples])
-    unit = [
+def _odds_of(reads: Sequence[Read]) -> Callable[[Calibration], Floats]:
+    """Log-odds of support of every read under a calibration."""
+    scores = _scores(reads)
+    longer, wordier = (
         np.array([shift_of(one, read.lengths) for read in reads])
         for one in (Calibration(longer=1.0), Calibration(wordier=1.0))
-    ]
+    )
 
-    def loss(scaling: Calibration) -> float:
+    def odds(scaling: Calibration) -> Floats:
         scaled = scores / scaling.temperature + np.array(scaling.offsets)
         highest = scaled.max(-1, keepdims=True)
         logs = scaled - highest - np.log(np.exp(scaled - highest).sum(-1, keepdims=True))
-        supported = np.exp(logs[..., 0]).max(1)
-        shift = scaling.longer * unit[0] + scaling.wordier * unit[1]
-        raised = supported * np.exp(shift)
-        supported = raised / (raised + 1 - supported)
-        shares = np.where(right, supported, 1 - supported)
-        return float((weights * -np.log(np.maximum(shares, _LEAST))).sum())
+        supported = np.clip(np.exp(logs[..., 0]).max(1), _LEAST, 1 - _LEAST)
+        shift = scaling.longer * longer + scaling.wordier * wordier
+        return np.log(supported / (1 - supported)) + shift
+
+    return odds
+
+
+def _loss_of(
+    examples: Sequence[Example], sides: Sequence[Sequence[Read]], balance: float
+) -> Callable[[Calibration], float]:
+    weights = pair_weights(examples, balance)
+    signs = np.array([1.0 if one.supported else -1.0 for one in examples])
+    odds_of = [_odds_of(reads) for reads in sides]
+
+    def loss(scaling: Calibration) -> float:
+        odds = np.mean([odds(scaling) for odds in odds_of], axis=0)
+        return float((weights * np.logaddexp(0, -signs * odds)).sum())
 
     return loss
 
@@ -168,9 +185,15 @@ def calibrated(
         pairs = [one for one in pairs if kind_of(one.claim) == kind][:_MAX_PAIRS]
         if len({one.supported for one in pairs}) < 2:
             continue
-        reads = reader.looked_at([one.claim for one in pairs])
-        scaling = best_calibration(pairs, reads, balance=balance)
-        said = [combined(one.scores, scaling, one.lengths).supported for one in reads]
+        claims = [one.claim for one in pairs]
+        reads = reader.looked_at(claims)
+        back = reader.looked_at([swapped(one) for one in claims]) if kind == "same" else []
+        scaling = best_calibration(pairs, reads, back, balance=balance)
+        verdicts = [combined(one.scores, scaling, one.lengths) for one in reads]
+        if back:
+            others = [combined(one.scores, scaling, one.lengths) for one in back]
+            verdicts = list(map(either_way, verdicts, others))
+        said = [one.supported for one in verdicts]
         truth = [one.supported for one in pairs]
         flagged = [one > 0.5 for one in said]
         found[kind] = {

@@ -12,7 +12,7 @@ import pytest
 from pipelines.errors import CapabilityError, ServerFailedError
 from pipelines.methods.replies.verdicts import TRUE_FALSE, TRUE_FALSE_NEI, YES_NO
 from pipelines.models.base import ChoiceRequest, Claim, GenerationRequest, Option
-from pipelines.models.judges.base import ClaimVerdict, JudgedClaim, JudgeModel, either_way
+from pipelines.models.judges.base import ClaimVerdict, JudgedClaim, JudgeModel, either_way, swapped
 from pipelines.types import Message, UnsupportedSpan
 
 MESSAGES = (Message(role="user", content="Is it so?"),)
@@ -72,6 +72,18 @@ async def test_two_answers_are_compared_in_both_directions():
         ("Hope", ("Hope, Arkansas",), "Where?"),
         ("Hope, Arkansas", ("Hope",), "Where?"),
     ]
+
+
+def test_answers_in_several_pieces_are_compared_each_with_its_own():
+    said = {"a": 0.5, "b c": 0.9, "d": 0.8, "e": 0.2}
+    one = FixedJudge({name: ClaimVerdict(p, 1 - p, 0.0) for name, p in said.items()})
+    claims = [
+        Claim(statement="a", evidence=("b", "c"), relation="same"),
+        Claim(statement="d", evidence=("e",), relation="same"),
+    ]
+    # Odds of 1 and 9, and of 4 and 1/4.
+    assert [found.supported for found in one.verdicts(claims)] == pytest.approx([0.75, 0.5])
+    assert swapped(claims[0]).evidence == ("a",)
 
 
 @pytest.mark.parametrize("number", [nan, inf, -inf])

@@ -113,7 +113,8 @@ def test_every_kind_of_claim_is_calibrated_on_its_own_makes():
             right = random.random() < 1 / (1 + exp(-slope * odds))
             label = "supported" if right else "contradicted"
             statement = f"It is {number} {odds}"
-            pairs.append(pair(label, make=make, statement=statement, **more))
+            said = {"statement": statement, "evidence": statement}
+            pairs.append(pair(label, make=make, **said, **more))
         return pairs
 
     kept = made("hard", 1.0) + made("qa", 2.0, question="What?")
@@ -127,6 +128,38 @@ def test_every_kind_of_claim_is_calibrated_on_its_own_makes():
     assert found["statements"]["pairs"] == 400
     assert found["statements"]["ece"] < 0.08
     assert found["statements"]["balanced_accuracy"] <= found["statements"]["best"]
+
+
+def test_two_answers_are_calibrated_as_they_are_compared_in_both_directions():
+    # In one direction all look alike, in the other what differs is told, at log-odds of ±4: at a
+    # mean of ±2, and nine in ten are right, which is ln 9.
+    pairs = drawn({4.0: 0.9, -4.0: 0.1})
+    there, back = [read(0.0) for _ in pairs], [read(odds) for _, odds in pairs]
+    scaling = best_calibration([one for one, _ in pairs], there, back)
+    assert scaling.temperature == pytest.approx(2 / log(9), abs=0.03)
+
+    class BothWays:
+        """Knows nothing of short answers, and of the other answer what it says."""
+
+        def looked_at(self, claims) -> list[Read]:
+            told = [one.statement.partition("odds ")[2] for one in claims]
+            return [read(float(odds or 0)) for odds in told]
+
+    kept = [
+        pair(
+            one.label,
+            make="answers",
+            statement=f"No. {number}",
+            evidence=f"odds {odds}",
+            question="What?",
+            relation="same",
+        )
+        for number, (one, odds) in enumerate(pairs)
+    ]
+    found = calibrated(BothWays(), kept)["same"]  # pyright: ignore[reportArgumentType]
+    assert found["temperature"] == scaling.temperature
+    assert found["balanced_accuracy"] == pytest.approx(0.9)
+    assert found["ece"] < 0.02
 
 
 def test_a_kind_without_pairs_is_as_a_related_one():

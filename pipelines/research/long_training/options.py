@@ -1,0 +1,37 @@
+"""Settings that are a named tuple, as options of a command."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NamedTuple, TypeVar, get_type_hints
+
+_Settings = TypeVar("_Settings", bound=NamedTuple)
+
+
+def add_options(parser: argparse.ArgumentParser, name: str, default: NamedTuple) -> None:
+    """An option `--NAME-FIELD` for each field of `default`, which says what holds without it."""
+    group = parser.add_argument_group(name, type(default).__doc__)
+    for field, kind in get_type_hints(type(default)).items():
+        group.add_argument(
+            f"--{name}-{field.replace('_', '-')}",
+            dest=f"{name}_{field}",
+            type=_boolean if kind is bool else kind,
+            default=getattr(default, field),
+            metavar=kind.__name__,
+        )
+
+
+def given(options: argparse.Namespace, name: str, default: _Settings) -> _Settings:
+    """The settings that were given; None stands for that of `default`."""
+    said: dict[str, Any] = {
+        field: value
+        for field in default._fields
+        if (value := getattr(options, f"{name}_{field}")) is not None
+    }
+    return default._replace(**said)
+
+
+def _boolean(said: str) -> bool:
+    if said not in ("yes", "no"):
+        raise argparse.ArgumentTypeError("say yes or no")
+    return said == "yes"
