@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import exit_status
+from pipelines.errors import InvalidInputError, exit_status
 from pipelines.models.judges.inputs import Reading
 from pipelines.models.judges.network import read_network, save_weights
-from pipelines.models.judges.trained import JudgeReader, encoder_folder, nearness, reading_of
+from pipelines.models.judges.trained import JudgeReader, encoder_folder, nearness
 from pipelines.research.long_training.calibrating import calibrated
 from pipelines.research.long_training.mixture import read_examples
 from pipelines.research.long_training.options import add_options, given
@@ -38,10 +38,11 @@ def averaged(
 ) -> dict[str, Any]:
     """Write the judge that is the mean of `judges` into the folder `to`; returns its card.
 
-    `encoder` is the folder of the encoder that all of them began with. Raises UnknownModelError for
-    a folder that holds no judge.
+    `judges` are folders of judges or of the weights of fits; `encoder` is the folder of the encoder
+    that all of them began with. Raises InvalidInputError where there is no record of a training,
+    and UnknownModelError where there are no weights.
     """
-    cards = [json.loads((one / "judge.json").read_text(encoding="utf-8")) for one in judges]
+    cards = [_card(one) for one in judges]
     save_weights(average([read_network(one, encoder) for one in judges]), to, encoder)
     near = nearness() if reading.nearness else None
     # Calibrated as it is shipped, which is rounded.
@@ -55,6 +56,18 @@ def averaged(
     return card
 
 
+def _card(folder: Path) -> dict[str, Any]:
+    """The record of a judge; of the weights of a fit that of the fit."""
+    records = (folder / "judge.json", folder.parent / "done.json")
+    found = next((one for one in records if one.is_file()), None)
+    if found is None:
+        raise InvalidInputError(
+            f"{folder} has no record of a training.",
+            remedy="Give the folder of a judge, or the folder weights of a fit.",
+        )
+    return json.loads(found.read_text(encoding="utf-8"))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the judge; 1 when it failed, 2 for unusable input."""
     parser = argparse.ArgumentParser(
@@ -62,15 +75,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--judges", type=Path, nargs="+", required=True, help="their folders")
+    parser.add_argument(
+        "--judges", type=Path, nargs="+", required=True, help="folders of judges or of weights"
+    )
     parser.add_argument("--pairs", type=Path, required=True, help="held-out pairs: kept.jsonl")
     parser.add_argument("--to", type=Path, required=True, help="folder of the new judge")
     parser.add_argument(
         "--balance", type=float, default=Plan().balance, help="as in the long training"
     )
-    add_options(parser, "reading", Reading())
-    # Without an option, as the first judge reads.
-    parser.set_defaults(**{f"reading_{field}": None for field in Reading._fields})
+    add_options(parser, "reading", Plan().reading)
     return exit_status(partial(_run, parser.parse_args(arguments)))
 
 
@@ -80,7 +93,7 @@ def _run(options: argparse.Namespace) -> None:
         read_examples(options.pairs),
         options.to,
         encoder_folder(),
-        given(options, "reading", reading_of(options.judges[0])),
+        given(options, "reading", Plan().reading),
         balance=options.balance,
     )
     print(json.dumps(card["scaling"], indent=2))

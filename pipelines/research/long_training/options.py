@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import NamedTuple, TypeVar, get_type_hints
 
 _Settings = TypeVar("_Settings", bound=NamedTuple)
 
@@ -22,13 +22,10 @@ def add_options(parser: argparse.ArgumentParser, name: str, default: NamedTuple)
 
 
 def given(options: argparse.Namespace, name: str, default: _Settings) -> _Settings:
-    """The settings that were given; None stands for that of `default`."""
-    said: dict[str, Any] = {
-        field: value
-        for field in default._fields
-        if (value := getattr(options, f"{name}_{field}")) is not None
-    }
-    return default._replace(**said)
+    """The settings that the options of `add_options` hold."""
+    return default._replace(
+        **{field: getattr(options, f"{name}_{field}") for field in default._fields}
+    )
 
 
 def _boolean(said: str) -> bool:

@@ -45,7 +45,7 @@ class Plan(NamedTuple):
     """
 
     mixture: Mixture = Mixture()
-    reading: Reading = Reading(neighbours=True, nearness=0.5)
+    reading: Reading = Reading(pieces=128, neighbours=True)
     course: Course = Course()
     seeds: tuple[int, ...] = (7, 8)
     distil: bool = True

@@ -13,6 +13,7 @@ from pipelines.models.judges.inputs import Reading
 from pipelines.models.judges.network import JudgeNetwork, read_network, save_weights
 from pipelines.models.judges.trained import calibrations_of, reading_of
 from pipelines.research.long_training import averaging
+from pipelines.research.long_training.stages import Plan
 from pipelines.research.training.examples import write_examples
 from tests.pipelines.research.long_training.examples import pair
 
@@ -44,7 +45,7 @@ def folders(
 ) -> tuple[Path, Path]:
     monkeypatch.setattr(averaging, "encoder_folder", lambda: small_encoder)
     write_examples(tmp_path / "kept.jsonl", KEPT)
-    one = judge(tmp_path / "one", small_encoder, 0.25, Reading(pieces=64, neighbours=True))
+    one = judge(tmp_path / "one", small_encoder, 0.25, Reading(pieces=64))
     return one, judge(tmp_path / "other", small_encoder, 0.75, Reading())
 
 
@@ -58,7 +59,7 @@ def run(tmp_path: Path, *options: object) -> int:
     return averaging.main([str(word) for word in command])
 
 
-def test_the_weights_are_the_mean_and_the_first_one_says_how_to_read(
+def test_the_weights_are_the_mean_and_it_reads_as_the_training_does(
     tmp_path: Path, folders: tuple[Path, Path], small_encoder: Path
 ):
     assert run(tmp_path, "--judges", *folders) == 0
@@ -67,7 +68,7 @@ def test_the_weights_are_the_mean_and_the_first_one_says_how_to_read(
     for name, value in mean.items():
         assert torch.allclose(value, (low[name] + high[name]) / 2, atol=1e-2)
         assert torch.allclose(value - low[name], torch.full_like(value, 0.25), atol=1e-2)
-    assert reading_of(tmp_path / "mean") == Reading(pieces=64, neighbours=True)
+    assert reading_of(tmp_path / "mean") == Plan().reading
     card = json.loads((tmp_path / "mean" / "judge.json").read_text())
     assert card["averaged"] == [json.loads((f / "judge.json").read_text()) for f in folders]
     assert card["scaling"]["statements"]["pairs"] == len(KEPT)
@@ -84,8 +85,24 @@ def test_one_judge_can_be_calibrated_for_another_reading(
     assert all(torch.equal(value, before[name]) for name, value in after.items())
 
 
+def test_the_weights_of_a_fit_have_the_record_of_the_fit(
+    tmp_path: Path, folders: tuple[Path, Path]
+):
+    weights = folders[0].rename(tmp_path / "weights")
+    (weights / "judge.json").unlink()
+    (tmp_path / "done.json").write_text('{"name": "seed-1"}')
+    assert run(tmp_path, "--judges", weights, folders[1]) == 0
+    first, other = json.loads((tmp_path / "mean" / "judge.json").read_text())["averaged"]
+    assert first == {"name": "seed-1"}
+    assert "scaling" in other
+
+
 def test_a_folder_without_a_judge_is_an_error(
     tmp_path: Path, folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ):
+    (tmp_path / "nothing").mkdir()
+    assert run(tmp_path, "--judges", tmp_path / "nothing") == 2
+    assert "nothing has no record of a training" in capsys.readouterr().err
+    (tmp_path / "done.json").write_text("{}")
     assert run(tmp_path, "--judges", tmp_path / "nothing") != 0
-    assert "judge" in capsys.readouterr().err
+    assert not (tmp_path / "mean").exists()

@@ -58,7 +58,7 @@ def test_everything_that_is_to_be_tried_is_an_option(data: Path, made: list[Trai
     assert command.main(["--data", str(data), *options.split()]) == 0
     assert made[0].plan == Plan(
         mixture=Mixture(people=9),
-        reading=Reading(pieces=384, windows=2, neighbours=False, nearness=0.5),
+        reading=Reading(pieces=384, windows=2, neighbours=False),
         course=Course(steps=50, margin=2.5, layer_decay=0.8),
         seeds=(3,),
         distil=False,
