@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.models.base import EMBEDDED_NAME
 from pipelines.research.training import __main__ as command
 from pipelines.research.training.examples import Example, Label
 from pipelines.research.training.recipe import Split
@@ -57,6 +58,12 @@ def test_every_judge_is_measured_on_every_suite(
         assert measured["stances"]["examples"] == 3
     assert written["shortcuts"]["stances"]["word overlap"] == 1.0
     assert written["date"] == "2026-01-31"
+    # What a language model said, which is not asked again, stays.
+    written["quality"][EMBEDDED_NAME] = {"stances": {"auroc": 0.5}}
+    (tmp_path / "judges.json").write_text(json.dumps(written), encoding="utf-8")
+    assert command.main(arguments) == 0
+    again = json.loads((tmp_path / "judges.json").read_text(encoding="utf-8"))
+    assert again == written
 
 
 def test_every_number_of_rounds_has_one_of_repeats(capsys: pytest.CaptureFixture[str]):
