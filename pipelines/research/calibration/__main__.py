@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import date
@@ -29,12 +30,14 @@ from pipelines.evaluation.datasets.texts import Biography
 from pipelines.methods.drad.rhd import entropies_over
 from pipelines.models.base import EMBEDDED_NAME
 from pipelines.models.embedded import gguf_path, is_available
+from pipelines.models.judges.trained import WEIGHTS
 from pipelines.models.local import LocalModel
 from pipelines.models.providers import BUILT_IN
 from pipelines.paths import ASSETS
 from pipelines.prompts import load_prompts
 from pipelines.research.calibration import drad, haarag, slm, wikibio
 from pipelines.research.data import Half, read_articles, read_biographies, read_qa
+from pipelines.research.suites.scoring import fingerprint
 from pipelines.retrieval.bm25 import LexicalEmbedder
 from pipelines.retrieval.dense import default_embedder
 from pipelines.run.spec import ModelSpec
@@ -122,7 +125,8 @@ async def _derive_slm(options: argparse.Namespace) -> dict[str, Any]:
     try:
         for one in (spec, *judges):
             slot = await pool.get(one, _key(options) if one is spec else None)
-            judged = await slm.judge_answers(slot.model, [*fitted_on, *reported_on])
+            kept = None if options.kept is None else _kept_file(options.kept, one)
+            judged = await slm.judge_answers(slot.model, [*fitted_on, *reported_on], kept)
             fitted[one.name] = judged[: len(fitted_on)]
             reported[one.name] = judged[len(fitted_on) :]
     finally:
@@ -146,6 +150,16 @@ async def _derive_slm(options: argparse.Namespace) -> dict[str, Any]:
         "date": options.date.isoformat(),
         "paper": slm.PAPER,
     }
+
+
+def _kept_file(folder: Path, model: ModelSpec) -> Path:
+    """Where it is kept what a model says to the prompt as it is; a judge's weights count too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    version = load_prompts("slm").hash
+    if model.kind == "judge":
+        version += f"-{fingerprint(WEIGHTS)}"
+    name = re.sub(r"\W+", "-", model.name).strip("-")
+    return folder / f"{name}-{version}.jsonl"
 
 
 async def _derive_haarag(options: argparse.Namespace) -> dict[str, Any]:
@@ -277,8 +291,12 @@ def _parser() -> argparse.ArgumentParser:
         "--wikibio", type=Path, metavar="FILE", help="SelfCheckGPT's annotations, to report on too"
     )
     what = "judges' scales, and the SLM check's thresholds"
-    add("slm", _derive_slm, [model], what, "--qa", "--xquad").add_argument(
+    command = add("slm", _derive_slm, [model], what, "--qa", "--xquad")
+    command.add_argument(
         "--records", type=int, default=200, metavar="N", help="most records judged (200)"
+    )
+    command.add_argument(
+        "--kept", type=Path, metavar="FOLDER", help="what judges say, so that it is asked once"
     )
     what = "HAARAG's thresholds for each embedder"
     add("haarag", _derive_haarag, [], what, "--xquad", "--xquad-zh", "--qa")

@@ -99,12 +99,17 @@ def answers_about(path: Path, half: Half) -> list[KnownAnswer]:
     return answers
 
 
-async def judge_answers(judge: Model, answers: Sequence[KnownAnswer]) -> list[JudgedAnswer]:
+async def judge_answers(
+    judge: Model, answers: Sequence[KnownAnswer], kept: Path | None = None
+) -> list[JudgedAnswer]:
     """Ask `judge` about every sentence and every whole answer; English. Raises a call's error.
+
+    What it says is added to the file `kept`; what is there already is not asked again.
 
     Neighbouring answers to one question are judged one call after another, every statement once:
     what their prompts have in common is then computed once by a server that keeps it.
     """
+    known = _said_before(kept)
     limit = asyncio.Semaphore(_AT_ONCE)
     bar = tqdm(total=len(answers), desc=f"answers by {judge.name}")
 
@@ -114,6 +119,10 @@ async def judge_answers(judge: Model, answers: Sequence[KnownAnswer]) -> list[Ju
         found: list[JudgedAnswer] = []
         async with limit:
             for answer in group:
+                if answer in known:
+                    found.append(known[answer])
+                    bar.update()
+                    continue
                 statements = [span.text for span in split_sentences(answer.text)]
                 whole = answer.text.strip()
                 for one in sorted({*statements, whole} - set(said)):
@@ -128,6 +137,7 @@ async def judge_answers(judge: Model, answers: Sequence[KnownAnswer]) -> list[Ju
                     )
                 )
                 bar.update()
+                _keep(kept, found[-1])
         return found
 
     groups = groupby(answers, key=lambda one: (one.question, one.context))
@@ -135,6 +145,23 @@ async def judge_answers(judge: Model, answers: Sequence[KnownAnswer]) -> list[Ju
     with bar:
         judged_groups = await together(*work)
     return [each for group in judged_groups for each in group]
+
+
+def _said_before(kept: Path | None) -> dict[KnownAnswer, JudgedAnswer]:
+    if kept is None or not kept.is_file():
+        return {}
+    *whole, rest = kept.read_text(encoding="utf-8").split("\n")
+    if rest:
+        # An interruption cut this line short.
+        kept.write_text("".join(f"{line}\n" for line in whole), encoding="utf-8")
+    found = [JudgedAnswer.model_validate_json(line) for line in whole]
+    return {one.answer: one for one in found}
+
+
+def _keep(kept: Path | None, judged: JudgedAnswer) -> None:
+    if kept is not None:
+        with kept.open("a", encoding="utf-8") as file:
+            file.write(f"{judged.model_dump_json()}\n")
 
 
 Panelled = Sequence[Sequence[JudgedAnswer]]

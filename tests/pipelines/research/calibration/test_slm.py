@@ -388,6 +388,20 @@ async def test_every_statement_is_asked_about_once_with_its_knowledge(
     assert "2/2" in told
 
 
+async def test_what_was_said_is_kept_and_not_asked_again(tmp_path: Path):
+    kept = tmp_path / "kept.jsonl"
+    answers = answers_of([QaRecord.model_validate(record(number)) for number in (1, 2)], 2)
+    first = await judge_answers(JudgeModel("a", believes_lands), answers, kept)
+    # The last line was cut short.
+    kept.write_text(kept.read_text("utf-8")[:-9], encoding="utf-8")
+    again = JudgeModel("a", believes_lands)
+    assert await judge_answers(again, answers, kept) == first
+    assert 0 < len(again.asked) < 4
+    silent: Model = JudgeModel("a", lambda _: UnreachableError("Gone.", remedy="Start it."))
+    assert await judge_answers(silent, answers, kept) == first
+    assert len(kept.read_text("utf-8").splitlines()) == len(answers)
+
+
 async def test_a_failed_call_ends_the_calibration():
     judge: Model = JudgeModel("a", lambda _: UnreachableError("Gone.", remedy="Start it."))
     records = [QaRecord.model_validate(record(1))]
