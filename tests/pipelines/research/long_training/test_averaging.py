@@ -14,13 +14,14 @@ from pipelines.models.judges.network import JudgeNetwork, read_network, save_wei
 from pipelines.models.judges.trained import calibrations_of, reading_of
 from pipelines.research.long_training import averaging
 from pipelines.research.long_training.stages import Plan
-from pipelines.research.training.examples import write_examples
+from pipelines.research.training.examples import Label, write_examples
 from tests.pipelines.research.long_training.examples import pair
 
+LABELS: tuple[Label, Label] = ("supported", "contradicted")
 KEPT = [
     pair(label, make="hard", statement=f"Oslo has {n} lakes.", evidence=f"Oslo has {m} lakes.")
     for n in range(5)
-    for m, label in ((n, "supported"), (n + 1, "contradicted"))
+    for m, label in zip((n, n + 1), LABELS, strict=True)
 ]
 
 
