@@ -24,7 +24,7 @@ from pipelines.models.judges.trained import (
     combined,
     encoder_folder,
     is_sure,
-    nearness,
+    near_for,
     reading_of,
 )
 from pipelines.research.long_training.mixture import read_examples
@@ -116,8 +116,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def _reads(judge: Path, reading: Reading, encoder: Path) -> Reads:
-    near = nearness() if reading.nearness else None
-    reader = JudgeReader(read_network(judge, encoder), encoder, {}, reading, near)
+    reader = JudgeReader(read_network(judge, encoder), encoder, {}, reading, near_for(reading))
     return lambda claims: [[one.scores, one.pieces] for one in reader.looked_at(claims)]
 
 

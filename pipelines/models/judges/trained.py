@@ -373,8 +373,13 @@ def _scaling(said: dict[str, Any]) -> Calibration:
     )
 
 
-def nearness() -> Near:
-    """Cosines by the embedder that is installed; it keeps the vectors of sentences it has seen."""
+def near_for(reading: Reading) -> Near | None:
+    """Cosines by the embedder that is installed, where `reading` chooses by nearness.
+
+    It keeps the vectors of sentences it has seen.
+    """
+    if not reading.nearness:
+        return None
     from pipelines.retrieval.dense import default_embedder
 
     embedder = default_embedder()
@@ -398,8 +403,7 @@ class TrainedJudge(JudgeModel):
         network = read_network(folder, encoder)
         scalings, reading = calibrations_of(folder), reading_of(folder)
         self.name = name
-        near = nearness() if reading.nearness else None
-        self._reader = JudgeReader(network, encoder, scalings, reading, near)
+        self._reader = JudgeReader(network, encoder, scalings, reading, near_for(reading))
 
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         """A verdict for every claim; blocks."""

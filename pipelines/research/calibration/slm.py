@@ -29,6 +29,7 @@ from pipelines.methods.slm.scores import average, response_score, scale_of_score
 from pipelines.methods.slm.settings import MEANS, Mean, Scaling
 from pipelines.models.base import Model
 from pipelines.research.data import Half
+from pipelines.research.suites.scoring import whole_lines, write_lines
 from pipelines.research.training.generated import Names
 from pipelines.research.training.public import article_claims, article_texts
 from pipelines.run.grounding import JudgeScale
@@ -150,11 +151,9 @@ async def judge_answers(
 def _said_before(kept: Path | None) -> dict[KnownAnswer, JudgedAnswer]:
     if kept is None or not kept.is_file():
         return {}
-    *whole, rest = kept.read_text(encoding="utf-8").split("\n")
-    if rest:
-        # An interruption cut this line short.
-        kept.write_text("".join(f"{line}\n" for line in whole), encoding="utf-8")
-    found = [JudgedAnswer.model_validate_json(line) for line in whole]
+    lines = whole_lines(kept)
+    write_lines(kept, lines)
+    found = [JudgedAnswer.model_validate(line) for line in lines]
     return {one.answer: one for one in found}
 
 

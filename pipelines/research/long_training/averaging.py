@@ -18,7 +18,7 @@ from typing import Any
 from pipelines.errors import InvalidInputError, exit_status
 from pipelines.models.judges.inputs import Reading
 from pipelines.models.judges.network import read_network, save_weights
-from pipelines.models.judges.trained import JudgeReader, encoder_folder, nearness
+from pipelines.models.judges.trained import JudgeReader, encoder_folder, near_for
 from pipelines.research.long_training.calibrating import calibrated
 from pipelines.research.long_training.mixture import read_examples
 from pipelines.research.long_training.options import add_options, given
@@ -44,9 +44,8 @@ def averaged(
     """
     cards = [_card(one) for one in judges]
     save_weights(average([read_network(one, encoder) for one in judges]), to, encoder)
-    near = nearness() if reading.nearness else None
     # Calibrated as it is shipped, which is rounded.
-    reader = JudgeReader(read_network(to, encoder), encoder, {}, reading, near)
+    reader = JudgeReader(read_network(to, encoder), encoder, {}, reading, near_for(reading))
     card = {
         "scaling": calibrated(reader, kept, balance=balance),
         "reading": reading._asdict(),

@@ -41,9 +41,8 @@ def kept(
     file's name has to tell judge and claims apart. `say` takes how many claims are done.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    found = _whole_lines(path)[: len(claims)]
-    # Without a line that an interruption has cut short.
-    _write(path, found)
+    found = whole_lines(path)[: len(claims)]
+    write_lines(path, found)
     while len(found) < len(claims):
         batch = claims[len(found) : len(found) + _AT_ONCE]
         said = list(reads(batch))
@@ -54,7 +53,8 @@ def kept(
     return found
 
 
-def _whole_lines(path: Path) -> list[Any]:
+def whole_lines(path: Path) -> list[Any]:
+    """What stands in a file of JSON lines, up to a line that an interruption has cut short."""
     if not path.is_file():
         return []
     found: list[Any] = []
@@ -67,7 +67,8 @@ def _whole_lines(path: Path) -> list[Any]:
     return found
 
 
-def _write(path: Path, lines: Sequence[Any]) -> None:
+def write_lines(path: Path, lines: Sequence[Any]) -> None:
+    """Write JSON lines, all or none."""
     part = path.with_name(f"{path.name}.part")
     part.write_text("".join(f"{json.dumps(one)}\n" for one in lines), encoding="utf-8")
     part.replace(path)
