@@ -217,12 +217,8 @@ def claim_of(statement: str, passages: Sequence[Passage], question: str = "") ->
 
 
 def claim_of_answers(question: str, first: str, second: str) -> Claim:
-    """That two answers to `question` agree: the shorter one as a claim, the longer as evidence.
+    """That two answers to `question` say the same.
 
-    Only this direction is read, because a detail that only one of them gives is no disagreement:
-    "2013" does not say that he died on 5 December. Of 10 pairs that agree and 8 that do not, the
-    trained judge gets 8 and 8 right this way, and 4 and 8 where each has to support the other.
-    The question stands before the evidence: alone it may be one word, which says nothing.
+    Judges read both directions (`JudgeModel.judged`), so the order of the answers does not matter.
     """
-    shorter, longer = sorted((first, second), key=len)
-    return Claim(statement=shorter, evidence=(f"{question} {longer}",), question=question)
+    return Claim(statement=first, evidence=(second,), question=question, relation="same")

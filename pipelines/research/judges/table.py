@@ -56,10 +56,10 @@ def _head(sampling: Sampling) -> str:
 # Judges in the measures of benchmarks
 
 Measured on the odd-numbered records of public data. Thresholds were chosen on the even-numbered
-ones. The bundled judge was trained on the even-numbered records of some of these sets
-(claim_evidence_stance, wikibio_gpt3, halueval_qa); it has seen nothing of the others. In brackets
-stands the {sampling.level:.0%} interval of the bootstrap over groups ({sampling.resamples} draws,
-seed {sampling.seed}). Written by `python -m pipelines.research.judges`.
+ones. The bundled judge was trained on the even-numbered records of these sets, except
+climate_fever, of which it has seen nothing. In brackets stands the {sampling.level:.0%} interval
+of the bootstrap over groups ({sampling.resamples} draws, seed {sampling.seed}). Written by
+`python -m pipelines.research.judges`.
 
 **Balanced accuracy**, in %: the mean of the shares of supported and of unsupported statements that
 were judged so, as in LLM-AggreFact (Tang, Laban and Durrett 2024). As there, partial support counts

@@ -20,7 +20,7 @@ from pipelines.models.judges.inputs import Reading
 from pipelines.models.judges.network import read_network, save_weights
 from pipelines.models.judges.trained import JudgeReader, encoder_folder, near_for
 from pipelines.research.long_training.calibrating import calibrated
-from pipelines.research.long_training.mixture import read_examples
+from pipelines.research.long_training.mixture import CARD, read_examples
 from pipelines.research.long_training.options import add_options, given
 from pipelines.research.long_training.stages import Plan
 from pipelines.research.training.examples import Example
@@ -56,15 +56,18 @@ def averaged(
 
 
 def _card(folder: Path) -> dict[str, Any]:
-    """The record of a judge; of the weights of a fit that of the fit."""
-    records = (folder / "judge.json", folder.parent / "done.json")
-    found = next((one for one in records if one.is_file()), None)
-    if found is None:
-        raise InvalidInputError(
-            f"{folder} has no record of a training.",
-            remedy="Give the folder of a judge, or the folder weights of a fit.",
-        )
-    return json.loads(found.read_text(encoding="utf-8"))
+    """The record of a judge; of the weights of a fit that of the fit, with that of its pairs."""
+    judge, fit = folder / "judge.json", folder.parent / "done.json"
+    if judge.is_file():
+        return json.loads(judge.read_text(encoding="utf-8"))
+    if fit.is_file():
+        pairs = fit.parents[1] / CARD
+        known = {"pairs": json.loads(pairs.read_text(encoding="utf-8"))} if pairs.is_file() else {}
+        return json.loads(fit.read_text(encoding="utf-8")) | known
+    raise InvalidInputError(
+        f"{folder} has no record of a training.",
+        remedy="Give the folder of a judge, or the folder weights of a fit.",
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -33,7 +33,9 @@ _JUDGED_BY_PEOPLE = ("wikibio", "stance", "hard", "symmetric", "cited")
 _PEOPLE = tuple(f"{make}-" for make in _JUDGED_BY_PEOPLE)
 """How the groups of these begin."""
 
-_TRAINING, _KEPT, _CARD = "pairs.jsonl", "kept.jsonl", "mixture.json"
+_TRAINING, _KEPT = "pairs.jsonl", "kept.jsonl"
+CARD = "mixture.json"
+"""The record of the pairs of a training, in its folder (`described`)."""
 
 
 class Mixture(NamedTuple):
@@ -180,7 +182,7 @@ def written(folder: Path, sources: Sources, mixture: Mixture) -> Pairs:
 
     Raises InvalidInputError when the folder holds the pairs of another mixture.
     """
-    card = folder / _CARD
+    card = folder / CARD
     if card.is_file():
         known = json.loads(card.read_text(encoding="utf-8"))
         if known["mixture"] != mixture._asdict():

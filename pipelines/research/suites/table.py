@@ -94,7 +94,8 @@ _AREAS = """\
 AUROC is the area under the ROC curve of P(supported): 50 is chance, 100 perfect. Odd records share
 claims and pages with even ones, which training has seen: every claim of FEVER-symmetric and of
 Factcheck-GPT has records in both halves. "Never seen" are the pairs of groups that the long
-training holds out whole: nothing in them shares a text with its pairs."""
+training holds out whole: nothing in them shares a text with its pairs. A judge that a training
+began with may have seen some of them."""
 
 _PROBABILITIES = """\
 Balanced accuracy where P(supported) decides at 0.5, and at the best threshold for these pairs,

@@ -185,13 +185,13 @@ def _parser() -> argparse.ArgumentParser:
     pairs.set_defaults(run=_pairs)
     fit = commands.add_parser("fit", parents=[data], help="train the judge; uses a GPU if any")
     fit.add_argument("--steps", type=int, default=3200, help="for each recipe")
-    fit.add_argument("--to", type=Path, default=WEIGHTS)
+    fit.add_argument("--to", type=Path, required=True)
     fit.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="for the judges before their mean is taken"
     )
     fit.set_defaults(run=_fit)
     again = commands.add_parser("calibrate", parents=[data], help="scale the judge's scores anew")
-    again.add_argument("--to", type=Path, default=WEIGHTS)
+    again.add_argument("--to", type=Path, required=True, help="folder of a judge that fit made")
     again.set_defaults(run=_calibrate)
     report = commands.add_parser("report", parents=[data], help="measure it beside its rivals")
     report.add_argument("--judge", type=Path, default=WEIGHTS)

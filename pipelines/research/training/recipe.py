@@ -36,7 +36,7 @@ class Recipe(NamedTuple):
 
 
 RECIPES = (Recipe(rounds=3, repeats=5), Recipe(rounds=4, repeats=2))
-"""Of the judges fitted on these two, the mean ships.
+"""The mean of the judges fitted on these two is what the shipped judge's short courses began with.
 
 The first has more of what people labelled and errs less on people's sentences, the second has more
 generated pairs and errs less on swapped facts.

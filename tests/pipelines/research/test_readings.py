@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.models.judges.inputs import Reading
-from pipelines.models.judges.trained import WEIGHTS, TrainedJudge, encoder_folder
+from pipelines.models.judges.trained import WEIGHTS, TrainedJudge, encoder_folder, reading_of
 from pipelines.research import readings as module
 from pipelines.research.readings import Looked, cut, long_pairs, main, row, table
 from pipelines.research.training.examples import write_examples
@@ -68,18 +68,21 @@ def test_the_command_asks_a_judge_once(
     ]
     write_examples(tmp_path / "kept.jsonl", pairs)
     asked = ["--pairs", str(tmp_path / "kept.jsonl"), "--judge", str(WEIGHTS)]
-    asked += ["--kept", str(tmp_path / "said"), "--pieces", "128", "--windows", "1", "2"]
+    asked += ["--kept", str(tmp_path / "said"), "--pieces", "64", "--windows", "1", "2"]
     assert main(asked) == 0
     first = capsys.readouterr().out
     rows = [line.split(" | ") for line in first.splitlines()[2:]]
-    # One window, two, two with each of the two thresholds: of either size.
-    assert [line[1] for line in rows] == ["256"] * 4 + ["128"] * 4
+    # One window, two, two with each of the two thresholds: of either size, and the judge's own.
+    assert [line[1] for line in rows] == ["128"] * 5 + ["64"] * 4
     # The judge's own reading stands first.
-    assert rows[0][:4] == ["| 0", "256", "2", "–"]
+    own = reading_of(WEIGHTS)
+    assert rows[0][:4] == ["| 0", f"{own.pieces}", f"{own.windows}", f"{own.sure:g}"]
     read = [float(line[4]) for line in rows]
-    # The second window of 256 is the first one's like, and 128 pieces are half as many.
-    assert read[0] > 1.9 * read[1]
-    assert read[0] > 1.9 * read[5]
+    # The second window is as long as the first one, and 64 pieces are half as many.
+    assert read[2] > 1.9 * read[1]
+    assert read[2] > 1.9 * read[6]
+    # Of the two claims one is clearly supported after the first window.
+    assert read[0] == pytest.approx((read[1] + read[2]) / 2, abs=1)
     monkeypatch.setattr(module, "read_network", lambda *given: pytest.fail("asked again"))
     monkeypatch.setattr(module, "_reads", lambda *given: pytest.fail)
     assert main(asked) == 0

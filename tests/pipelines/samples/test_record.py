@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.methods.registry import METHODS
 from pipelines.run.events import RunFinished
 from pipelines.samples import record
 from pipelines.store.recordings import CHOSEN, choice, load_recording, recordings
@@ -20,8 +19,7 @@ HOPE = "Bill Clinton was born in Hope, Arkansas."
 @pytest.fixture(autouse=True)
 def two_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer without passages, and the one with them."""
-    methods = {name: METHODS[name] for name in ("direct", "rag")}
-    monkeypatch.setattr(record, "METHODS", methods)
+    monkeypatch.setattr(record, "standard_methods", lambda: ["direct", "rag"])
 
 
 MENDED = scripted(

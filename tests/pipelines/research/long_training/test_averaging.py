@@ -89,12 +89,15 @@ def test_one_judge_can_be_calibrated_for_another_reading(
 def test_the_weights_of_a_fit_have_the_record_of_the_fit(
     tmp_path: Path, folders: tuple[Path, Path]
 ):
+    (tmp_path / "training" / "seed-1").mkdir(parents=True)
     weights = folders[0].rename(tmp_path / "weights")
     (weights / "judge.json").unlink()
-    (tmp_path / "done.json").write_text('{"name": "seed-1"}')
-    assert run(tmp_path, "--judges", weights, folders[1]) == 0
+    fit = weights.rename(tmp_path / "training" / "seed-1" / "weights").parent
+    (fit / "done.json").write_text('{"name": "seed-1"}')
+    (fit.parent / "mixture.json").write_text('{"trained on": 12}')
+    assert run(tmp_path, "--judges", fit / "weights", folders[1]) == 0
     first, other = json.loads((tmp_path / "mean" / "judge.json").read_text())["averaged"]
-    assert first == {"name": "seed-1"}
+    assert first == {"name": "seed-1", "pairs": {"trained on": 12}}
     assert "scaling" in other
 
 

@@ -165,5 +165,5 @@ def test_two_answers_are_calibrated_as_they_are_compared_in_both_directions():
 def test_a_kind_without_pairs_is_as_a_related_one():
     one = {"temperature": 2.0}
     assert with_all_kinds({"same": one}) == {"statements": one, "answers": one, "same": one}
-    assert with_all_kinds({"questions": one})["statements"] is one
+    assert with_all_kinds({"answers": one})["statements"] is one
     assert with_all_kinds({})["statements"]["temperature"] == 1.0

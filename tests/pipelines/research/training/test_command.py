@@ -67,5 +67,5 @@ def test_every_judge_is_measured_on_every_suite(
 
 
 def test_every_number_of_rounds_has_one_of_repeats(capsys: pytest.CaptureFixture[str]):
-    assert command.main(["fit", "--rounds", "1", "2", "--repeats", "3"]) == 2
+    assert command.main(["fit", "--to", "unused", "--rounds", "1", "2", "--repeats", "3"]) == 2
     assert "Give one number of repeats for every number of rounds." in capsys.readouterr().err
