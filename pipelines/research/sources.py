@@ -1,5 +1,6 @@
-"""The public data that judges are trained and measured on, as one folder of files.
+"""The data that judges are trained and measured on, as one folder of files.
 
+All are public but `model_answers`, which `pipelines.research.long_training.model_answers` writes.
 Files keep the names that their folder gives them. What is missing is left out, so that a part of
 the data is enough to train and to measure on that part.
 """
@@ -24,12 +25,13 @@ _NAMES = {
     "climate": "climate_fever.jsonl",
     "consistency": "sac3_hotpotqa.json",
     "trivia": "triviaqa.jsonl",
+    "model_answers": "model_answers.jsonl",
 }
 """The data to the name of its file."""
 
 
 class Sources(NamedTuple):
-    """Public data by path; None where the folder does not hold it."""
+    """Data by path; None where the folder does not hold it."""
 
     qa: Path | None = None
     biographies: Path | None = None
@@ -43,6 +45,7 @@ class Sources(NamedTuple):
     climate: Path | None = None
     consistency: Path | None = None
     trivia: Path | None = None
+    model_answers: Path | None = None
 
 
 def sources_in(folder: Path) -> Sources:

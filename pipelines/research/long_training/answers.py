@@ -50,6 +50,15 @@ class Asked(NamedTuple):
 
 def answer_pairs(sources: Sources, names: Names, random: Random) -> Iterator[Example]:
     """Pairs of the even half of all files with questions and answers."""
+    for one in asked_of(sources):
+        yield from short_and_long(one, names, random)
+    yield from _generated_answers(sources.consistency, 0)
+    yield from _aliases(sources.trivia, 0, random)
+    yield from _yes_or_no(sources.facts, 0, random)
+
+
+def asked_of(sources: Sources) -> list[Asked]:
+    """The questions of the even half of HaluEval and of the articles."""
     asked = [
         Asked(one.question, one.right_answer, one.knowledge, f"qa-{number}")
         for number, one in enumerate(read_qa(sources.qa)[::2])
@@ -58,11 +67,7 @@ def answer_pairs(sources: Sources, names: Names, random: Random) -> Iterator[Exa
         Asked(question, answer, text, f"same-article-{number}")
         for number, (question, answer, text) in enumerate(article_questions(sources.articles, 0))
     ]
-    for one in asked:
-        yield from short_and_long(one, names, random)
-    yield from _generated_answers(sources.consistency, 0)
-    yield from _aliases(sources.trivia, 0, random)
-    yield from _yes_or_no(sources.facts, 0, random)
+    return asked
 
 
 def short_and_long(asked: Asked, names: Names, random: Random) -> Iterator[Example]:
@@ -136,19 +141,25 @@ def _consistency(path: Path | None) -> list[ConsistencyRecord]:
     return [ConsistencyRecord.model_validate(row) for row in json.loads(read_text(path))]
 
 
+def aliased(path: Path | None, half: Half) -> list[tuple[str, list[str], str]]:
+    """TriviaQA: questions, the names of their one answer, the name of what belongs to it."""
+    return [
+        (record.question, list(dict.fromkeys(record.answers)), f"trivia-{number}")
+        for number, record in enumerate(read_records(path, Aliases)[half::2])
+    ]
+
+
 def _aliases(path: Path | None, half: Half, random: Random) -> Iterator[Example]:
-    """TriviaQA: two names of the one answer, and the name of another question's answer."""
-    records = read_records(path, Aliases)[half::2]
-    for number, record in enumerate(records):
-        known = list(dict.fromkeys(record.answers))
-        group = f"trivia-{number}"
+    """Two names of the one answer, and the name of another question's answer."""
+    records = aliased(path, half)
+    for question, known, group in records:
         if len(known) > 1:
             one, other = random.sample(known, 2)
-            yield from both_ways(record.question, one, other, same=True, group=group)
-        foreign = random.choice(records)
-        if foreign is not record and not set(foreign.answers) & set(known):
-            one, other = random.choice(known), random.choice(foreign.answers)
-            yield from both_ways(record.question, one, other, same=False, group=group)
+            yield from both_ways(question, one, other, same=True, group=group)
+        _, foreign, whose = random.choice(records)
+        if whose != group and not set(foreign) & set(known):
+            one, other = random.choice(known), random.choice(foreign)
+            yield from both_ways(question, one, other, same=False, group=group)
 
 
 def _yes_or_no(path: Path | None, half: Half, random: Random) -> Iterator[Example]:

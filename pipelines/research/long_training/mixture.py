@@ -20,6 +20,8 @@ from pipelines.research.data import read_biographies
 from pipelines.research.long_training.answers import answer_pairs
 from pipelines.research.long_training.contrasts import contrasts_of
 from pipelines.research.long_training.hard import people_pairs
+from pipelines.research.long_training.model_answers import MAKE as MODEL_ANSWERS
+from pipelines.research.long_training.model_answers import model_answer_pairs
 from pipelines.research.sources import Sources
 from pipelines.research.training import public
 from pipelines.research.training.examples import Example, write_examples
@@ -45,7 +47,7 @@ class Mixture(NamedTuple):
     every biography; `contrasts` rounds of fours; `repeats` of the earlier labelled pairs; `people`
     rounds of the claims that people judged; `answers` rounds of pairs of two answers. Of all these,
     equal pairs are kept at most `again` times, and of a make of pairs at most `most` are kept,
-    unless people judged them; 0 keeps all.
+    unless people judged them or a model wrote both answers; 0 keeps all.
     """
 
     rounds: int = 2
@@ -85,13 +87,13 @@ def thinned(pairs: Sequence[Example], mixture: Mixture) -> list[Example]:
     of_make: Counter[str] = Counter()
     found: list[Example] = []
     for pair in pairs:
-        people = pair.make in _JUDGED_BY_PEOPLE
+        rare = pair.make in (*_JUDGED_BY_PEOPLE, MODEL_ANSWERS)
         if mixture.again and equal[pair] == mixture.again:
             continue
-        if mixture.most and not people and of_make[pair.make] == mixture.most:
+        if mixture.most and not rare and of_make[pair.make] == mixture.most:
             continue
         equal[pair] += 1
-        of_make[pair.make] += not people
+        of_make[pair.make] += not rare
         found.append(pair)
     return found
 
@@ -129,6 +131,7 @@ def _labelled(
         yield from people_pairs(sources, random)
     for _ in range(mixture.answers):
         yield from answer_pairs(sources, names, random)
+    yield from model_answer_pairs(sources.model_answers, names)
 
 
 def described(pairs: Pairs, mixture: Mixture) -> dict[str, Any]:

@@ -167,3 +167,13 @@ def test_a_kind_without_pairs_is_as_a_related_one():
     assert with_all_kinds({"same": one}) == {"statements": one, "answers": one, "same": one}
     assert with_all_kinds({"answers": one})["statements"] is one
     assert with_all_kinds({})["statements"]["temperature"] == 1.0
+
+
+def test_lengths_count_for_nothing_where_two_answers_are_compared():
+    # Long pairs are all the same, short ones never.
+    pairs = drawn({1.0: 1.0}) + drawn({-1.0: 0.0})
+    reads = [read(0.0, 1024 if one.supported else 64, 64) for one, _ in pairs]
+    examples = [one for one, _ in pairs]
+    alone, both = best_calibration(examples, reads), best_calibration(examples, reads, reads)
+    assert alone.longer > 0.5
+    assert (both.longer, both.wordier) == (0.0, 0.0)

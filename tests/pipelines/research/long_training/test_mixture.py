@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,20 @@ def test_a_make_that_is_frequent_and_pairs_that_come_again_are_thinned():
     # The first of equal ones is kept, and the others do not count as pairs of their make.
     repeated = [made[0], made[0], made[1], made[2]]
     assert thinned(repeated, Mixture(again=1, most=2)) == [made[0], made[1]]
+    written = [pair(statement=str(n), make="model answers", group="qa-1") for n in range(4)]
+    assert thinned(written, Mixture(most=2)) == written
+
+
+def test_what_a_model_answered_is_mixed_in(tmp_path: Path):
+    path = tmp_path / "model_answers.jsonl"
+    said = {"question": "Who?", "answers": ["Ada"], "said": ["It was Ada.", "It was Eve."]}
+    lines = [json.dumps({**said, "group": f"qa-{n}"}) for n in range(24)]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    pairs = mixed(Sources(model_answers=path), PEOPLE)
+    makes = Counter(pair.make for pair in [*pairs.training, *pairs.kept])
+    # Two answers and the right one: three pairs in both directions.
+    assert makes == {"model answers": 24 * 6}
+    assert pairs.kept
 
 
 def test_held_out_pairs_are_not_thinned(sources: Sources):
