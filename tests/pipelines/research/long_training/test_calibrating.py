@@ -88,10 +88,12 @@ def test_makes_count_alike_and_so_do_sides_as_far_as_is_wanted():
 
 
 def test_the_lean_is_that_of_pairs_that_tell_contradiction_from_silence():
+    # Contradictions at log-odds of 2 towards contradicted, silence at 0: halfway is between them,
+    # however many there are of each.
     pairs = [pair("contradicted")] * 30 + [pair("not_enough")] * 10
-    reads = [Read([(-5.0, 0.0, 0.0)], Lengths(16, 128), [])] * 40
+    reads = [Read([(-5.0, odds, 0.0)], Lengths(16, 128), []) for odds in [2.0] * 30 + [0.0] * 10]
     scaling = best_calibration([*pairs, pair()], [*reads, read(5.0)])
-    assert scaling.lean == pytest.approx(log(3), abs=0.03)
+    assert scaling.lean * scaling.temperature == pytest.approx(-1.0, abs=0.03)
     unknown = best_calibration([pair(), pair("unsupported")], [read(1.0), read(-1.0)])
     assert unknown.lean == 0.0
 
