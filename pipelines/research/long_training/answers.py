@@ -63,11 +63,10 @@ def asked_of(sources: Sources) -> list[Asked]:
         Asked(one.question, one.right_answer, one.knowledge, f"qa-{number}")
         for number, one in enumerate(read_qa(sources.qa)[::2])
     ]
-    asked += [
+    return asked + [
         Asked(question, answer, text, f"same-article-{number}")
         for number, (question, answer, text) in enumerate(article_questions(sources.articles, 0))
     ]
-    return asked
 
 
 def short_and_long(asked: Asked, names: Names, random: Random) -> Iterator[Example]:

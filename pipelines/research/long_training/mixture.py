@@ -32,6 +32,9 @@ from pipelines.research.training.shortcuts import balanced, shortcut_areas, stat
 _JUDGED_BY_PEOPLE = ("wikibio", "stance", "hard", "symmetric", "cited")
 """The makes whose statements and evidence people judged as they stand: there are few of them."""
 
+_RARE = (*_JUDGED_BY_PEOPLE, MODEL_ANSWERS)
+"""The makes that are never thinned by their number."""
+
 _PEOPLE = tuple(f"{make}-" for make in _JUDGED_BY_PEOPLE)
 """How the groups of these begin."""
 
@@ -87,7 +90,7 @@ def thinned(pairs: Sequence[Example], mixture: Mixture) -> list[Example]:
     of_make: Counter[str] = Counter()
     found: list[Example] = []
     for pair in pairs:
-        rare = pair.make in (*_JUDGED_BY_PEOPLE, MODEL_ANSWERS)
+        rare = pair.make in _RARE
         if mixture.again and equal[pair] == mixture.again:
             continue
         if mixture.most and not rare and of_make[pair.make] == mixture.most:

@@ -25,6 +25,7 @@ from random import Random
 
 from pydantic import Field
 
+from pipelines.concurrency import together
 from pipelines.errors import exit_status
 from pipelines.evaluation.datasets.records import Record, read_records
 from pipelines.methods.base import Question
@@ -70,6 +71,13 @@ class ModelAnswers(Record):
     text: str = ""
     said: tuple[str, ...] = ()
 
+    def is_right(self, text: str) -> bool:
+        """Whether `text` names the right answer."""
+        right, *aliases = self.answers
+        return is_right(
+            text, Reference(question=self.question, answer=right, aliases=tuple(aliases))
+        )
+
 
 def model_answer_pairs(path: Path | None, names: Names) -> Iterator[Example]:
     """Pairs of what the model answered to one question, and of that and the right answer.
@@ -78,19 +86,17 @@ def model_answer_pairs(path: Path | None, names: Names) -> Iterator[Example]:
     """
     for record in read_records(path, ModelAnswers):
         said = list(filter(None, dict.fromkeys(_answer(text) for text in record.said)))
-        right = record.answers[0]
         found = [
             (one, two, are_same(record, one, two, names)) for one, two in combinations(said, 2)
         ]
-        found += [(text, right, _is_right(record, text)) for text in said]
-        same = [(one, two) for one, two, alike in found if alike]
-        other = [(one, two) for one, two, alike in found if alike is False]
-        other = sorted(other, key=lambda texts: -_words_shared(*texts))[:_MAX_DIFFERENT]
-        for texts, alike in ((same, True), (other, False)):
-            for one, two in texts:
-                yield from both_ways(
-                    record.question, one, two, same=alike, group=record.group, make=MAKE
-                )
+        found += [(text, record.answers[0], record.is_right(text)) for text in said]
+        same = [pair for pair in found if pair[2]]
+        other = [pair for pair in found if pair[2] is False]
+        other.sort(key=lambda pair: -_words_shared(*pair[:2]))
+        for one, two, alike in (*same, *other[:_MAX_DIFFERENT]):
+            yield from both_ways(
+                record.question, one, two, same=bool(alike), group=record.group, make=MAKE
+            )
 
 
 def _words_shared(one: str, other: str) -> float:
@@ -105,7 +111,7 @@ def _answer(reply: str) -> str:
 
 def are_same(record: ModelAnswers, first: str, second: str, names: Names) -> bool | None:
     """Whether two answers to the question are the same; None where it is not known."""
-    right = _is_right(record, first), _is_right(record, second)
+    right = record.is_right(first), record.is_right(second)
     if any(right):
         return all(right)
     new = [_named(record.question, text, names) for text in (first, second)]
@@ -113,13 +119,6 @@ def are_same(record: ModelAnswers, first: str, second: str, names: Names) -> boo
         return True if new[0] == new[1] else None if new[0] & new[1] else False
     # One of them names something and the other nothing at all.
     return False if any(new) else None
-
-
-def _is_right(record: ModelAnswers, text: str) -> bool:
-    reference = Reference(
-        question=record.question, answer=record.answers[0], aliases=record.answers[1:]
-    )
-    return is_right(text, reference)
 
 
 def _named(question: str, text: str, names: Names) -> frozenset[str]:
@@ -153,14 +152,11 @@ async def ask_all(
             for messages, temperatures in _prompts(one)
             for number, temperature in enumerate(temperatures)
         ]
-        line = one.model_copy(update={"said": tuple(await asyncio.gather(*calls))})
+        line = one.model_copy(update={"said": tuple(await together(*calls))})
         with to.open("a", encoding="utf-8") as file:
             file.write(f"{line.model_dump_json()}\n")
 
-    async with asyncio.TaskGroup() as group:
-        for one in asked:
-            if one.question not in known:
-                group.create_task(written(one))
+    await together(*(written(one) for one in asked if one.question not in known))
 
 
 def _prompts(one: ModelAnswers) -> Iterator[tuple[tuple[Message, ...], tuple[float, ...]]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.errors import failure
 from pipelines.models.base import GenerationRequest
 from pipelines.models.scripted import ScriptedModel
 from pipelines.research.long_training import model_answers as module
@@ -152,3 +153,19 @@ def test_of_different_answers_the_most_alike_are_taken(tmp_path: Path, names: Na
         frozenset(two) for two in combinations(said[:3], 2)
     }
     assert not any(one.supported for one in pairs)
+
+
+def test_a_failed_call_is_a_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "triviaqa.jsonl").write_text('{"question": "T?", "answers": ["a"]}\n')
+
+    class Failing(ScriptedModel):
+        async def generate(self, request, watch=None):
+            raise failure("computing.text_not_read", "local", name=self.name)
+
+    monkeypatch.setattr(module, "EmbeddedModel", lambda: Failing(()))
+    assert main(["--data", str(tmp_path), "--to", str(tmp_path / "said.jsonl")]) == 1
+    said = capsys.readouterr().err
+    assert said
+    assert "Traceback" not in said
