@@ -45,8 +45,12 @@ class _CurveJudge(JudgeModel):
     def __init__(self, name: str) -> None:
         self.name = name
         fitted = calibration("judges").get("curves", {}).get(self.curve, {})
-        self._offset = float(fitted.get("offset", -4.0))
-        self._slope = float(fitted.get("slope", 8.0))
+        self.use_curve(float(fitted.get("offset", -4.0)), float(fitted.get("slope", 8.0)))
+
+    def use_curve(self, offset: float, slope: float) -> None:
+        """From now on P(supported) is 1 / (1 + exp(-(offset + slope * number)))."""
+        self._offset = offset
+        self._slope = slope
 
     @abstractmethod
     def numbers(self, claims: Sequence[Claim]) -> list[float]:

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.calibration import calibration
 from pipelines.errors import InvalidInputError, exit_status
+from pipelines.files import write_whole
 from pipelines.models.base import EMBEDDED_NAME
 from pipelines.models.embedded import EmbeddedModel
 from pipelines.models.judges.base import JudgeModel
@@ -80,17 +80,13 @@ def _report(options: argparse.Namespace) -> None:
     fitted_on = [suite for suite in suites(_files(options), 0) if suite.name in _FOR_CURVES]
     even = [claim for suite in fitted_on for claim in suite.claims]
     right = [example.supported for suite in fitted_on for example in suite.examples]
+    simple = (SimilarityJudge(EmbeddedEmbedder()), OverlapJudge())
     curves: dict[str, dict[str, float]] = {}
-    embedder = EmbeddedEmbedder()
-    before = _zero_shot_before()
-    for judge in (SimilarityJudge(embedder), OverlapJudge()):
+    for judge in simple:
         offset, slope = fitted_curve(judge.numbers(even), right)
+        judge.use_curve(offset, slope)
         curves[judge.name] = {"offset": offset, "slope": slope}
-    content: dict[str, Any] = {"curves": curves, "date": options.date.isoformat()}
-    _write(_CALIBRATION, content)
-    calibration.cache_clear()
-    # Made again: a judge reads its curve when it is made.
-    judges: list[JudgeModel] = [SimilarityJudge(embedder), OverlapJudge()]
+    judges: list[JudgeModel] = [*simple]
     if (options.judge / "judge.json").is_file():
         judges.insert(0, TrainedJudge(options.judge))
     quality: dict[str, Any] = {}
@@ -99,11 +95,15 @@ def _report(options: argparse.Namespace) -> None:
             suite.name: measure(suite, np.asarray(judge.verdicts(suite.claims), dtype=np.float64))
             for suite in measured_on
         }
-    content["quality"] = quality
-    content["shortcuts"] = {suite.name: shortcut_areas(suite.examples) for suite in measured_on}
-    # Asking the language model takes hours, and it is no other one than before.
-    if before is not None and not options.every:
+    # Asking the language model takes hours: what it said before stays until it has been asked.
+    if (before := _zero_shot_before()) is not None:
         quality[EMBEDDED_NAME] = before
+    content = {
+        "curves": curves,
+        "date": options.date.isoformat(),
+        "quality": quality,
+        "shortcuts": {suite.name: shortcut_areas(suite.examples) for suite in measured_on},
+    }
     _write(_CALIBRATION, content)
     if options.every:
         quality[EMBEDDED_NAME] = asyncio.run(_zero_shot(measured_on, options.every))
@@ -137,7 +137,7 @@ async def _zero_shot(measured_on: Sequence[Suite], every: int) -> dict[str, Any]
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(content, indent=2) + "\n")
 
 
 def _files(options: argparse.Namespace) -> Sources:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp
+from math import exp, log
 
 import numpy as np
 import pytest
@@ -47,6 +47,11 @@ def test_overlap_is_the_share_of_words_that_count():
     assert judge.numbers([claim]) == pytest.approx([2 / 4])
     (reading,) = judge.read([claim])
     assert reading == pytest.approx((0.5, 0.0, 0.5))
+    # 1 / (1 + exp(-(ln 3 - 2 * 0.5 * ln 3))) = 1/2 again, and 3/4 where no word is found.
+    judge.use_curve(log(3), -2 * log(3))
+    assert judge.read([claim])[0].supported == pytest.approx(0.5)
+    (reading,) = judge.read([Claim(statement="Chelsea sings.", evidence=(HOPE,))])
+    assert reading == pytest.approx((0.75, 0.0, 0.25))
 
 
 def test_chinese_is_compared_by_pairs_of_characters():

@@ -114,6 +114,16 @@ def test_precision_may_cost_half_of_the_right_answers():
     assert thresholds["f1"]["raw"]["harmonic"] == pytest.approx(0.4)
 
 
+def test_the_threshold_for_f1_is_the_mean_of_all_that_are_nearly_as_good():
+    right = [judged(True, p) for p in (*[0.9] * 48, 0.7, 0.5)]
+    some = [*right, *[judged(False, 0.1)] * 50]
+    # Above 0.8 F1 is 96/98 = 0.980, above 0.6 98/99 = 0.990, above 0.3 1; above all 100/150.
+    thresholds = fit([some], [REPORTED])["thresholds"]
+    assert thresholds["f1"]["raw"]["harmonic"] == pytest.approx((0.8 + 0.6 + 0.3) / 3)
+    # All three are equally precise.
+    assert thresholds["precision"]["raw"]["harmonic"] == pytest.approx(0.3)
+
+
 def test_a_judge_that_has_it_backwards_is_reported_as_it_is():
     backwards = [judged(not each.answer.right, *each.sentences) for each in FITTED]
     found = fit([backwards], [backwards])

@@ -66,6 +66,31 @@ def test_every_judge_is_measured_on_every_suite(
     assert again == written
 
 
+def test_what_the_language_model_said_stays_until_it_has_said_everything_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    async def stopped(measured_on: object, every: int) -> dict[str, object]:
+        raise KeyboardInterrupt
+
+    async def asked(measured_on: object, every: int) -> dict[str, object]:
+        return {"stances": {"auroc": 0.6}}
+
+    table = tmp_path / "judges.json"
+    said = {"stances": {"auroc": 0.5}}
+    table.write_text(json.dumps({"quality": {EMBEDDED_NAME: said}}), encoding="utf-8")
+    monkeypatch.setattr(command, "suites", lambda *given: [Suite("stances", PAIRS)])
+    monkeypatch.setattr(command, "_CALIBRATION", table)
+    monkeypatch.setattr(command, "_zero_shot", stopped)
+    arguments = ["report", "--judge", str(tmp_path), "--every", "8"]
+    assert command.main(arguments) == 130
+    quality = json.loads(table.read_text(encoding="utf-8"))["quality"]
+    assert (quality[EMBEDDED_NAME], len(quality)) == (said, 3)
+    monkeypatch.setattr(command, "_zero_shot", asked)
+    assert command.main(arguments) == 0
+    quality = json.loads(table.read_text(encoding="utf-8"))["quality"]
+    assert quality[EMBEDDED_NAME] == {"stances": {"auroc": 0.6}}
+
+
 def test_every_number_of_rounds_has_one_of_repeats(capsys: pytest.CaptureFixture[str]):
     assert command.main(["fit", "--to", "unused", "--rounds", "1", "2", "--repeats", "3"]) == 2
     assert "Give one number of repeats for every number of rounds." in capsys.readouterr().err
