@@ -73,6 +73,10 @@ def darken(page: Page) -> None:
     page.emulate_media(color_scheme="dark", reduced_motion="reduce")
     expect(page.locator("[data-testid='stApp']")).to_have_css("color-scheme", "dark")
     wait_until_drawn(page)
+    # Half way between two themes there is no contrast to be measured.
+    page.wait_for_function(
+        "() => !document.getAnimations().some((one) => one instanceof CSSTransition)"
+    )
 
 
 @pytest.mark.verify
