@@ -171,14 +171,6 @@ Rows = Sequence[tuple[JudgedAnswer, ...]]
 
 Thresholds = dict[str, dict[str, dict[str, float]]]
 
-CRITERIA = {
-    "f1": "F1 of 'score > threshold, so the answer is right': mean of all thresholds with an F1 at"
-    " most 0.03 below the largest",
-    "precision": "largest precision of 'score > threshold, so the answer is right' with a recall of"
-    " at least 0.5",
-}
-"""What each threshold is best at. Of equally precise ones the lowest is taken."""
-
 _NEARLY = 0.03
 """How much below the largest F1 a cut may be and still count.
 
@@ -186,6 +178,14 @@ The best cut alone is mostly chance, because F1 hardly changes over a wide range
 the even half, drawn with replacement, the default panel's best cut has a standard deviation of 0.08
 and this mean one of 0.04; on the answers left out F1 is 0.785 and 0.791.
 """
+
+CRITERIA = {
+    "f1": "F1 of 'score > threshold, so the answer is right': mean of all thresholds with an F1 at"
+    f" most {_NEARLY} below the largest",
+    "precision": "largest precision of 'score > threshold, so the answer is right' with a recall of"
+    " at least 0.5",
+}
+"""What each threshold is best at. Of equally precise ones the lowest is taken."""
 
 PAPER: dict[str, Any] = {
     "source": "SLM paper, measured with its own judges (Qwen2-1.5B-Instruct, MiniCPM-2B) and data;"
