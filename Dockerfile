@@ -2,7 +2,9 @@
 #   docker build -t veriscope .
 #   docker run -p 127.0.0.1:7860:7860 veriscope    the workbench, for people at this machine
 #   docker run -p 7860:7860 veriscope space        the page for everybody, its API and MCP server
-# Runs are kept in /data: give it a volume to keep them, or name a PostgreSQL database with
+# At the first start it fetches the weights of the default models into /data (0.6 GB; -e MODEL=small
+# leaves the language model out, -e MODEL=large adds a larger one), and starts without them where it
+# cannot. Runs are kept in /data too: give it a volume to keep them, or name a PostgreSQL database with
 # -e VERISCOPE_DATABASE_URL=postgresql://user:password@host/name. From inside it cannot be seen who
 # reaches the workbench, so it is held to be everybody: -e VERISCOPE_ALLOW_ANY_ADDRESS=1 lets its users
 # name models at any address and in any folder.
@@ -25,7 +27,7 @@ ENV PORT=7860 \
 EXPOSE 7860
 VOLUME /data
 
-HEALTHCHECK --interval=30s --timeout=10s --start-period=180s --retries=3 \
+HEALTHCHECK --interval=30s --timeout=10s --start-period=900s --retries=3 \
     CMD ["python", "-c", "import os, urllib.request as u; u.urlopen(f'http://127.0.0.1:{os.environ[\"PORT\"]}/health', timeout=8)"]
 
 ENTRYPOINT ["sh", "scripts/serve.sh"]

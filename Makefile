@@ -4,8 +4,10 @@ HOST ?= 127.0.0.1
 PORT ?= 8501
 ARGS ?=
 LOCKED ?=
+MODEL ?=
 
 VENV_PYTHON := .venv/bin/python
+FETCH := $(VENV_PYTHON) -m pipelines.models.fetch $(or $(MODEL),default)
 
 # Nothing reports home: neither the interface libraries nor the model library.
 export GRADIO_ANALYTICS_ENABLED := False
@@ -13,7 +15,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PYTHON LOCKED
 
 .DEFAULT_GOAL := help
-.PHONY: help run space index install test pytest lint format verify bench samples screenshots lock audit install-dev install-research browser postgresql clean
+.PHONY: help run space index install models test pytest lint format verify bench samples screenshots lock audit install-dev install-research browser postgresql clean
 
 help: ## Print this list
 	@echo "Targets:"
@@ -21,27 +23,34 @@ help: ## Print this list
 	@echo
 	@echo "Variables: PYTHON=python3.12   the Python to build .venv with (3.11 or newer)"
 	@echo "           HOST=127.0.0.1 PORT=8501   where \`make run\` serves"
+	@echo "           MODEL=small|large   fetch fewer or more weights than the default's (README.md)"
 	@echo "           LOCKED=1   install the very versions of requirements.lock"
 	@echo "           ARGS=\"-k drad -x\"   passed on to pytest by \`make test\` and \`make verify\`"
 
 run: install ## Install what is missing, then serve the workbench
+	@$(FETCH) --optional
 	@exec $(VENV_PYTHON) -m streamlit run app/workbench.py --server.address "$(HOST)" \
 		--server.port "$(PORT)" --server.headless true --browser.gatherUsageStats false
 
 space: install ## Install what is missing, then serve the public page with its API and MCP server
+	@$(FETCH) --optional
 	@GRADIO_SERVER_NAME="$(HOST)" GRADIO_SERVER_PORT="$(PORT)" exec $(VENV_PYTHON) app/space.py
 
 index: install ## Build the search indexes of the sample library
+	@$(FETCH) --optional
 	$(VENV_PYTHON) -m pipelines index
 
 install: ## Create .venv and install what the app needs, with uv or pip; at once when nothing changed
 	@python=$$(sh scripts/find_python.sh) && "$$python" scripts/environment.py
 
-test: install-dev browser ## Install what is missing, then run every check of a change
+models: install ## Fetch the weights of the default models, or what MODEL names
+	@$(FETCH)
+
+test: install-dev browser models ## Install what is missing, then run every check of a change
 	@# Types are checked while the tests begin: neither keeps two cores busy all the time.
 	@$(MAKE) --no-print-directory --jobs=2 lint pytest
 
-pytest: install-dev browser ## Run the tests alone
+pytest: install-dev browser models ## Run the tests alone
 	@# Compiled files are kept, whatever the machine says: each process would compile every test anew.
 	PYTHONDONTWRITEBYTECODE= $(VENV_PYTHON) -m pytest -m "not verify" --numprocesses 2 --dist loadfile \
 		--no-loadscope-reorder $(ARGS)
@@ -55,16 +64,16 @@ format: install-dev ## Format the code and correct what can be corrected automat
 	$(VENV_PYTHON) -m ruff check --fix
 	$(VENV_PYTHON) -m ruff format
 
-verify: install-dev browser postgresql ## Run everything, long tests too; result in verify-results/
+verify: install-dev browser postgresql models ## Run everything, long tests too; result in verify-results/
 	$(VENV_PYTHON) -m scripts.verify $(ARGS)
 
-bench: install-dev ## Measure the engine against its longest chain of calls; prints ratios
+bench: install-dev models ## Measure the engine against its longest chain of calls; prints ratios
 	$(VENV_PYTHON) -m scripts.bench
 
-samples: install ## Record sample questions anew with the embedded model, and choose what is shipped
+samples: install models ## Record sample questions anew with the embedded model, and choose what is shipped
 	$(VENV_PYTHON) -m pipelines.samples.record
 
-screenshots: install-dev browser ## Picture every page of both front ends into screenshots/; ARGS="--readme"
+screenshots: install-dev browser models ## Picture every page of both front ends into screenshots/; ARGS="--readme"
 	$(VENV_PYTHON) -m scripts.screenshots $(ARGS)
 
 lock: install-dev ## Choose the newest versions; writes requirements.lock and docs/licences.md

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from components.elements import Column, Row, status_badge, table
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, duration, two_digits
-from pipelines.models.catalogue import CatalogueEntry
+from pipelines.models.catalogue import CatalogueEntry, Download
 from pipelines.models.download import ACTIVE, DownloadState, in_gigabytes
 
 
@@ -34,6 +34,12 @@ def entry_facts(entry: CatalogueEntry, speed: str, t: Catalogue) -> str:
         tag("p.vs-note", " · ".join(terms)),
         tag("p.vs-note", speed, key="speed") if speed else None,
     )
+
+
+def missing_words(left: Sequence[Download], t: Catalogue) -> str:
+    """Return which weights of the default are not on this machine, and how large they are."""
+    names = t("list.separator").join(one.name for one in left)
+    return t("catalogue.missing", list=names, size=gigabytes(sum(one.size for one in left)))
 
 
 def speed_words(tokens: float | None, t: Catalogue, *, measuring: bool) -> str:

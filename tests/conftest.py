@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from pipelines.models.catalogue import SHARED, models_folder
 from tests import network
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ os.environ["VERISCOPE_STRICT_MESSAGES"] = "1"
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Threads that wait for each other by spinning take the cores of the other workers.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Tests have data folders of their own, and the weights of this installation.
+os.environ.setdefault(SHARED, str(models_folder().resolve()))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts the tests in the background has them ignore Ctrl-C, and with them every
     # program that they start and interrupt.

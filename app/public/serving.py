@@ -35,6 +35,7 @@ from pipelines.engine.admission import Admission
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.files import write_whole
+from pipelines.models.fetch import SETS, fetch_if_possible
 from pipelines.models.local.zerogpu import is_zerogpu
 from pipelines.paths import data_folder
 from pipelines.printable import guard_log
@@ -166,6 +167,8 @@ def serve() -> None:
     guard_log()
     if missing_weights():
         fetch_weights()
+    # Beside the models that the platform brings from the hub.
+    fetch_if_possible(SETS["small"])
     if is_zerogpu():
         # Before anything looks for a GPU: the platform's package simulates one until it is lent.
         import_module("spaces")

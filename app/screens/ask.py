@@ -25,6 +25,7 @@ from app.parts import (
     show_html,
 )
 from app.saving import address_note, save_buttons
+from app.screens.catalogue import draw_missing
 from app.screens.samples import draw_samples
 from app.screens.setup import (
     SAMPLES,
@@ -56,6 +57,7 @@ def show() -> None:
     with st.container(key="ask-head", horizontal=True, vertical_alignment="bottom"):
         page_title(t("ask.title"), t("app.tagline"))
         tour_button(t)
+    draw_missing(t)
     missing, watched = _follow(t)
     if watched is not None and _QUESTION not in st.session_state:
         # After a reload the form shows what the run was asked.

@@ -15,6 +15,7 @@ from app.parts import (
     delete_button,
     draw_again,
     draw_error,
+    go_to,
     redraw_whole,
     remembered,
     section_title,
@@ -22,12 +23,18 @@ from app.parts import (
     show_html,
 )
 from app.session import messages, owner
-from components.catalogue import download_progress, entry_facts, speed_words
+from components.catalogue import download_progress, entry_facts, missing_words, speed_words
 from components.messages import Catalogue
 from pipelines.engine.thread import Engine
 from pipelines.errors import NotFoundError
-from pipelines.models.catalogue import CatalogueEntry, catalogue
+from pipelines.models.catalogue import (
+    EMBEDDER_FILE,
+    CatalogueEntry,
+    catalogue,
+    download_named,
+)
 from pipelines.models.download import ACTIVE, DownloadState
+from pipelines.models.fetch import missing
 from pipelines.models.speed import tokens_per_second
 
 _PERIOD = 0.5
@@ -38,9 +45,24 @@ _measurements: WeakKeyDictionary[Engine, Future[float | None]] = WeakKeyDictiona
 
 
 def under_way() -> frozenset[str]:
-    """The names of the models that are being downloaded."""
+    """The names of the models, and other weights, that are being downloaded."""
     downloads = engine().service.downloads
-    return frozenset(one.name for one in catalogue() if downloads.state(one).stage in ACTIVE)
+    listed = (*catalogue(), download_named(EMBEDDER_FILE))
+    return frozenset(one.name for one in listed if downloads.state(one).stage in ACTIVE)
+
+
+def draw_missing(t: Catalogue) -> None:
+    """On another page: a line where weights of the default are missing, and the way to get them."""
+    if left := missing():
+        with st.container(horizontal=True, vertical_alignment="center", key="missing"):
+            st.caption(missing_words(left, t))
+            st.button(
+                t("nav.models"),
+                key="missing-open",
+                type="tertiary",
+                on_click=go_to,
+                args=("models",),
+            )
 
 
 def draw_catalogue(t: Catalogue, seen: frozenset[str]) -> None:
@@ -67,9 +89,41 @@ def _entries(t: Catalogue) -> None:
     )
     st.caption(t(f"catalogue.for.{hardware}.note"))
     draw_error("catalogue")
+    _missing(t)
     for entry in catalogue():
         if entry.hardware == hardware:
             _entry(entry, t)
+
+
+def _missing(t: Catalogue) -> None:
+    """What the default lacks, to be fetched in one press; the embedder has its progress here."""
+    left = missing()
+    if not left:
+        return
+    state = engine().service.downloads.state(embedder := download_named(EMBEDDER_FILE))
+    with st.container(border=True, key="card-missing"):
+        with st.container(horizontal=True, vertical_alignment="center", key="row-missing"):
+            st.caption(missing_words(left, t))
+            idle = [one for one in left if one.name not in under_way()]
+            st.button(
+                t("catalogue.missing.fetch"),
+                key="missing-fetch",
+                on_click=_fetch_missing,
+                disabled=not idle,
+            )
+        if embedder in left and state.stage != "absent":
+            show_html(download_progress(state, t), key="arrived-missing")
+        if state.error is not None:
+            show_error(state.error, key="arrived-error-missing")
+
+
+def _fetch_missing() -> None:
+    for one in missing():
+        if isinstance(one, CatalogueEntry):
+            engine().service.download(one, owner=owner())
+        else:
+            engine().service.downloads.start(one)
+    redraw_whole()
 
 
 def _entry(entry: CatalogueEntry, t: Catalogue) -> None:

@@ -9,8 +9,9 @@ import sys
 
 from pipelines.engine.service import Service
 from pipelines.errors import revived
-from pipelines.models.catalogue import catalogue, catalogue_entry
+from pipelines.models.catalogue import CatalogueEntry, catalogue, download_named
 from pipelines.models.download import ACTIVE, DownloadState, in_gigabytes
+from pipelines.models.fetch import progress_line
 from pipelines.models.speed import tokens_per_second
 
 _LOOK_EVERY = 0.2
@@ -38,7 +39,7 @@ async def show_catalogue(service: Service, options: argparse.Namespace) -> int:
 
 async def download(service: Service, options: argparse.Namespace) -> int:
     """Download a model; what has arrived is kept when this is interrupted."""
-    entry = catalogue_entry(options.name)
+    entry = download_named(options.name)
     downloads = service.downloads
     downloads.start(entry)
     try:
@@ -54,14 +55,11 @@ async def download(service: Service, options: argparse.Namespace) -> int:
     if state.error is not None:
         raise revived(state.error)
     print(downloads.path(entry))
-    print("Use it with --profile local --model, followed by this path.", file=sys.stderr)
+    if isinstance(entry, CatalogueEntry):
+        print("Use it with --profile local --model, followed by this path.", file=sys.stderr)
     return 0
 
 
 def _show(state: DownloadState) -> None:
-    line = f"{state.stage:9} {100 * state.fraction:5.1f} %"
-    line += f"  {in_gigabytes(state.done)} of {in_gigabytes(state.total)}"
-    if state.speed:
-        line += f"  {state.speed / 1e6:.1f} MB/s, {state.seconds_left:.0f} s left"
     # What a longer line has left is wiped out.
-    print(f"\r{line:<72}", end="", file=sys.stderr, flush=True)
+    print(f"\r{progress_line(state):<72}", end="", file=sys.stderr, flush=True)

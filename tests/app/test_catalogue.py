@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.screens import catalogue as screen
 from pipelines.engine.thread import Engine
-from pipelines.models.catalogue import CatalogueEntry, catalogue
+from pipelines.models.catalogue import CatalogueEntry, catalogue, catalogue_entry
 from pipelines.models.download import ACTIVE
 from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
 from tests.app.opening import page_engine
@@ -21,7 +21,9 @@ from tests.app.test_screens import ME, page
 from tests.pipelines.models.hub import Hub, serve_hub
 from tests.pipelines.models.local.tiny_gguf import SAID, save_gguf
 
-ENTRY = catalogue()[0].model_copy(update={"name": "Small", "sha256": "", "revision": "main"})
+ENTRY = catalogue_entry("Qwen3-0.6B-Q8_0").model_copy(
+    update={"name": "Small", "sha256": "", "revision": "main"}
+)
 SLUG = ENTRY.name.encode().hex()
 PATIENCE = 60.0
 
