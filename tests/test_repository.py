@@ -201,6 +201,22 @@ def test_make_alone_prints_the_targets():
         assert re.search(rf"make {target}\s+{re.escape(explanation)}", reply.stdout)
 
 
+@pytest.mark.parametrize("wanted", ["", "small", "large"])
+@pytest.mark.parametrize(("target", "needed"), [("run", False), ("space", False), ("test", True)])
+def test_make_fetches_weights_first(target: str, needed: bool, wanted: str):
+    planned = subprocess.run(
+        ["make", "-n", target, f"MODEL={wanted}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    fetching = f"-m pipelines.models.fetch {wanted or 'default'}"
+    assert fetching in planned
+    # Where they cannot be had, the application starts without, and tests do not.
+    assert (f"{fetching} --optional" in planned) is not needed
+
+
 @pytest.mark.parametrize("target", ["run", "test", "verify", "index", "lint", "format", "clean"])
 def test_the_readme_names_the_make_target(target: str):
     assert f"make {target}" in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 
 from pipelines.errors import VeriscopeError, exit_status, revived
+from pipelines.files import make_data_folder
 from pipelines.models.catalogue import (
     EMBEDDER_FILE,
     LARGE_MODEL,
@@ -24,6 +25,7 @@ from pipelines.models.catalogue import (
     models_folder,
 )
 from pipelines.models.download import ACTIVE, Downloads, DownloadState, in_gigabytes
+from pipelines.paths import data_folder
 from pipelines.printable import guard_log
 
 SETS = {
@@ -55,6 +57,9 @@ def fetch(wanted: Sequence[Download]) -> None:
     Where another process downloads one of them, it is waited for. Raises one of `pipelines.errors`
     for the first that cannot be had. What has arrived is kept, also when it is interrupted.
     """
+    if not wanted:
+        return
+    make_data_folder(data_folder(), str(data_folder()))
     downloads = Downloads(models_folder())
     try:
         for entry in wanted:
@@ -86,8 +91,8 @@ def fetch_if_possible(names: Sequence[str]) -> None:
         fetch(wanted)
     except VeriscopeError as error:
         left = ", ".join(f"{one.name} ({in_gigabytes(one.size)})" for one in missing(names))
-        _say(f"{error}\nMissing: {left}. The application starts without; `make models`, or a press")
-        _say("on its Models page, goes on from here.")
+        _say(f"{error}\nMissing: {left}.\nThe application starts without. To go on from here:")
+        _say("`make models`, or a press on the Models page.")
 
 
 def progress_line(state: DownloadState) -> str:

@@ -325,6 +325,8 @@ def test_a_set_is_brought_once(sets: Place, capsys: pytest.CaptureFixture[str]):
     assert not sets.file.exists()
     assert fetch.main([]) == 0
     assert sets.file.read_bytes() == CONTENT
+    # Runs will be kept beside it.
+    assert sets.models.parent.stat().st_mode & 0o777 == 0o700
     assert "Small  " in capsys.readouterr().err
     shutil.rmtree(sets.packages.folder)
     assert fetch.main([]) == 0
