@@ -50,7 +50,7 @@ def collection_facts(collection: StoredCollection, current: bool, t: Catalogue) 
 def embedder_words(collection: StoredCollection, t: Catalogue) -> str:
     """The embedder of the collection, in words."""
     spec = collection.embedder
-    if spec.kind in ("default", "none", "words"):
+    if spec.kind in ("none", "words"):
         return t(f"library.embedder.{spec.kind}.short")
     return visible(spec.title)
 

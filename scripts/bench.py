@@ -25,7 +25,7 @@ from pipelines.models.embedded import GgufServer, gguf_path
 from pipelines.models.judges.trained import TrainedJudge
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.models.requantized import requantized
-from pipelines.retrieval.dense import EmbeddedEmbedder
+from pipelines.retrieval.dense import EnglishEmbedder
 from pipelines.run.events import ModelCalled, RunFinished
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.text.entities import EntityRecognizer
@@ -144,7 +144,7 @@ async def judge_row() -> str:
         libraries = Libraries(Path(folder))
         retriever = await libraries.retriever(EvidenceSpec(mode="bm25"))
         passages = await retriever.search(_QUESTION, _PASSAGES)
-    judge, embedder = TrainedJudge(), EmbeddedEmbedder()
+    judge, embedder = TrainedJudge(), EnglishEmbedder()
     claim = claim_of(_SENTENCE, passages, _QUESTION)
     # Texts that it has read before are not read again.
     verdict = _middle(lambda: judge.read([claim]))

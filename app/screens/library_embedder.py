@@ -11,7 +11,13 @@ from app.parts import draw_error, key_field, remembered, show_html
 from app.session import embedder_key, keep_embedder_key
 from components.elements import notice
 from components.messages import Catalogue
-from pipelines.retrieval.embedders import RECOMMENDED, EmbedderKind, EmbedderSpec
+from pipelines.retrieval.dense import default_embedder
+from pipelines.retrieval.embedders import (
+    ENGLISH_EMBEDDER,
+    RECOMMENDED,
+    EmbedderKind,
+    EmbedderSpec,
+)
 from pipelines.store.collections import StoredCollection
 from pipelines.types import Language
 
@@ -29,13 +35,15 @@ def draw_embedder(
     draw_error(_ERRORS)
     now = stored.embedder
     place = f"library.embedder.{stored.id}"
+    default = default_embedder()
+    bundled = default.name if default is not None else ENGLISH_EMBEDDER
     kinds = _KINDS if now.kind in _KINDS else (now.kind, *_KINDS)
     kind: EmbedderKind = st.radio(
         t("library.embedder.kind"),
         kinds,
         index=kinds.index(now.kind),
         key=f"{place}.kind",
-        format_func=lambda kind: t(f"library.embedder.{kind}"),
+        format_func=lambda kind: t(f"library.embedder.{kind}", name=bundled),
         captions=[t(f"library.embedder.{kind}.help") for kind in kinds],
     )
     if kind == "sentence_transformers":
@@ -51,8 +59,11 @@ def draw_embedder(
             format_func=lambda code: t(f"library.language.{code}"),
             help=t("library.embedder.languages.help"),
         )
-    if kind == "default":
-        show_html(notice(t("library.embedder.english"), "english"), key="embedder-english")
+    if kind == now.kind == "default" and now.model == ENGLISH_EMBEDDER:
+        # A collection keeps the embedder that it was made with.
+        words = "english" if bundled == ENGLISH_EMBEDDER else "earlier"
+        said = t(f"library.embedder.{words}", name=now.model, bundled=bundled)
+        show_html(notice(said, "english"), key="embedder-english")
     st.button(
         t("library.embedder.use"),
         key=f"{place}.use",

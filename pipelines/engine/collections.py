@@ -105,7 +105,7 @@ class Collections:
 
     def create(self, owner: str, name: str, embedder: EmbedderSpec | None = None) -> str:
         """Create an empty collection, and return its id. Raises InvalidInputError."""
-        embedder = embedder or EmbedderSpec()
+        embedder = self.embedders.settled(embedder or EmbedderSpec())
         self.embedders.check(embedder)
         return self.store.create(owner, name, embedder)
 
@@ -122,6 +122,7 @@ class Collections:
         With another embedder it has to be indexed again; until then it is searched by words.
         """
         if embedder is not None:
+            embedder = self.embedders.settled(embedder)
             self.embedders.check(embedder)
         if embedder is not None and embedder != self.store.get(owner, collection).embedder:
             self.stop(owner, collection)

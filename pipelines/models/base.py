@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from typing import Annotated, Any, ClassVar, Literal, TypedDict, Unpack
 
-from pydantic import ConfigDict, PlainSerializer
+from pydantic import ConfigDict, Field, PlainSerializer
 
 from pipelines.errors import failure
 from pipelines.types import Choice, Frozen, Generation, Language, Message, Token
@@ -170,10 +170,14 @@ ModelRequest = GenerationRequest | ChoiceRequest | ScoreRequest
 
 
 class SimilarityRequest(Frozen):
-    """Ask an embedder for the cosine of every text of `left` with every text of `right`."""
+    """Ask an embedder for the cosine of every text of `left` with every text of `right`.
+
+    The first `asked` texts of `left` are questions, which some embedders embed otherwise.
+    """
 
     left: tuple[str, ...]
     right: tuple[str, ...]
+    asked: Annotated[int, Field(ge=0, exclude_if=lambda asked: not asked)] = 0
 
 
 class Delta(Frozen):

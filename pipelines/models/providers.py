@@ -346,10 +346,10 @@ def _judge(request: BuildRequest) -> Model:
         return TrainedJudge(name=spec.name)
     if spec.model == "overlap":
         return OverlapJudge(spec.name)
-    from pipelines.retrieval.dense import EmbeddedEmbedder, default_embedder
+    from pipelines.retrieval.dense import EnglishEmbedder, english_embedder
 
-    # The one that searches, where it is installed: it need not be in memory twice.
-    return SimilarityJudge(default_embedder() or EmbeddedEmbedder(), spec.name)
+    # Its curve was fitted to this embedder's cosines.
+    return SimilarityJudge(english_embedder() or EnglishEmbedder(), spec.name)
 
 
 def _judge_capabilities(spec: ModelSpec) -> Capabilities:

@@ -61,8 +61,11 @@ class Similarity(ABC):
     languages: frozenset[Language]
 
     @abstractmethod
-    async def compare(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
-        """The cosine of every text of `left` with every text of `right`."""
+    async def compare(self, left: Sequence[str], right: Sequence[str], *, asked: int = 0) -> Matrix:
+        """Return the cosine of every text of `left` with every text of `right`.
+
+        The first `asked` texts of `left` are questions, which some embedders embed otherwise.
+        """
 
 
 class PassageStore:

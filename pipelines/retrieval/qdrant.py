@@ -30,7 +30,7 @@ from pipelines.retrieval.base import (
     reciprocal_rank_fusion,
 )
 from pipelines.retrieval.bm25 import K1, TERM_RULES, B, query_terms, terms
-from pipelines.retrieval.embedders import embedded_queries
+from pipelines.retrieval.dense import embedded_queries
 from pipelines.retrieval.passages import indexed_text
 from pipelines.text.languages import detect_language
 from pipelines.types import Passage

@@ -15,8 +15,7 @@ from pipelines.retrieval.base import (
     reciprocal_rank_fusion,
 )
 from pipelines.retrieval.bm25 import best_positions, terms
-from pipelines.retrieval.dense import DenseIndex
-from pipelines.retrieval.embedders import embedded_queries
+from pipelines.retrieval.dense import DenseIndex, embedded_queries
 from pipelines.retrieval.library import LibraryIndex
 from pipelines.text.languages import detect_language
 from pipelines.types import Language, Passage

@@ -269,8 +269,8 @@ class ReplaySimilarity(Similarity):
         self._calls = {call.request: call for call in calls if not _cancelled(call)}
         self._record = record
 
-    async def compare(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
-        call = self._calls.get(SimilarityRequest(left=tuple(left), right=tuple(right)))
+    async def compare(self, left: Sequence[str], right: Sequence[str], *, asked: int = 0) -> Matrix:
+        call = self._calls.get(SimilarityRequest(left=tuple(left), right=tuple(right), asked=asked))
         if call is None:
             raise self._record.missing("comparison of these texts")
         self._record.given += 1

@@ -155,12 +155,17 @@ class Scope:
         similarity = self.materials.similarity
         return None if similarity is None else similarity.name
 
-    async def similarities(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
-        """The cosine of every text of `left` with every text of `right`, in [-1, 1]."""
+    async def similarities(
+        self, left: Sequence[str], right: Sequence[str], *, asked: int = 0
+    ) -> Matrix:
+        """The cosine of every text of `left` with every text of `right`, in [-1, 1].
+
+        The first `asked` texts of `left` are questions, which some embedders embed otherwise.
+        """
         similarity = self.materials.similarity
         if similarity is None:
             raise failure("asking.no_similarity")
-        request = SimilarityRequest(left=tuple(left), right=tuple(right))
+        request = SimilarityRequest(left=tuple(left), right=tuple(right), asked=asked)
         record = partial(
             self._emit,
             ModelCalled,
@@ -171,7 +176,9 @@ class Scope:
             started=self.recorder.now(),
         )
         with recorded(record) as outcome:
-            outcome["similarities"] = await similarity.compare(request.left, request.right)
+            outcome["similarities"] = await similarity.compare(
+                request.left, request.right, asked=request.asked
+            )
         return outcome["similarities"]
 
     async def entities(self, text: str) -> list[Entity]:

@@ -20,7 +20,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from pipelines.errors import failure
-from pipelines.retrieval.embedders import EmbedderSpec
+from pipelines.retrieval.embedders import ENGLISH_EMBEDDER, EmbedderSpec
 from pipelines.store.collection_tables import CollectionDocumentRow, CollectionRow
 from pipelines.store.database import Database
 from pipelines.store.tables import looks_like_key, to_json
@@ -288,7 +288,7 @@ class CollectionStore:
                     id=found.id,
                     name=found.name,
                     created=found.created,
-                    embedder=EmbedderSpec.model_validate(found.embedder),
+                    embedder=_embedder_of(found),
                     documents=documents,
                     waiting=waiting,
                     refused=refused,
@@ -310,6 +310,14 @@ def checked_name(name: str) -> str:
     if not name or len(name) > MAX_NAME or not name.isprintable():
         raise failure("library.no_name", most=MAX_NAME)
     return name
+
+
+def _embedder_of(row: CollectionRow) -> EmbedderSpec:
+    spec = EmbedderSpec.model_validate(row.embedder)
+    if spec.kind != "default" or spec.model:
+        return spec
+    # Before there were two bundled embedders, this was the only one.
+    return spec.model_copy(update={"model": ENGLISH_EMBEDDER})
 
 
 def _refuse_key(embedder: EmbedderSpec) -> None:

@@ -12,7 +12,7 @@ from pipelines.loading import ONE_AT_A_TIME, quiet_transformers
 SIDE_BY_SIDE = """
 import threading
 from pipelines.models.judges.trained import TrainedJudge
-from pipelines.retrieval.dense import EmbeddedEmbedder
+from pipelines.retrieval.dense import EnglishEmbedder
 
 failed = []
 
@@ -22,7 +22,7 @@ def load(work):
     except BaseException as error:
         failed.append(error)
 
-works = [TrainedJudge, lambda: EmbeddedEmbedder().embed(["a"]), TrainedJudge]
+works = [TrainedJudge, lambda: EnglishEmbedder().embed(["a"]), TrainedJudge]
 threads = [threading.Thread(target=load, args=(work,)) for work in works]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]

@@ -279,7 +279,7 @@ class ChunkSearch:
         chunks = tuple(union)
         if not chunks:
             return Found(queries, forms)
-        rows = await step.similarities((*queries, *chunks), chunks)
+        rows = await step.similarities((*queries, *chunks), chunks, asked=len(queries))
         count = len(queries)
         return Found(queries, forms, tuple(union.values()), rows[:count], rows[count:])
 

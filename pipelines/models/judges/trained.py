@@ -380,9 +380,10 @@ def near_for(reading: Reading) -> Near | None:
     """
     if not reading.nearness:
         return None
-    from pipelines.retrieval.dense import default_embedder
+    from pipelines.retrieval.dense import english_embedder
 
-    embedder = default_embedder()
+    # Training chose sentences by this embedder.
+    embedder = english_embedder()
     if embedder is None:
         raise failure("loading.no_encoder", "judge")
 

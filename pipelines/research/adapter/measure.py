@@ -48,7 +48,7 @@ from pipelines.research.adapter.pairs import (
     verify_prompt,
 )
 from pipelines.research.training.examples import library
-from pipelines.retrieval.dense import EmbeddedEmbedder
+from pipelines.retrieval.dense import EnglishEmbedder
 from pipelines.samples.scoring import Reference, score
 from pipelines.text import EntityRecognizer, Span, split_sentences
 from pipelines.types import Generation, Message
@@ -108,7 +108,7 @@ class _Bench:
         # Each question with the sentence or the answer of another one.
         self.others = [*asked[7:], *asked[:7]]
         self.questions = all_questions
-        self.embedder = EmbeddedEmbedder()
+        self.embedder = EnglishEmbedder()
         self.recognizer = EntityRecognizer()
 
     async def paraphrase(self, model: Model, shots: bool) -> Found:
@@ -230,7 +230,7 @@ async def _all(asked: Any) -> Found:
 def _cases() -> tuple[list[_Asked], list[str]]:
     """Questions of fact with the sentence that answers them, and all questions."""
     documents = {document.id: document for document in library("en")}
-    embedder = EmbeddedEmbedder()
+    embedder = EnglishEmbedder()
     found: list[_Asked] = []
     # The first row counts as 1: the odd ones, as in the report on the default.
     every = [*sample_rows("questions.csv", "en")[::2], *sample_rows("held_out_questions.csv", "en")]

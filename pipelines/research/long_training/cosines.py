@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pipelines.errors import failure
 from pipelines.models.judges.inputs import Near
 from pipelines.retrieval.base import Embedder
-from pipelines.retrieval.dense import default_embedder
+from pipelines.retrieval.dense import english_embedder
 
 
 def remembered_cosines(embedder: Embedder | None = None) -> Near:
@@ -19,7 +19,7 @@ def remembered_cosines(embedder: Embedder | None = None) -> Near:
     A vector takes 1.5 kB: a hundred thousand sentences 150 MB.
     """
     known: dict[str, NDArray[np.float32]] = {}
-    chosen = embedder or default_embedder()
+    chosen = embedder or english_embedder()
     if chosen is None:
         raise failure("loading.no_encoder", "judge")
 

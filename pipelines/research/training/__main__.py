@@ -32,7 +32,7 @@ from pipelines.research.training.fit import Schedule, make_judge, scalings
 from pipelines.research.training.recipe import RECIPES, Recipe, split
 from pipelines.research.training.report import Suite, fitted_curve, measure, suites, yes_or_no
 from pipelines.research.training.shortcuts import shortcut_areas
-from pipelines.retrieval.dense import EmbeddedEmbedder
+from pipelines.retrieval.dense import EnglishEmbedder
 
 _CALIBRATION = ASSETS / "calibration" / "judges.json"
 _FOR_CURVES = ("biographies", "answers", "answers_same_kind", "stances", "articles")
@@ -80,7 +80,7 @@ def _report(options: argparse.Namespace) -> None:
     fitted_on = [suite for suite in suites(_files(options), 0) if suite.name in _FOR_CURVES]
     even = [claim for suite in fitted_on for claim in suite.claims]
     right = [example.supported for suite in fitted_on for example in suite.examples]
-    simple = (SimilarityJudge(EmbeddedEmbedder()), OverlapJudge())
+    simple = (SimilarityJudge(EnglishEmbedder()), OverlapJudge())
     curves: dict[str, dict[str, float]] = {}
     for judge in simple:
         offset, slope = fitted_curve(judge.numbers(even), right)

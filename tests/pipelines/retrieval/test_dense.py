@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +16,11 @@ from pipelines.errors import CapabilityError, UnknownModelError
 from pipelines.retrieval import dense
 from pipelines.retrieval.dense import (
     DenseIndex,
-    EmbeddedEmbedder,
     EmbedderSimilarity,
+    EnglishEmbedder,
+    bundled_embedder,
     default_embedder,
+    english_embedder,
 )
 from pipelines.retrieval.library import build_index
 from pipelines.retrieval.retriever import LibraryRetriever
@@ -121,7 +120,7 @@ async def test_a_language_the_embedder_cannot_read(retriever: LibraryRetriever):
         await retriever.search("熊猫吃什么？", 3)
 
 
-def test_unit_vectors_near_for_near_meanings(embedder: EmbeddedEmbedder):
+def test_unit_vectors_near_for_near_meanings(embedder: EnglishEmbedder):
     vectors = embedder.embed(
         ["A cat is sleeping.", "A kitten takes a nap.", "Interest rates rose in March."]
     )
@@ -133,11 +132,11 @@ def test_unit_vectors_near_for_near_meanings(embedder: EmbeddedEmbedder):
     assert embedder.languages == {"en"}
 
 
-def test_no_texts(embedder: EmbeddedEmbedder):
+def test_no_texts(embedder: EnglishEmbedder):
     assert embedder.embed([]).shape == (0, 384)
 
 
-def test_threads_share_the_model(embedder: EmbeddedEmbedder):
+def test_threads_share_the_model(embedder: EnglishEmbedder):
     texts = [f"Sentence number {number}." for number in range(8)]
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda text: embedder.embed([text])[0], texts))
@@ -148,14 +147,16 @@ def test_threads_share_the_model(embedder: EmbeddedEmbedder):
 def test_a_text_is_read_once(monkeypatch: pytest.MonkeyPatch):
     read: list[str] = []
 
-    def encoded(_: object, texts: list[str]) -> list[np.ndarray]:
-        read.extend(texts)
-        return [np.full(2, len(text), np.float32) for text in texts]
+    class Lengths:
+        width = 2
+
+        def encode(self, texts: Sequence[str]) -> np.ndarray:
+            read.extend(texts)
+            return np.array([[len(text)] * 2 for text in texts], np.float32)
 
     monkeypatch.setattr(dense, "_REMEMBERED", 3)
-    monkeypatch.setattr(EmbeddedEmbedder, "_load", lambda self: object())
-    monkeypatch.setattr(EmbeddedEmbedder, "_encoded", staticmethod(encoded))
-    embedder = EmbeddedEmbedder()
+    monkeypatch.setattr(EnglishEmbedder, "_load", lambda self: Lengths())
+    embedder = EnglishEmbedder()
     assert embedder.embed(["a", "bb", "a"]).tolist() == [[1, 1], [2, 2], [1, 1]]
     assert embedder.embed(["bb", "ccc"]).tolist() == [[2, 2], [3, 3]]
     assert read == ["a", "bb", "ccc"]
@@ -166,7 +167,7 @@ def test_a_text_is_read_once(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_it_is_loaded_quietly_and_without_a_network(
-    embedder: EmbeddedEmbedder,
+    embedder: EnglishEmbedder,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ):
@@ -175,7 +176,7 @@ def test_it_is_loaded_quietly_and_without_a_network(
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    again = EmbeddedEmbedder().embed(["A cat."])[0]
+    again = EnglishEmbedder().embed(["A cat."])[0]
     assert again == pytest.approx(embedder.embed(["A cat."])[0], abs=1e-5)
     assert capfd.readouterr() == ("", "")
 
@@ -184,89 +185,47 @@ def test_a_package_that_is_not_complete(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "model").mkdir()
     monkeypatch.setattr(loading, "package_folder", lambda name: tmp_path)
     with pytest.raises(UnknownModelError, match="could not be loaded") as caught:
-        EmbeddedEmbedder().embed(["text"])
+        EnglishEmbedder().embed(["text"])
     assert str(tmp_path) not in str(caught.value)
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(loading, "package_folder", lambda name: None)
     with pytest.raises(CapabilityError, match="not installed"):
-        EmbeddedEmbedder().embed(["text"])
-    default_embedder.cache_clear()
+        EnglishEmbedder().embed(["text"])
+    monkeypatch.setattr(dense, "english_embedder", lambda: None)
+    monkeypatch.setattr(dense, "_bilingual_embedder", lambda: None)
     assert default_embedder() is None
-    default_embedder.cache_clear()
 
 
 def test_the_default_is_shared():
     first = default_embedder()
     assert first is not None
     assert first is default_embedder()
-    assert first.name == "all-MiniLM-L6-v2"
+    assert first.name == "multilingual-e5-small"
+    assert bundled_embedder("multilingual-e5-small") is first
+    assert bundled_embedder("all-MiniLM-L6-v2") is english_embedder()
+    assert bundled_embedder("another") is None
 
 
-DIRECTIONS = {"east": (1.0, 0.0), "north": (0.0, 1.0), "between": (0.6, 0.8), "west": (-1.0, 0.0)}
+def test_without_the_bilingual_file_the_english_one_is_the_default(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(dense, "_bilingual_embedder", lambda: None)
+    assert default_embedder() is english_embedder()
 
 
-class Compass:
-    """Unit vectors by name, or multiples of them; remembers what it was asked for."""
+async def test_questions_are_embedded_otherwise_than_sentences():
+    class Prefixed:
+        name = "prefixed"
+        languages = frozenset[Language]({"en"})
 
-    name = "compass"
-    languages: frozenset[Language] = frozenset({"en"})
+        def embed(self, texts: Sequence[str]) -> np.ndarray:
+            return np.array([[1.0, 0.0] for _ in texts], np.float32)
 
-    def __init__(self, length: float = 1.0) -> None:
-        self.length = length
-        self.asked: list[list[str]] = []
+        def embed_queries(self, texts: Sequence[str]) -> np.ndarray:
+            return np.array([[0.6, 0.8] for _ in texts], np.float32)
 
-    def embed(self, texts: Sequence[str]) -> Any:
-        self.asked.append(list(texts))
-        return np.array([DIRECTIONS[text] for text in texts], np.float32) * np.float32(self.length)
-
-
-async def test_a_row_for_each_text_on_the_left():
-    matrix = await EmbedderSimilarity(Compass()).compare(["east", "west"], ["between", "north"])
-    assert matrix == ((0.6, 0.0), (-0.6, 0.0))
-
-
-async def test_every_text_is_embedded_once():
-    compass = Compass()
-    await EmbedderSimilarity(compass).compare(["east", "north", "east"], ["north", "east"])
-    assert compass.asked == [["east", "north"]]
-
-
-@pytest.mark.parametrize(("left", "right"), [([], ["east"]), (["east"], []), ([], [])])
-async def test_nothing_to_compare_is_not_embedded(left: list[str], right: list[str]):
-    compass = Compass()
-    matrix = await EmbedderSimilarity(compass).compare(left, right)
-    assert matrix == tuple(() for _ in left)
-    assert compass.asked == []
-
-
-async def test_cosines_stay_within_their_range_and_have_six_digits():
-    # Rounding in single precision can make a vector longer than 1.
-    matrix = await EmbedderSimilarity(Compass(1.0000003)).compare(["east"], ["east", "west"])
-    assert matrix == ((1.0, -1.0),)
-    third = await EmbedderSimilarity(Compass((1 / 3) ** 0.5)).compare(["east"], ["east"])
-    assert third == ((0.333333,),)
-
-
-async def test_embedding_leaves_the_loop_free():
-    entered, left = threading.Event(), threading.Event()
-
-    class Slow(Compass):
-        def embed(self, texts: Sequence[str]) -> Any:
-            entered.set()
-            assert left.wait(60)
-            return super().embed(texts)
-
-    async def meanwhile() -> None:
-        assert await asyncio.to_thread(entered.wait, 60)
-        left.set()
-
-    comparing = asyncio.create_task(EmbedderSimilarity(Slow()).compare(["east"], ["east"]))
-    await meanwhile()
-    assert await comparing == ((1.0,),)
-
-
-def test_it_has_its_embedders_name_and_languages():
-    similarity = EmbedderSimilarity(Compass())
-    assert (similarity.name, similarity.languages) == ("compass", {"en"})
+    similarity = EmbedderSimilarity(Prefixed())
+    assert await similarity.compare(["q?", "s"], ["a", "b"], asked=1) == ((0.6, 0.6), (1.0, 1.0))
+    assert await similarity.compare(["q?"], ["a"]) == ((1.0,),)

@@ -22,13 +22,12 @@ from pipelines.errors import (
 from pipelines.loading import minilm_folder
 from pipelines.remote.retry import RetryPolicy
 from pipelines.retrieval.bm25 import LexicalEmbedder
-from pipelines.retrieval.dense import EmbeddedEmbedder
+from pipelines.retrieval.dense import EnglishEmbedder, embedded_queries
 from pipelines.retrieval.embedders import (
     Embedders,
     EmbedderSpec,
     OpenAIEmbedder,
     SentenceEmbedder,
-    embedded_queries,
     vectors_name,
 )
 from tests.pipelines.models.wire import Respond, Wire, drips, says, serve
@@ -238,7 +237,7 @@ def test_a_folder_of_a_model_gives_its_vectors():
     assert ours.name == folder.name
     texts = ["Whales swim in the sea.", "The moon pulls the water of the oceans."]
     vectors = ours.embed(texts)
-    assert np.allclose(vectors, EmbeddedEmbedder().embed(texts), atol=1e-5)
+    assert np.allclose(vectors, EnglishEmbedder().embed(texts), atol=1e-5)
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 

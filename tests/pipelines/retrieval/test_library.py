@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pipelines.errors import CapabilityError, InvalidInputError, VeriscopeError
 from pipelines.retrieval import library
-from pipelines.retrieval.dense import EmbeddedEmbedder
+from pipelines.retrieval.dense import EnglishEmbedder
 from pipelines.retrieval.library import (
     LibraryIndex,
     build_index,
@@ -271,7 +271,7 @@ def test_dense_retrieval_needs_vectors_and_their_embedder(tmp_path: Path):
             LibraryRetriever(index, "dense")
 
 
-async def test_the_embedded_model_finds_by_meaning(tmp_path: Path, embedder: EmbeddedEmbedder):
+async def test_the_embedded_model_finds_by_meaning(tmp_path: Path, embedder: EnglishEmbedder):
     index = build_index(animals(), tmp_path, embedder)
     query = "creatures of the ocean"
     assert await LibraryRetriever(index, "bm25").search(query, 1) == []

@@ -41,7 +41,7 @@ class TableSimilarity(Similarity):
         self.table = {frozenset(pair): value for pair, value in table.items()}
         self.seen: list[str] = []
 
-    async def compare(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
+    async def compare(self, left: Sequence[str], right: Sequence[str], *, asked: int = 0) -> Matrix:
         self.seen += left
         return tuple(tuple(self._cosine(one, two) for two in right) for one in left)
 
