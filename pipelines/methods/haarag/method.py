@@ -91,7 +91,8 @@ class _Loop:
         self.settings = settings
         self.tau_r = settings.threshold("tau_r", scope.embedder, question.language)
         self.judges = _judges(scope, question, settings)
-        self.rules = AlignmentRules(tau_a, settings.entailment_decides and bool(self.judges))
+        decides = settings.entailment_decides
+        self.rules = AlignmentRules(tau_a, decides and bool(self.judges), floored=decides)
         given = scope.given
         # Every sentence of a given text has to find what it could rest on.
         self.parts = [] if given is None else [span.text for span in split_sentences(given.text)]
@@ -119,8 +120,8 @@ class _Loop:
             if self._quotation(number):
                 await self._quote(number, retrieval)
                 return await self._end("corrected", number + 1, retrieval)
-            if status in ("supported", "unchecked"):
-                stopped = "aligned" if status == "supported" else "unchecked"
+            if status in ("supported", "aligned", "unchecked"):
+                stopped = "unchecked" if status == "unchecked" else "aligned"
                 return await self._end(stopped, number, retrieval)
             if self.scope.given is not None or number + 1 >= self.settings.max_iterations:
                 return await self._end("iterations", self._best_aligned(), retrieval)
@@ -160,7 +161,7 @@ class _Loop:
         A draft that claims nothing has no parts to search for: the question is reworded instead.
         """
         alignment = self.alignments[number]
-        parts = alignment.doubted(self.rules) if status == "doubtful" else ()
+        parts = alignment.doubted(self.rules) if status in ("doubtful", "not_aligned") else ()
         rephrase = not parts and self.search.can_rephrase
         async with self.scope.span(
             "refine",
@@ -298,11 +299,11 @@ class _Loop:
     def _record(self, step: Scope, number: int, retrieval: Retrieval) -> None:
         alignment, rules = self.alignments[number], self.rules
         status, low = alignment.status(rules), retrieval.is_low(self.tau_r)
-        verdict: Verdict = status if status in ("supported", "doubtful") else "unchecked"
+        verdict: Verdict = "unchecked" if status in ("insufficient", "empty") else status
         deciding = alignment.deciding_score(rules)
         if self._quotation(number):
             verdict = "doubtful"
-        if verdict == "supported" and low:
+        if verdict in ("supported", "aligned") and low:
             verdict = "not_enough"
             confidence = retrieval.scores(self.tau_r)[0]
             deciding = confidence.model_copy(update={"behind": (self.search.span,)})
@@ -311,8 +312,13 @@ class _Loop:
             alignment.text,
             draft=number,
             verdict=verdict,
-            scores=(alignment.score(rules),),
-            detail=AlignmentRated(status=status, low_retrieval=low),
+            scores=alignment.scores(rules),
+            detail=AlignmentRated(
+                status=status,
+                low_retrieval=low,
+                judged=rules.judges_decide,
+                nothing_added=rules.adds_nothing(alignment.value, alignment.floor),
+            ),
         )
         for at, sentence in enumerate(alignment.sentences):
             passage, evidence, _ = sentence.evidence or (None, None, 0.0)
@@ -330,6 +336,7 @@ class _Loop:
                     evidence_chunk=passage.id if passage else "",
                     start=evidence.start if evidence else 0,
                     end=evidence.end if evidence else 0,
+                    judged=rules.judges_decide,
                 ),
             )
         if number == 0:
@@ -354,17 +361,20 @@ class _Loop:
             pass
         found = stopped != "nothing_found"
         correction = self.corrections[number]
-        status = self.alignments[number].status(self.rules)
+        alignment = self.alignments[number]
+        status = alignment.status(self.rules)
+        nothing = self.rules.adds_nothing(alignment.value, alignment.floor)
         flags = {
             "nothing_found": not found,
             "search_incomplete": self.search.failed,
             "not_reworded": not self.search.reworded,
             "insufficient_context": found and status == "insufficient",
             "low_retrieval": found and retrieval.is_low(self.tau_r),
-            "unreliable": found and status == "doubtful",
+            "unreliable": found and status in ("doubtful", "not_aligned"),
             "weak_judge": found and self.rules.judges_decide and self.weak,
             "judge_by_text": self.by_text,
-            "not_checked": found and status == "unchecked",
+            "nothing_added": found and status == "unchecked" and nothing,
+            "not_checked": found and status == "unchecked" and not nothing,
         }
         told = [name for name, holds in flags.items() if holds]
         return Answer(
