@@ -301,7 +301,7 @@ class _Loop:
         status, low = alignment.status(rules), retrieval.is_low(self.tau_r)
         verdict: Verdict = "unchecked" if status in ("insufficient", "empty") else status
         deciding = alignment.deciding_score(rules)
-        if self._quotation(number):
+        if self._quotation(number) and verdict != "not_aligned":
             verdict = "doubtful"
         if verdict in ("supported", "aligned") and low:
             verdict = "not_enough"
