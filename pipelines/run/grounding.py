@@ -107,7 +107,8 @@ class SentenceAligned(Frozen):
     """The chunk nearest to a sentence, and the nearest sentence of the evidence.
 
     `chunk` and `evidence_chunk` are passage ids; `start` and `end` are the evidence sentence's
-    offsets in its chunk. `judged` says that the judges decide.
+    offsets in its chunk. `judged` says that the judges decide, and `claims` is False for a sentence
+    that claims nothing which could be checked.
     """
 
     kind: Literal["aligned"] = "aligned"
@@ -117,6 +118,7 @@ class SentenceAligned(Frozen):
     start: Offset = 0
     end: Offset = 0
     judged: bool = False
+    claims: bool = True
 
 
 class LoopEnded(Frozen):

@@ -23,6 +23,7 @@ from pipelines.methods.baselines.runs import (
     read_evidence,
     weak_judge,
 )
+from pipelines.methods.deciding import PartCounts, decide
 from pipelines.methods.direct import direct_draft
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
@@ -216,8 +217,10 @@ class _Run(EvidenceRun[CriticSettings]):
             flagged=verdict == "contradicted",
             formula="critic.verdict",
         )
-        self.flag("not_checked", when=verdict == "unchecked")
-        self.scope.judged("answer", text, verdict=verdict, scores=(score,))
+        decision = decide(PartCounts.of([verdict]))
+        for flag in decision.flags:
+            self.flag(flag)
+        self.scope.judged("answer", text, verdict=decision.verdict, scores=(score,))
 
     async def _corrected(
         self, number: int, current: str, critique: str, passages: Sequence[Passage]

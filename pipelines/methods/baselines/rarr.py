@@ -22,9 +22,9 @@ from pipelines.methods.baselines.runs import (
     EvidenceVerdict,
     planned_questions,
     read_evidence,
-    verdict_on_all,
     weak_judge,
 )
+from pipelines.methods.deciding import PartCounts, decide
 from pipelines.methods.direct import direct_draft
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
@@ -114,6 +114,7 @@ class _Run(EvidenceRun[RarrSettings]):
         super().__init__(question, scope, settings)
         self.text = ""
         self.verdicts: list[Verdict] = []
+        self.dropped = 0
 
     async def answer(self) -> Answer:
         draft = await direct_draft(self.scope, self.question, self.settings.max_tokens)
@@ -129,8 +130,11 @@ class _Run(EvidenceRun[RarrSettings]):
         )
         ended = False
         for number, (asked, found) in enumerate(zip(questions, evidence, strict=True)):
-            if found is None or ended:
+            if ended:
                 # After a quotation of the evidence nothing of the model's own text is left.
+                continue
+            if found is None:
+                self.verdicts.append("unchecked")
                 continue
             ended = await self._checked(number, asked, found)
         await self._conclude(original)
@@ -150,6 +154,7 @@ class _Run(EvidenceRun[RarrSettings]):
             self.scope, question, asked, self.text, max_tokens=_QUESTION_TOKENS
         )
         self.flag("no_questions", when=not planned)
+        self.dropped = max(0, len(planned) - limit)
         return planned[:limit] or [question.text]
 
     async def _searched(self, number: int, asked: str) -> list[Passage] | None:
@@ -250,8 +255,7 @@ class _Run(EvidenceRun[RarrSettings]):
             formula="rarr.contradicted",
             inputs=(float(contradicted), float(decided)),
         )
-        unsearched: list[Verdict] = ["unchecked"] if "search_incomplete" in self.flags else []
-        verdict = verdict_on_all([*self.verdicts, *unsearched], wrong=contradicted > 0)
+        verdict = decide(PartCounts.of(self.verdicts, dropped=self.dropped)).verdict
         async with self.scope.span("conclude") as step:
             step.judged("answer", original, verdict=verdict, scores=(decisive, kept))
         if "unchecked" in self.verdicts and (decided or verdict == "unchecked"):

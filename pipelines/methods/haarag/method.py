@@ -337,6 +337,7 @@ class _Loop:
                     start=evidence.start if evidence else 0,
                     end=evidence.end if evidence else 0,
                     judged=rules.judges_decide,
+                    claims=sentence.claims,
                 ),
             )
         if number == 0:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pipelines.concurrency import both, together
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question
+from pipelines.methods.deciding import PartCounts, decide, withheld
 from pipelines.methods.direct import direct_draft
 from pipelines.methods.flow import Stage
 from pipelines.methods.slm.context import Context, found_by_sentences
@@ -205,10 +206,12 @@ class _Check:
             [cell.span for row in sentences for cell in row],
             [cell.span for cell in wholes],
         )
+        said = [average(self._values(row)) is not None for row in sentences]
+        counts = PartCounts(supported=said.count(True), unchecked=said.count(False))
         self.asking.judged(
             "answer",
             panel.text,
-            verdict=verdict_of(scores[0]),
+            verdict=withheld(verdict_of(scores[0]), counts),
             scores=scores,
             detail=SlmVerdict(threshold_source=self.source),
         )
@@ -217,8 +220,7 @@ class _Check:
             flags.append("judge_by_text")
         if errors:
             flags.append("judge_failed")
-        if scores[0].value is None and panel.sentences:
-            flags.append("not_checked")
+        flags += decide(counts).flags
         return Answer(text=panel.text, original=panel.text, flags=tuple(flags))
 
     async def _sentence(self, number: int, sentence: Statement) -> list[_Cell]:

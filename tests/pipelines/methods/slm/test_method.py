@@ -184,7 +184,7 @@ async def test_the_same_judge_twice_counts_once_and_is_pointed_out():
 
 async def test_a_judge_without_probabilities_is_read_by_its_text():
     outcome = await check(JudgeModel("a", says("yes", "maybe", "no")), threshold=0.5)
-    assert outcome.answer.flags == ("judge_by_text",)
+    assert outcome.answer.flags == ("judge_by_text", "checks_incomplete")
     assert [c.scores[0].value for c in verdicts(outcome, "cell")] == [1.0, None]
     assert verdicts(outcome, "cell")[0].scores[0].formula == "slm.text"
     # z = 0.5 * sqrt 12 = sqrt 3, Phi = 0.95837
