@@ -48,7 +48,11 @@ from pipelines.run.view import RunView, StepView, number_setting
 
 _EXCERPT = 120
 _DROPPED = 3
-_CLAIMS_NOTHING = {"insufficient": "insufficient_context", "empty": "empty"}
+_CLAIMS_NOTHING = {
+    "insufficient": "insufficient_context",
+    "nothing": "states_nothing",
+    "empty": "empty",
+}
 
 
 def haarag_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:

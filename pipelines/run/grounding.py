@@ -19,10 +19,18 @@ ChunkOutcome = Literal["kept", "low", "duplicate", "surplus", "given"]
 the queries, nearly the same as a better one, one too many, or was given for an earlier answer."""
 
 DraftStatus = Literal[
-    "supported", "aligned", "not_aligned", "doubtful", "insufficient", "empty", "unchecked"
+    "supported",
+    "aligned",
+    "not_aligned",
+    "doubtful",
+    "insufficient",
+    "nothing",
+    "empty",
+    "unchecked",
 ]
 """How a draft stands to its context: aligned or not by C_a, and supported or doubtful where the
-judges decide; "insufficient" only says that the context does not suffice, "empty" nothing, and
+judges decide; "insufficient" only says that the context does not suffice, "nothing" states
+nothing that could be checked, "empty" is none, and
 "unchecked" could be measured against no threshold or was not judged."""
 
 LoopEnd = Literal["aligned", "unchecked", "iterations", "nothing_new", "nothing_found", "corrected"]

@@ -27,6 +27,7 @@ from pipelines.methods.deciding import PartCounts, decide
 from pipelines.methods.direct import direct_draft
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import (
     EVIDENCE_VERDICTS,
     TRUE_FALSE_NEI,
@@ -217,7 +218,9 @@ class _Run(EvidenceRun[CriticSettings]):
             flagged=verdict == "contradicted",
             formula="critic.verdict",
         )
-        decision = decide(PartCounts.of([verdict]))
+        remark = no_answer(text, self.question)
+        self.flag(remark, when=bool(remark))
+        decision = decide(PartCounts(dropped=1) if remark else PartCounts.of([verdict]))
         for flag in decision.flags:
             self.flag(flag)
         self.scope.judged("answer", text, verdict=decision.verdict, scores=(score,))

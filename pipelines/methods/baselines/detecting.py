@@ -16,7 +16,7 @@ from typing import Literal
 from pipelines.methods.base import Question
 from pipelines.methods.deciding import PartCounts, decide, withheld
 from pipelines.methods.direct import direct_messages
-from pipelines.methods.replies.questions import echoes
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.writing import first_draft
 from pipelines.run.events import Score, Verdict
 from pipelines.run.scope import Scope
@@ -31,7 +31,7 @@ _DIGITS = 9
 class Subject:
     """The answer that is checked, the prompt it answers, and the span it was taken in.
 
-    `sentences` are those of its text; none where it only repeats the question, which is no answer.
+    `sentences` are those of its text; none where it states nothing, or repeats the question.
     """
 
     generation: Generation
@@ -52,8 +52,9 @@ async def take_subject(question: Question, scope: Scope, max_tokens: int) -> Sub
     async with scope.span("draft") as step:
         draft = await first_draft(step, messages, max_tokens)
         step.revised(draft)
-    if echoes(draft.text, question):
-        return Subject(draft, messages, step.id, (), ("question_repeated",))
+    remark = no_answer(draft.text, question)
+    if remark:
+        return Subject(draft, messages, step.id, (), (remark,))
     return Subject(draft, messages, step.id, tuple(split_sentences(draft.text)))
 
 

@@ -27,6 +27,7 @@ from pipelines.methods.direct import direct_draft
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import shares_words, words_shared
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import CheckedBy, checker
 from pipelines.methods.writing import distinct, found_for
 from pipelines.prompts import load_prompts
@@ -100,7 +101,10 @@ class Factool(Method[FactoolSettings]):
         text, flags = draft.text, list[str]()
         verdicts: list[Verdict] = []
         dropped = 0
-        if not declines(text):
+        remark = no_answer(text, question)
+        if remark:
+            flags.append(remark)
+        else:
             role = checker(scope, {question.language}, settings.checked_by)
             if weak_judge(scope, role):
                 flags.append("weak_judge")

@@ -28,6 +28,7 @@ from pipelines.methods.deciding import PartCounts, decide
 from pipelines.methods.direct import direct_draft
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.methods.writing import found_for
 from pipelines.prompts import load_prompts
@@ -119,10 +120,15 @@ class _Run(EvidenceRun[RarrSettings]):
     async def answer(self) -> Answer:
         draft = await direct_draft(self.scope, self.question, self.settings.max_tokens)
         original = self.text = draft.text
-        if declines(original):
+        remark = no_answer(original, self.question)
+        if remark:
             # It claims nothing that could be researched.
+            self.flag(remark)
             await self._conclude(original)
-            return Answer(text=original, original=original, abstained=True)
+            gives_none = declines(original)
+            return Answer(
+                text=original, original=original, abstained=gives_none, flags=tuple(self.flags)
+            )
         questions = await self._questions()
         self.flag("weak_judge", when=weak_judge(self.scope, self.role))
         evidence = await together(

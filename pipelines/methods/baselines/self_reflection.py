@@ -25,6 +25,7 @@ from pipelines.methods.deciding import PartCounts, withheld
 from pipelines.methods.direct import direct_messages
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import CheckedBy, checker, claim_of
 from pipelines.methods.writing import first_draft, visible_generation
 from pipelines.prompts import load_prompts
@@ -237,7 +238,8 @@ class _Run(BaselineRun[SelfReflectionSettings]):
                 if judges and number == 0:
                     said = "doubtful" if score.flagged else "confident"
                     # What agrees with knowledge that nobody judged is not judged either.
-                    verdict = "unchecked" if value is None else withheld(said, self.knowledge)
+                    nothing = value is None or no_answer(current.text, question)
+                    verdict = "unchecked" if nothing else withheld(said, self.knowledge)
                     step.judged("answer", current.text, verdict=verdict, scores=(score,))
             if not score.flagged or number == settings.answer_rounds:
                 self.flag("still_inconsistent", when=score.flagged)

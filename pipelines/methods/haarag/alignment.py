@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pipelines.methods.replies.parsing import is_refusal
 from pipelines.methods.wording import load_wording
@@ -31,6 +31,9 @@ ENTAILED = 0.5
 
 _BARE, _BARE_HAN = 4, 8
 # Words, and characters of Chinese, of the longest answer that is taken for no statement (ours).
+
+NOTHING: Final = ("empty", "insufficient", "nothing")
+"""What a draft is that claims nothing."""
 
 _NO_LENGTH = 1e-9
 # A mean vector shorter than this has no direction: texts without a word have no vector at all.
@@ -179,7 +182,8 @@ class Alignment:
     """C_a of a draft, the two means it comes from, and its sentences one by one.
 
     `value` is None for a draft that claims nothing and for chunks that have no vector; `floor` is
-    what the question alone would score, None where there is no question.
+    what the question alone would score, None where there is no question; `nothing` says that the
+    draft states nothing.
     """
 
     text: str
@@ -187,6 +191,7 @@ class Alignment:
     floor: float | None = None
     means: tuple[float, ...] = ()
     sentences: tuple[SentenceAlignment, ...] = ()
+    nothing: bool = False
 
     def status(self, rules: AlignmentRules) -> DraftStatus:
         """What is to be thought of the draft."""
@@ -194,6 +199,8 @@ class Alignment:
             return "empty"
         if says_nothing(self.text):
             return "insufficient"
+        if self.nothing:
+            return "nothing"
         verdict = rules.verdict(self.value, self.opinions, self.floor)
         return "unchecked" if verdict in ("contradicted", "not_enough", "confident") else verdict
 

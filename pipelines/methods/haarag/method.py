@@ -15,13 +15,16 @@ from pipelines.methods import nearest
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.flow import Stage
 from pipelines.methods.haarag.alignment import (
+    NOTHING,
     Alignment,
     AlignmentRules,
     Comparison,
     claims_something,
+    says_nothing,
 )
 from pipelines.methods.haarag.retrieval import ChunkSearch, Retrieval
 from pipelines.methods.haarag.settings import HaaragSettings
+from pipelines.methods.replies.statements import states_nothing
 from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
 from pipelines.methods.writing import first_draft, grounded_messages, write_draft
@@ -249,9 +252,10 @@ class _Loop:
             sentences=len(comparison.sentences), chunks=len(retrieval.context), weak=self.weak
         )
         async with self.scope.span("align", draft=number, detail=detail) as step:
-            alignment = Alignment(text)
+            nothing = states_nothing(text, self.question) and not says_nothing(text)
+            alignment = Alignment(text, nothing=nothing)
             status = alignment.status(self.rules)
-            if status not in ("empty", "insufficient"):
+            if status not in NOTHING:
                 opinions = (
                     self._entailment(step, at, span.text, retrieval.context)
                     for at, span in enumerate(comparison.sentences)
@@ -299,7 +303,7 @@ class _Loop:
     def _record(self, step: Scope, number: int, retrieval: Retrieval) -> None:
         alignment, rules = self.alignments[number], self.rules
         status, low = alignment.status(rules), retrieval.is_low(self.tau_r)
-        verdict: Verdict = "unchecked" if status in ("insufficient", "empty") else status
+        verdict: Verdict = "unchecked" if status in NOTHING else status
         deciding = alignment.deciding_score(rules)
         if self._quotation(number) and verdict != "not_aligned":
             verdict = "doubtful"
@@ -370,6 +374,7 @@ class _Loop:
             "search_incomplete": self.search.failed,
             "not_reworded": not self.search.reworded,
             "insufficient_context": found and status == "insufficient",
+            "states_nothing": found and status == "nothing",
             "low_retrieval": found and retrieval.is_low(self.tau_r),
             "unreliable": found and status in ("doubtful", "not_aligned"),
             "weak_judge": found and self.rules.judges_decide and self.weak,

@@ -15,6 +15,7 @@ from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.deciding import PartCounts, decide, withheld
 from pipelines.methods.direct import direct_draft
 from pipelines.methods.flow import Stage
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.slm.context import Context, found_by_sentences
 from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
 from pipelines.methods.slm.scale import scale_in_use, threshold_in_use
@@ -148,13 +149,14 @@ def _panel(
         flags.append("same_judge_twice")
     if left_out:
         flags.append("judge_language")
-    spans = split_sentences(text)
+    remark = no_answer(text, question)
+    spans = [] if remark else split_sentences(text)
     return JudgePanel(
         text=text,
         sentences=tuple(Statement(text=s.text, start=s.start, end=s.end) for s in spans),
         judges=tuple(judges),
-        # Without a sentence no judge is asked, and there is nothing to remark on.
-        flags=tuple(dict.fromkeys(flags)) if spans else (),
+        # Without a sentence no judge is asked, and there is nothing to remark on them.
+        flags=tuple(dict.fromkeys(flags)) if spans else (remark,) if text.strip() else (),
         left_out=tuple(dict.fromkeys(left_out)),
     )
 
