@@ -64,7 +64,7 @@ def is_refusal(text: str) -> bool:
 def declines(answer: str) -> bool:
     """Whether an answer gives none: a refusal, "I don't know", "N/A", or nothing but signs."""
     bare = answer.strip(" \t\n.,;:!?。，；：！？、*-–—_\"'`“”…~/\\|#()<>")
-    if not bare or _NO_ANSWER.fullmatch(bare):
+    if answer.strip() and (not bare or _NO_ANSWER.fullmatch(bare)):
         return True
     return is_refusal(answer) or _DECLINES.match(answer.strip()) is not None
 

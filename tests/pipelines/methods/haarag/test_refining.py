@@ -206,7 +206,8 @@ async def test_what_was_searched_for_already_is_not_searched_for_again():
     settings: dict[str, Any] = SETTINGS | {"tau_a": 0.7, "k_limit": 4}
     outcome = await haarag([QUESTION], FOUND, TABLE, **settings)
     assert outcome.queries == [QUESTION]
-    assert outcome.answer.flags == ("unreliable",)
+    # A question states nothing.
+    assert outcome.answer.flags == ("states_nothing",)
     replays(outcome, **settings)
     assert stopped(outcome) == ("nothing_new", 0)
 

@@ -72,10 +72,10 @@ async def test_without_a_judge_an_answer_is_aligned_and_no_more():
 
 
 async def test_an_answer_that_adds_nothing_to_its_question_is_not_called_aligned():
-    table = TABLE | {("N/A?", HOPE): 0.69}
-    outcome = await haarag(["N/A?"], FOUND, table, **TAUS)
+    table = TABLE | {("In the town.", HOPE): 0.69}
+    outcome = await haarag(["In the town."], FOUND, table, **TAUS)
     (said,) = judged(outcome, "answer")
     assert said.verdict == "unchecked"
     assert outcome.answer.flags == ("nothing_added",)
-    outcome = await haarag(["N/A?"], FOUND, table, **TAUS | {"entailment_decides": False})
+    outcome = await haarag(["In the town."], FOUND, table, **TAUS | {"entailment_decides": False})
     assert judged(outcome, "answer")[0].verdict == "aligned"

@@ -189,7 +189,8 @@ async def test_a_judge_without_probabilities_is_read_by_its_text():
     assert verdicts(outcome, "cell")[0].scores[0].formula == "slm.text"
     # z = 0.5 * sqrt 12 = sqrt 3, Phi = 0.95837
     assert answer_of(outcome).scores[0].value == pytest.approx(normal_cdf(sqrt(3)))
-    assert answer_of(outcome).verdict == "supported"
+    # The other sentence was not judged.
+    assert answer_of(outcome).verdict == "unchecked"
 
 
 async def test_a_judge_that_does_not_speak_the_language_is_left_out():
