@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import takewhile
 from operator import eq
 
@@ -11,10 +12,16 @@ from pipelines.models.base import Option
 from pipelines.models.choice import parse_choice
 from pipelines.retrieval.bm25 import content_terms
 from pipelines.text import text_key
+from pipelines.text.languages import HAN
 
 _WORDING = load_wording("replies")
 _YES_NO_QUESTION = {code: _WORDING.pattern(f"yes_no_question_{code}") for code in ("en", "zh")}
 _ASKED_FOR = _WORDING.pattern("asked_for")
+_EVENTS = [
+    re.compile(rf"(?<![^\W\d_{HAN}])(?:{'|'.join(words)})(?![^\W\d_{HAN}])", re.I)
+    for groups in load_wording("events").entries.values()
+    for words in groups.values()
+]
 _YES_NO = [
     Option(label=label, spellings=words) for label, words in _WORDING.entries["says"].items()
 ]
@@ -44,13 +51,20 @@ def shares_words(text: str, question: str) -> bool:
 def words_shared(text: str, question: str) -> float:
     """How many of the question's content words stand in `text`, in [0, 1]; 1 where it has none.
 
-    "Discovered" stands in "discover". What the question asks for by its name, as the year in
-    "In which year", counts for nothing.
+    "Discovered" stands in "discover", and "vanished" says the same as "disappear". What the question
+    asks for by its name, as the year in "In which year", counts for nothing.
     """
     wanted = set(content_terms(_ASKED_FOR.sub(" ", question)))
     said = set(content_terms(text))
-    found = sum(any(_is_form(word, other) for other in said) for word in wanted)
+    found = sum(
+        any(_is_form(word, other) for other in said) or _says_event(word, text) for word in wanted
+    )
     return found / len(wanted) if wanted else 1.0
+
+
+def _says_event(word: str, text: str) -> bool:
+    """Whether `text` says in other words the event or the property that `word` names."""
+    return any(event.fullmatch(word) and event.search(text) for event in _EVENTS)
 
 
 def _is_form(word: str, other: str) -> bool:
