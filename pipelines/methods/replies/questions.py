@@ -18,9 +18,8 @@ _WORDING = load_wording("replies")
 _YES_NO_QUESTION = {code: _WORDING.pattern(f"yes_no_question_{code}") for code in ("en", "zh")}
 _ASKED_FOR = _WORDING.pattern("asked_for")
 _EVENTS = [
-    re.compile(rf"(?<![^\W\d_{HAN}])(?:{'|'.join(words)})(?![^\W\d_{HAN}])", re.I)
-    for groups in load_wording("events").entries.values()
-    for words in groups.values()
+    re.compile(rf"(?<![^\W\d_{HAN}])(?:{words.pattern})(?![^\W\d_{HAN}])", re.I)
+    for words in map(load_wording("events").pattern, load_wording("events").entries)
 ]
 _YES_NO = [
     Option(label=label, spellings=words) for label, words in _WORDING.entries["says"].items()
@@ -54,12 +53,22 @@ def words_shared(text: str, question: str) -> float:
     "Discovered" stands in "discover", and "vanished" says the same as "disappear". What the question
     asks for by its name, as the year in "In which year", counts for nothing.
     """
-    wanted = set(content_terms(_ASKED_FOR.sub(" ", question)))
+    question = _ASKED_FOR.sub(" ", question)
+    phrases = 0
+    given = 0
+    for event in _EVENTS:
+        if (asked := event.search(question)) is not None and " " in asked[0]:
+            # "Take place" is one thing that is asked about.
+            question = f"{question[: asked.start()]} {question[asked.end() :]}"
+            phrases += 1
+            given += event.search(text) is not None
+    wanted = set(content_terms(question))
     said = set(content_terms(text))
-    found = sum(
-        any(_is_form(word, other) for other in said) or _says_event(word, text) for word in wanted
+    given += sum(
+        any(is_form(word, other) for other in said) or _says_event(word, text) for word in wanted
     )
-    return found / len(wanted) if wanted else 1.0
+    count = len(wanted) + phrases
+    return given / count if count else 1.0
 
 
 def _says_event(word: str, text: str) -> bool:
@@ -67,7 +76,7 @@ def _says_event(word: str, text: str) -> bool:
     return any(event.fullmatch(word) and event.search(text) for event in _EVENTS)
 
 
-def _is_form(word: str, other: str) -> bool:
+def is_form(word: str, other: str) -> bool:
     """Whether two terms are the same or look like forms of one English word."""
     if word == other:
         return True
