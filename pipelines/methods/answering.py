@@ -10,12 +10,12 @@ part by part.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipelines.methods.base import Question
 from pipelines.methods.replies.asked import (
+    Kind,
     asked_kind,
     figures,
     holds_kind,
@@ -46,7 +46,7 @@ _ASKS = {code: _WORDS.pattern(f"asks_{code}") for code in _LANGUAGES}
 _JOINS = {code: _WORDS.pattern(f"joins_{code}") for code in _LANGUAGES}
 _SEVERAL = {code: _WORDS.pattern(f"several_{code}") for code in _LANGUAGES}
 _NO_NAMES = frozenset(
-    "DATE TIME PERCENT MONEY QUANTITY ORDINAL CARDINAL LANGUAGE NORP".split()
+    {"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL", "LANGUAGE", "NORP"}
 )
 
 
@@ -146,7 +146,7 @@ class Answering:
         self.whole = whole
         self.least = least
         self.states = states
-        self.kind = None if states else asked_kind(question)
+        self.kind: Kind | None = None if states else asked_kind(question)
         self.nearest: NearSentence | None = None
 
     async def sentences(self, passages: Sequence[Passage]) -> list[NearSentence]:
@@ -215,13 +215,9 @@ class Answering:
         asked for and does not name them: "They announced two new elements."."""
         language = self.whole.language
         several = _SEVERAL[language].search(self.question.text)
-        if several is None or asks_yes_or_no(self.question):
+        if several is None or several["count"].casefold() not in one.span.text.casefold():
             return one
-        asked = set(content_terms(self.question.text))
-        if set(several["count"].casefold().split()) - set(one.span.text.casefold().split()):
-            return one if language == "en" or several["count"] not in one.span.text else self._on(one)
-        new = [term for term in content_terms(one.span.text) if term not in asked]
-        return self._on(one) if len(new) <= 2 * len(asked) else one
+        return self._on(one)
 
     def _on(self, one: NearSentence) -> NearSentence:
         text = one.passage.text
@@ -248,9 +244,7 @@ def differing(
     return None
 
 
-def _candidates(
-    passages: Sequence[Passage], language: Language
-) -> Iterator[tuple[Passage, Span]]:
+def _candidates(passages: Sequence[Passage], language: Language) -> Iterator[tuple[Passage, Span]]:
     """The sentences, and with what people believe the sentence that corrects it as one.
 
     A sentence that points back ("That was done by ...") goes with the one it points to.

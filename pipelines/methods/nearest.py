@@ -252,7 +252,9 @@ class _Chosen:
     def _quotation(self, chosen: NearSentence, also: NearSentence | None = None) -> str:
         language, title = self.question.language, chosen.passage.title
         key = "quotation" if title else "untitled"
-        quotation = PROMPTS.fill(language, key, text=" ".join(chosen.span.text.split()), title=title)
+        quotation = PROMPTS.fill(
+            language, key, text=" ".join(chosen.span.text.split()), title=title
+        )
         if also is None:
             return quotation
         other = self._quotation(also)

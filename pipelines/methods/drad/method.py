@@ -161,9 +161,7 @@ class _OwnDraft(Detection):
             if not passages:
                 return None
             if nearest.takes_sentence(step, self.settings.wording):
-                return await self._from_sentence(
-                    step, draft, target.sentence_start, passages, end
-                )
+                return await self._from_sentence(step, draft, target.sentence_start, passages, end)
             messages = grounded_messages(PROMPTS, self.question, passages)
             revised = await self._go_on(step, draft, messages, end, kept, corrects=True)
             if revised is not None:
@@ -181,8 +179,9 @@ class _OwnDraft(Detection):
         """The text before the doubtful entity, and what the model makes of the rest with the
         nearest sentence in view; where that is no use, the sentence in place of the doubtful one.
 
-        `kept` is the offset up to which the text stays in the first case. None where that changes nothing: then no other entity is searched for either, since the
-        question and its nearest sentence would be the same.
+        `kept` is the offset up to which the text stays in the first case. None where that changes
+        nothing: then no other entity is searched for either, since the question and its nearest
+        sentence would be the same.
         """
         before = draft.generation.text
         begun = before[sentence_start:kept].lstrip()

@@ -34,8 +34,8 @@ _DATED = {code: _WORDING.pattern(f"dated_{code}") for code in _LANGUAGES}
 _NUMBER = {code: _WORDING.pattern(f"number_{code}") for code in _LANGUAGES}
 _WHOLE: dict[Language, str] = {"en": r"\b(?:{})\b", "zh": "(?:{})"}
 _FIGURE: dict[Language, str] = {
-    "en": r"(?P<figure>{})(?P<times>(?:[ -](?:hundred|thousand|million|billion|trillion|square|and|a|half"
-    r"|quarters?|more|[a-z]{{3,9}}ty|nautical)){{0,4}})[ -]?(?P<unit>{})(?!\w)",
+    "en": r"(?P<figure>{})(?P<times>(?:[ -](?:hundred|thousand|million|billion|trillion|square"
+    r"|and|a|half|quarters?|more|[a-z]{{3,9}}ty|nautical)){{0,4}})[ -]?(?P<unit>{})(?!\w)",
     "zh": r"(?P<figure>{})(?P<times>[多余几]?[万亿]?[多余]?)个?(?P<unit>{})",
 }
 _MEASURES: dict[Language, list[tuple[re.Pattern[str], re.Pattern[str]]]] = {

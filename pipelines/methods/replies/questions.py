@@ -50,8 +50,8 @@ def shares_words(text: str, question: str) -> bool:
 def words_shared(text: str, question: str) -> float:
     """How many of the question's content words stand in `text`, in [0, 1]; 1 where it has none.
 
-    "Discovered" stands in "discover", and "vanished" says the same as "disappear". What the question
-    asks for by its name, as the year in "In which year", counts for nothing.
+    "Discovered" stands in "discover", and "vanished" says the same as "disappear". What the
+    question asks for by its name, as the year in "In which year", counts for nothing.
     """
     question = _ASKED_FOR.sub(" ", question)
     phrases = 0

@@ -21,8 +21,9 @@ from pipelines.text import split_sentences
 from pipelines.types import Language
 
 CRITERION = (
-    "multiple of 0.05 with the highest sum of two shares: questions whose nearest sentence holds the"
-    " answer and is near, and questions without their paragraph whose nearest sentence is not near"
+    "multiple of 0.05 with the highest sum of two shares: questions whose nearest sentence holds"
+    " the answer and is near, and questions without their paragraph whose nearest sentence is not"
+    " near"
 )
 
 _SMALL = 0.2
