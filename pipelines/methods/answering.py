@@ -144,7 +144,8 @@ class Answering:
         self.step = step
         self.question = question
         self.whole = whole
-        self.least = least
+        # A part has fewer words of its own to be near by; what it is about the whole has told.
+        self.least = least if question == whole else least - NEARLY
         self.states = states
         self.kind: Kind | None = None if states else asked_kind(question)
         self.nearest: NearSentence | None = None
