@@ -22,7 +22,7 @@ from pipelines.methods.replies.asked import (
     is_named,
     names_person,
 )
-from pipelines.methods.replies.questions import asks_yes_or_no, is_form
+from pipelines.methods.replies.questions import asks_yes_or_no, expresses, is_form
 from pipelines.methods.sentences import NearSentence, sentences_by_nearness
 from pipelines.methods.wording import load_wording
 from pipelines.retrieval.bm25 import content_terms
@@ -34,7 +34,8 @@ NEARLY = 0.1
 """By how much a sentence may be less near than the nearest to support a draft (ours)."""
 
 _VAGUE = 0.1
-"""What a sentence without a person's name loses in nearness where a person is asked for (ours)."""
+"""What a sentence loses in nearness that names no person where one is asked for, and one that does
+not say the event that is asked about: "declared dead" is not "disappeared" (ours)."""
 
 _WORDS = load_wording("nearest")
 _LANGUAGES: tuple[Language, ...] = ("en", "zh")
@@ -207,7 +208,8 @@ class Answering:
             names = await self.step.entities(said) if is_named(self.kind) else ()
             if holds_kind(self.kind, self.question, said, names, one.passage.title):
                 vague = self.kind == "person" and not names_person(names, self.whole)
-                found.append((one.nearness - _VAGUE * vague, one))
+                other = not expresses(said, self.question.text)
+                found.append((one.nearness - _VAGUE * (vague + other), one))
         found.sort(key=lambda pair: -pair[0])
         return [one for value, one in found if value >= found[0][0] - NEARLY]
 

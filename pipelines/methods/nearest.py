@@ -296,6 +296,9 @@ class _Chosen:
         none = not written or declines(written) or echoes(written, self.question)
         if none or len(split_sentences(written)) != 1:
             return ""
+        kind = asked_kind(self.question) if begun else None
+        if kind in ("date", "number") and not holds_kind(kind, self.question, written):
+            return ""
         return written if self._figures_stand(written, sentence) else ""
 
     def _gone_on(self, written: str) -> str:

@@ -71,6 +71,13 @@ def words_shared(text: str, question: str) -> float:
     return given / count if count else 1.0
 
 
+def expresses(text: str, question: str) -> bool:
+    """Whether `text` says the event or the property that the question asks with, in whatever words;
+    true where it asks with none that is known."""
+    asked = [event for event in _EVENTS if event.search(_ASKED_FOR.sub(" ", question))]
+    return not asked or any(event.search(text) for event in asked)
+
+
 def _says_event(word: str, text: str) -> bool:
     """Whether `text` says in other words the event or the property that `word` names."""
     return any(event.fullmatch(word) and event.search(text) for event in _EVENTS)

@@ -268,7 +268,7 @@ async def test_a_draft_stays_by_a_sentence_nearly_as_near(
     outcome = await answered(
         Rowen(),
         found=[f"{CLOSED} {NEAREST}"],
-        near={CLOSED: 0.95, NEAREST: 0.9},
+        near={CLOSED: 0.95, NEAREST: 0.72},
         draft=draft,
         reader=ClaimReader(read),
         recognizer=FixedRecognizer("1904", "1905"),
@@ -351,6 +351,49 @@ async def test_drad_replaces_from_the_doubtful_sentence_on():
     assert "correction_quoted" in outcome.answer.flags
     # The words of the evidence are no guess of the model: nothing in them is measured.
     assert outcome.steps.count("detect") == 1
+
+
+GONE_ON = " a shed in 1904."
+
+
+@pytest.mark.parametrize(
+    ("added", "p", "text"),
+    [
+        (GONE_ON, 0.7, "Carr was a smith. It was invented in a shed in 1904."),
+        # The judge does not support it; it gives no year; the sentence does not give that year;
+        # it came to no end.
+        (GONE_ON, 0.3, f"Carr was a smith. {QUOTED}"),
+        (" a shed.", 0.7, f"Carr was a smith. {QUOTED}"),
+        (" a shed in 1905.", 0.7, f"Carr was a smith. {QUOTED}"),
+        (" a shed in 1904 and", 0.7, f"Carr was a smith. {QUOTED}"),
+    ],
+)
+async def test_drad_goes_on_from_the_doubtful_entity(added: str, p: float, text: str):
+    draft = "Carr was a smith. It was invented in Florida. It burned oil."
+
+    def reply(request: GenerationRequest) -> Any:
+        begun = request.messages[-1]
+        if begun.role == "assistant":
+            assert begun.content == "It was invented in"
+            return added
+        return pieces(draft, 0.9, Florida=0.1)
+
+    outcome = await run_method(
+        Drad(),
+        QUESTION,
+        PieceModel(reply, WEAK),
+        shelf=Shelf(lambda _: [f"{OTHER} {NEAREST}"]),
+        models={"judge_1": judge(shed=p)},
+        similarity=Cosines({NEAREST: 0.9}),
+        recognizer=FixedRecognizer("Florida"),
+    )
+    assert outcome.answer.text == text
+
+
+async def test_drad_keeps_its_beginning_only_where_the_model_goes_on_from_it():
+    can = WEAK.model_copy(update={"prefill": False})
+    outcome = await answered(Drad(), can=can, reader=judge(Carr=0.9))
+    assert outcome.answer.text == QUOTED
 
 
 async def test_a_draft_that_the_sentence_supports_stays():
