@@ -10,6 +10,7 @@ part by part.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -46,6 +47,7 @@ _POINTS_BACK = {code: _WORDS.pattern(f"points_back_{code}") for code in _LANGUAG
 _ASKS = {code: _WORDS.pattern(f"asks_{code}") for code in _LANGUAGES}
 _JOINS = {code: _WORDS.pattern(f"joins_{code}") for code in _LANGUAGES}
 _SEVERAL = {code: _WORDS.pattern(f"several_{code}") for code in _LANGUAGES}
+_YEAR = re.compile(r"(?<![\d.,])(?:1\d{3}|20\d\d)(?![\d,]|\.\d)")
 _NO_NAMES = frozenset(
     {"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL", "LANGUAGE", "NORP"}
 )
@@ -183,7 +185,8 @@ class Answering:
         return [
             one
             for one, distance in zip(ordered, far, strict=True)
-            if distance <= near and not (distance and self._of_another(one))
+            if distance <= near
+            and not (distance and (self._of_another(one) or self._of_another_year(one.span.text)))
         ]
 
     def _of_another(self, one: NearSentence) -> bool:
@@ -193,6 +196,11 @@ class Answering:
             return False
         title, said = content_terms(one.passage.title), content_terms(one.span.text)
         return said[: len(title)] == title
+
+    def _of_another_year(self, sentence: str) -> bool:
+        """Whether the sentence tells of other years than the one that the question names."""
+        asked, said = (set(_YEAR.findall(text)) for text in (self.whole.text, sentence))
+        return bool(asked and said) and not asked & said
 
     async def _of_kind(self, near: Sequence[NearSentence]) -> list[NearSentence]:
         """Those that hold an answer of the kind asked for, as near as the first of them."""

@@ -34,6 +34,7 @@ from pipelines.methods.replies.questions import (
     echoes,
     says_yes,
     shares_words,
+    words_shared,
 )
 from pipelines.methods.replies.verdicts import YES_NO, checker, claim_of
 from pipelines.methods.sentences import NearSentence, least_nearness
@@ -52,6 +53,9 @@ PROMPTS = load_prompts("nearest")
 
 SUPPORTED = 0.5
 """Minimum P(yes) with which the judge finds a text supported by the sentence (ours)."""
+
+_CLAIMED = 0.6
+"""Minimum share of a yes-or-no question's words that a sentence has which says yes (ours)."""
 
 # Enough for one short sentence (ours).
 _ANSWER_TOKENS = 48
@@ -341,6 +345,9 @@ class _Chosen:
         if denies:
             # Where the question denies the same ("Was it never sold?"), this is a yes.
             return negative
+        if words_shared(f"{sentence.title}: {sentence.text}", self.question.text) < _CLAIMED:
+            # Too little of the claim stands there for a judge of this size to be asked.
+            return None
         claim = self.question.text.rstrip("?？ ")
         value = await self._support(sentence, claim, "claim", "")
         if value is None or value < SUPPORTED:

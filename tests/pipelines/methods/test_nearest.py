@@ -305,7 +305,7 @@ SOLD = "The lamp was sold in Delft."
         ("Was the lamp sold?", "The lamp was never sold.", 0.9, "No. "),
         ("Was the lamp never sold?", "The lamp was not sold.", 0.1, "Yes. "),
         ("Was the lamp never sold?", SOLD, 0.9, "No. "),
-        ("Was the lamp sold?", "It was not only sold but lent.", 0.9, "Yes. "),
+        ("Was the lamp sold?", "The lamp was not only sold but lent.", 0.9, "Yes. "),
         ("Was the lamp sold?", "The lamp was sold to Carr, who could not pay.", 0.9, "Yes. "),
         ("Was the lamp sold?", "The lamp, which was never sold, burned oil.", 0.9, "No. "),
         ("Isn't the lamp sold?", SOLD, 0.9, "Yes. "),
