@@ -186,6 +186,14 @@ class _OwnDraft(Detection):
         before = draft.generation.text
         begun = before[sentence_start:kept].lstrip()
         correction = await nearest.correct(step, self.question, passages, before, begun=begun)
+        if correction.form == "none":
+            # What stands around an invented entity may lead to another matter (ours).
+            known = {one.id for one in passages}
+            others = [
+                one for one in await self._found(step, self.question.text) if one.id not in known
+            ]
+            if others:
+                correction = await nearest.correct(step, self.question, others, before, begun=begun)
         self.flags.append(correction.flag)
         if not correction.changes:
             self.handled = len(before)
