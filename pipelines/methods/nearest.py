@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.calibration import calibrated
 from pipelines.errors import VeriscopeError
 from pipelines.methods.answering import Answering, differing, held_from, parts_of
 from pipelines.methods.base import Question, Wording
@@ -53,6 +54,10 @@ PROMPTS = load_prompts("nearest")
 
 SUPPORTED = 0.5
 """Minimum P(yes) with which the judge finds a text supported by the sentence (ours)."""
+
+_WRITES = 0.9
+"""Minimum share of right answers that a model writes from passages to be left to do so: about what
+quoting reaches (ours)."""
 
 _CLAIMED = 0.6
 """Minimum share of a yes-or-no question's words that a sentence has which says yes (ours)."""
@@ -108,8 +113,14 @@ class Correction:
 
 
 def takes_sentence(scope: Scope, wording: Wording) -> bool:
-    """Whether corrections come from the nearest sentence: "auto" leaves that to weak models."""
-    return wording == "sentence" or (wording == "auto" and scope.model().capabilities.weak)
+    """Whether corrections come from the nearest sentence: "auto" leaves that to models that are
+    weak, or that were measured to write wrongly from passages (`assets/calibration/writing.json`).
+    """
+    if wording != "auto":
+        return wording == "sentence"
+    model = scope.model()
+    right = calibrated("writing", model.name)
+    return model.capabilities.weak or (right is not None and right < _WRITES)
 
 
 async def correct(

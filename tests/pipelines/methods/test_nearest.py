@@ -221,6 +221,22 @@ async def test_the_setting_decides(can: Capabilities, wording: str, sentence: bo
     assert ("nearest" in outcome.steps) is sentence
 
 
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("Qwen2.5-Coder-0.5B", True), ("Qwen2.5-Coder-1.5B", False)]
+)
+async def test_what_was_measured_of_a_model_decides(name: str, sentence: bool):
+    model = PieceModel(lambda _: DRAFT, FULL)
+    model.name = name
+    outcome = await run_method(
+        Rag(),
+        QUESTION,
+        model,
+        shelf=Shelf(lambda _: [NEAREST]),
+        similarity=Cosines({NEAREST: 0.9}),
+    )
+    assert (outcome.answer.text == QUOTED) is sentence
+
+
 async def test_nothing_near_is_not_quoted_and_nothing_written_from_it():
     outcome = await answered(Rag(), near={NEAREST: 0.43})
     assert outcome.answer.text == "The passages do not answer this question."
