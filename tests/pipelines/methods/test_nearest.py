@@ -231,7 +231,7 @@ async def test_what_was_measured_of_a_model_decides(name: str, sentence: bool):
         Rag(),
         QUESTION,
         model,
-        shelf=Shelf(lambda _: [NEAREST]),
+        shelf=Shelf(lambda _: [f"{OTHER} {NEAREST}"]),
         similarity=Cosines({NEAREST: 0.9}),
     )
     assert (outcome.answer.text == QUOTED) is sentence
