@@ -44,9 +44,11 @@ _REPORTS = {code: _WORDS.pattern(f"reports_{code}") for code in _LANGUAGES}
 _TURNS = {code: _WORDS.pattern(f"turns_{code}") for code in _LANGUAGES}
 _CORRECTS = {code: _WORDS.pattern(f"corrects_{code}") for code in _LANGUAGES}
 _POINTS_BACK = {code: _WORDS.pattern(f"points_back_{code}") for code in _LANGUAGES}
+_POINTS = {code: _WORDS.pattern(f"points_{code}") for code in _LANGUAGES}
 _ASKS = {code: _WORDS.pattern(f"asks_{code}") for code in _LANGUAGES}
 _JOINS = {code: _WORDS.pattern(f"joins_{code}") for code in _LANGUAGES}
 _SEVERAL = {code: _WORDS.pattern(f"several_{code}") for code in _LANGUAGES}
+_GENERIC = _WORDS.words("generic")
 _YEAR = re.compile(r"(?<![\d.,])(?:1\d{3}|20\d\d)(?![\d,]|\.\d)")
 _NO_NAMES = frozenset(
     {"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL", "LANGUAGE", "NORP"}
@@ -98,28 +100,29 @@ def parts_of(question: Question) -> tuple[Question, ...]:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a question is about: the terms of each name in it."""
+    """What a question is about: the terms of each name in it, without those that tell nothing
+    apart."""
 
-    names: tuple[frozenset[str], ...]
+    names: tuple[tuple[str, ...], ...]
 
     @classmethod
     def of(cls, question: str, names: Sequence[Entity], passages: Sequence[Passage]) -> Subject:
         """The subject, by the names in the question and by the titles that it holds whole."""
         asked = set(content_terms(question))
-        titles = (frozenset(content_terms(one.title)) for one in passages)
-        found = [title for title in titles if title and title <= asked]
-        found += [
-            frozenset(content_terms(name.text)) for name in names if name.label not in _NO_NAMES
-        ]
-        return cls(tuple(dict.fromkeys(filter(None, found))))
+        titles = [one.title for one in passages if set(content_terms(one.title)) <= asked]
+        own = [name.text for name in names if name.label not in _NO_NAMES]
+        found = (content_terms(name) for name in (*titles, *own))
+        told = (tuple(term for term in one if term not in _GENERIC) or tuple(one) for one in found)
+        return cls(tuple(dict.fromkeys(filter(None, told))))
 
     def is_in(self, text: str) -> bool:
-        """Whether `text` names it: half of a name is enough, as a surname is."""
+        """Whether `text` names it: by a name's last word, as a surname is, or by half of it."""
         said = set(content_terms(text))
-        return any(
-            2 * sum(any(is_form(term, other) for other in said) for term in name) >= len(name)
-            for name in self.names
-        )
+
+        def names(term: str) -> bool:
+            return any(is_form(term, other) for other in said)
+
+        return any(names(name[-1]) or 2 * sum(map(names, name)) >= len(name) for name in self.names)
 
     def distance(self, passage: Passage, sentence: str) -> int:
         """How far a sentence is from it: 0 where the title names it or nothing can tell, 1 where
@@ -186,16 +189,20 @@ class Answering:
             one
             for one, distance in zip(ordered, far, strict=True)
             if distance <= near
-            and not (distance and (self._of_another(one) or self._of_another_year(one.span.text)))
+            and not (
+                distance
+                and (self._of_another(one, distance) or self._of_another_year(one.span.text))
+            )
         ]
 
-    def _of_another(self, one: NearSentence) -> bool:
+    def _of_another(self, one: NearSentence, distance: int) -> bool:
         """Whether the figure that is asked for is that of the thing in the title: a sentence that
-        begins with it gives its own."""
+        begins with it, or says "it" and not the name in the question, gives its own."""
         if self.kind != "number":
             return False
         title, said = content_terms(one.passage.title), content_terms(one.span.text)
-        return said[: len(title)] == title
+        points = _POINTS[self.whole.language].search(one.span.text) is not None
+        return said[: len(title)] == title or (distance > 1 and points)
 
     def _of_another_year(self, sentence: str) -> bool:
         """Whether the sentence tells of other years than the one that the question names."""

@@ -69,6 +69,8 @@ NONE = ("The passages do not answer this question.", "资料没有回答这个�
         ("When did Amelia Earhart disappear?", ("en/amelia-earhart",), "2 July 1937"),
         ("Who founded Brasilia?", ("en/brasilia",), "Juscelino Kubitschek"),
         ("Who was the first person in space?", ("en/neil-armstrong",), "Yuri Gagarin"),
+        ("How long did the Berlin Wall stand?", ("en/berlin-wall",), "for 28 years"),
+        ("Who painted the Mona Lisa?", ("en/mona-lisa",), "by Leonardo da Vinci"),
         ("How tall was Napoleon Bonaparte?", ("en/napoleon-height",), "168 centimetres"),
         ("长江有多长？", ("zh/chang-jiang", "zh/huang-he"), "6300公里"),
         ("黄河的长度是多少？", ("zh/chang-jiang", "zh/huang-he"), "5464公里"),
@@ -96,6 +98,8 @@ async def test_the_sentence_quoted_answers(question: str, names: tuple[str, ...]
             [passage("Rivers", "Many people name the Nile, but it is actually the Amazon.")],
         ),
         ("尼罗河有多长？", [article("zh/chang-jiang")]),
+        # A lake is not another lake.
+        ("How deep is Lake Superior?", [article("en/lake-baikal")]),
         # What visitors believe is said of nobody who founded it.
         (
             "Who founded Brasília?",
