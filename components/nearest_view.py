@@ -27,9 +27,10 @@ def _card(panel: MethodPanel, event: Judged, chosen: SentenceChosen) -> Html:
     t = panel.t
     parts: list[Child] = []
     if chosen.sentence:
-        source = chosen.title and tag("cite.vs-note", t("nearest.from", title=chosen.title))
-        quoted = tag("blockquote", answer_text(chosen.sentence))
-        parts.append(tag("figure.vs-quote", quoted, source))
+        parts.append(_quote(panel, chosen.title, chosen.sentence))
+    if chosen.also:
+        parts.append(tag("p.vs-note", t("nearest.also")))
+    parts += [_quote(panel, one.title, one.sentence) for one in chosen.also]
     if chosen.shortened:
         parts.append(part(t("nearest.shortened"), answer_text(chosen.shortened)))
     parts += [panel.score_line(event, score) for score in event.scores]
@@ -37,6 +38,12 @@ def _card(panel: MethodPanel, event: Judged, chosen: SentenceChosen) -> Html:
     if chosen.asked_yes_no:
         parts.append(source_notes([t("nearest.denies" if chosen.denies else "nearest.claim")]))
     return tag("article.vs-card.vs-padded.vs-step", parts, key=f"nearest-{event.seq}")
+
+
+def _quote(panel: MethodPanel, title: str, sentence: str) -> Html:
+    """A sentence of the evidence, with the title of its passage."""
+    source = title and tag("cite.vs-note", panel.t("nearest.from", title=title))
+    return tag("figure.vs-quote", tag("blockquote", answer_text(sentence)), source)
 
 
 def _conclusion(chosen: SentenceChosen) -> str:

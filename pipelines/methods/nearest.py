@@ -24,56 +24,67 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.calibration import calibrated
 from pipelines.errors import VeriscopeError
+from pipelines.methods.answering import Answering, differing, held_from, parts_of
 from pipelines.methods.base import Question, Wording
-from pipelines.methods.replies.asked import asked_kind, holds_kind, is_named
+from pipelines.methods.replies.asked import asked_kind, figures, holds_kind
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import (
     asks_yes_or_no,
     echoes,
     says_yes,
     shares_words,
+    words_shared,
 )
 from pipelines.methods.replies.verdicts import YES_NO, checker, claim_of
-from pipelines.methods.sentences import NearSentence, sentences_by_nearness, sentences_of
+from pipelines.methods.sentences import NearSentence, least_nearness
 from pipelines.methods.wording import load_wording
-from pipelines.methods.writing import ask
+from pipelines.methods.writing import ask, joined_to
 from pipelines.models.base import ChoiceRequest
 from pipelines.prompts import load_prompts
-from pipelines.retrieval.bm25 import LexicalEmbedder, content_terms
+from pipelines.retrieval.bm25 import content_terms
 from pipelines.run.events import Score
-from pipelines.run.findings import CorrectionForm, SentenceChosen
+from pipelines.run.findings import CorrectionForm, SentenceAlso, SentenceChosen
 from pipelines.run.scope import Scope
 from pipelines.text import split_sentences
-from pipelines.types import Passage
+from pipelines.types import Generation, Message, Passage
 
 PROMPTS = load_prompts("nearest")
 
-NEAR = 0.55
-"""Minimum nearness of question and sentence (ours; see `sentences.py`).
-
-On the even questions of XQuAD, 12 % more questions with an answer in the passages are left
-unanswered at 0.6, and 15 % more without one are answered at 0.5.
-"""
-
-NEAR_BY_WORDS = 0.4
-"""The same where texts are compared by their words alone."""
-
-_NEARLY = 0.1
-"""By how much a sentence may be less near than the nearest to support a draft (ours)."""
-
 SUPPORTED = 0.5
 """Minimum P(yes) with which the judge finds a text supported by the sentence (ours)."""
+
+_WRITES = 0.9
+"""Minimum share of right answers that a model writes from passages to be left to do so: about what
+quoting reaches (ours)."""
+
+_CLAIMED = 0.6
+"""Minimum share of a yes-or-no question's words that a sentence has which says yes (ours)."""
 
 # Enough for one short sentence (ours).
 _ANSWER_TOKENS = 48
 
 _WORDS = load_wording("nearest")
 _DENIES = {code: _WORDS.pattern(f"denies_{code}") for code in ("en", "zh")}
-_REPORTS = {code: _WORDS.pattern(f"reports_{code}") for code in ("en", "zh")}
+_FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|《[^》]*》")
 _GRANTS = {code: _WORDS.pattern(f"grants_{code}") for code in ("en", "zh")}
 _ASIDES = _WORDS.pattern("asides_en")
+_ALL = {code: _WORDS.pattern(f"all_{code}") for code in ("en", "zh")}
+_PART = {code: _WORDS.pattern(f"part_{code}") for code in ("en", "zh")}
+_CLAUSES, _HERE = re.compile("[，；。：]"), ("这", "那", "它", "并", "但", "而")
+
+
+def _quoted(one: NearSentence) -> SentenceAlso:
+    span = one.span
+    return SentenceAlso(
+        passage=one.passage.id,
+        title=one.passage.title,
+        sentence=span.text,
+        start=span.start,
+        end=span.end,
+    )
 
 
 @dataclass(frozen=True)
@@ -102,8 +113,14 @@ class Correction:
 
 
 def takes_sentence(scope: Scope, wording: Wording) -> bool:
-    """Whether corrections come from the nearest sentence: "auto" leaves that to weak models."""
-    return wording == "sentence" or (wording == "auto" and scope.model().capabilities.weak)
+    """Whether corrections come from the nearest sentence: "auto" leaves that to models that are
+    weak, or that were measured to write wrongly from passages (`assets/calibration/writing.json`).
+    """
+    if wording != "auto":
+        return wording == "sentence"
+    model = scope.model()
+    right = calibrated("writing", model.name)
+    return model.capabilities.weak or (right is not None and right < _WRITES)
 
 
 async def correct(
@@ -114,6 +131,7 @@ async def correct(
     *,
     says_yes_no: bool = True,
     states: bool = False,
+    begun: str = "",
 ) -> Correction:
     """What takes the place of `draft` by the evidence in `passages`.
 
@@ -124,31 +142,37 @@ async def correct(
     `states` says that the question's text is a statement, the draft itself: then the evidence on
     the same matter is looked for, and it is quoted where the judge does not find the draft
     supported by it.
+
+    `begun` is the beginning of a sentence that is kept: the model goes on from there with the
+    sentence of the evidence in view, and where that cannot be used, the sentence is quoted.
     """
     async with scope.span("nearest") as step:
-        chosen = _Chosen(step, question, says_yes_no=says_yes_no, states=states)
+        chosen = _Chosen(step, question, says_yes_no=says_yes_no, states=states, begun=begun)
         return await chosen.correct(passages, draft)
 
 
 class _Chosen:
     """One correction in the making: the question, the judge, and the numbers so far."""
 
-    def __init__(self, step: Scope, question: Question, *, says_yes_no: bool, states: bool) -> None:
+    def __init__(
+        self, step: Scope, question: Question, *, says_yes_no: bool, states: bool, begun: str
+    ) -> None:
         self.step = step
+        self.begun = begun.rstrip()
         self.states = states
         self.question = question
         self.says_yes_no = says_yes_no
         # Only a model made to judge is asked what a sentence supports, never the main model.
         role = checker(step, {question.language}, "judge")
         self.judge = None if role == "main" else role
-        self.least = NEAR_BY_WORDS if step.embedder == LexicalEmbedder.name else NEAR
+        self.least = least_nearness(step.embedder, question.language)
         self.scores: list[Score] = []
 
     async def correct(self, passages: Sequence[Passage], draft: str) -> Correction:
-        found = await self._near(passages)
+        asked_yes_no = not self.states and asks_yes_or_no(self.question)
+        found, also = await self._found(passages, asked_yes_no=asked_yes_no)
         if not found:
             return self._record(Correction("none"), SentenceChosen(form="none"))
-        asked_yes_no = not self.states and asks_yes_or_no(self.question)
         kept = None if asked_yes_no else await self._supporting(found, draft)
         chosen = kept or found[0]
         self._score_nearness(chosen)
@@ -158,8 +182,8 @@ class _Chosen:
             correction = Correction("kept", draft)
         elif asked_yes_no:
             correction = await self._yes_or_no(chosen, draft, denies=denies)
-        elif self.states:
-            correction = Correction("quoted", self._quotation(chosen))
+        elif self.states or also is not None:
+            correction = Correction("quoted", self._quotation(chosen, also))
         else:
             correction = await self._answer(chosen)
         return self._record(
@@ -174,43 +198,41 @@ class _Chosen:
                 asked_yes_no=asked_yes_no,
                 denies=denies,
                 shortened=correction.shortened,
+                also=() if also is None or kept is not None else (_quoted(also),),
             ),
         )
 
-    async def _near(self, passages: Sequence[Passage]) -> list[NearSentence]:
-        """The sentence nearest to the question and those nearly as near; none where none is near.
+    async def _found(
+        self, passages: Sequence[Passage], *, asked_yes_no: bool
+    ) -> tuple[list[NearSentence], NearSentence | None]:
+        """The sentences that answer, nearest first, and one that is to be quoted beside the first.
 
-        Where none is, the score of the nearest is recorded all the same.
+        That is the answer to the second part of the question, or a sentence of another source that
+        gives another figure.
         """
-        question = self.question.text
-        sentences = sentences_of(passages)
-        if not self._reports(question):
-            stated = [(one, span) for one, span in sentences if not self._reports(span.text)]
-            sentences = stated or sentences
-        ordered = await sentences_by_nearness(self.step, question, sentences)
-        answering = await self._answering([one for one in ordered if one.nearness >= self.least])
-        if not answering and ordered:
-            self._score_nearness(ordered[0])
-        return answering
+        whole = self.question
+        parts = (whole,) if self.states or asked_yes_no else parts_of(whole)
+        by_part: list[list[NearSentence]] = []
+        for part in parts:
+            answering = Answering(self.step, part, whole, self.least, states=self.states)
+            near = await answering.sentences(passages)
+            if near:
+                by_part.append([answering.continued(near[0]), *near[1:]])
+            elif answering.nearest is not None:
+                self._score_nearness(answering.nearest)
+        if not by_part:
+            return [], None
+        first = by_part[0]
+        if len(by_part) == 1:
+            return first, None if self.states else differing(whole, first[0], first[1:])
+        # One sentence that answers both parts is better than two.
+        places = {(one.passage.id, one.span.start) for one in by_part[1]}
+        both = [one for one in first if (one.passage.id, one.span.start) in places]
+        return (both, None) if both else (first, by_part[1][0])
 
     def _score_nearness(self, one: NearSentence) -> None:
         inputs = (one.cosine, one.words)
         self._score("nearness", one.nearness, self.least, formula="nearest.nearness", inputs=inputs)
-
-    async def _answering(self, near: Sequence[NearSentence]) -> list[NearSentence]:
-        """Those that hold an answer of the kind asked for, as near as the first of them."""
-        kind = None if self.states else asked_kind(self.question)
-        found: list[NearSentence] = []
-        for one in near:
-            if found and one.nearness < found[0].nearness - _NEARLY:
-                break
-            if kind is not None:
-                text, title = one.span.text, one.passage.title
-                names = await self.step.entities(text) if is_named(kind) else ()
-                if not holds_kind(kind, self.question, text, names, title):
-                    continue
-            found.append(one)
-        return found
 
     async def _supporting(self, near: Sequence[NearSentence], draft: str) -> NearSentence | None:
         """The sentence that supports the draft: the nearest, or another that gives its details."""
@@ -220,15 +242,20 @@ class _Chosen:
             return None
         if await self._supports(near[0].alone, draft, "draft"):
             return near[0]
-        if len(near) > 1:
+        kind = None if self.states else asked_kind(self.question)
+        told = kind in ("date", "number") and holds_kind(kind, self.question, draft)
+        if len(near) > 1 or told:
             entities = await self.step.entities(draft)
             known = set() if self.states else set(content_terms(self.question.text))
             details = {term for one in entities for term in content_terms(one.text)} - known
-            for other in near[1:]:
+            for other in near if told else near[1:]:
                 given = set(content_terms(f"{other.passage.title} {other.span.text}"))
                 if details and details <= given:
-                    # A judge of this size is not asked about what the sentence does not name.
-                    return other if await self._supports(other.alone, draft, "draft") else None
+                    # The date or figure that was asked for is the sentence's own. Else a judge of
+                    # this size is not asked about what the sentence does not name.
+                    agrees = told and not self._denies(other.span.text)
+                    agrees = agrees or await self._supports(other.alone, draft, "draft")
+                    return other if agrees else None
         return None
 
     async def _answer(self, chosen: NearSentence) -> Correction:
@@ -237,10 +264,18 @@ class _Chosen:
             return Correction("shortened", shortened, shortened)
         return Correction("quoted", self._quotation(chosen), shortened)
 
-    def _quotation(self, chosen: NearSentence) -> str:
-        title = chosen.passage.title
+    def _quotation(self, chosen: NearSentence, also: NearSentence | None = None) -> str:
+        language, title = self.question.language, chosen.passage.title
         key = "quotation" if title else "untitled"
-        return PROMPTS.fill(self.question.language, key, text=chosen.span.text, title=title)
+        quotation = PROMPTS.fill(
+            language, key, text=" ".join(chosen.span.text.split()), title=title
+        )
+        if also is None:
+            return quotation
+        other = self._quotation(also)
+        differs = figures(self.question, chosen.span.text) and len(parts_of(self.question)) == 1
+        key = "differ" if differs else "both"
+        return PROMPTS.fill(language, key, first=quotation, second=other)
 
     async def _shortened(self, sentence: Passage) -> str:
         """What the model answers from the sentence; "" where it gives no answer in one sentence.
@@ -261,13 +296,40 @@ class _Chosen:
             text=sentence.text,
             question=self.question.text,
         )
+        if self.begun and not self.step.model().capabilities.prefill:
+            return ""
+        begun = (Message(role="assistant", content=self.begun),) if self.begun else ()
         try:
-            written = await ask(self.step, asked, max_tokens=_ANSWER_TOKENS, complete=True)
+            written = await ask(
+                self.step, (*asked, *begun), max_tokens=_ANSWER_TOKENS, complete=not begun
+            )
         except VeriscopeError:
             # Recorded with the call. The sentence itself is still there.
             return ""
-        none = declines(written) or echoes(written, self.question)
-        return "" if none or len(split_sentences(written)) != 1 else written
+        if begun:
+            written = self._gone_on(written)
+        none = not written or declines(written) or echoes(written, self.question)
+        if none or len(split_sentences(written)) != 1:
+            return ""
+        kind = asked_kind(self.question) if begun else None
+        if kind in ("date", "number") and not holds_kind(kind, self.question, written):
+            return ""
+        return written if self._figures_stand(written, sentence) else ""
+
+    def _gone_on(self, written: str) -> str:
+        """The sentence that was begun, with what the model adds to it; "" where it adds nothing."""
+        whole = joined_to(self.begun, Generation(text=written)).text
+        whole = whole if whole.startswith(self.begun) else f"{self.begun} {whole.lstrip()}"
+        first = next(iter(split_sentences(whole)), None)
+        if first is None or first.end <= len(self.begun) + 1:
+            return ""
+        complete = first.text[-1] in ".!?。！？" or first.end < len(whole.rstrip())
+        return first.text if complete else ""
+
+    def _figures_stand(self, written: str, sentence: Passage) -> bool:
+        """Whether each figure in what was written is the question's or the sentence's."""
+        known = f"{self.question.text} {sentence.title} {sentence.text}"
+        return set(_FIGURE.findall(written)) <= set(_FIGURE.findall(known))
 
     async def _yes_or_no(self, chosen: NearSentence, draft: str, *, denies: bool) -> Correction:
         yes, quotation = await self._says(chosen.alone, denies=denies), self._quotation(chosen)
@@ -287,9 +349,16 @@ class _Chosen:
         its words decide.
         """
         negative = self._denies(self.question.text)
+        held = held_from(sentence.text, self.question.language)
+        if held is not None:
+            # What people believe does not hold; where that denies something, it is so.
+            return self._denies(sentence.text[:held]) != negative
         if denies:
             # Where the question denies the same ("Was it never sold?"), this is a yes.
             return negative
+        if words_shared(f"{sentence.title}: {sentence.text}", self.question.text) < _CLAIMED:
+            # Too little of the claim stands there for a judge of this size to be asked.
+            return None
         claim = self.question.text.rstrip("?？ ")
         value = await self._support(sentence, claim, "claim", "")
         if value is None or value < SUPPORTED:
@@ -301,14 +370,22 @@ class _Chosen:
     def _denies(self, text: str) -> bool:
         """Whether `text` denies something, by its own words and about what the question asks."""
         language, question = self.question.language, self.question.text
+        held = held_from(text, language)
+        if held is not None:
+            return not self._denies(text[:held])
+        if _ALL[language].search(question) and _PART[language].search(text):
+            return True
         # What it quotes is somebody else's.
         own = _QUOTED.sub("", text)
+        if language == "zh":
+            clauses = _CLAUSES.split(own)
+            own = "，".join(
+                clause
+                for clause in clauses
+                if clause.startswith(_HERE) or shares_words(clause, question)
+            )
         own = _ASIDES.sub(lambda aside: aside[0] if shares_words(aside[0], question) else "", own)
         return _DENIES[language].search(_GRANTS[language].sub("", own)) is not None
-
-    def _reports(self, text: str) -> bool:
-        """Whether `text` only tells what people say, by its words."""
-        return _REPORTS[self.question.language].search(text) is not None
 
     async def _supports(self, sentence: Passage, text: str, what: str) -> bool:
         asked = "" if self.states else self.question.text

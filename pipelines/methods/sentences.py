@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipelines.calibration import calibrated
 from pipelines.methods.replies.questions import words_shared
 from pipelines.run.scope import Scope
 from pipelines.text import Span, split_sentences
-from pipelines.types import Passage
+from pipelines.types import Language, Passage
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,32 @@ class NearSentence:
     @property
     def nearness(self) -> float:
         """The mean of both, rounded as it is recorded."""
-        return round((self.cosine + self.words) / 2, 6)
+        return nearness_of(self.cosine, self.words)
 
     @property
     def alone(self) -> Passage:
         """The passage with nothing but this sentence."""
         return self.passage.model_copy(update={"text": self.span.text})
+
+
+def nearness_of(cosine: float, words: float) -> float:
+    """The mean of both, in [0, 1] or below."""
+    return round((cosine + words) / 2, 6)
+
+
+def scaled(cosine: float, floor: float) -> float:
+    """A cosine counted from `floor` on, which two texts have that have nothing in common."""
+    return round((cosine - floor) / (1.0 - floor), 6) if floor else cosine
+
+
+def least_nearness(embedder: str | None, language: Language) -> float:
+    """The nearness from which on a sentence is near, for cosines of `embedder` (ours)."""
+    near = calibrated("nearest", embedder or "", language, "near")
+    return _NEAR if near is None else near
+
+
+_NEAR = 0.55
+"""The same for an embedder that was not measured: that of the English one."""
 
 
 async def sentences_by_nearness(
@@ -46,8 +67,9 @@ async def sentences_by_nearness(
         return []
     titled = [f"{one.title}: {span.text}" if one.title else span.text for one, span in sentences]
     (cosines,) = await step.similarities([text], titled)
+    floor = calibrated("nearest", step.embedder or "", step.language, "floor") or 0.0
     found = [
-        NearSentence(passage, span, cosine, words_shared(whole, text))
+        NearSentence(passage, span, scaled(cosine, floor), words_shared(whole, text))
         for (passage, span), whole, cosine in zip(sentences, titled, cosines, strict=True)
     ]
     return sorted(found, key=lambda one: -one.nearness)

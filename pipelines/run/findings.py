@@ -47,6 +47,16 @@ supports it or says the same yes or no; what the model answered from the sentenc
 place; the quoted sentence does; or nothing was done, because no sentence is near the question."""
 
 
+class SentenceAlso(Frozen):
+    """A second sentence that is quoted: it stands at [`start`, `end`) of its passage's text."""
+
+    passage: str
+    title: str = ""
+    sentence: str
+    start: Offset
+    end: Offset
+
+
 class SentenceChosen(Frozen):
     """The sentence of the evidence nearest to the question, and what was made of it.
 
@@ -54,7 +64,8 @@ class SentenceChosen(Frozen):
     passage's. `asked_yes_no` says that the question is one of yes or no, and `denies` that the
     sentence denies what the question asks ("never", "no effect"), which the judge does not read
     reliably. `shortened` is what the model answered from the sentence; "" where it gave no answer
-    in one sentence, or was not asked.
+    in one sentence, or was not asked. `also` is quoted beside it: what answers a second part of the
+    question, or another source with another figure.
     """
 
     kind: Literal["nearest"] = "nearest"
@@ -67,6 +78,7 @@ class SentenceChosen(Frozen):
     asked_yes_no: bool = False
     denies: bool = False
     shortened: str = ""
+    also: Annotated[tuple[SentenceAlso, ...], Field(exclude_if=lambda also: not also)] = ()
 
 
 # --- DRAD -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from components.messages import Catalogue
 from components.method_panel import MethodPanel
 from components.nearest_view import nearest_section
 from pipelines.run.events import Score
-from pipelines.run.findings import SentenceChosen
+from pipelines.run.findings import SentenceAlso, SentenceChosen
 from tests.components.html_tree import Node, read
 from tests.components.recorded import Record
 from tests.components.test_hostile import HOSTILE
@@ -132,3 +132,12 @@ def test_without_a_correction_there_is_nothing(t: Catalogue):
     # An older correction, in the method's own way, is not worded from a sentence.
     record.judge("drad", "supported", "x", "correction")
     assert nearest_section(panel_of(record, t)) is None
+
+
+@both_languages
+def test_a_second_sentence_stands_beside_the_first(t: Catalogue):
+    also = SentenceAlso(passage="p2", title="Lamps", sentence="Carr kept bees.", start=0, end=15)
+    page = shown(t, chosen("quoted", also=(also,)))
+    quotes = [quote.text() for quote in page.all("blockquote")]
+    assert quotes == [SENTENCE, "Carr kept bees."]
+    assert t("nearest.also") in page.text()

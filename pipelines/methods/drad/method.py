@@ -155,13 +155,13 @@ class _OwnDraft(Detection):
             "correct", draft=draft.number, start=target.start, end=target.end
         ) as step:
             units = units_of(generation)
+            kept = sek.kept_prefix(units, target.first)
+            end = sek.prefix_end(units, kept, target.start)
             passages = await self._sought(step, draft, target)
             if not passages:
                 return None
             if nearest.takes_sentence(step, self.settings.wording):
-                return await self._from_sentence(step, draft, target.sentence_start, passages)
-            kept = sek.kept_prefix(units, target.first)
-            end = sek.prefix_end(units, kept, target.start)
+                return await self._from_sentence(step, draft, target.sentence_start, passages, end)
             messages = grounded_messages(PROMPTS, self.question, passages)
             revised = await self._go_on(step, draft, messages, end, kept, corrects=True)
             if revised is not None:
@@ -169,15 +169,31 @@ class _OwnDraft(Detection):
             return revised
 
     async def _from_sentence(
-        self, step: Scope, draft: Draft, sentence_start: int, passages: Sequence[Passage]
+        self,
+        step: Scope,
+        draft: Draft,
+        sentence_start: int,
+        passages: Sequence[Passage],
+        kept: int = 0,
     ) -> Draft | None:
-        """The text before the doubtful sentence, and what the evidence makes of the rest.
+        """The text before the doubtful entity, and what the model makes of the rest with the
+        nearest sentence in view; where that is no use, the sentence in place of the doubtful one.
 
-        None where that changes nothing: then no other entity is searched for either, since the
-        question and its nearest sentence would be the same.
+        `kept` is the offset up to which the text stays in the first case. None where that changes
+        nothing: then no other entity is searched for either, since the question and its nearest
+        sentence would be the same.
         """
         before = draft.generation.text
-        correction = await nearest.correct(step, self.question, passages, before)
+        begun = before[sentence_start:kept].lstrip()
+        correction = await nearest.correct(step, self.question, passages, before, begun=begun)
+        if correction.form == "none":
+            # What stands around an invented entity may lead to another matter (ours).
+            known = {one.id for one in passages}
+            others = [
+                one for one in await self._found(step, self.question.text) if one.id not in known
+            ]
+            if others:
+                correction = await nearest.correct(step, self.question, others, before, begun=begun)
         self.flags.append(correction.flag)
         if not correction.changes:
             self.handled = len(before)
@@ -186,7 +202,14 @@ class _OwnDraft(Detection):
         start = 0 if asks_yes_or_no(self.question) else sentence_start
         generation = Generation(text=before[:start] + correction.text)
         number = draft.number + 1
-        step.revised(generation, draft=number, before=before, start=start, reason="quoted")
+        went_on = correction.form == "shortened" and correction.text.startswith(begun)
+        step.revised(
+            generation,
+            draft=number,
+            before=before,
+            start=kept if went_on and begun else start,
+            reason="corrected" if went_on and begun else "quoted",
+        )
         return Draft(number, generation, draft.messages, "", ((0, step.id),), measured=False)
 
     async def _resume(self, draft: Draft) -> Draft | None:

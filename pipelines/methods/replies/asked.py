@@ -32,6 +32,24 @@ _ASKS: dict[Language, dict[Kind, re.Pattern[str]]] = {
 _DATE = {code: _WORDING.pattern(f"date_{code}") for code in _LANGUAGES}
 _DATED = {code: _WORDING.pattern(f"dated_{code}") for code in _LANGUAGES}
 _NUMBER = {code: _WORDING.pattern(f"number_{code}") for code in _LANGUAGES}
+_WHOLE: dict[Language, str] = {"en": r"\b(?:{})\b", "zh": "(?:{})"}
+_FIGURE: dict[Language, str] = {
+    "en": r"(?P<figure>{})(?P<times>(?:[ -](?:hundred|thousand|million|billion|trillion|square"
+    r"|and|a|half|quarters?|more|[a-z]{{3,9}}ty|nautical)){{0,4}})[ -]?(?P<unit>{})(?!\w)",
+    "zh": r"(?P<figure>{})(?P<times>[多余几]?[万亿]?[多余]?)个?(?P<unit>{})",
+}
+_MEASURES: dict[Language, list[tuple[re.Pattern[str], re.Pattern[str]]]] = {
+    code: [
+        (
+            re.compile(_WHOLE[code].format(one["asked"]), re.I),
+            re.compile(_FIGURE[code].format(_NUMBER[code].pattern, one["unit"]), re.I),
+        )
+        for one in _WORDING.entries["measures"][code].values()
+    ]
+    for code in _LANGUAGES
+}
+"""How a question asks for a measure, and a figure with a unit of it."""
+
 _NAMES: dict[Kind, frozenset[str]] = {
     "person": frozenset({"PERSON", "NORP", "ORG", "MISC"}),
     "place": frozenset({"GPE", "LOC", "FAC", "ORG", "NORP", "MISC"}),
@@ -64,10 +82,40 @@ def holds_kind(
         numbers = _NUMBER[language]
         asked = {found[0].casefold() for found in numbers.finditer(question.text)}
         rest = _DATED[language].sub(" ", sentence)
+        if (measure := _measure(question)) is not None:
+            return any(one["figure"].casefold() not in asked for one in measure.finditer(rest))
         return any(found[0].casefold() not in asked for found in numbers.finditer(rest))
     if kind == "person" and title and _is_new(title, question):
         return True
     return any(name.label in _NAMES[kind] and _is_new(name.text, question) for name in names)
+
+
+def names_person(names: Sequence[Entity], question: Question) -> bool:
+    """Whether a person is among `names` whom the question does not name itself."""
+    return any(name.label == "PERSON" and _is_new(name.text, question) for name in names)
+
+
+def figures(question: Question, sentence: str) -> frozenset[tuple[str, str]]:
+    """The figures with their units in `sentence` where the question asks for a measure, else none.
+
+    Each is written without separators, its unit without the plural: ("330", "metre").
+    """
+    measure = _measure(question)
+    if measure is None:
+        return frozenset()
+    return frozenset(
+        (
+            f"{one['figure']}{one['times']}".replace(",", "").casefold(),
+            one["unit"].casefold().removesuffix("s").replace("meter", "metre"),
+        )
+        for one in measure.finditer(_DATED[question.language].sub(" ", sentence))
+    )
+
+
+def _measure(question: Question) -> re.Pattern[str] | None:
+    """A figure with its unit, as a question that asks for a measure wants it."""
+    measures = _MEASURES[question.language]
+    return next((figure for asked, figure in measures if asked.search(question.text)), None)
 
 
 def _is_new(text: str, question: Question) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import takewhile
 from operator import eq
 
@@ -11,10 +12,15 @@ from pipelines.models.base import Option
 from pipelines.models.choice import parse_choice
 from pipelines.retrieval.bm25 import content_terms
 from pipelines.text import text_key
+from pipelines.text.languages import HAN
 
 _WORDING = load_wording("replies")
 _YES_NO_QUESTION = {code: _WORDING.pattern(f"yes_no_question_{code}") for code in ("en", "zh")}
 _ASKED_FOR = _WORDING.pattern("asked_for")
+_EVENTS = [
+    re.compile(rf"(?<![^\W\d_{HAN}])(?:{words.pattern})(?![^\W\d_{HAN}])", re.I)
+    for words in map(load_wording("events").pattern, load_wording("events").entries)
+]
 _YES_NO = [
     Option(label=label, spellings=words) for label, words in _WORDING.entries["says"].items()
 ]
@@ -44,16 +50,40 @@ def shares_words(text: str, question: str) -> bool:
 def words_shared(text: str, question: str) -> float:
     """How many of the question's content words stand in `text`, in [0, 1]; 1 where it has none.
 
-    "Discovered" stands in "discover". What the question asks for by its name, as the year in
-    "In which year", counts for nothing.
+    "Discovered" stands in "discover", and "vanished" says the same as "disappear". What the
+    question asks for by its name, as the year in "In which year", counts for nothing.
     """
-    wanted = set(content_terms(_ASKED_FOR.sub(" ", question)))
+    question = _ASKED_FOR.sub(" ", question)
+    phrases = 0
+    given = 0
+    for event in _EVENTS:
+        if (asked := event.search(question)) is not None and " " in asked[0]:
+            # "Take place" is one thing that is asked about.
+            question = f"{question[: asked.start()]} {question[asked.end() :]}"
+            phrases += 1
+            given += event.search(text) is not None
+    wanted = set(content_terms(question))
     said = set(content_terms(text))
-    found = sum(any(_is_form(word, other) for other in said) for word in wanted)
-    return found / len(wanted) if wanted else 1.0
+    given += sum(
+        any(is_form(word, other) for other in said) or _says_event(word, text) for word in wanted
+    )
+    count = len(wanted) + phrases
+    return given / count if count else 1.0
 
 
-def _is_form(word: str, other: str) -> bool:
+def expresses(text: str, question: str) -> bool:
+    """Whether `text` says the event or the property that the question asks with, in whatever words;
+    true where it asks with none that is known."""
+    asked = [event for event in _EVENTS if event.search(_ASKED_FOR.sub(" ", question))]
+    return not asked or any(event.search(text) for event in asked)
+
+
+def _says_event(word: str, text: str) -> bool:
+    """Whether `text` says in other words the event or the property that `word` names."""
+    return any(event.fullmatch(word) and event.search(text) for event in _EVENTS)
+
+
+def is_form(word: str, other: str) -> bool:
     """Whether two terms are the same or look like forms of one English word."""
     if word == other:
         return True

@@ -35,7 +35,7 @@ from pipelines.models.local import LocalModel
 from pipelines.models.providers import BUILT_IN
 from pipelines.paths import ASSETS
 from pipelines.prompts import load_prompts
-from pipelines.research.calibration import drad, haarag, slm, wikibio
+from pipelines.research.calibration import drad, haarag, nearest, slm, wikibio
 from pipelines.research.data import Half, read_articles, read_biographies, read_qa
 from pipelines.research.suites.scoring import fingerprint
 from pipelines.retrieval.bm25 import LexicalEmbedder
@@ -178,6 +178,19 @@ async def _derive_haarag(options: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
+async def _derive_nearest(options: argparse.Namespace) -> dict[str, Any]:
+    articles: dict[Language, list[Article]] = {
+        "en": read_articles(options.xquad),
+        "zh": read_articles(options.xquad_zh),
+    }
+    table = _table(options.out)
+    for embedder in filter(None, (default_embedder(), LexicalEmbedder())):
+        for language in sorted(embedder.languages):
+            entry = nearest.derive(embedder, articles[language], language, options.date.isoformat())
+            table.setdefault(embedder.name, {})[language] = entry
+    return table
+
+
 async def _answers(options: argparse.Namespace, spec: ModelSpec) -> list[drad.Answered]:
     key = _key(options)
     keys = {spec.name: key} if key else {}
@@ -298,6 +311,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--kept", type=Path, metavar="FOLDER", help="what judges say, so that it is asked once"
     )
+    what = "when a sentence is near a question, for each embedder"
+    add("nearest", _derive_nearest, [], what, "--xquad", "--xquad-zh")
     what = "HAARAG's thresholds for each embedder"
     add("haarag", _derive_haarag, [], what, "--xquad", "--xquad-zh", "--qa")
     return parser

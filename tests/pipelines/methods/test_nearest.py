@@ -221,6 +221,22 @@ async def test_the_setting_decides(can: Capabilities, wording: str, sentence: bo
     assert ("nearest" in outcome.steps) is sentence
 
 
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("Qwen2.5-Coder-0.5B", True), ("Qwen2.5-Coder-1.5B", False)]
+)
+async def test_what_was_measured_of_a_model_decides(name: str, sentence: bool):
+    model = PieceModel(lambda _: DRAFT, FULL)
+    model.name = name
+    outcome = await run_method(
+        Rag(),
+        QUESTION,
+        model,
+        shelf=Shelf(lambda _: [f"{OTHER} {NEAREST}"]),
+        similarity=Cosines({NEAREST: 0.9}),
+    )
+    assert (outcome.answer.text == QUOTED) is sentence
+
+
 async def test_nothing_near_is_not_quoted_and_nothing_written_from_it():
     outcome = await answered(Rag(), near={NEAREST: 0.43})
     assert outcome.answer.text == "The passages do not answer this question."
@@ -253,8 +269,8 @@ CLOSED = "The lamp factory of Carr closed in 1911."
         ("It was invented in 1904.", {"1904": 0.7}, NEAREST),
         # Nothing of the draft stands there, whatever the judge says.
         ("It was invented in 1905.", {}, None),
-        # The judge has its say too.
-        ("It was invented in 1904.", {}, None),
+        # The year that is asked for is the sentence's: nobody need judge that.
+        ("It was invented in 1904.", {}, NEAREST),
     ],
 )
 async def test_a_draft_stays_by_a_sentence_nearly_as_near(
@@ -268,7 +284,7 @@ async def test_a_draft_stays_by_a_sentence_nearly_as_near(
     outcome = await answered(
         Rowen(),
         found=[f"{CLOSED} {NEAREST}"],
-        near={CLOSED: 0.95, NEAREST: 0.9},
+        near={CLOSED: 0.95, NEAREST: 0.72},
         draft=draft,
         reader=ClaimReader(read),
         recognizer=FixedRecognizer("1904", "1905"),
@@ -305,7 +321,7 @@ SOLD = "The lamp was sold in Delft."
         ("Was the lamp sold?", "The lamp was never sold.", 0.9, "No. "),
         ("Was the lamp never sold?", "The lamp was not sold.", 0.1, "Yes. "),
         ("Was the lamp never sold?", SOLD, 0.9, "No. "),
-        ("Was the lamp sold?", "It was not only sold but lent.", 0.9, "Yes. "),
+        ("Was the lamp sold?", "The lamp was not only sold but lent.", 0.9, "Yes. "),
         ("Was the lamp sold?", "The lamp was sold to Carr, who could not pay.", 0.9, "Yes. "),
         ("Was the lamp sold?", "The lamp, which was never sold, burned oil.", 0.9, "No. "),
         ("Isn't the lamp sold?", SOLD, 0.9, "Yes. "),
@@ -351,6 +367,49 @@ async def test_drad_replaces_from_the_doubtful_sentence_on():
     assert "correction_quoted" in outcome.answer.flags
     # The words of the evidence are no guess of the model: nothing in them is measured.
     assert outcome.steps.count("detect") == 1
+
+
+GONE_ON = " a shed in 1904."
+
+
+@pytest.mark.parametrize(
+    ("added", "p", "text"),
+    [
+        (GONE_ON, 0.7, "Carr was a smith. It was invented in a shed in 1904."),
+        # The judge does not support it; it gives no year; the sentence does not give that year;
+        # it came to no end.
+        (GONE_ON, 0.3, f"Carr was a smith. {QUOTED}"),
+        (" a shed.", 0.7, f"Carr was a smith. {QUOTED}"),
+        (" a shed in 1905.", 0.7, f"Carr was a smith. {QUOTED}"),
+        (" a shed in 1904 and", 0.7, f"Carr was a smith. {QUOTED}"),
+    ],
+)
+async def test_drad_goes_on_from_the_doubtful_entity(added: str, p: float, text: str):
+    draft = "Carr was a smith. It was invented in Florida. It burned oil."
+
+    def reply(request: GenerationRequest) -> Any:
+        begun = request.messages[-1]
+        if begun.role == "assistant":
+            assert begun.content == "It was invented in"
+            return added
+        return pieces(draft, 0.9, Florida=0.1)
+
+    outcome = await run_method(
+        Drad(),
+        QUESTION,
+        PieceModel(reply, WEAK),
+        shelf=Shelf(lambda _: [f"{OTHER} {NEAREST}"]),
+        models={"judge_1": judge(shed=p)},
+        similarity=Cosines({NEAREST: 0.9}),
+        recognizer=FixedRecognizer("Florida"),
+    )
+    assert outcome.answer.text == text
+
+
+async def test_drad_keeps_its_beginning_only_where_the_model_goes_on_from_it():
+    can = WEAK.model_copy(update={"prefill": False})
+    outcome = await answered(Drad(), can=can, reader=judge(Carr=0.9))
+    assert outcome.answer.text == QUOTED
 
 
 async def test_a_draft_that_the_sentence_supports_stays():

@@ -1,0 +1,282 @@
+"""Which sentences of the evidence answer a question (ours).
+
+A sentence can be near a question and no answer: it stands in a passage about another thing, it only
+tells what people believe, or it gives another kind of thing than the question asks for. What is
+about the subject of the question is told by names: those of the question, in the title of the
+passage or in the sentence. What people believe is left out unless the text says in the same breath
+what holds instead: then the two are read as one (`Contrast`). A question of two parts is answered
+part by part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pipelines.methods.base import Question
+from pipelines.methods.replies.asked import (
+    Kind,
+    asked_kind,
+    figures,
+    holds_kind,
+    is_named,
+    names_person,
+)
+from pipelines.methods.replies.questions import asks_yes_or_no, expresses, is_form
+from pipelines.methods.sentences import NearSentence, sentences_by_nearness
+from pipelines.methods.wording import load_wording
+from pipelines.retrieval.bm25 import content_terms
+from pipelines.run.scope import Scope
+from pipelines.text import Entity, Span, has_han, split_sentences
+from pipelines.types import Language, Passage
+
+NEARLY = 0.1
+"""By how much a sentence may be less near than the nearest to support a draft (ours)."""
+
+_VAGUE = 0.1
+"""What a sentence loses in nearness that names no person where one is asked for, and one that does
+not say the event that is asked about: "declared dead" is not "disappeared" (ours)."""
+
+_WORDS = load_wording("nearest")
+_LANGUAGES: tuple[Language, ...] = ("en", "zh")
+_REPORTS = {code: _WORDS.pattern(f"reports_{code}") for code in _LANGUAGES}
+_TURNS = {code: _WORDS.pattern(f"turns_{code}") for code in _LANGUAGES}
+_CORRECTS = {code: _WORDS.pattern(f"corrects_{code}") for code in _LANGUAGES}
+_POINTS_BACK = {code: _WORDS.pattern(f"points_back_{code}") for code in _LANGUAGES}
+_POINTS = {code: _WORDS.pattern(f"points_{code}") for code in _LANGUAGES}
+_ASKS = {code: _WORDS.pattern(f"asks_{code}") for code in _LANGUAGES}
+_JOINS = {code: _WORDS.pattern(f"joins_{code}") for code in _LANGUAGES}
+_SEVERAL = {code: _WORDS.pattern(f"several_{code}") for code in _LANGUAGES}
+_GENERIC = _WORDS.words("generic")
+_YEAR = re.compile(r"(?<![\d.,])(?:1\d{3}|20\d\d)(?![\d,]|\.\d)")
+_NO_NAMES = frozenset(
+    {"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL", "LANGUAGE", "NORP"}
+)
+
+
+def reports(text: str, language: Language) -> bool:
+    """Whether `text` only tells what people say, by its words."""
+    return _REPORTS[language].search(text) is not None and held_from(text, language) is None
+
+
+def held_from(text: str, language: Language) -> int | None:
+    """Offset at which `text` turns from what people say to what holds; None where it does not."""
+    told = _REPORTS[language].search(text)
+    turn = None if told is None else _TURNS[language].search(text, told.end())
+    if turn is None and told is not None:
+        spans = split_sentences(text)
+        turns = (span for span in spans[1:] if _CORRECTS[language].search(span.text))
+        return next((span.start for span in turns if span.start >= told.end()), None)
+    return None if turn is None else turn.start()
+
+
+def parts_of(question: Question) -> tuple[Question, ...]:
+    """The questions that are asked in one, at most two: "Who wrote it and when?" asks both.
+
+    "Where and when was she born?" lends its first part the words of the second, "When was it found
+    and by whom?" its second those of the first.
+    """
+    language, text = question.language, question.text.rstrip("?？ ")
+    asks = _ASKS[language]
+    for join in _JOINS[language].finditer(text):
+        first, second = text[: join.start()], text[join.end() :]
+        asked, also = asks.search(first), asks.search(second)
+        if asked is None or also is None:
+            continue
+        if language == "en":
+            left, right = first[asked.end() :].strip(), second[also.end() :].strip()
+            if not left:
+                first = f"{first} {right}"
+            elif not right:
+                second = f"{second} {left}"
+        mark = "？" if language == "zh" else "?"
+        return tuple(
+            question.model_copy(update={"text": f"{part.strip()}{mark}"})
+            for part in (first, second)
+        )
+    return (question,)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a question is about: the terms of each name in it, without those that tell nothing
+    apart."""
+
+    names: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, question: str, names: Sequence[Entity], passages: Sequence[Passage]) -> Subject:
+        """The subject, by the names in the question and by the titles that it holds whole."""
+        asked = set(content_terms(question))
+        titles = [one.title for one in passages if set(content_terms(one.title)) <= asked]
+        own = [name.text for name in names if name.label not in _NO_NAMES]
+        found = (content_terms(name) for name in (*titles, *own))
+        told = (tuple(term for term in one if term not in _GENERIC) or tuple(one) for one in found)
+        return cls(tuple(dict.fromkeys(filter(None, told))))
+
+    def is_in(self, text: str) -> bool:
+        """Whether `text` names it: by a name's last word, as a surname is, or by half of it."""
+        said = set(content_terms(text))
+
+        def names(term: str) -> bool:
+            return any(is_form(term, other) for other in said)
+
+        return any(names(name[-1]) or 2 * sum(map(names, name)) >= len(name) for name in self.names)
+
+    def distance(self, passage: Passage, sentence: str) -> int:
+        """How far a sentence is from it: 0 where the title names it or nothing can tell, 1 where
+        the sentence does, 2 where only the rest of the passage does, 3 where nothing does."""
+        if not self.names or not passage.title:
+            return 0
+        if has_han(passage.title) != any(has_han(term) for name in self.names for term in name):
+            return 0
+        for far, text in enumerate((passage.title, sentence, passage.text)):
+            if self.is_in(text):
+                return far
+        return 3
+
+
+class Answering:
+    """Finds the sentences that answer one question, or one part of it.
+
+    `whole` is the question that it is a part of, whose names say what it is about; `states` that
+    its text is a statement. Sentences count from a nearness of `least` on.
+    """
+
+    def __init__(
+        self, step: Scope, question: Question, whole: Question, least: float, *, states: bool
+    ) -> None:
+        self.step = step
+        self.question = question
+        self.whole = whole
+        # A part has fewer words of its own to be near by; what it is about the whole has told.
+        self.least = least if question == whole else least - NEARLY
+        self.states = states
+        self.kind: Kind | None = None if states else asked_kind(question)
+        self.nearest: NearSentence | None = None
+
+    async def sentences(self, passages: Sequence[Passage]) -> list[NearSentence]:
+        """The nearest sentence that answers, and those nearly as near; none where none does.
+
+        `nearest` is the nearest one afterwards, whether it answers or not.
+        """
+        language, text = self.whole.language, self.question.text
+        subject = Subject.of(self.whole.text, await self.step.entities(self.whole.text), passages)
+        if self.question != self.whole and not subject.is_in(text):
+            # "Where does the play take place?" asks about the play that the first part names.
+            known = " ".join(sorted(set().union(*subject.names)))
+            text = f"{text} ({known})" if known else text
+        candidates = list(_candidates(passages, language))
+        if not reports(self.whole.text, language):
+            stated = [(p, span) for p, span in candidates if not reports(span.text, language)]
+            candidates = stated or candidates
+        ordered = await sentences_by_nearness(self.step, text, candidates)
+        self.nearest = ordered[0] if ordered else None
+        if not self.states:
+            ordered = self._about(ordered, subject)
+        return await self._of_kind([one for one in ordered if one.nearness >= self.least])
+
+    def _about(self, ordered: Sequence[NearSentence], subject: Subject) -> list[NearSentence]:
+        """Those about the subject: they, the title, or the rest of the passage name it."""
+        far = [subject.distance(one.passage, one.span.text) for one in ordered]
+        # Where a passage is about it, what others say that do not name it counts for nothing.
+        near = 1 if 0 in far else 2
+        if min(far, default=0) > near and asks_yes_or_no(self.whole):
+            # Not every name in such a question is what it is about: "Was it sold in Florida?"
+            near = 3
+        return [
+            one
+            for one, distance in zip(ordered, far, strict=True)
+            if distance <= near
+            and not (
+                distance
+                and (self._of_another(one, distance) or self._of_another_year(one.span.text))
+            )
+        ]
+
+    def _of_another(self, one: NearSentence, distance: int) -> bool:
+        """Whether the figure that is asked for is that of the thing in the title: a sentence that
+        begins with it, or says "it" and not the name in the question, gives its own."""
+        if self.kind != "number":
+            return False
+        title, said = content_terms(one.passage.title), content_terms(one.span.text)
+        points = _POINTS[self.whole.language].search(one.span.text) is not None
+        return said[: len(title)] == title or (distance > 1 and points)
+
+    def _of_another_year(self, sentence: str) -> bool:
+        """Whether the sentence tells of other years than the one that the question names."""
+        asked, said = (set(_YEAR.findall(text)) for text in (self.whole.text, sentence))
+        return bool(asked and said) and not asked & said
+
+    async def _of_kind(self, near: Sequence[NearSentence]) -> list[NearSentence]:
+        """Those that hold an answer of the kind asked for, as near as the first of them."""
+        if self.kind is None:
+            first = near[0].nearness if near else 0.0
+            return [one for one in near if one.nearness >= first - NEARLY]
+        found: list[tuple[float, NearSentence]] = []
+        for one in near:
+            best = max((value for value, _ in found), default=0.0)
+            if found and one.nearness < best - NEARLY:
+                break
+            said = one.span.text[held_from(one.span.text, self.whole.language) or 0 :]
+            names = await self.step.entities(said) if is_named(self.kind) else ()
+            if holds_kind(self.kind, self.question, said, names, one.passage.title):
+                vague = self.kind == "person" and not names_person(names, self.whole)
+                other = not expresses(said, self.question.text)
+                found.append((one.nearness - _VAGUE * (vague + other), one))
+        found.sort(key=lambda pair: -pair[0])
+        return [one for value, one in found if value >= found[0][0] - NEARLY]
+
+    def continued(self, one: NearSentence) -> NearSentence:
+        """The sentence with the one behind it, where it says how many things there are that are
+        asked for and does not name them: "They announced two new elements."."""
+        language = self.whole.language
+        several = _SEVERAL[language].search(self.question.text)
+        if several is None or several["count"].casefold() not in one.span.text.casefold():
+            return one
+        return self._on(one)
+
+    def _on(self, one: NearSentence) -> NearSentence:
+        text = one.passage.text
+        following = (span for span in split_sentences(text) if span.start >= one.span.end)
+        behind = next(following, None)
+        if behind is None:
+            return one
+        span = Span.of(text, one.span.start, behind.end)
+        return NearSentence(one.passage, span, one.cosine, one.words)
+
+
+def differing(
+    question: Question, first: NearSentence, others: Sequence[NearSentence]
+) -> NearSentence | None:
+    """A sentence of another source that gives another figure with the same unit; None without."""
+    own = figures(question, first.span.text)
+    for other in others:
+        source = (other.passage.title, other.passage.source, other.passage.url)
+        if source == (first.passage.title, first.passage.source, first.passage.url):
+            continue
+        given = figures(question, other.span.text)
+        if given and not own & given and {unit for _, unit in own} & {unit for _, unit in given}:
+            return other
+    return None
+
+
+def _candidates(passages: Sequence[Passage], language: Language) -> Iterator[tuple[Passage, Span]]:
+    """The sentences, and with what people believe the sentence that corrects it as one.
+
+    A sentence that points back ("That was done by ...") goes with the one it points to.
+    """
+    for passage in passages:
+        spans = split_sentences(passage.text)
+        for number, span in enumerate(spans):
+            before = spans[number - 1] if number else None
+            if before is not None:
+                told = _REPORTS[language].search(before.text) is not None
+                corrects = told and _CORRECTS[language].search(span.text) is not None
+                if corrects:
+                    yield passage, Span.of(passage.text, before.start, span.end)
+                elif _POINTS_BACK[language].search(span.text):
+                    yield passage, Span.of(passage.text, before.start, span.end)
+                    continue
+            yield passage, span

@@ -1,0 +1,274 @@
+"""Which sentence answers: on passages of the sample library, and on others written for a rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.engine.libraries import SAMPLE_LIBRARY
+from pipelines.methods.answering import Subject, held_from, parts_of, reports
+from pipelines.methods.base import Question
+from pipelines.methods.rag import Rag
+from pipelines.methods.replies.asked import figures
+from pipelines.retrieval.base import Retriever
+from pipelines.retrieval.bm25 import LexicalEmbedder
+from pipelines.retrieval.dense import EmbedderSimilarity
+from pipelines.retrieval.documents import load_library
+from pipelines.run.events import Judged
+from pipelines.run.findings import SentenceChosen
+from pipelines.text import detect_language
+from pipelines.types import Passage
+from tests.pipelines.methods.bench import FULL, PieceModel, run_method
+
+WEAK = FULL.model_copy(update={"weak": True, "judges": False})
+LIBRARY = {one.id: one for one in load_library(SAMPLE_LIBRARY)}
+
+
+def passage(title: str, text: str, source: str = "library") -> Passage:
+    return Passage(id=f"{source} {title}", title=title, text=text, source=source)
+
+
+def article(name: str) -> Passage:
+    return passage(LIBRARY[name].title, LIBRARY[name].text)
+
+
+class Found(Retriever):
+    """Finds the same for every query."""
+
+    name = "found"
+
+    def __init__(self, *passages: Passage) -> None:
+        self._passages = list(passages)
+
+    async def search(self, query: str, k: int) -> list[Passage]:
+        return self._passages
+
+
+async def answer(question: str, *passages: Passage) -> tuple[str, SentenceChosen]:
+    """RAG's answer without a judge and without a model's words, and what was chosen."""
+    outcome = await run_method(
+        Rag(),
+        question,
+        PieceModel(lambda _: "", WEAK),
+        shelf=Found(*passages),
+        # Words alone, so that no other model decides what these tests are about.
+        similarity=EmbedderSimilarity(LexicalEmbedder()),
+    )
+    (event,) = (e for e in outcome.events if isinstance(e, Judged) and e.what == "correction")
+    assert isinstance(event.detail, SentenceChosen)
+    return outcome.answer.text, event.detail
+
+
+NONE = ("The passages do not answer this question.", "资料没有回答这个问题。")
+
+
+@pytest.mark.parametrize(
+    ("question", "names", "words"),
+    [
+        ("How long is the Nile?", ("en/nile",), "6,650 kilometres"),
+        ("How tall is the Eiffel Tower?", ("en/eiffel-tower",), "330 metres high"),
+        ("When did Amelia Earhart disappear?", ("en/amelia-earhart",), "2 July 1937"),
+        ("Who founded Brasilia?", ("en/brasilia",), "Juscelino Kubitschek"),
+        ("Who was the first person in space?", ("en/neil-armstrong",), "Yuri Gagarin"),
+        ("How long did the Berlin Wall stand?", ("en/berlin-wall",), "for 28 years"),
+        ("Who painted the Mona Lisa?", ("en/mona-lisa",), "by Leonardo da Vinci"),
+        ("How tall was Napoleon Bonaparte?", ("en/napoleon-height",), "168 centimetres"),
+        ("长江有多长？", ("zh/chang-jiang", "zh/huang-he"), "6300公里"),
+        ("黄河的长度是多少？", ("zh/chang-jiang", "zh/huang-he"), "5464公里"),
+        ("李白是什么时候去世的？", ("zh/li-bai", "zh/du-fu"), "卒于762年"),
+        ("故宫有多少间房屋？", ("zh/gu-gong",), "八千七百多间"),
+        ("鲁迅是什么时候出生的？", ("zh/lu-xun",), "1881年9月25日"),
+    ],
+)
+async def test_the_sentence_quoted_answers(question: str, names: tuple[str, ...], words: str):
+    text, chosen = await answer(question, *map(article, names))
+    assert words in text
+    assert words in chosen.sentence
+
+
+@pytest.mark.parametrize(
+    ("question", "passages"),
+    [
+        # Another thing's height, length and founder.
+        (
+            "How tall is the Eiffel Tower?",
+            [passage("Chrysler Building", "The Chrysler Building is 319 metres tall.")],
+        ),
+        (
+            "How long is the Nile?",
+            [passage("Rivers", "Many people name the Nile, but it is actually the Amazon.")],
+        ),
+        ("尼罗河有多长？", [article("zh/chang-jiang")]),
+        # A lake is not another lake.
+        ("How deep is Lake Superior?", [article("en/lake-baikal")]),
+        # What visitors believe is said of nobody who founded it.
+        (
+            "Who founded Brasília?",
+            [passage("Brasília", "Visitors often believe that Rio is the capital.")],
+        ),
+        # Declared dead is another event than disappeared, and no date of it.
+        (
+            "When did Ada Brandt disappear?",
+            [passage("Ada Brandt", "The court closed the case of Ada Brandt at last.")],
+        ),
+    ],
+)
+async def test_what_does_not_answer_is_not_quoted(question: str, passages: list[Passage]):
+    text, chosen = await answer(question, *passages)
+    assert text in NONE
+    assert chosen.form == "none"
+
+
+async def test_the_event_that_is_asked_about_goes_before_another():
+    told = "Ada Brandt vanished in May 1931. Ada Brandt was declared dead in June 1938."
+    text, _ = await answer("When did Ada Brandt disappear?", passage("Ada Brandt", told))
+    assert text == "“Ada Brandt vanished in May 1931.” (Ada Brandt)"
+
+
+@pytest.mark.parametrize(
+    ("question", "names", "words"),
+    [
+        ("Where and when was Amelia Earhart born?", ("en/amelia-earhart",), ("Atchison", "1897")),
+        ("When was Pluto discovered and by whom?", ("en/pluto",), ("1930", "Clyde Tombaugh")),
+        ("鲁迅什么时候出生，什么时候去世？", ("zh/lu-xun",), ("1881年", "1936年")),
+    ],
+)
+async def test_a_question_of_two_parts_is_answered_part_by_part(
+    question: str, names: tuple[str, ...], words: tuple[str, ...]
+):
+    text, _ = await answer(question, *map(article, names))
+    assert all(word in text for word in words)
+
+
+async def test_what_a_second_part_is_about_is_named_by_the_first():
+    # A passage as the library cuts them, without the source of the story.
+    (opening, *_) = LIBRARY["en/hamlet"].text.split(" The story of the prince")
+    text, _ = await answer(
+        "Who wrote Hamlet and where does the play take place?", passage("Hamlet", opening)
+    )
+    assert text == (
+        "“Hamlet is a tragedy by William Shakespeare, written between about 1599 and 1601.”"
+        " (Hamlet) “The action is set in Denmark, mostly in the castle of Elsinore.” (Hamlet)"
+    )
+
+
+async def test_one_sentence_for_both_parts_is_quoted_once():
+    text, chosen = await answer(
+        "Where and when was Amelia Earhart born?", article("en/amelia-earhart")
+    )
+    assert text.count("“") == 1
+    assert chosen.also == ()
+
+
+async def test_two_sentences_are_recorded_with_their_places():
+    _, chosen = await answer("鲁迅什么时候出生，什么时候去世？", article("zh/lu-xun"))
+    (also,) = chosen.also
+    assert LIBRARY["zh/lu-xun"].text[also.start : also.end] == also.sentence
+
+
+async def test_sources_with_different_figures_are_both_named():
+    own = passage("Eiffel Tower", "The Eiffel Tower is 330 metres high.", "library")
+    older = passage("Eiffel Tower, Paris", "The Eiffel Tower is 324 metres high.", "web")
+    text, _ = await answer("How tall is the Eiffel Tower?", own, older)
+    assert text == (
+        "The sources differ: “The Eiffel Tower is 330 metres high.” (Eiffel Tower)"
+        " “The Eiffel Tower is 324 metres high.” (Eiffel Tower, Paris)"
+    )
+    same = passage("Towers", "The Eiffel Tower is 330 meters high.", "web")
+    text, _ = await answer("How tall is the Eiffel Tower?", own, same)
+    assert text == "“The Eiffel Tower is 330 metres high.” (Eiffel Tower)"
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "lead", "words"),
+    [
+        # A belief with its correction: quoted together, and the correction decides.
+        (
+            "Can goldfish remember things for only three seconds?",
+            "en/goldfish-memory",
+            "No.",
+            "untrue",
+        ),
+        ("Can lightning strike the same place twice?", "en/lightning", "Yes.", "It is wrong"),
+        ("在月球上用肉眼能看到长城吗？", "zh/chang-cheng", "否。", "这是错误的"),
+        # A part of a kind is not all of it.
+        ("Do all species of bats live on blood?", "en/bat-eyesight", "No.", "Only three species"),
+        # What has failed to happen in a clause about something else denies nothing.
+        ("杜甫比李白年轻吗？", "zh/du-fu", "", "小十一岁"),
+    ],
+)
+async def test_what_people_believe_is_read_with_its_correction(
+    question: str, name: str, lead: str, words: str
+):
+    text, _ = await answer(question, article(name))
+    assert text.startswith(lead or "“")
+    assert words in text
+
+
+async def test_a_sentence_that_only_counts_is_quoted_with_the_next():
+    text, _ = await answer("居里夫妇在1898年宣布发现了哪两种新元素？", article("zh/ju-li-fu-ren"))
+    assert "钋" in text
+    assert "镭" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Who wrote it and when did she die?", ["Who wrote it?", "when did she die?"]),
+        ("Where and when was she born?", ["Where was she born?", "when was she born?"]),
+        ("When was it found and by whom?", ["When was it found?", "by whom was it found?"]),
+        ("Who wrote Pride and Prejudice?", ["Who wrote Pride and Prejudice?"]),
+        ("谁写了这部书，什么时候出版？", ["谁写了这部书？", "什么时候出版？"]),
+        ("在比赛中，谁赢了？", ["在比赛中，谁赢了？"]),
+    ],
+)
+def test_the_parts_of_a_question(text: str, parts: list[str]):
+    question = Question(text=text, language=detect_language(text))
+    assert [part.text for part in parts_of(question)] == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "belief", "held"),
+    [
+        ("Many people believe that it is Sydney.", True, None),
+        ("Many people say Sydney, but it is Canberra.", False, "but it is Canberra."),
+        ("People often say so. That is wrong.", False, "That is wrong."),
+        ("许多人误以为首都是悉尼。", True, None),
+        ("许多人误以为首都是悉尼，其实是堪培拉。", False, "其实是堪培拉。"),
+        ("首都是堪培拉。", False, None),
+    ],
+)
+def test_where_belief_turns_to_fact(text: str, belief: bool, held: str | None):
+    language = detect_language(text)
+    at = held_from(text, language)
+    assert reports(text, language) == belief
+    assert (None if at is None else text[at:].lstrip(" ,，")) == held
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "sentence", "far"),
+    [
+        ("Brasília", "It was planned.", "It was planned.", 0),
+        ("Cities", "Brasilia was planned.", "Brasilia was planned.", 1),
+        ("Cities", "Brasilia is new. It was planned.", "It was planned.", 2),
+        ("Cities", "It was planned.", "It was planned.", 3),
+        # Nobody can tell by the names of two scripts.
+        ("巴西利亚", "它建于1960年。", "它建于1960年。", 0),
+        ("", "It was planned.", "It was planned.", 0),
+    ],
+)
+def test_how_far_a_sentence_is_from_the_subject(title: str, text: str, sentence: str, far: int):
+    found = passage(title, text)
+    asked = "Who planned Brasília?"
+    subject = Subject.of(asked, [], [passage("Brasília", "")])
+    assert subject.distance(found, sentence) == far
+
+
+def test_figures_with_their_units():
+    asked = Question(text="How long is it?", language="en")
+    assert figures(asked, "It is 1,642 meters and two million miles long, as of 1999.") == {
+        ("1642", "metre"),
+        ("two million", "mile"),
+    }
+    assert (
+        figures(Question(text="Who was it?", language="en"), "It is 3 metres long.") == frozenset()
+    )
