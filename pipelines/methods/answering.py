@@ -171,7 +171,7 @@ class Answering:
         if not reports(self.whole.text, language):
             stated = [(p, span) for p, span in candidates if not reports(span.text, language)]
             candidates = stated or candidates
-        ordered = await sentences_by_nearness(self.step, text, candidates)
+        ordered = await sentences_by_nearness(self.step, text, candidates, asked=not self.states)
         self.nearest = ordered[0] if ordered else None
         if not self.states:
             ordered = self._about(ordered, subject)

@@ -60,13 +60,16 @@ _NEAR = 0.55
 
 
 async def sentences_by_nearness(
-    step: Scope, text: str, sentences: Sequence[tuple[Passage, Span]]
+    step: Scope, text: str, sentences: Sequence[tuple[Passage, Span]], *, asked: bool
 ) -> list[NearSentence]:
-    """The sentences, nearest to `text` first; of equally near ones the first stays first."""
+    """The sentences, nearest to `text` first; of equally near ones the first stays first.
+
+    `asked` says that the text is a question.
+    """
     if not sentences:
         return []
     titled = [f"{one.title}: {span.text}" if one.title else span.text for one, span in sentences]
-    (cosines,) = await step.similarities([text], titled)
+    (cosines,) = await step.similarities([text], titled, asked=int(asked))
     floor = calibrated("nearest", step.embedder or "", step.language, "floor") or 0.0
     found = [
         NearSentence(passage, span, scaled(cosine, floor), words_shared(whole, text))

@@ -6,9 +6,12 @@ Of a file that is not given, with None for its path, there are no records. Recor
 
 from __future__ import annotations
 
+import csv
+from io import StringIO
 from pathlib import Path
 from typing import Literal
 
+import pandas as pd
 from pydantic import ValidationError
 
 from pipelines.evaluation.datasets.files import read_text, unusable
@@ -60,3 +63,14 @@ def read_articles(path: Path | None) -> list[Article]:
 
 
 _SQUAD = "a file in the form of SQuAD, such as XQuAD's"
+
+
+def read_translations(path: Path) -> list[tuple[str, str]]:
+    """Return English sentences with their Chinese translations from a table of Tatoeba.
+
+    Raises InvalidInputError where the columns `english` and `chinese` are missing.
+    """
+    table = pd.read_csv(StringIO(read_text(path)), sep="\t", quoting=csv.QUOTE_NONE, dtype=str)
+    if not {"english", "chinese"} <= set(table.columns):
+        raise unusable(path, "its columns are others", "english, chinese, separated by tabs")
+    return list(zip(table["english"], table["chinese"], strict=True))

@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError, VeriscopeError, exit_status
+from pipelines.errors import InvalidInputError, VeriscopeError, exit_status, failure
 from pipelines.evaluation.datasets.questions import Article
 from pipelines.evaluation.datasets.texts import Biography
 from pipelines.methods.drad.rhd import entropies_over
@@ -35,16 +35,25 @@ from pipelines.models.local import LocalModel
 from pipelines.models.providers import BUILT_IN
 from pipelines.paths import ASSETS
 from pipelines.prompts import load_prompts
-from pipelines.research.calibration import drad, haarag, nearest, slm, wikibio
-from pipelines.research.data import Half, read_articles, read_biographies, read_qa
+from pipelines.research.calibration import centres, drad, haarag, nearest, slm, wikibio
+from pipelines.research.data import (
+    Half,
+    read_articles,
+    read_biographies,
+    read_qa,
+    read_translations,
+)
 from pipelines.research.suites.scoring import fingerprint
 from pipelines.retrieval.bm25 import LexicalEmbedder
-from pipelines.retrieval.dense import default_embedder
+from pipelines.retrieval.dense import BilingualEmbedder, default_embedder
 from pipelines.run.spec import ModelSpec
 from pipelines.text import EntityRecognizer
 from pipelines.types import Language
 
 _OUT = ASSETS / "calibration"
+
+_SPARSE = 30
+"""Of the even-numbered translations every so many-th is taken: some 500 sentences are enough."""
 
 Derive = Callable[[argparse.Namespace], Coroutine[Any, Any, dict[str, Any]]]
 
@@ -168,7 +177,7 @@ async def _derive_haarag(options: argparse.Namespace) -> dict[str, Any]:
         "zh": read_articles(options.xquad_zh),
     }
     records = read_qa(options.qa)
-    found: dict[str, Any] = {}
+    found = _table(options.out)
     for embedder in filter(None, (default_embedder(), LexicalEmbedder())):
         for language in sorted(embedder.languages):
             entry = haarag.derive(
@@ -176,6 +185,25 @@ async def _derive_haarag(options: argparse.Namespace) -> dict[str, Any]:
             )
             found.setdefault(embedder.name, {})[language] = entry
     return found
+
+
+async def _derive_centres(options: argparse.Namespace) -> dict[str, Any]:
+    articles: dict[Language, list[Article]] = {
+        "en": read_articles(options.xquad),
+        "zh": read_articles(options.xquad_zh),
+    }
+    pairs = read_translations(options.tatoeba)[:: 2 * _SPARSE]
+    table = _table(options.out)
+    embedder = default_embedder()
+    if not isinstance(embedder, BilingualEmbedder):
+        raise failure("loading.no_embedder", BilingualEmbedder.name)
+    found = table.setdefault(embedder.name, {})
+    for at, (language, known) in enumerate(articles.items()):
+        sentences = [pair[at] for pair in pairs]
+        found[language] = centres.derive(
+            embedder, known, sentences, language, options.date.isoformat()
+        )
+    return table
 
 
 async def _derive_nearest(options: argparse.Namespace) -> dict[str, Any]:
@@ -268,6 +296,7 @@ _DATA = {
     "--qa": "HaluEval's QA",
     "--xquad": "XQuAD in English",
     "--xquad-zh": "XQuAD in Chinese",
+    "--tatoeba": "English sentences with Chinese translations, a table of Tatoeba",
 }
 
 
@@ -311,6 +340,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--kept", type=Path, metavar="FOLDER", help="what judges say, so that it is asked once"
     )
+    what = "the centres of the bilingual embedder's vectors"
+    add("centres", _derive_centres, [], what, "--xquad", "--xquad-zh", "--tatoeba")
     what = "when a sentence is near a question, for each embedder"
     add("nearest", _derive_nearest, [], what, "--xquad", "--xquad-zh")
     what = "HAARAG's thresholds for each embedder"

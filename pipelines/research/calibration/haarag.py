@@ -27,6 +27,7 @@ from pipelines.methods.haarag import Haarag
 from pipelines.methods.haarag.alignment import aligned_text, context_cosine
 from pipelines.methods.haarag.retrieval import Found, rate
 from pipelines.retrieval.base import Embedder
+from pipelines.retrieval.dense import embedded_queries
 from pipelines.retrieval.documents import Document, load_library
 from pipelines.retrieval.passages import cut_document, indexed_text
 from pipelines.text import split_sentences
@@ -121,7 +122,7 @@ def measure(
         for q in paragraph.qas
     ]
     vectors = embedder.embed([indexed_text(passage) for passage in passages])
-    questions = embedder.embed([question for _, question, _, _ in asked])
+    questions = embedded_queries(embedder, [question for _, question, _, _ in asked])
     written = {form: [_written(form, *one[2:], language) for one in asked] for form in FORMS}
     others = [_other([at for at, *_ in asked], number) for number in range(len(asked))]
 

@@ -17,6 +17,7 @@ from pipelines.evaluation.datasets.questions import Article
 from pipelines.methods.replies.questions import words_shared
 from pipelines.methods.sentences import nearness_of, scaled
 from pipelines.retrieval.base import Embedder
+from pipelines.retrieval.dense import embedded_queries
 from pipelines.text import split_sentences
 from pipelines.types import Language
 
@@ -72,7 +73,10 @@ def _floor(embedder: Embedder, articles: Sequence[Article], language: Language) 
         other = _sentences(articles[(at + _APART) % len(articles)], language)
         questions = [qa.question for paragraph in article.paragraphs for qa in paragraph.qas][::2]
         if questions and other:
-            table = embedder.embed(questions) @ embedder.embed([text for _, text in other]).T
+            table = (
+                embedded_queries(embedder, questions)
+                @ embedder.embed([text for _, text in other]).T
+            )
             cosines += [float(one) for one in table.ravel()]
     median = float(np.median(cosines))
     return round(median, 2) if median >= _SMALL else 0.0
@@ -87,7 +91,7 @@ def _asked(
         vectors = embedder.embed([text for _, text in sentences])
         for number, paragraph in enumerate(article.paragraphs):
             for qa in paragraph.qas:
-                cosines = vectors @ embedder.embed([qa.question])[0]
+                cosines = vectors @ embedded_queries(embedder, [qa.question])[0]
                 rated = [
                     (
                         nearness_of(scaled(float(cosine), floor), words_shared(text, qa.question)),
