@@ -13,6 +13,12 @@ from typing import Literal
 from pydantic import Field
 
 from pipelines.engine.checking import BY_JUDGES, STANDARD, is_check, unmet_needs
+from pipelines.engine.together import (
+    TogetherFound,
+    sentences_together,
+    text_together,
+    use_of,
+)
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import Capabilities, ScoreRequest
 from pipelines.models.providers import known_capabilities
@@ -76,7 +82,7 @@ class SentenceFound(Frozen):
     """A sentence [start, end) of the given text, and what each detector says of it so far.
 
     `doubting` of `judging` detectors with a verdict doubt it; those that are weak are not counted
-    (see `DetectorFound.weak`).
+    (see `DetectorFound.weak`). `together` is the one verdict of those that can tell.
     """
 
     number: int
@@ -86,6 +92,7 @@ class SentenceFound(Frozen):
     found: dict[str, CellFound]
     doubting: int = 0
     judging: int = 0
+    together: TogetherFound = TogetherFound(verdict="unchecked")
 
     @property
     def agreement(self) -> Agreement:
@@ -123,7 +130,8 @@ class CheckedText(Frozen):
     """The whole check, as far as it has come.
 
     `question` is "" where none was given. `unavailable` are the standard detectors that were not
-    asked, with the first thing that they lack on this text (see `Need.reason`).
+    asked, with the first thing that they lack on this text (see `Need.reason`). `together` is the
+    one verdict on the whole text, None where it has no sentence.
     """
 
     text: str
@@ -132,6 +140,7 @@ class CheckedText(Frozen):
     sentences: tuple[SentenceFound, ...]
     detectors: tuple[DetectorFound, ...]
     unavailable: dict[str, str] = Field(default_factory=dict)
+    together: TogetherFound | None = None
 
 
 def checked_text(view: RunView) -> CheckedText | None:
@@ -145,6 +154,12 @@ def checked_text(view: RunView) -> CheckedText | None:
     begun = {name: method for name in names if (method := view.methods.get(name)) is not None}
     cells = {name: _cells(view, method, spans) for name, method in begun.items()}
     weak = {name for name, method in begun.items() if _is_weak(method, given)}
+    together = sentences_together(
+        [method for name, method in begun.items() if name not in weak],
+        spans,
+        use_of(spec),
+        header.language,
+    )
     return CheckedText(
         text=given.text,
         question=spec.question if given.asked else "",
@@ -152,13 +167,14 @@ def checked_text(view: RunView) -> CheckedText | None:
         sentences=tuple(
             _sentence(
                 number, span, {name: of[number] for name, of in cells.items() if number in of}, weak
-            )
-            for number, span in enumerate(spans)
+            ).model_copy(update={"together": one})
+            for number, (span, one) in enumerate(zip(spans, together, strict=True))
         ),
         detectors=tuple(
             _detector(view, name, bool(cells.get(name)), weak=name in weak) for name in names
         ),
         unavailable=_unavailable(header, names),
+        together=text_together(together),
     )
 
 
