@@ -35,12 +35,12 @@ from pipelines.engine.checking import (
 )
 from pipelines.engine.profiles import held_calibrations, recorded_name, with_profile
 from pipelines.engine.service import Service
-from pipelines.engine.together import TogetherFound
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.evaluation.datasets.files import read_text
 from pipelines.evaluation.given_texts import Entry, texts_of
 from pipelines.evaluation.results.export import harmless
 from pipelines.methods.base import Need
+from pipelines.methods.together.verdict import TogetherFound
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import ModelSpec, known_capabilities
 from pipelines.printable import printable, printable_json

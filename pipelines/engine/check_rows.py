@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, get_args
 
 from pipelines.engine.checked import CellFound, CheckedText, DetectorFound
-from pipelines.engine.together import TogetherFound
+from pipelines.methods.together.verdict import TogetherFound
 from pipelines.run.events import Score
 from pipelines.types import Language
 

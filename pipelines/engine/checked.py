@@ -13,13 +13,13 @@ from typing import Literal
 from pydantic import Field
 
 from pipelines.engine.checking import BY_JUDGES, STANDARD, is_check, unmet_needs
-from pipelines.engine.together import (
+from pipelines.errors import ErrorInfo
+from pipelines.methods.together.verdict import (
     TogetherFound,
     sentences_together,
     text_together,
     use_of,
 )
-from pipelines.errors import ErrorInfo
 from pipelines.models.base import Capabilities, ScoreRequest
 from pipelines.models.providers import known_capabilities
 from pipelines.run.calibrated import Reading, deciding_readings
@@ -159,6 +159,7 @@ def checked_text(view: RunView) -> CheckedText | None:
         spans,
         use_of(spec),
         header.language,
+        question=spec.question if given.asked else "",
     )
     return CheckedText(
         text=given.text,

@@ -27,7 +27,7 @@ from pipelines.research.suites.scoring import whole_lines
 from pipelines.research.together.statements import Statement
 from pipelines.run.defaults import default_models
 from pipelines.run.events import Event
-from pipelines.run.spec import MethodSpec
+from pipelines.run.spec import JUDGES, MethodSpec
 from pipelines.run.view import RunView, fold
 
 _EVENTS: TypeAdapter[tuple[Event, ...]] = TypeAdapter(tuple[Event, ...])
@@ -53,7 +53,7 @@ def language_model(path: Path) -> Asking:
     """A language model as the one judge of the SLM check, which reads two passages."""
     spec = ModelSpec(kind="local", name=path.stem, model=str(path), languages=("en", "zh"))
     settings = {"passages": 2, "whole_response": False}
-    models = {"main": ModelSpec(), "small_a": spec}
+    models = {"main": ModelSpec(), JUDGES[0]: spec}
     return Asking(path.stem, (MethodSpec(name="slm", settings=settings),), models)
 
 

@@ -18,8 +18,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import StandardScaler
 
-from pipelines.engine.together import Bin, Combination, Limit, Line, Measured
-from pipelines.engine.together_features import (
+from pipelines.methods.together.features import (
     READINGS,
     Evidence,
     Features,
@@ -29,6 +28,7 @@ from pipelines.engine.together_features import (
     feature_names,
     row_of,
 )
+from pipelines.methods.together.verdict import Bin, Combination, Limit, Line, Measured
 from pipelines.research.together.statements import Statement
 from pipelines.types import Language
 

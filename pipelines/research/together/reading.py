@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pipelines.engine.checked import CellFound, checked_text
-from pipelines.engine.together_features import (
+from pipelines.methods.together.features import (
     evidence_of,
     features_of,
     passages_of,

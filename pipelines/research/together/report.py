@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.engine.together import Combination, combination_for
-from pipelines.engine.together_features import Reading, row_of
+from pipelines.methods.together.features import Reading, row_of
+from pipelines.methods.together.verdict import Combination, combination_for
 from pipelines.research.together.fitting import Array, Seen
 
 _DRAWS = 2000

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Literal, NamedTuple, get_args
 
-from pipelines.engine.together_features import Label, Use
 from pipelines.evaluation.datasets.bundled import sample_rows
 from pipelines.evaluation.datasets.claims import Stance
 from pipelines.evaluation.datasets.records import read_records
+from pipelines.methods.together.features import Label, Use
 from pipelines.research.claims import (
     LabelledClaim,
     cited_claims,

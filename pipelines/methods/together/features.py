@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, get_args
 from pydantic import Field
 
 from pipelines.models.judges.simple import OVERLAP_NAME, SIMILARITY_NAME
-from pipelines.retrieval.bm25 import content_terms
+from pipelines.retrieval.bm25 import content_terms, word_spans
 from pipelines.run.events import Judged
 from pipelines.run.findings import ConceptVerified
 from pipelines.run.grounding import CellJudged
@@ -244,7 +244,7 @@ def evidence_of(statement: str, passages: Sequence[Passage], before: str = "") -
                 title=passage.title,
                 shared=shared,
                 passage_shared=passage_shared,
-                missing_words=tuple(w for w in wanted if w not in said),
+                missing_words=tuple(w for w in _words_of(statement) if not _content(w) & said),
                 missing_names=tuple(n for n in names if _folded(n) not in folded),
                 missing_numbers=tuple(n for n in numbers if n not in own),
                 other_numbers=bool(set(own) - set(numbers)),
@@ -304,10 +304,17 @@ def _numbers(text: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4096)
+def _words_of(text: str) -> tuple[str, ...]:
+    """The words of a text that mean something, as they stand in it and in its order."""
+    found = (text[start:end] for start, end in word_spans(text))
+    return tuple(dict.fromkeys(one for one in found if _content(one) & _content(text)))
+
+
+@lru_cache(maxsize=4096)
 def _names(text: str) -> tuple[str, ...]:
     """Capitalised words in English; in Chinese the words, because nothing marks its names."""
     if has_han(text):
-        return tuple(dict.fromkeys(one for one in content_terms(text) if len(one) > 1))
+        return tuple(one for one in _words_of(text) if len(one) > 1)
     content = _content(text)
     found = (one.removesuffix("'s").removesuffix("’s") for one in _NAME.findall(text))
     return tuple(dict.fromkeys(one for one in found if _content(one) & content))

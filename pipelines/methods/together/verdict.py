@@ -1,7 +1,7 @@
 """One verdict of several detectors on a sentence and on a text: "together".
 
 What the detectors of a run say and what its passages hold become features
-(`together_features.py`); a small logistic combination, fitted on statements whose truth is known,
+(`features.py`); a small logistic combination, fitted on statements whose truth is known,
 turns them into a probability (`assets/calibration/together.json`, docs/verdicts.md). Every screen,
 program and report takes the verdict from here.
 """
@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import Field, TypeAdapter
 
 from pipelines.calibration import calibration
-from pipelines.engine.together_features import (
+from pipelines.methods.together.features import (
     READINGS,
     Evidence,
     Features,
@@ -31,9 +31,11 @@ from pipelines.engine.together_features import (
     sentence_readings,
 )
 from pipelines.paths import ASSETS
+from pipelines.retrieval.bm25 import content_terms
+from pipelines.run.events import Score
 from pipelines.run.spec import RunSpec
-from pipelines.run.view import MethodView
-from pipelines.text import Span
+from pipelines.run.view import MethodView, RunView
+from pipelines.text import Span, split_sentences, text_key
 from pipelines.types import Frozen, Language
 
 TogetherVerdict = Literal["supported", "contradicted", "not_enough", "unchecked"]
@@ -195,6 +197,13 @@ def limit_for(
     return None
 
 
+def limit_used(method: str, score: Score | None, use: Use, language: Language) -> Limit | None:
+    """The fitted threshold that a score was held against; None where it was another one."""
+    limit = limit_for(method, use, language)
+    same = limit is not None and score is not None and score.threshold == limit.value
+    return limit if same else None
+
+
 def combination_for(
     spoke: Iterable[Reading],
     use: Use,
@@ -220,19 +229,32 @@ def combination_for(
     return max(able, key=rank, default=None)
 
 
+_FEW_WORDS = 4
+"""A shorter answer is no statement of its own."""
+
+
 # --- The verdict ----------------------------------------------------------------------------------
 
 
 def sentences_together(
-    methods: Sequence[MethodView], spans: Sequence[Span], use: Use, language: Language
+    methods: Sequence[MethodView],
+    spans: Sequence[Span],
+    use: Use,
+    language: Language,
+    *,
+    question: str = "",
+    others: Sequence[MethodView] = (),
 ) -> list[TogetherFound]:
     """The verdict on each sentence of a text that `methods` judged, as far as they have come.
+
+    `question` is what the text answers: a sentence of a few words is compared with the evidence
+    together with it. Passages that `others` found count as well.
 
     A sentence without a word of any judge is not judged where other sentences, or other runs of
     the same detectors, have one.
     """
-    passages = passages_of(methods)
-    searched = any(method.searches for method in methods)
+    passages = passages_of((*methods, *others))
+    searched = any(method.searches for method in (*methods, *others))
     all_said = sentence_readings(methods, spans)
     expected = any(said.values for said in all_said) or any(m.error for m in methods)
     found: list[TogetherFound] = []
@@ -243,7 +265,12 @@ def sentences_together(
             verdict: TogetherVerdict = "not_enough" if searched else "unchecked"
             found.append(TogetherFound(verdict=verdict, why=(Why(name=name),), use=use))
             continue
-        evidence = evidence_of(span.text, passages, before)
+        short = question and len(content_terms(span.text)) < _FEW_WORDS
+        statement = f"{question} {span.text}" if short else span.text
+        if not content_terms(span.text):
+            found.append(TogetherFound(verdict="unchecked", why=(Why(name="unjudged"),), use=use))
+            continue
+        evidence = evidence_of(statement, passages, before)
         before += f" {span.text}"
         one = _judged(said, evidence, use, language)
         if one.verdict == "supported" and expected and not said.values:
@@ -252,6 +279,35 @@ def sentences_together(
             )
         found.append(one)
     return found
+
+
+def answer_together(view: RunView, name: str) -> TogetherFound | None:
+    """The verdict on the final answer of a method of a run, by the detectors that judged that text.
+
+    None while there is no answer, and where no detector that can tell judged it: a run in which
+    nobody looked at an answer says nothing about it.
+    """
+    method, header = view.methods.get(name), view.header
+    if method is None or header is None or method.answer is None:
+        return None
+    key = text_key(method.answer.text)
+    judging = [one for one in view.methods.values() if key and text_key(_judged_text(one)) == key]
+    spans = split_sentences(method.answer.text)
+    found = sentences_together(
+        judging,
+        spans,
+        use_of(header.spec),
+        header.language,
+        question=header.spec.question,
+        others=list(view.methods.values()),
+    )
+    return text_together(found) if any(one.judges for one in found) else None
+
+
+def _judged_text(method: MethodView) -> str:
+    """The text that the method's verdicts are about; "" where it judged none."""
+    first = (one for one in method.judged if one.what == "answer" and one.draft == 0)
+    return next((one.text for one in first), "")
 
 
 def text_together(sentences: Sequence[TogetherFound]) -> TogetherFound | None:
