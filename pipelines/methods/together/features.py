@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple, get_args
 
 from pydantic import Field
 
+from pipelines.models.base import Capabilities
 from pipelines.models.judges.simple import OVERLAP_NAME, SIMILARITY_NAME
 from pipelines.retrieval.bm25 import content_terms, word_spans
 from pipelines.run.events import Judged
@@ -151,7 +152,21 @@ def _said(method: MethodView, spans: Sequence[Span]) -> Iterable[tuple[int, Read
             reading = _asked(method, event)
             if not apart and value is not None and reading is not None:
                 yield at, reading, value
+    if method.name == "together":
+        yield from _called(method, len(spans))
     yield from _concepts(method, len(spans))
+
+
+def _called(method: MethodView, count: int) -> Iterable[tuple[int, Reading, float]]:
+    """What the judges of the method that asks for nothing but this verdict said."""
+    steps = {step.span: step.at for step in method.steps if step.name == "judge_sentence"}
+    for call in method.calls:
+        at = steps.get(call.span)
+        if at is None or call.choice is None or at.sentence is None or at.sentence >= count:
+            continue
+        reading = _reading(method, call.role)
+        if reading is not None and call.choice.best is not None:
+            yield at.sentence, reading, call.choice.probabilities["yes"]
 
 
 def _asked(method: MethodView, event: Judged) -> Reading | None:
@@ -163,10 +178,14 @@ def _asked(method: MethodView, event: Judged) -> Reading | None:
 
 
 def _reading(method: MethodView, role: str) -> Reading | None:
-    """What the word of a role's model is; None where it says nothing that is not counted here."""
     can = method.models.get(role)
     name = next((call.model for call in method.calls if call.role == role), "")
-    if can is None or name in _NO_JUDGES or not can.judges or can.weak:
+    return None if can is None else reading_of(name, can)
+
+
+def reading_of(name: str, can: Capabilities) -> Reading | None:
+    """What the word of a model is; None where it says nothing that is not counted here."""
+    if name in _NO_JUDGES or not can.judges or can.weak:
         return None
     return "model" if can.writes else "judge"
 

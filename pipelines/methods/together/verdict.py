@@ -26,6 +26,7 @@ from pipelines.methods.together.features import (
     SentenceReadings,
     Use,
     evidence_of,
+    feature_names,
     features_of,
     passages_of,
     sentence_readings,
@@ -36,7 +37,7 @@ from pipelines.run.events import Score
 from pipelines.run.spec import RunSpec
 from pipelines.run.view import MethodView, RunView
 from pipelines.text import Span, split_sentences, text_key
-from pipelines.types import Frozen, Language
+from pipelines.types import Frozen, Language, Passage
 
 TogetherVerdict = Literal["supported", "contradicted", "not_enough", "unchecked"]
 
@@ -137,7 +138,8 @@ class TogetherFound(Frozen):
     `probability` in [0, 1] is that of the verdict, `supported` that of support; None where nothing
     could be judged. `evidence` is the sentence that the verdict rests on, in the passage `passage`
     called `title`. `judges` are the methods that spoke. `basis` is the combination that was used,
-    `nearest` where it was fitted for another use than this one.
+    `nearest` where it was fitted for another use than this one, `threshold` what `supported` was
+    held against.
     """
 
     verdict: TogetherVerdict
@@ -151,6 +153,7 @@ class TogetherFound(Frozen):
     use: Use = "library"
     nearest: bool = False
     readings: tuple[Reading, ...] = ()
+    threshold: float | None = None
     measured: Measured | None = None
 
     def line(self, language: Language) -> str:
@@ -171,8 +174,9 @@ def use_of(spec: RunSpec) -> Use:
 
 @cache
 def combinations() -> tuple[Combination, ...]:
-    """Those that ship; none where nothing was fitted."""
-    return _COMBINATIONS.validate_python(calibration("together").get("combinations", ()))
+    """Those that ship and rest on the present features; none where nothing was fitted."""
+    found = _COMBINATIONS.validate_python(calibration("together").get("combinations", ()))
+    return tuple(one for one in found if one.names == feature_names(one.readings))
 
 
 @cache
@@ -253,27 +257,49 @@ def sentences_together(
     A sentence without a word of any judge is not judged where other sentences, or other runs of
     the same detectors, have one.
     """
-    passages = passages_of((*methods, *others))
-    searched = any(method.searches for method in (*methods, *others))
-    all_said = sentence_readings(methods, spans)
-    expected = any(said.values for said in all_said) or any(m.error for m in methods)
+    every = (*methods, *others)
+    said = sentence_readings(methods, spans)
+    return judged_together(
+        [span.text for span in spans],
+        said,
+        passages_of(every) if any(method.searches for method in every) else None,
+        use,
+        language,
+        question=question,
+        expected=any(one.values for one in said) or any(method.error for method in methods),
+    )
+
+
+def judged_together(
+    sentences: Sequence[str],
+    said: Sequence[SentenceReadings],
+    passages: Sequence[Passage] | None,
+    use: Use,
+    language: Language,
+    *,
+    question: str = "",
+    expected: bool = False,
+) -> list[TogetherFound]:
+    """The verdict on each sentence from what is said of it and what was found.
+
+    `passages` None: nothing was searched for. `expected` says that each sentence was to be judged,
+    so that one without a reading is not judged.
+    """
     found: list[TogetherFound] = []
     before = ""
-    for span, said in zip(spans, all_said, strict=True):
-        if not passages:
-            name = "no_passages" if searched else "unjudged"
-            verdict: TogetherVerdict = "not_enough" if searched else "unchecked"
-            found.append(TogetherFound(verdict=verdict, why=(Why(name=name),), use=use))
+    for sentence, readings in zip(sentences, said, strict=True):
+        words = content_terms(sentence)
+        if not passages or not words:
+            nothing = passages is not None and words
+            verdict: TogetherVerdict = "not_enough" if nothing else "unchecked"
+            why = Why(name="no_passages" if nothing else "unjudged")
+            found.append(TogetherFound(verdict=verdict, why=(why,), use=use))
             continue
-        short = question and len(content_terms(span.text)) < _FEW_WORDS
-        statement = f"{question} {span.text}" if short else span.text
-        if not content_terms(span.text):
-            found.append(TogetherFound(verdict="unchecked", why=(Why(name="unjudged"),), use=use))
-            continue
-        evidence = evidence_of(statement, passages, before)
-        before += f" {span.text}"
-        one = _judged(said, evidence, use, language)
-        if one.verdict == "supported" and expected and not said.values:
+        short = question and len(words) < _FEW_WORDS
+        evidence = evidence_of(f"{question} {sentence}" if short else sentence, passages, before)
+        before += f" {sentence}"
+        one = _judged(readings, evidence, use, language)
+        if one.verdict == "supported" and expected and not readings.values:
             one = one.model_copy(
                 update={"verdict": "unchecked", "probability": None, "why": (Why(name="unjudged"),)}
             )
@@ -374,6 +400,7 @@ def _judged(
             "judges": tuple(judges),
             "nearest": chosen.use != use,
             "readings": chosen.readings,
+            "threshold": chosen.threshold,
             "measured": chosen.cross_validated,
         }
     )
