@@ -3,8 +3,8 @@
 Statements whose truth is known are checked by the detectors, as the page Check does it; what a
 check has recorded is kept in FOLDER and not asked again, so that the command can be stopped and
 goes on where it was. Then the combinations are fitted, written to
-`assets/calibration/together.json`, and the tables of docs/verdicts.md are printed. After a change
-of a detector, delete its file in FOLDER: `judges.jsonl` (SLM check, P(yes), HAARAG), `ever.jsonl`,
+`assets/calibration/together.json`, and the tables are printed and written into docs/verdicts.md.
+After a change of a detector, delete its file in FOLDER: `judges.jsonl` (SLM check, P(yes), HAARAG), `ever.jsonl`,
 `sources.jsonl`, or that of the language model.
 """
 
@@ -32,6 +32,10 @@ from pipelines.research.together.statements import (
 )
 
 _OUT = ASSETS / "calibration" / "together.json"
+
+
+_BEGIN, _END = "<!-- tables -->", "<!-- end of tables -->"
+"""Between what the tables stand in the document."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,7 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "limits": [one.model_dump(mode="json") for one in limits(seen)],
     }
     options.out.write_text(f"{json.dumps(record, indent=1)}\n", encoding="utf-8")
-    print(tables(seen, found, options.model.stem if options.model else ""))
+    told = tables(seen, found, options.model.stem if options.model else "")
+    print(told)
+    if options.doc:
+        before, _, rest = options.doc.read_text(encoding="utf-8").partition(_BEGIN)
+        _, _, after = rest.partition(_END)
+        whole = f"{before}{_BEGIN}\n\n{told}\n\n{_END}{after}"
+        options.doc.write_text(whole, encoding="utf-8")
     return 0
 
 
@@ -107,6 +117,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=1e9, help="time for each set of detectors")
     parser.add_argument("--no-asking", action="store_true", help="fit what the folder holds")
     parser.add_argument("--out", type=Path, default=_OUT, metavar="FILE")
+    parser.add_argument(
+        "--doc", type=Path, metavar="FILE", help="a document with a place for the tables"
+    )
     parser.add_argument("--date", type=date.fromisoformat, default=date.today())
     return parser
 
