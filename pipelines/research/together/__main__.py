@@ -4,7 +4,8 @@ Statements whose truth is known are checked by the detectors, as the page Check 
 check has recorded is kept in FOLDER and not asked again, so that the command can be stopped and
 goes on where it was. Then the combinations are fitted, written to
 `assets/calibration/together.json`, and the tables are printed and written into docs/verdicts.md.
-After a change of a detector, delete its file in FOLDER: `judges.jsonl` (SLM check, P(yes), HAARAG), `ever.jsonl`,
+After a change of a detector, delete its file in FOLDER: `judges.jsonl` (SLM check, P(yes),
+HAARAG), `ever.jsonl`,
 `sources.jsonl`, or that of the language model.
 """
 
@@ -64,13 +65,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     statements = [*own, *given]
     seen = seen_of(statements, views_of(names, statements, options.kept))
     found = fit_all(seen)
+    thresholds = limits(seen)
     record = {
         **_provenance(own, given, options),
         "combinations": [one.model_dump(mode="json") for one in found],
-        "limits": [one.model_dump(mode="json") for one in limits(seen)],
+        "limits": [one.model_dump(mode="json") for one in thresholds],
     }
     options.out.write_text(f"{json.dumps(record, indent=1)}\n", encoding="utf-8")
-    told = tables(seen, found, options.model.stem if options.model else "")
+    told = tables(seen, found, thresholds, options.model.stem if options.model else "")
     print(told)
     if options.doc:
         before, _, rest = options.doc.read_text(encoding="utf-8").partition(_BEGIN)

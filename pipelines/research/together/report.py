@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.methods.together.features import Reading, row_of
-from pipelines.methods.together.verdict import Combination, combination_for
+from pipelines.methods.together.verdict import Combination, Limit, combination_for
 from pipelines.research.together.fitting import Array, Seen
 
 _DRAWS = 2000
@@ -20,12 +20,19 @@ Said = tuple[float, bool]
 """A score, and whether the statement is called supported by it."""
 
 
-def tables(seen: Sequence[Seen], combinations: Sequence[Combination], model: str) -> str:
+def tables(
+    seen: Sequence[Seen],
+    combinations: Sequence[Combination],
+    limits: Sequence[Limit],
+    model: str,
+) -> str:
     """Every table, in Markdown. `model` names the language model among the detectors, if any."""
     parts: list[str] = []
     for title, of in _kinds(seen):
         rows = [
-            _row(name, pairs, of) for name, pairs in _systems(of, combinations, model) if any(pairs)
+            _row(name, pairs, of)
+            for name, pairs in _systems(of, combinations, limits, model)
+            if any(pairs)
         ]
         head = "| | n | AUROC | right | false called supported | true doubted |"
         parts.append("\n".join([f"### {title}", "", head, f"| --- |{' ---: |' * 5}", *rows, ""]))
@@ -55,12 +62,19 @@ def _kinds(seen: Sequence[Seen]) -> Iterator[tuple[str, list[Seen]]]:
 
 
 def _systems(
-    of: Sequence[Seen], combinations: Sequence[Combination], model: str
+    of: Sequence[Seen], combinations: Sequence[Combination], limits: Sequence[Limit], model: str
 ) -> Iterator[tuple[str, list[Said | None]]]:
     for name in dict.fromkeys(n for one in of for n in one.cells):
         cells = [one.cells.get(name) for one in of]
         yield name, [None if c is None else (c.score, c.supported) for c in cells]
     use, language = of[0].statement.use, of[0].statement.language
+    for limit in limits:
+        if (limit.use, limit.language) == (use, language):
+            cells = [one.cells.get(limit.method) for one in of]
+            yield (
+                f"{limit.method}, fitted threshold {limit.value:.2f}",
+                [None if c is None else (c.score, c.score >= limit.value) for c in cells],
+            )
     sets: dict[str, tuple[Reading, ...]] = {
         "together: evidence alone": (),
         "together: judge": ("judge",),
