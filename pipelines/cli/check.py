@@ -371,7 +371,9 @@ def _together_lines(found: TogetherFound, language: Language) -> list[str]:
         lines.append(f'  evidence: "{found.evidence}" ({found.title or found.passage})')
     if found.judges:
         measured = found.measured
-        told = "" if measured is None else f"; right in {measured.accuracy:.0%} when it was fitted"
+        told = (
+            "" if measured is None else f"; right for {measured.accuracy:.0%} of other statements"
+        )
         lines.append(f"  judges: {', '.join(found.judges)}{told}")
     return [printable(line) for line in lines]
 

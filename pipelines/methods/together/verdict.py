@@ -85,8 +85,9 @@ class Combination(Frozen):
 
     `support` gives P(supported) from the features in the order of `names`, `against` the
     probability that what is not supported is contradicted. `means` are the features' means, which
-    a reason is measured from. Supported is what reaches `threshold`. `cross_validated` and
-    `reliability` are of folds that share no article or page, `reported` of other statements.
+    a reason is measured from. Supported is what reaches `threshold`. `cross_validated` is of folds
+    that share no article or page, `reported` and `reliability` are of statements that fitted
+    nothing, neither the combination nor the judge.
     """
 
     use: Use
@@ -401,7 +402,7 @@ def _judged(
             "nearest": chosen.use != use,
             "readings": chosen.readings,
             "threshold": chosen.threshold,
-            "measured": chosen.cross_validated,
+            "measured": chosen.reported.get("all", chosen.cross_validated),
         }
     )
 

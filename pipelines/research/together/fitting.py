@@ -161,7 +161,10 @@ def _combination(
         fitted=len(fits) + len(added),
         groups=len({one.statement.group for one in [*fits, *added]}),
         cross_validated=measured(chosen, truth, threshold),
-        reliability=reliability(chosen, truth),
+        reliability=reliability(
+            np.array([support.probability(row_of(one.features, names)) for one in reported]),
+            [one.supported for one in reported],
+        ),
         reported={
             name: measured(
                 [support.probability(row_of(one.features, names)) for one in of],

@@ -177,7 +177,7 @@ def _shown(weights: Array, figure: Callable[[Array], Array]) -> str:
 
 def _curves(combinations: Sequence[Combination]) -> str:
     """The reliability of the largest combinations of each use and language."""
-    lines = ["### Reliability in cross-validation: said, was (statements)", ""]
+    lines = ["### Reliability on the reporting statements: said, was (statements)", ""]
     best: dict[tuple[str, str, bool], Combination] = {}
     for one in combinations:
         key = (one.use, one.languages[0], "model" in one.readings)

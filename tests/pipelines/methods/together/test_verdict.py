@@ -157,7 +157,7 @@ def test_what_ships_has_a_combination_for_every_set_of_readings_and_figures():
         assert each.names == feature_names(each.readings)
         assert set(each.readings) <= set(READINGS)
         assert each.threshold >= 0.5
-        assert sum(one.count for one in each.reliability) == each.cross_validated.statements
+        assert sum(one.count for one in each.reliability) == each.reported["all"].statements
 
 
 def test_a_threshold_holds_for_the_judges_it_was_fitted_with():
