@@ -27,10 +27,12 @@ from components.run_view import (
 )
 from components.spending import spending
 from components.timeline import call_bars, timeline
+from components.together import together_head
 from pipelines.engine.budget import Account
 from pipelines.engine.completing import left_out
 from pipelines.engine.pool import Loading
 from pipelines.methods.registry import METHODS
+from pipelines.methods.together.verdict import answer_together
 from pipelines.paths import SAMPLE_DATA
 from pipelines.run.view import MethodView, RunView
 from pipelines.types import Language
@@ -79,10 +81,19 @@ def results(view: RunView, t: Catalogue, *, now: float | None = None) -> Html:
         found = [agreement_strip(rows, text, t), *found, _links(view, t)]
     return tag(
         "div.vs-run-main",
-        section("answer", t("ask.original"), _answer(original, view, t)),
+        section("answer", t("ask.original"), _answer(original, view, t), _together(view, t)),
         section("methods", t("ask.results"), *found),
         key="main",
     )
+
+
+def _together(view: RunView, t: Catalogue) -> Html | None:
+    """The one verdict on the answer shown, once a detector that can tell has judged it."""
+    direct = view.methods.get("direct") or next(iter(view.methods.values()), None)
+    if direct is None or language_unsupported(view):
+        return None
+    found = answer_together(view, direct.name)
+    return None if found is None else together_head(found, t)
 
 
 def _own(loading: Sequence[Loading], view: RunView) -> list[Loading]:

@@ -39,6 +39,7 @@ from components.markup import Child, Content, Html, join, tag
 from components.messages import Catalogue, integer, named
 from components.page import illustration_note, run_notices, section
 from components.run_view import entity_marks, passages_of
+from components.together import limit_note, together_cell, together_head
 from components.unsupported import unsupported_help, with_unsupported
 from pipelines.engine.checked import (
     CellFound,
@@ -48,6 +49,7 @@ from pipelines.engine.checked import (
     checked_text,
     read_tokens,
 )
+from pipelines.methods.together.verdict import Limit, limit_used, use_of
 from pipelines.run.events import Score, Verdict
 from pipelines.run.view import RunView
 from pipelines.types import Token, UnsupportedSpan
@@ -57,6 +59,14 @@ Reading = Literal["sentences", "spans", "heat"]
 
 READINGS: tuple[Reading, ...] = get_args(Reading)
 
+
+_LOOKS = {
+    "supported": "supported",
+    "contradicted": "doubted",
+    "not_enough": "mixed",
+    "unchecked": "open",
+}
+"""How the row of a sentence looks, by its one verdict."""
 
 _GIVEN = re.compile(r"given(?:-(\d+))?#\d+")
 """The id of a passage of a source that was given with the text."""
@@ -71,7 +81,8 @@ def check_view(view: RunView, t: Catalogue, *, readings: Sequence[Reading] = REA
     parts: list[Child] = [
         illustration_note(view, t),
         run_notices(view, None if told else view.error, t),
-        tag("p.vs-strong", _overall(found, view, t), key="overall"),
+        None if found.together is None else together_head(found.together, t),
+        tag("p.vs-note", _overall(found, view, t), key="overall"),
         notice(t("check.words_only"), "words-only") if _words_only(found) else None,
     ]
     if "sentences" in readings:
@@ -82,15 +93,16 @@ def check_view(view: RunView, t: Catalogue, *, readings: Sequence[Reading] = REA
     if "heat" in readings:
         parts.append(section("check-heat", t("check.reading.heat"), _heat(found, view, t)))
     parts.append(section("check-corrected", t("check.corrected"), *_corrected(found, view, t)))
-    parts.append(section("check-detectors", t("check.detectors"), _summary(found, t)))
+    parts.append(section("check-detectors", t("check.detectors"), _summary(found, view, t)))
     return tag("div.vs-run.vs-check", parts, key="check")
 
 
 # --- The detectors --------------------------------------------------------------------------------
 
 
-def _summary(found: CheckedText, t: Catalogue) -> Html:
+def _summary(found: CheckedText, view: RunView, t: Catalogue) -> Html:
     """A row for each detector, and why others of the standard ones were not asked."""
+    use = "library" if view.header is None else use_of(view.header.spec)
     columns = [
         Column(t("check.detector")),
         Column(t("check.column.verdict")),
@@ -98,7 +110,11 @@ def _summary(found: CheckedText, t: Catalogue) -> Html:
         Column(t("check.column.says")),
     ]
     rows = (
-        Row(f"detector-{one.method}", _detector(one, t), busy=one.state == "running")
+        Row(
+            f"detector-{one.method}",
+            _detector(one, limit_used(one.method, one.score, use, found.language), t),
+            busy=one.state == "running",
+        )
         for one in found.detectors
     )
     body = table(t("check.detectors"), columns, rows, row_names=True, css="vs-check-detectors")
@@ -150,14 +166,16 @@ def _overall(found: CheckedText, view: RunView, t: Catalogue) -> str:
     return said
 
 
-def _detector(one: DetectorFound, t: Catalogue) -> list[Content]:
+def _detector(one: DetectorFound, limit: Limit | None, t: Catalogue) -> list[Content]:
     name = named("method", one.method, t)
     title = tag(
         "span.vs-check-name",
         tag("span.vs-strong", name),
         tag("span.vs-note", t.first(f"check.reads.{one.method}", f"method.{one.method}.summary")),
     )
-    score = [_score(one, t), calibrated_notes(one.calibrated, t)]
+    score: list[Child] = [_score(one, t), calibrated_notes(one.calibrated, t)]
+    if limit is not None:
+        score.append(tag("span.vs-note", limit_note(limit, t)))
     return [title, _verdict(one, t), score, _says(one, t)]
 
 
@@ -243,9 +261,9 @@ def _sentences(found: CheckedText, view: RunView, t: Catalogue) -> Html:
                     _cell(one.found.get(name), t, waits=not view.over, weak=name in weak)
                     for name in shown
                 ),
-                _together(one, t),
+                together_cell(one.together, t),
             ],
-            f"vs-check-{one.agreement}",
+            f"vs-check-{_LOOKS[one.together.verdict]}",
         )
         for one in found.sentences
     )
@@ -254,7 +272,7 @@ def _sentences(found: CheckedText, view: RunView, t: Catalogue) -> Html:
     marked = any(_unsupported(one) for one in found.sentences)
     return tag(
         "div.vs-stack",
-        tag("p.vs-note", t("check.sentences.help")),
+        tag("p.vs-note", t("check.sentences.help"), " ", t("check.sentences.together")),
         tag("div.vs-check-scroll", body, role="region", aria_label=name, tabindex=0),
         unsupported_help(t, "check-unsupported") if marked else None,
     )
@@ -270,16 +288,19 @@ def _head(name: str, t: Catalogue, *, weak: bool) -> Column:
 
 
 def _text(one: SentenceFound, titles: Mapping[str, str], t: Catalogue) -> Html:
-    """The sentence, and the sentence of the evidence that is nearest to it."""
+    """The sentence, and the sentence of the evidence that its verdict rests on."""
     near = next((cell for cell in one.found.values() if cell.evidence), None)
+    rests, passage = one.together.evidence, one.together.passage
+    if not rests and near is not None:
+        rests, passage = near.evidence, near.passage
     evidence = None
-    if near is not None:
-        title = _source(near.passage, titles, t)
+    if rests:
+        title = _source(passage, titles, t)
         evidence = tag(
             "span.vs-check-evidence",
-            tag("span.vs-label", t("check.nearest")),
+            tag("span.vs-label", t("together.rests" if one.together.evidence else "check.nearest")),
             " ",
-            tag("q", near.evidence, dir="auto"),
+            tag("q", rests, dir="auto"),
             tag("span.vs-note", f" {title}") if title else None,
         )
     return tag(
@@ -325,14 +346,6 @@ def _cell(cell: CellFound | None, t: Catalogue, *, waits: bool, weak: bool) -> C
         calibrated_brief(cell.calibrated, t),
         tag("span.vs-note", named_in) if doubted and several else None,
     )
-
-
-def _together(one: SentenceFound, t: Catalogue) -> Html:
-    if not one.judging:
-        return tag("span.vs-note", "–")
-    verdict = {"doubted": "doubtful", "supported": "supported"}.get(one.agreement, "not_enough")
-    words = t("check.together", doubting=one.doubting, judging=one.judging)
-    return tag(f"span.vs-badge.{verdict_class(verdict)}", tag("span", words))
 
 
 # --- Stretches and tokens -------------------------------------------------------------------------

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import Field
 
 from pipelines.engine.checked import CheckedText, State
+from pipelines.methods.together.features import Use
+from pipelines.methods.together.verdict import TogetherFound, TogetherVerdict
 from pipelines.run.calibrated import Reading
 from pipelines.run.calibrations import CalibratedTask, CalibrationKind
 from pipelines.run.events import Score, Verdict
-from pipelines.types import Frozen, UnsupportedSpan
+from pipelines.types import Frozen, Language, UnsupportedSpan
 
 _LOW = Field(description="The smallest value that the number can have.")
 _HIGH = Field(description="The largest one, null where there is none.")
@@ -75,6 +77,27 @@ class SentenceVerdict(Frozen):
     ]
 
 
+class Together(Frozen):
+    """The one verdict of all detectors that can tell, on a sentence or on a text.
+
+    `probability` is that of the verdict and `supported` that of support, in [0, 1]; null where
+    nothing could be judged. `evidence` is the sentence that it rests on, in the passage called
+    `title`. `why` says in one line, in each language, what decided, and `judges` who spoke.
+    """
+
+    verdict: TogetherVerdict
+    probability: float | None
+    supported: float | None
+    evidence: str
+    title: str
+    why: dict[Language, str]
+    judges: list[str]
+    use: Use = Field(description="What the text was checked against.")
+    nearest_use: bool = Field(
+        description="True: nothing was fitted for this use, and the nearest one stands in."
+    )
+
+
 class CheckedSentence(Frozen):
     """A sentence at [start, end) of the text; `doubting` of `judging` detectors doubt it."""
 
@@ -83,6 +106,7 @@ class CheckedSentence(Frozen):
     end: int
     doubting: int
     judging: int
+    together: Together
     detectors: dict[str, SentenceVerdict]
 
 
@@ -103,6 +127,7 @@ class DetectorVerdict(Frozen):
 class CheckResult(Frozen):
     """The check of a given text, as far as it has come."""
 
+    together: Together | None = Field(description="The one verdict on the whole text.")
     sentences: list[CheckedSentence]
     detectors: dict[str, DetectorVerdict]
     unavailable: dict[str, str] = Field(
@@ -114,6 +139,7 @@ class CheckResult(Frozen):
 def check_result(found: CheckedText, unavailable: dict[str, str]) -> CheckResult:
     """`found` as programs get it."""
     return CheckResult(
+        together=None if found.together is None else together_result(found.together),
         sentences=[
             CheckedSentence(
                 text=one.text,
@@ -121,6 +147,7 @@ def check_result(found: CheckedText, unavailable: dict[str, str]) -> CheckResult
                 end=one.end,
                 doubting=one.doubting,
                 judging=one.judging,
+                together=together_result(one.together),
                 detectors={
                     name: SentenceVerdict(
                         verdict=cell.verdict,
@@ -145,6 +172,21 @@ def check_result(found: CheckedText, unavailable: dict[str, str]) -> CheckResult
             for one in found.detectors
         },
         unavailable=unavailable,
+    )
+
+
+def together_result(found: TogetherFound) -> Together:
+    """The one verdict as programs get it."""
+    return Together(
+        verdict=found.verdict,
+        probability=found.probability,
+        supported=found.supported,
+        evidence=found.evidence,
+        title=found.title,
+        why={language: found.line(language) for language in get_args(Language)},
+        judges=list(found.judges),
+        use=found.use,
+        nearest_use=found.nearest,
     )
 
 

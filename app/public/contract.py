@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from app.public.check_contract import Calibrated, CheckResult
+from app.public.check_contract import Calibrated, CheckResult, Together
 from app.public.refusals import ApiError
 from pipelines.engine.checking import FEWER
 from pipelines.engine.executor import MAX_QUESTION
@@ -290,6 +290,13 @@ class MethodResult(Frozen):
     answer: str | None
     original: str | None
     verdict: Verdict | None
+    together: Annotated[
+        Together | None,
+        Field(
+            description="The one verdict on the answer by all detectors of the run that judged this"
+            " very text; null where none did."
+        ),
+    ] = None
     remarks: list[Remark]
     judged: list[VerdictFound]
     evidence: list[SourceFound]

@@ -6,7 +6,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from app.public.check_contract import CheckResult, calibrated_scores, check_result
+from app.public.check_contract import (
+    CheckResult,
+    calibrated_scores,
+    check_result,
+    together_result,
+)
 from app.public.contract import (
     Expected,
     MethodInfo,
@@ -33,6 +38,7 @@ from pipelines.engine.checking import unmet_needs
 from pipelines.engine.estimate import Estimate, basis_for, estimate
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
+from pipelines.methods.together.verdict import answer_together
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import known_capabilities
 from pipelines.run.calibrated import readings
@@ -93,7 +99,7 @@ def _checked(view: RunView) -> CheckResult | None:
     unavailable = {name: f"needs {_NEEDS[why]}" for name, why in found.unavailable.items()}
     if language_unsupported(view):
         # What it would say is noise.
-        found = found.model_copy(update={"sentences": (), "detectors": ()})
+        found = found.model_copy(update={"sentences": (), "detectors": (), "together": None})
     return check_result(found, unavailable)
 
 
@@ -127,6 +133,7 @@ def _method(row: MethodRow, view: RunView) -> MethodResult:
     t, method = Catalogue("en"), view.methods.get(row.method)
     answer = method.answer if method is not None else None
     noise = language_unsupported(view)
+    together = answer_together(view, row.method)
     header, judged = view.header, list[VerdictFound]()
     if method is not None and header is not None and not noise:
         judged = [_verdict(one, row.method, header.spec) for one in method.judged]
@@ -136,6 +143,7 @@ def _method(row: MethodRow, view: RunView) -> MethodResult:
         answer=answer.text if answer else None,
         original=answer.original if answer else None,
         verdict=row.verdict,
+        together=None if together is None or noise else together_result(together),
         remarks=[
             Remark(code=flag, text=_REMARKS.get(flag) or named("flag", flag, t))
             for flag in (answer.flags if answer else ())

@@ -40,6 +40,7 @@ from pipelines.evaluation.datasets.files import read_text
 from pipelines.evaluation.given_texts import Entry, texts_of
 from pipelines.evaluation.results.export import harmless
 from pipelines.methods.base import Need
+from pipelines.methods.together.verdict import TogetherFound
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import ModelSpec, known_capabilities
 from pipelines.printable import printable, printable_json
@@ -49,7 +50,7 @@ from pipelines.run.spec import EvidenceSpec, MethodSpec
 from pipelines.run.view import RunView, reduce
 from pipelines.store.profiles import Profile
 from pipelines.text import detect_language
-from pipelines.types import UnsupportedSpan
+from pipelines.types import Language, UnsupportedSpan
 
 _REASONS: Mapping[str, str] = {
     "question": "needs the question",
@@ -330,6 +331,8 @@ def describe_check(view: RunView, found: CheckedText) -> str:
     Every text in it is `printable`.
     """
     lines = [f"run {view.run}, {view.status}, {view.time:.1f} s", ""]
+    if found.together is not None:
+        lines += [*_together_lines(found.together, found.language), ""]
     width = max((len(one.method) for one in found.detectors), default=0)
     for one in found.detectors:
         said = one.verdict or one.state
@@ -342,6 +345,8 @@ def describe_check(view: RunView, found: CheckedText) -> str:
         lines.append(f"{name:{width}}  not asked: {_REASONS[why]}")
     for sentence in found.sentences:
         lines += ["", printable(f"{sentence.number + 1}. {sentence.text}")]
+        if len(found.sentences) > 1:
+            lines += [f"   {line}" for line in _together_lines(sentence.together, found.language)]
         if sentence.judging:
             lines.append(f"   {sentence.doubting} of {sentence.judging} detectors doubt it")
         for name, cell in sentence.found.items():
@@ -356,6 +361,21 @@ def describe_check(view: RunView, found: CheckedText) -> str:
         if one.corrected is not None:
             lines += ["", printable(f"{one.method} corrects: {one.corrected}")]
     return "\n".join(lines)
+
+
+def _together_lines(found: TogetherFound, language: Language) -> list[str]:
+    """The one verdict, why, and the sentence of the evidence that it rests on."""
+    probability = "" if found.probability is None else f" {found.probability:.2f}"
+    lines = [f"together: {found.verdict}{probability}. {found.line(language)}"]
+    if found.evidence:
+        lines.append(f'  evidence: "{found.evidence}" ({found.title or found.passage})')
+    if found.judges:
+        measured = found.measured
+        told = (
+            "" if measured is None else f"; right for {measured.accuracy:.0%} of other statements"
+        )
+        lines.append(f"  judges: {', '.join(found.judges)}{told}")
+    return [printable(line) for line in lines]
 
 
 def _words(text: str, found: Sequence[UnsupportedSpan]) -> str:

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from pipelines.engine.checked import CellFound, CheckedText, DetectorFound
+from pipelines.methods.together.verdict import TogetherFound
 from pipelines.run.events import Score
+from pipelines.types import Language
 
-ROW_COLUMNS = ("id", "run", "sentence", "text", "doubting", "judging", "error")
+TOGETHER_COLUMNS = (
+    "together_verdict",
+    "together_probability",
+    "together_evidence",
+    "together_why",
+)
+"""The one verdict of the detectors together, its probability, the sentence it rests on, and why."""
+
+ROW_COLUMNS = ("id", "run", "sentence", "text", "doubting", "judging", *TOGETHER_COLUMNS, "error")
 """The columns of a table before those of each detector: its verdict, its score, its threshold, and
 where the run has a calibration of it the probability of an error by people's labels."""
 
@@ -18,13 +28,15 @@ def check_record(found: CheckedText) -> dict[str, Any]:
 
     A sentence has a verdict of each detector that reads sentences; `doubting` of `judging` of those
     doubt it. `corrected` is None where a detector changed nothing. `calibrated`, where the run's
-    calibrations say something of a score, is the probability of an error by each.
+    calibrations say something of a score, is the probability of an error by each. `together` is the
+    one verdict of all that can tell, of the text and of each sentence (see `together_record`).
     """
     return {
         "text": found.text,
         "question": found.question,
         "language": found.language,
         "unavailable": dict(found.unavailable),
+        "together": together_record(found.together),
         "detectors": {one.method: _detector(one) for one in found.detectors},
         "sentences": [
             {
@@ -33,10 +45,36 @@ def check_record(found: CheckedText) -> dict[str, Any]:
                 "end": one.end,
                 "doubting": one.doubting,
                 "judging": one.judging,
+                "together": together_record(one.together),
                 "found": {name: _cell(cell) for name, cell in one.found.items()},
             }
             for one in found.sentences
         ],
+    }
+
+
+def together_record(found: TogetherFound | None) -> dict[str, Any] | None:
+    """The one verdict with plain values; None where there is no sentence.
+
+    `probability` in [0, 1] is that of the verdict, `supported` that of support. `why` is one line
+    in each language, `judges` are the methods that spoke, `measured` how good the combination is on
+    statements it was not fitted on.
+    """
+    if found is None:
+        return None
+    return {
+        "verdict": found.verdict,
+        "probability": found.probability,
+        "supported": found.supported,
+        "evidence": found.evidence,
+        "passage": found.passage,
+        "title": found.title,
+        "why": {language: found.line(language) for language in get_args(Language)},
+        "judges": list(found.judges),
+        "readings": list(found.readings),
+        "use": found.use,
+        "nearest_use": found.nearest,
+        "measured": None if found.measured is None else found.measured.model_dump(),
     }
 
 
@@ -70,15 +108,25 @@ def check_rows(found: CheckedText, id: str, run: str) -> list[dict[str, str]]:
             "text": one.text,
             "doubting": str(one.doubting),
             "judging": str(one.judging),
+            **_together_columns(one.together, found.language),
         }
         for name, cell in one.found.items():
             row |= _columns(name, cell)
         rows.append(row)
     whole = {"id": id, "run": run, "sentence": "all", "text": found.text}
+    whole |= _together_columns(found.together, found.language)
     for one in found.detectors:
         whole |= _columns(one.method, one)
     errors = (f"{one.method}: {one.error.message}" for one in found.detectors if one.error)
     return [*rows, whole | {"error": " ".join(errors)}]
+
+
+def _together_columns(found: TogetherFound | None, language: Language) -> dict[str, str]:
+    if found is None:
+        return {}
+    p = found.probability
+    values = (found.verdict, "" if p is None else f"{p:.6g}", found.evidence, found.line(language))
+    return dict(zip(TOGETHER_COLUMNS, values, strict=True))
 
 
 def _columns(name: str, found: CellFound | DetectorFound) -> dict[str, str]:

@@ -14,6 +14,12 @@ from pydantic import Field
 
 from pipelines.engine.checking import BY_JUDGES, STANDARD, is_check, unmet_needs
 from pipelines.errors import ErrorInfo
+from pipelines.methods.together.verdict import (
+    TogetherFound,
+    sentences_together,
+    text_together,
+    use_of,
+)
 from pipelines.models.base import Capabilities, ScoreRequest
 from pipelines.models.providers import known_capabilities
 from pipelines.run.calibrated import Reading, deciding_readings
@@ -78,7 +84,8 @@ class SentenceFound(Frozen):
     """A sentence [start, end) of the given text, and what each detector says of it so far.
 
     `doubting` of `judging` detectors with a verdict doubt it; those that are weak are not counted
-    (see `DetectorFound.weak`), nor is a verdict on what the sentence is about (`ABOUT`).
+    (see `DetectorFound.weak`), nor is a verdict on what the sentence is about (`ABOUT`). `together`
+    is the one verdict of those that can tell.
     """
 
     number: int
@@ -88,6 +95,7 @@ class SentenceFound(Frozen):
     found: dict[str, CellFound]
     doubting: int = 0
     judging: int = 0
+    together: TogetherFound = TogetherFound(verdict="unchecked")
 
     @property
     def agreement(self) -> Agreement:
@@ -125,7 +133,8 @@ class CheckedText(Frozen):
     """The whole check, as far as it has come.
 
     `question` is "" where none was given. `unavailable` are the standard detectors that were not
-    asked, with the first thing that they lack on this text (see `Need.reason`).
+    asked, with the first thing that they lack on this text (see `Need.reason`). `together` is the
+    one verdict on the whole text, None where it has no sentence.
     """
 
     text: str
@@ -134,6 +143,7 @@ class CheckedText(Frozen):
     sentences: tuple[SentenceFound, ...]
     detectors: tuple[DetectorFound, ...]
     unavailable: dict[str, str] = Field(default_factory=dict)
+    together: TogetherFound | None = None
 
 
 def checked_text(view: RunView) -> CheckedText | None:
@@ -147,6 +157,13 @@ def checked_text(view: RunView) -> CheckedText | None:
     begun = {name: method for name in names if (method := view.methods.get(name)) is not None}
     cells = {name: _cells(view, method, spans) for name, method in begun.items()}
     weak = {name for name, method in begun.items() if _is_weak(method, given)}
+    together = sentences_together(
+        [method for name, method in begun.items() if name not in weak],
+        spans,
+        use_of(spec),
+        header.language,
+        question=spec.question if given.asked else "",
+    )
     return CheckedText(
         text=given.text,
         question=spec.question if given.asked else "",
@@ -154,13 +171,14 @@ def checked_text(view: RunView) -> CheckedText | None:
         sentences=tuple(
             _sentence(
                 number, span, {name: of[number] for name, of in cells.items() if number in of}, weak
-            )
-            for number, span in enumerate(spans)
+            ).model_copy(update={"together": one})
+            for number, (span, one) in enumerate(zip(spans, together, strict=True))
         ),
         detectors=tuple(
             _detector(view, name, bool(cells.get(name)), weak=name in weak) for name in names
         ),
         unavailable=_unavailable(header, names),
+        together=text_together(together),
     )
 
 

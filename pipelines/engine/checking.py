@@ -15,8 +15,10 @@ from pipelines.errors import failure
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.registry import METHODS
 from pipelines.methods.replies.questions import echoes
+from pipelines.methods.together.features import Use
+from pipelines.methods.together.verdict import limit_for
 from pipelines.models.base import Capabilities
-from pipelines.models.providers import ModelSpec
+from pipelines.models.providers import ModelSpec, known_capabilities
 from pipelines.prompts import Wording, checked_wording, load_prompts
 from pipelines.retrieval.bm25 import terms
 from pipelines.run.calibrations import Calibration
@@ -146,7 +148,7 @@ def check_run(
     if (wrong := problem_of(given)) is not None:
         raise failure(f"checking.{wrong.name}", **wrong.facts)
     text = given.text.strip()
-    chosen = [_with_own_settings(method) for method in methods]
+    chosen = list(methods)
     if not chosen:
         raise failure("checking.no_detector")
     known = detectors()
@@ -155,6 +157,10 @@ def check_run(
     language = given.language or detect_language(text)
     question = " ".join(given.question.split())
     sources = _joined(given.sources)
+    source = evidence or EvidenceSpec()
+    use: Use = "given" if sources or source.source == "given" else "library"
+    names = _judges(models, language)
+    chosen = [_with_own_settings(method, use, language, names) for method in chosen]
     spec = RunSpec(
         question=question or load_prompts("check").fill(language, "question"),
         methods=tuple(chosen),
@@ -249,8 +255,32 @@ def _joined(sources: Iterable[str]) -> str:
     return "\n\n".join(filter(None, blocks))
 
 
-def _with_own_settings(method: MethodSpec) -> MethodSpec:
-    own = _SETTINGS.get(method.name)
-    return (
-        method if own is None else MethodSpec(name=method.name, settings={**own, **method.settings})
-    )
+def _with_own_settings(
+    method: MethodSpec, use: Use, language: Language, judges: Mapping[str, tuple[str, ...]]
+) -> MethodSpec:
+    """The method as it checks a given text: with the threshold that was fitted for this use, where
+    the same judges speak, and whatever was set."""
+    own = dict(_SETTINGS.get(method.name, {}))
+    limit = limit_for(method.name, use, language, judges.get(method.name))
+    plain = not set(method.settings) & _CHANGE_SCORES
+    if method.name in judges and limit is not None and plain:
+        own["threshold"] = limit.value
+    return MethodSpec(name=method.name, settings={**own, **method.settings}) if own else method
+
+
+_CHANGE_SCORES = frozenset({"mean", "positive", "epsilon", "normalise", "history", "context"})
+"""Settings that make other scores, for which a fitted threshold says nothing."""
+
+
+def _judges(models: Mapping[str, ModelSpec], language: Language) -> dict[str, tuple[str, ...]]:
+    """The names of the judges behind the scores of the SLM check and of P(yes)."""
+    able = {role: known_capabilities(one) for role, one in models.items()}
+    panel = [
+        role
+        for role in JUDGES
+        if role in models and (can := able[role]) is not None and language in can.languages
+    ]
+    names = tuple(sorted({models[role].name for role in panel}))
+    main = able.get("main")
+    asked = main is not None and (not main.judges or language not in main.languages)
+    return {"slm": names, "p_yes": tuple(models[role].name for role in panel[:1]) if asked else ()}

@@ -38,11 +38,13 @@ from pipelines.methods.haarag import Haarag
 from pipelines.methods.rag import Rag
 from pipelines.methods.rowen import Rowen
 from pipelines.methods.slm import Slm
+from pipelines.methods.together.method import Together
 
 _DETECTORS: tuple[Method[Any], ...] = (
     TokenProbability(),
     SelfCheck(),
     PYes(),
+    Together(),
     PTrue(),
     SemanticEntropy(),
     Sac3(),

@@ -24,7 +24,7 @@ from pipelines.run.events import (
     SpanStarted,
 )
 from pipelines.run.findings import ConceptsListed, ConceptVerified, MethodStarted, SentenceVerified
-from pipelines.run.grounding import SentenceAligned
+from pipelines.run.grounding import CellJudged, SentenceAligned
 from pipelines.run.spec import GivenAnswer, MethodSpec, RunSpec
 from pipelines.run.view import RunView, fold
 from pipelines.types import Answer, Choice, Generation, Message, Token, UnsupportedSpan
@@ -82,6 +82,27 @@ class Run:
 
     def add(self, kind: Any, method: str, **fields: Any) -> None:
         self._add(kind, span=method, parent="run", **fields)
+
+    def choose(self, method: str, role: str, model: str, p_yes: float = 0.5) -> None:
+        """A call of a judge."""
+        self.add(
+            ModelCalled,
+            method,
+            role=role,
+            model=model,
+            request=ChoiceRequest(messages=(), options=()),
+            attempt=1,
+            started=0.0,
+            choice=Choice(
+                probabilities={"yes": p_yes, "no": 1 - p_yes}, other_mass=0.0, source="judge"
+            ),
+        )
+
+    def cell(self, method: str, text: str, role: str, name: str, value: float) -> None:
+        """What one judge of the SLM check says of a sentence."""
+        score = Score(name="slm_p_yes", value=value)
+        detail = CellJudged(role=role)
+        self.judge(method, "cell", text, "unchecked", label=name, scores=(score,), detail=detail)
 
     def end(self, method: str, text: str = TEXT, flags: Sequence[str] = ()) -> None:
         answer = Answer(text=text, original=TEXT, flags=tuple(flags))

@@ -1,0 +1,175 @@
+"""Together: every judge is asked about each sentence, and one fitted combination gives a verdict.
+
+The verdict is the one that a check of several detectors ends with (`verdict.py`, ours), as a method
+of its own: so it can be run alone and be evaluated beside the detectors it is made of.
+"""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+from pydantic import Field
+
+from pipelines.concurrency import together
+from pipelines.errors import VeriscopeError
+from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings
+from pipelines.methods.baselines.detecting import Subject, scored, take_subject, unchecked
+from pipelines.methods.flow import Stage
+from pipelines.methods.slm.context import Context, found_by_sentences
+from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
+from pipelines.methods.together.features import Reading, SentenceReadings, Use, reading_of
+from pipelines.methods.together.verdict import TogetherFound, judged_together, text_together
+from pipelines.methods.writing import found_for
+from pipelines.prompts import load_prompts
+from pipelines.run.events import Score
+from pipelines.run.scope import Scope
+from pipelines.run.spec import JUDGES
+from pipelines.types import Answer
+
+
+class TogetherSettings(Settings):
+    """Settings of the one verdict."""
+
+    passages: int = Field(3, ge=1, le=20, description="Passages searched for (ours: 3).")
+    max_tokens: AnswerTokens = 128
+
+
+class Together(Method[TogetherSettings]):
+    """One verdict on each sentence, by all judges and by what the passages hold (ours)."""
+
+    name = "together"
+    page = "baselines"
+    rewrites = False
+    grounded = True
+    baseline = True
+    roles = JUDGES
+    effort = 3
+    starts_from = "direct"
+    checks = "text"
+    settings_type = TogetherSettings
+    flow = (
+        Stage("draft"),
+        Stage("retrieve"),
+        Stage("judge_sentence", optional=True, repeats=True),
+    )
+    prompts = (load_prompts("slm"), load_prompts("direct"))
+
+    def needs(self, settings: TogetherSettings) -> tuple[Need, ...]:
+        return (Need(reason="model"), Need(reason="evidence"))
+
+    async def run(self, question: Question, scope: Scope, settings: TogetherSettings) -> Answer:
+        subject = await take_subject(question, scope, settings.max_tokens)
+        if not subject.sentences:
+            return unchecked(scope, subject)
+        context = await _context(question, scope, subject, settings)
+        judges = _judges(question, scope)
+        rows = await together(
+            *(
+                _readings(question, scope, judges, number, context, sentence.text)
+                for number, sentence in enumerate(subject.sentences)
+            )
+        )
+        passages = {one.id: one for of in context.of_sentences for one in of}
+        passages |= {one.id: one for one in context.passages}
+        failed = "judges_search_failed" in context.remarks
+        found = judged_together(
+            [sentence.text for sentence in subject.sentences],
+            rows,
+            None if failed else list(passages.values()),
+            _use(scope, context),
+            question.language,
+            question="" if question.about else question.text,
+            expected=bool(judges),
+        )
+        for number, (sentence, one) in enumerate(zip(subject.sentences, found, strict=True)):
+            scope.judged(
+                "sentence",
+                sentence.text,
+                start=sentence.start,
+                end=sentence.end,
+                sentence=number,
+                verdict=one.verdict,
+                scores=(_score(one),),
+            )
+        whole = text_together(found)
+        assert whole is not None
+        scope.judged("answer", subject.text, verdict=whole.verdict, scores=(_score(whole),))
+        flags = [*subject.flags, *context.remarks]
+        if whole.verdict == "unchecked":
+            flags.append("not_checked")
+        return Answer(text=subject.text, original=subject.text, flags=tuple(dict.fromkeys(flags)))
+
+
+async def _context(
+    question: Question, scope: Scope, subject: Subject, settings: TogetherSettings
+) -> Context:
+    if scope.given is not None:
+        return await found_by_sentences(question, scope, subject.text, settings.passages)
+    async with scope.span("retrieve") as step:
+        found = await found_for(step, question.query, settings.passages)
+    remarks = ("judges_search_failed",) if found is None else ()
+    return Context(tuple(found or ()), remarks or (() if found else ("judges_no_evidence",)))
+
+
+def _judges(question: Question, scope: Scope) -> dict[str, Reading]:
+    """The roles whose word counts, and what it counts as; the main model where it can judge."""
+    found: dict[str, Reading] = {}
+    for role in (*JUDGES, "main"):
+        if not scope.has_model(role) or (role == "main" and found):
+            continue
+        model = scope.model(role)
+        reading = reading_of(model.name, model.capabilities)
+        if reading is not None and question.language in model.capabilities.languages:
+            found[role] = reading
+    return found
+
+
+async def _readings(
+    question: Question,
+    scope: Scope,
+    judges: dict[str, Reading],
+    number: int,
+    context: Context,
+    sentence: str,
+) -> SentenceReadings:
+    """What the judges say of a sentence; one whose call failed says nothing."""
+    passages = context.of(number)
+
+    async def ask(role: str) -> float | None:
+        async with scope.span("judge_sentence", role=role, sentence=number) as step:
+            try:
+                choice = await judge_sentence(
+                    step, role, question.text, passages, sentence, question.language
+                )
+            except VeriscopeError:
+                # Recorded with the call.
+                return None
+            return probability_of_yes(choice)
+
+    roles = list(judges) if passages else []
+    values = dict(zip(roles, await together(*(ask(role) for role in roles)), strict=True))
+    found: dict[Reading, list[float]] = {}
+    for role, value in values.items():
+        if value is not None:
+            found.setdefault(judges[role], []).append(value)
+    return SentenceReadings(
+        values={reading: fmean(of) for reading, of in found.items()},
+        methods=dict.fromkeys(found, ("together",)),
+    )
+
+
+def _use(scope: Scope, context: Context) -> Use:
+    if scope.given is None:
+        return "own"
+    given = any(one.source == "given" for one in context.passages)
+    return "given" if given else "library"
+
+
+def _score(found: TogetherFound) -> Score:
+    return scored(
+        "together",
+        found.supported,
+        bad="below",
+        threshold=found.threshold,
+        formula="together",
+    )

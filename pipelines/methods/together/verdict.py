@@ -1,0 +1,502 @@
+"""One verdict of several detectors on a sentence and on a text: "together".
+
+What the detectors of a run say and what its passages hold become features
+(`features.py`); a small logistic combination, fitted on statements whose truth is known,
+turns them into a probability (`assets/calibration/together.json`, docs/verdicts.md). Every screen,
+program and report takes the verdict from here.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from math import exp
+from typing import Literal
+
+from pydantic import Field, TypeAdapter
+
+from pipelines.calibration import calibration
+from pipelines.methods.together.features import (
+    READINGS,
+    Evidence,
+    Features,
+    Label,
+    Reading,
+    SentenceReadings,
+    Use,
+    evidence_of,
+    feature_names,
+    features_of,
+    passages_of,
+    sentence_readings,
+)
+from pipelines.paths import ASSETS
+from pipelines.retrieval.bm25 import content_terms
+from pipelines.run.events import Score
+from pipelines.run.spec import RunSpec
+from pipelines.run.view import MethodView, RunView
+from pipelines.text import Span, split_sentences, text_key
+from pipelines.types import Frozen, Language, Passage
+
+TogetherVerdict = Literal["supported", "contradicted", "not_enough", "unchecked"]
+
+_NEAREST: Mapping[Use, Use] = {"web": "library", "own": "library", "given": "library"}
+"""Where a use has no data of its own: passages of a search are what its judges read too."""
+
+
+class Measured(Frozen):
+    """How good a combination is on statements it was not fitted on; shares in [0, 1].
+
+    `statements` were counted; `accuracy` is the share of right verdicts ("supported" or not),
+    `false_supported` that of the false ones that are called supported, `true_doubted` that of the
+    true ones that are not.
+    """
+
+    statements: int
+    auroc: float
+    accuracy: float
+    false_supported: float
+    true_doubted: float
+
+
+class Bin(Frozen):
+    """A step of the reliability curve: what was said, and how often it was so, of how many."""
+
+    said: float
+    was: float
+    count: int
+
+
+class Line(Frozen):
+    """Log-odds that are a weighted sum: one weight a feature, and a constant."""
+
+    weights: tuple[float, ...]
+    bias: float
+
+    def probability(self, row: Sequence[float]) -> float:
+        """In [0, 1]."""
+        total = self.bias + sum(w * x for w, x in zip(self.weights, row, strict=True))
+        return 1 / (1 + exp(-max(-700.0, min(700.0, total))))
+
+
+class Combination(Frozen):
+    """A fitted combination of `readings` for one use and language.
+
+    `support` gives P(supported) from the features in the order of `names`, `against` the
+    probability that what is not supported is contradicted. `means` are the features' means, which
+    a reason is measured from. Supported is what reaches `threshold`. `cross_validated` is of folds
+    that share no article or page, `reported` and `reliability` are of statements that fitted
+    nothing, neither the combination nor the judge.
+    """
+
+    use: Use
+    languages: tuple[Language, ...]
+    readings: tuple[Reading, ...]
+    names: tuple[str, ...]
+    support: Line
+    against: Line
+    means: tuple[float, ...]
+    threshold: float
+    fitted: int
+    groups: int
+    cross_validated: Measured
+    reliability: tuple[Bin, ...]
+    reported: dict[str, Measured] = Field(default_factory=dict)
+
+
+class Limit(Frozen):
+    """A threshold of one detector's score for a use, and how good it is on other statements."""
+
+    use: Use
+    language: Language
+    method: str
+    judges: tuple[str, ...]
+    value: float
+    fitted: int
+    reported: Measured
+
+
+_COMBINATIONS = TypeAdapter(tuple[Combination, ...])
+_LIMITS = TypeAdapter(tuple[Limit, ...])
+
+
+class Why(Frozen):
+    """A reason of a verdict: its name among the texts of `assets/together.toml`, and what it names.
+
+    `inner` is the reason of the sentence that decided about a text.
+    """
+
+    name: str
+    value: float | int | None = None
+    words: tuple[str, ...] = ()
+    inner: tuple[Why, ...] = ()
+
+
+class TogetherFound(Frozen):
+    """The one verdict on a sentence, or on a text.
+
+    `probability` in [0, 1] is that of the verdict, `supported` that of support; None where nothing
+    could be judged. `evidence` is the sentence that the verdict rests on, in the passage `passage`
+    called `title`. `judges` are the methods that spoke. `basis` is the combination that was used,
+    `nearest` where it was fitted for another use than this one, `threshold` what `supported` was
+    held against.
+    """
+
+    verdict: TogetherVerdict
+    probability: float | None = None
+    supported: float | None = None
+    evidence: str = ""
+    passage: str = ""
+    title: str = ""
+    why: tuple[Why, ...] = ()
+    judges: tuple[str, ...] = ()
+    use: Use = "library"
+    nearest: bool = False
+    readings: tuple[Reading, ...] = ()
+    threshold: float | None = None
+    measured: Measured | None = None
+
+    def line(self, language: Language) -> str:
+        """Why, in one line."""
+        return _line(self.why, language)
+
+
+def use_of(spec: RunSpec) -> Use:
+    """What the run's texts are checked against."""
+    if spec.answer is None:
+        return "own"
+    source = spec.evidence.source
+    return "given" if source == "given" else "web" if source == "web" else "library"
+
+
+# --- Which combination ----------------------------------------------------------------------------
+
+
+@cache
+def combinations() -> tuple[Combination, ...]:
+    """Those that ship and rest on the present features; none where nothing was fitted."""
+    found = _COMBINATIONS.validate_python(calibration("together").get("combinations", ()))
+    return tuple(one for one in found if one.names == feature_names(one.readings))
+
+
+@cache
+def limits() -> tuple[Limit, ...]:
+    """The thresholds of single detectors by use that ship."""
+    return _LIMITS.validate_python(calibration("together").get("limits", ()))
+
+
+def limit_for(
+    method: str, use: Use, language: Language, judges: Iterable[str] | None = None
+) -> Limit | None:
+    """The threshold of a detector for a use, or for the nearest one that was measured.
+
+    `judges` are the names of those whose word makes the score: a threshold holds for these alone.
+    """
+    wanted = None if judges is None else tuple(sorted(judges))
+    for one in (use, _NEAREST.get(use)):
+        for limit in limits():
+            known = (limit.method, limit.use, limit.language) == (method, one, language)
+            if known and (wanted is None or limit.judges == wanted):
+                return limit
+    return None
+
+
+def limit_used(method: str, score: Score | None, use: Use, language: Language) -> Limit | None:
+    """The fitted threshold that a score was held against; None where it was another one."""
+    limit = limit_for(method, use, language)
+    same = limit is not None and score is not None and score.threshold == limit.value
+    return limit if same else None
+
+
+def combination_for(
+    spoke: Iterable[Reading],
+    use: Use,
+    language: Language,
+    among: Sequence[Combination] | None = None,
+) -> Combination | None:
+    """The combination that takes most of the readings that are there, of this use if it can.
+
+    A language model's word is worth going to the nearest use for. `among` are those that ship.
+    """
+    there = set(spoke)
+
+    def rank(one: Combination) -> tuple[bool, bool, int]:
+        return "model" in one.readings, one.use == use, len(one.readings)
+
+    able = [
+        one
+        for one in (combinations() if among is None else among)
+        if language in one.languages
+        and set(one.readings) <= there
+        and one.use in (use, _NEAREST.get(use))
+    ]
+    return max(able, key=rank, default=None)
+
+
+_FEW_WORDS = 4
+"""A shorter answer is no statement of its own."""
+
+
+# --- The verdict ----------------------------------------------------------------------------------
+
+
+def sentences_together(
+    methods: Sequence[MethodView],
+    spans: Sequence[Span],
+    use: Use,
+    language: Language,
+    *,
+    question: str = "",
+    others: Sequence[MethodView] = (),
+) -> list[TogetherFound]:
+    """The verdict on each sentence of a text that `methods` judged, as far as they have come.
+
+    `question` is what the text answers: a sentence of a few words is compared with the evidence
+    together with it. Passages that `others` found count as well.
+
+    A sentence without a word of any judge is not judged where other sentences, or other runs of
+    the same detectors, have one.
+    """
+    every = (*methods, *others)
+    said = sentence_readings(methods, spans)
+    return judged_together(
+        [span.text for span in spans],
+        said,
+        passages_of(every) if any(method.searches for method in every) else None,
+        use,
+        language,
+        question=question,
+        expected=any(one.values for one in said) or any(method.error for method in methods),
+    )
+
+
+def judged_together(
+    sentences: Sequence[str],
+    said: Sequence[SentenceReadings],
+    passages: Sequence[Passage] | None,
+    use: Use,
+    language: Language,
+    *,
+    question: str = "",
+    expected: bool = False,
+) -> list[TogetherFound]:
+    """The verdict on each sentence from what is said of it and what was found.
+
+    `passages` None: nothing was searched for. `expected` says that each sentence was to be judged,
+    so that one without a reading is not judged.
+    """
+    found: list[TogetherFound] = []
+    before = ""
+    for sentence, readings in zip(sentences, said, strict=True):
+        words = content_terms(sentence)
+        if not passages or not words:
+            nothing = passages is not None and words
+            verdict: TogetherVerdict = "not_enough" if nothing else "unchecked"
+            why = Why(name="no_passages" if nothing else "unjudged")
+            found.append(TogetherFound(verdict=verdict, why=(why,), use=use))
+            continue
+        short = question and len(words) < _FEW_WORDS
+        evidence = evidence_of(f"{question} {sentence}" if short else sentence, passages, before)
+        before += f" {sentence}"
+        one = _judged(readings, evidence, use, language)
+        if one.verdict == "supported" and expected and not readings.values:
+            one = one.model_copy(
+                update={"verdict": "unchecked", "probability": None, "why": (Why(name="unjudged"),)}
+            )
+        found.append(one)
+    return found
+
+
+def answer_together(view: RunView, name: str) -> TogetherFound | None:
+    """The verdict on the final answer of a method of a run, by the detectors that judged that text.
+
+    None while there is no answer, and where no detector that can tell judged it: a run in which
+    nobody looked at an answer says nothing about it.
+    """
+    method, header = view.methods.get(name), view.header
+    if method is None or header is None or method.answer is None:
+        return None
+    key = text_key(method.answer.text)
+    judging = [one for one in view.methods.values() if key and text_key(_judged_text(one)) == key]
+    spans = split_sentences(method.answer.text)
+    found = sentences_together(
+        judging,
+        spans,
+        use_of(header.spec),
+        header.language,
+        question=header.spec.question,
+        others=list(view.methods.values()),
+    )
+    return text_together(found) if any(one.judges for one in found) else None
+
+
+def _judged_text(method: MethodView) -> str:
+    """The text that the method's verdicts are about; "" where it judged none."""
+    first = (one for one in method.judged if one.what == "answer" and one.draft == 0)
+    return next((one.text for one in first), "")
+
+
+def text_together(sentences: Sequence[TogetherFound]) -> TogetherFound | None:
+    """The verdict on a text from those on its sentences; None for a text without any.
+
+    A contradicted sentence makes the text contradicted, and only a text of supported sentences is
+    supported: one that could not be judged keeps it from that. Its probability of support is that
+    of its weakest sentence.
+    """
+    if not sentences:
+        return None
+    if len(sentences) == 1:
+        return sentences[0]
+    order = ("contradicted", "not_enough", "unchecked", "supported")
+    worst = min(order.index(one.verdict) for one in sentences)
+    alike = [(n, one) for n, one in enumerate(sentences) if one.verdict == order[worst]]
+    number, decided = min(
+        alike, key=lambda pair: 1.0 if pair[1].supported is None else pair[1].supported
+    )
+    why = (
+        (Why(name="part"),)
+        if decided.verdict == "unchecked"
+        else (Why(name="weakest", value=number + 1, inner=decided.why),)
+    )
+    judges = tuple(dict.fromkeys(name for one in sentences for name in one.judges))
+    return decided.model_copy(update={"why": why, "judges": judges})
+
+
+def _judged(
+    said: SentenceReadings, evidence: Evidence, use: Use, language: Language
+) -> TogetherFound:
+    chosen = combination_for(said.values, use, language)
+    judges = dict.fromkeys(
+        name
+        for reading in READINGS
+        if chosen is not None and reading in chosen.readings
+        for name in said.methods.get(reading, ())
+    )
+    place = TogetherFound(
+        verdict="unchecked",
+        evidence=evidence.sentence,
+        passage=evidence.passage,
+        title=evidence.title,
+        why=(Why(name="unjudged"),),
+        use=use,
+    )
+    if chosen is None:
+        return place
+    features = features_of(said, evidence)
+    row = [features[name] for name in chosen.names]
+    supported, against = chosen.support.probability(row), chosen.against.probability(row)
+    verdict: Label = "supported"
+    probability = supported
+    if supported < chosen.threshold:
+        contradicted = against >= 0.5 and evidence.subject
+        verdict = "contradicted" if contradicted else "not_enough"
+        probability = (1 - supported) * (against if contradicted else 1 - against)
+    return place.model_copy(
+        update={
+            "verdict": verdict,
+            "probability": probability,
+            "supported": supported,
+            "why": _reasons(verdict, chosen, features, said, evidence),
+            "judges": tuple(judges),
+            "nearest": chosen.use != use,
+            "readings": chosen.readings,
+            "threshold": chosen.threshold,
+            "measured": chosen.reported.get("all", chosen.cross_validated),
+        }
+    )
+
+
+# --- Why ------------------------------------------------------------------------------------------
+
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "judge": ("judge", "aligned"),
+    "model": ("model",),
+    "concepts": ("concepts", "concepts_against"),
+    "words": (
+        "shared",
+        "passage_shared",
+        "missing_words",
+        "wordy",
+        "pairs_shared",
+        "disorder",
+    ),
+    "names": ("missing_names", "names_apart"),
+    "numbers": ("missing_numbers", "other_numbers"),
+    "denies": ("denies",),
+    "subject": ("no_subject",),
+}
+"""The features that speak of one thing."""
+
+_MOST_WORDS = 3
+
+
+def _reasons(
+    verdict: Label,
+    chosen: Combination,
+    features: Features,
+    said: SentenceReadings,
+    evidence: Evidence,
+) -> tuple[Why, ...]:
+    """The two things that moved the log-odds most towards the verdict and can be said of it."""
+    if not evidence.subject and verdict == "not_enough":
+        return (Why(name="subject_against"),)
+    sign = 1 if verdict == "supported" else -1
+    moved: dict[str, float] = {}
+    for group, names in _GROUPS.items():
+        parts = zip(chosen.names, chosen.support.weights, chosen.means, strict=True)
+        moved[group] = sign * sum(
+            weight * (features[name] - mean) for name, weight, mean in parts if name in names
+        )
+    ordered = sorted((group for group in moved if moved[group] > 0), key=lambda g: -moved[g])
+    told = [why for group in ordered if (why := _told(group, sign > 0, said, evidence))]
+    return tuple(told[:2]) or (Why(name="weighed" if sign > 0 else "weighed_against"),)
+
+
+def _told(group: str, support: bool, said: SentenceReadings, evidence: Evidence) -> Why | None:
+    """What a group of features says; None where it does not say that much."""
+    if group in ("judge", "model", "concepts"):
+        readings = ("judge", "aligned") if group == "judge" else (group,)
+        value = next((said.values[one] for one in readings if one in said.values), None)
+        if value is None or (value >= 0.5) != support or (group == "concepts" and support > value):
+            return None
+        return Why(name=f"{group}_{'for' if support else 'against'}", value=round(value, 2))
+    missing = {
+        "words": evidence.missing_words,
+        "names": (*evidence.missing_names, *evidence.names_apart),
+        "numbers": evidence.missing_numbers,
+    }.get(group)
+    if support:
+        whole = evidence.shared >= 0.75 if group == "words" else group == "names" and not missing
+        return Why(name=f"{group}_for") if whole else None
+    if missing is None:
+        holds = evidence.denies if group == "denies" else not evidence.subject
+        return Why(name=f"{group}_against") if holds else None
+    words = tuple(dict.fromkeys(missing))[:_MOST_WORDS]
+    return Why(name=f"{group}_against", words=words) if words else None
+
+
+@cache
+def _texts(language: Language) -> Mapping[str, str]:
+    source = (ASSETS / "together.toml").read_text(encoding="utf-8")
+    return tomllib.loads(source)[language]
+
+
+def _line(why: Sequence[Why], language: Language) -> str:
+    texts = _texts(language)
+    said = _joined(why, texts)
+    return f"{said[:1].upper()}{said[1:]}{texts['end']}" if said else ""
+
+
+def _joined(why: Sequence[Why], texts: Mapping[str, str]) -> str:
+    said = [_phrase(one, texts) for one in why]
+    if len(said) < 2:
+        return "".join(said)
+    return texts["joined"].format(first=said[0], second=said[1])
+
+
+def _phrase(why: Why, texts: Mapping[str, str]) -> str:
+    value = why.value
+    shown = "" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
+    listed = _joined(why.inner, texts) if why.inner else texts["list"].join(why.words)
+    return texts[why.name].format(value=shown, list=listed)

@@ -1,0 +1,130 @@
+"""`python -m pipelines.research.together --kept FOLDER`: one verdict of several detectors, fitted.
+
+Statements whose truth is known are checked by the detectors, as the page Check does it; what a
+check has recorded is kept in FOLDER and not asked again, so that the command can be stopped and
+goes on where it was. Then the combinations are fitted, written to
+`assets/calibration/together.json`, and the tables are printed and written into docs/verdicts.md.
+After a change of a detector, delete its file in FOLDER: `judges.jsonl` (SLM check, P(yes),
+HAARAG), `ever.jsonl`,
+`sources.jsonl`, or that of the language model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from pipelines.paths import ASSETS
+from pipelines.research.sources import Sources, sources_in
+from pipelines.research.together.asking import Asking, ask, bundled, language_model, views_of
+from pipelines.research.together.fitting import fit_all, limits
+from pipelines.research.together.reading import seen_of
+from pipelines.research.together.report import tables
+from pipelines.research.together.statements import (
+    Statement,
+    decided_statements,
+    public_statements,
+)
+
+_OUT = ASSETS / "calibration" / "together.json"
+
+
+_BEGIN, _END = "<!-- tables -->", "<!-- end of tables -->"
+"""Between what the tables stand in the document."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Ask, fit, write and print; returns 3 while statements are left to be asked."""
+    options = _parser().parse_args(arguments)
+    options.kept.mkdir(parents=True, exist_ok=True)
+    data = sources_in(options.data) if options.data else Sources()
+    given = public_statements(data, options.most)
+    own = decided_statements()
+    askings: list[tuple[Asking, list[Statement]]] = []
+    for asking in bundled():
+        if asking.name not in options.without:
+            askings.append((asking, own))
+    if given:
+        askings.append((bundled()[0]._replace(name="sources"), given))
+    if options.model:
+        askings.append((language_model(options.model), own))
+    left = 0
+    if not options.no_asking:
+        for asking, statements in askings:
+            left += asyncio.run(ask(asking, statements, options.kept, options.seconds))
+    if left:
+        print(f"{left} checks are left: run the command again.", file=sys.stderr)
+        return 3
+    names = [asking.name for asking, _ in askings]
+    statements = [*own, *given]
+    seen = seen_of(statements, views_of(names, statements, options.kept))
+    found = fit_all(seen)
+    thresholds = limits(seen)
+    record = {
+        **_provenance(own, given, options),
+        "combinations": [one.model_dump(mode="json") for one in found],
+        "limits": [one.model_dump(mode="json") for one in thresholds],
+    }
+    options.out.write_text(f"{json.dumps(record, indent=1)}\n", encoding="utf-8")
+    told = tables(seen, found, thresholds, options.model.stem if options.model else "")
+    print(told)
+    if options.doc:
+        before, _, rest = options.doc.read_text(encoding="utf-8").partition(_BEGIN)
+        _, _, after = rest.partition(_END)
+        whole = f"{before}{_BEGIN}\n\n{told}\n\n{_END}{after}"
+        options.doc.write_text(whole, encoding="utf-8")
+    return 0
+
+
+def _provenance(
+    own: Sequence[Statement], given: Sequence[Statement], options: argparse.Namespace
+) -> dict[str, Any]:
+    return {
+        "date": options.date.isoformat(),
+        "data": {
+            "library": f"{len(own)} statements of sample_data/decided_statements.csv about the"
+            " sample library; the part `fit` fits, the part `report` reports on other facts",
+            "given": f"{len(given)} claims with their evidence:"
+            f" {', '.join(dict.fromkeys(one.wording for one in given)) or 'none'}; even records"
+            " fit, odd ones report",
+            "web": "none: the nearest use is a searched library",
+            "own": "none: the nearest use is a searched library",
+        },
+        "model": options.model.stem if options.model else "",
+        "criterion": "logistic regression with an L2 penalty; grouped cross-validation (article or"
+        " page); supported from one half on, or from what keeps false statements that are called"
+        " supported at one in ten in cross-validation",
+    }
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.research.together",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--kept", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="public files, for the use with given sources"
+    )
+    parser.add_argument("--most", type=int, default=150, help="claims of a file in each half (150)")
+    parser.add_argument("--model", type=Path, metavar="GGUF", help="a language model that judges")
+    parser.add_argument("--without", action="append", default=[], choices=["ever"])
+    parser.add_argument("--seconds", type=float, default=1e9, help="time for each set of detectors")
+    parser.add_argument("--no-asking", action="store_true", help="fit what the folder holds")
+    parser.add_argument("--out", type=Path, default=_OUT, metavar="FILE")
+    parser.add_argument(
+        "--doc", type=Path, metavar="FILE", help="a document with a place for the tables"
+    )
+    parser.add_argument("--date", type=date.fromisoformat, default=date.today())
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

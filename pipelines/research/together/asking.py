@@ -1,0 +1,123 @@
+"""What the detectors of a check say of statements: recorded runs, kept in a folder.
+
+Each asking is a set of detectors with its models. What is in the folder is not asked again, so that
+after a change of one detector its file alone is deleted and written anew.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from pydantic import TypeAdapter
+
+from pipelines.engine.checking import TextToCheck, check_run, unmet_needs
+from pipelines.engine.service import Service
+from pipelines.errors import InvalidInputError
+from pipelines.models.base import Capabilities
+from pipelines.models.providers import ModelSpec, known_capabilities
+from pipelines.research.suites.scoring import whole_lines
+from pipelines.research.together.statements import Statement
+from pipelines.run.defaults import default_models
+from pipelines.run.events import Event
+from pipelines.run.spec import JUDGES, MethodSpec
+from pipelines.run.view import RunView, fold
+
+_EVENTS: TypeAdapter[tuple[Event, ...]] = TypeAdapter(tuple[Event, ...])
+
+
+class Asking(NamedTuple):
+    """Detectors that are asked in one run, with the models they work with."""
+
+    name: str
+    methods: tuple[MethodSpec, ...]
+    models: Mapping[str, ModelSpec]
+
+
+def bundled(*, ever: bool = True) -> list[Asking]:
+    """The detectors that can vote, with the default models; EVER apart, because it writes."""
+    models = default_models()
+    judged = tuple(MethodSpec(name=name) for name in ("slm", "p_yes", "haarag"))
+    found = [Asking("judges", judged, models)]
+    return [*found, Asking("ever", (MethodSpec(name="ever"),), models)] if ever else found
+
+
+def language_model(path: Path) -> Asking:
+    """A language model as the one judge of the SLM check, which reads two passages."""
+    spec = ModelSpec(kind="local", name=path.stem, model=str(path), languages=("en", "zh"))
+    settings = {"passages": 2, "whole_response": False}
+    models = {"main": ModelSpec(), JUDGES[0]: spec}
+    return Asking(path.stem, (MethodSpec(name="slm", settings=settings),), models)
+
+
+async def ask(asking: Asking, statements: Sequence[Statement], folder: Path, seconds: float) -> int:
+    """Check what the folder does not hold yet, for at most `seconds`; returns how many are left."""
+    path = folder / f"{asking.name}.jsonl"
+    known = {line["key"] for line in whole_lines(path)}
+    missing = {one.key: one for one in statements if one.key not in known}
+    left, until = len(missing), time.monotonic() + seconds
+    if not missing:
+        return 0
+    with TemporaryDirectory() as place, path.open("a", encoding="utf-8") as file:
+        async with aclosing(Service(Path(place))) as service:
+            # In an order of its own, so that a part of them is like the whole.
+            for _, one in sorted(missing.items()):
+                if time.monotonic() > until:
+                    break
+                events = await _events(service, asking, one)
+                file.write(json.dumps({"key": one.key, "events": events}) + "\n")
+                file.flush()
+                left -= 1
+                if left % 25 == 0:
+                    print(f"{asking.name}: {left} left", file=sys.stderr, flush=True)
+    return left
+
+
+async def _events(service: Service, asking: Asking, one: Statement) -> list[object]:
+    given = TextToCheck(text=one.text, sources=one.sources, language=one.language)
+    needs = unmet_needs(
+        {role: known_capabilities(spec) or Capabilities() for role, spec in asking.models.items()},
+        asked=False,
+        has_evidence=True,
+        language=one.language,
+    )
+    able = [method for method in asking.methods if needs[method.name] is None]
+    if not able:
+        return []
+    spec = check_run(given, able, asking.models)
+    trace = await service.record(spec, owner="together")
+    return _EVENTS.dump_python(trace.events, mode="json")
+
+
+def views_of(
+    askings: Sequence[str], statements: Sequence[Statement], folder: Path
+) -> dict[str, dict[str, RunView]]:
+    """For each statement, by its key, what each asking recorded of it.
+
+    Raises InvalidInputError where the folder lacks a statement.
+    """
+    wanted = {one.key for one in statements}
+    found: dict[str, dict[str, RunView]] = {key: {} for key in wanted}
+    for name in askings:
+        for line in whole_lines(folder / f"{name}.jsonl"):
+            if line["key"] in wanted and line["events"]:
+                found[line["key"]][name] = fold(_EVENTS.validate_python(line["events"]))
+    return found
+
+
+def merged(views: Sequence[RunView]) -> RunView:
+    """One view with the methods of all of them, which are about the same text.
+
+    A method that stands in several is the first one's. Raises InvalidInputError for no view.
+    """
+    if not views:
+        raise InvalidInputError("Nothing was recorded.", remedy="Ask the detectors first.")
+    methods = {name: method for view in reversed(views) for name, method in view.methods.items()}
+    return replace(views[0], methods=methods)

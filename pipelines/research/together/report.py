@@ -1,0 +1,190 @@
+"""The tables of docs/verdicts.md: detectors and "together" on statements that fitted nothing.
+
+Brackets are 95 % intervals of the bootstrap over groups (articles, pages): 2,000 draws, seed 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.methods.together.features import Reading, row_of
+from pipelines.methods.together.verdict import Combination, Limit, combination_for
+from pipelines.research.together.fitting import Array, Seen
+
+_DRAWS = 2000
+
+Said = tuple[float, bool]
+"""A score, and whether the statement is called supported by it."""
+
+
+def tables(
+    seen: Sequence[Seen],
+    combinations: Sequence[Combination],
+    limits: Sequence[Limit],
+    model: str,
+) -> str:
+    """Every table, in Markdown. `model` names the language model among the detectors, if any."""
+    parts: list[str] = []
+    for title, of in _kinds(seen):
+        rows = [
+            _row(name, pairs, of)
+            for name, pairs in _systems(of, combinations, limits, model)
+            if any(pairs)
+        ]
+        head = "| | n | AUROC | right | false called supported | true doubted |"
+        parts.append("\n".join([f"### {title}", "", head, f"| --- |{' ---: |' * 5}", *rows, ""]))
+    return "\n".join([*parts, _curves(combinations)])
+
+
+def _kinds(seen: Sequence[Seen]) -> Iterator[tuple[str, list[Seen]]]:
+    reported = [one for one in seen if one.statement.part == "report"]
+    names = {"en": "English", "zh": "Chinese"}
+    for language, name in names.items():
+        of = [
+            o for o in reported if (o.statement.use, o.statement.language) == ("library", language)
+        ]
+        pairs = [o for o in of if o.statement.wording != "absent"]
+        kinds = {
+            f"{name}, near the article's words": [o for o in of if o.statement.wording == "near"],
+            f"{name}, in other words": [o for o in of if o.statement.wording == "reworded"],
+            f"{name}, both": pairs,
+            f"{name}, with statements about subjects that the library does not have": of,
+        }
+        yield from ((title, kind) for title, kind in kinds.items() if kind)
+    given = [o for o in reported if o.statement.use == "given"]
+    if given:
+        yield "Given sources, all", given
+        for kind in dict.fromkeys(o.statement.wording for o in given):
+            yield f"Given sources, {kind}", [o for o in given if o.statement.wording == kind]
+
+
+def _systems(
+    of: Sequence[Seen], combinations: Sequence[Combination], limits: Sequence[Limit], model: str
+) -> Iterator[tuple[str, list[Said | None]]]:
+    for name in dict.fromkeys(n for one in of for n in one.cells):
+        cells = [one.cells.get(name) for one in of]
+        yield name, [None if c is None else (c.score, c.supported) for c in cells]
+    use, language = of[0].statement.use, of[0].statement.language
+    for limit in limits:
+        if (limit.use, limit.language) == (use, language):
+            cells = [one.cells.get(limit.method) for one in of]
+            yield (
+                f"{limit.method}, fitted threshold {limit.value:.2f}",
+                [None if c is None else (c.score, c.score >= limit.value) for c in cells],
+            )
+    sets: dict[str, tuple[Reading, ...]] = {
+        "together: evidence alone": (),
+        "together: judge": ("judge",),
+        "together: judge, HAARAG": ("judge", "aligned"),
+        "together: judge, HAARAG, EVER": ("judge", "aligned", "concepts"),
+        f"together: {model}": ("model",),
+        f"together: judge, {model}": ("judge", "model"),
+        f"together: judge, HAARAG, {model}": ("judge", "aligned", "model"),
+        f"together: judge, HAARAG, EVER, {model}": ("judge", "aligned", "concepts", "model"),
+    }
+    for name, readings in sets.items():
+        chosen = next(
+            (
+                one
+                for one in combinations
+                if (one.use, one.readings) == (use, tuple(sorted(readings, key=_order)))
+                and language in one.languages
+            ),
+            None,
+        )
+        if chosen is None:
+            continue
+        yield (
+            name,
+            [
+                None if (p := _probability(one, chosen, combinations)) is None else (p[0], p[1])
+                for one in of
+            ],
+        )
+
+
+def _order(reading: Reading) -> int:
+    return ("judge", "aligned", "model", "concepts").index(reading)
+
+
+def _probability(
+    one: Seen, chosen: Combination, combinations: Sequence[Combination]
+) -> Said | None:
+    """By the combination, or where a reading is missing by the one of those that are there."""
+    there = set(one.readings.values) & set(chosen.readings)
+    statement = one.statement
+    used = combination_for(there, statement.use, statement.language, combinations)
+    if used is None:
+        return None
+    p = used.support.probability(row_of(one.features, used.names))
+    return p, p >= used.threshold
+
+
+def _row(name: str, pairs: Sequence[Said | None], of: Sequence[Seen]) -> str:
+    known = [(pair, one) for pair, one in zip(pairs, of, strict=True) if pair is not None]
+    scores = np.array([pair[0] for pair, _ in known])
+    said = np.array([pair[1] for pair, _ in known])
+    truth = np.array([one.supported for _, one in known])
+    weights = _weights([one.statement.group for _, one in known])
+    both = truth.any() and not truth.all()
+    cells = [
+        _shown(weights, lambda w: _auroc(scores, truth, w)) if both else "",
+        _shown(weights, lambda w: _mean(said == truth, w)),
+        _shown(weights, lambda w: _mean(said, w * ~truth)) if not truth.all() else "",
+        _shown(weights, lambda w: _mean(~said, w * truth)) if truth.any() else "",
+    ]
+    return f"| {name} | {len(known)} | {' | '.join(cells)} |"
+
+
+def _weights(groups: Sequence[str]) -> Array:
+    """How often each statement is drawn: first once each, then in every draw; shape [draws + 1, n].
+
+    Whole groups are drawn, because what is said about one article is not independent.
+    """
+    names, at = np.unique(groups, return_inverse=True)
+    chance = np.random.default_rng(0)
+    drawn = chance.multinomial(len(names), [1 / len(names)] * len(names), size=_DRAWS)
+    return np.vstack([np.ones(len(groups)), drawn[:, at]]).astype(np.float64)
+
+
+def _mean(values: NDArray[np.bool_], weights: Array) -> Array:
+    """The share of true values in every draw; NaN where a draw has none that count."""
+    total = weights.sum(axis=1)
+    found = np.full(len(total), np.nan)
+    np.divide(weights @ values, total, out=found, where=total > 0)
+    return found
+
+
+def _auroc(scores: Array, truth: NDArray[np.bool_], weights: Array) -> Array:
+    """The chance that a true statement has the higher score, equal ones counting half."""
+    above = np.sign(scores[truth][:, None] - scores[~truth][None, :]) / 2 + 0.5
+    right, wrong = weights[:, truth], weights[:, ~truth]
+    pairs = right.sum(axis=1) * wrong.sum(axis=1)
+    found = np.full(len(pairs), np.nan)
+    np.divide(((right @ above) * wrong).sum(axis=1), pairs, out=found, where=pairs > 0)
+    return found
+
+
+def _shown(weights: Array, figure: Callable[[Array], Array]) -> str:
+    """The figure with its interval."""
+    found = figure(weights)
+    low, high = np.nanquantile(found[1:], [0.025, 0.975])
+    return f"{found[0]:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _curves(combinations: Sequence[Combination]) -> str:
+    """The reliability of the largest combinations of each use and language."""
+    lines = ["### Reliability on the reporting statements: said, was (statements)", ""]
+    best: dict[tuple[str, str, bool], Combination] = {}
+    for one in combinations:
+        key = (one.use, one.languages[0], "model" in one.readings)
+        if key not in best or len(one.readings) > len(best[key].readings):
+            best[key] = one
+    for one in best.values():
+        curve = "; ".join(f"{b.said:.2f}, {b.was:.2f} ({b.count})" for b in one.reliability)
+        name = f"{one.use}, {one.languages[0]}, {' + '.join(one.readings) or 'evidence alone'}"
+        lines.append(f"- {name}: {curve}")
+    return "\n".join(lines)

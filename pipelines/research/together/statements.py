@@ -1,0 +1,141 @@
+"""Statements whose truth is known, with the evidence that they have to be checked against.
+
+Two kinds of use have data: statements that one sentence of the sample library decides (our own,
+`sample_data/decided_statements.csv`), and claims with their evidence from public files, whose even
+records fit and whose odd records report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Literal, NamedTuple, get_args
+
+from pipelines.evaluation.datasets.bundled import sample_rows
+from pipelines.evaluation.datasets.claims import Stance
+from pipelines.evaluation.datasets.records import read_records
+from pipelines.methods.together.features import Label, Use
+from pipelines.research.claims import (
+    LabelledClaim,
+    cited_claims,
+    hard_claims,
+    plain,
+    stance_groups,
+    symmetric_claims,
+)
+from pipelines.research.data import Half
+from pipelines.research.sources import Sources
+from pipelines.run.spec import MAX_SOURCES
+from pipelines.types import Language
+
+Part = Literal["fit", "report"]
+
+
+class Statement(NamedTuple):
+    """A statement with its label.
+
+    `group` names the article or the page it is about: statements of one group are never on both
+    sides of a fold. `wording` is "near" the article's, "reworded" or "absent" (its subject is not
+    in the library), or the name of a public data set. `sources` is empty where the library is
+    searched.
+    """
+
+    text: str
+    label: Label
+    use: Use
+    part: Part
+    language: Language
+    group: str
+    wording: str
+    kind: str = ""
+    sources: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What the recorded run of the statement is filed under."""
+        said = "\n".join((self.language, self.text, *self.sources))
+        return sha256(said.encode()).hexdigest()[:16]
+
+
+def decided_statements() -> list[Statement]:
+    """Our own statements, right and wrong, and those whose subject the library does not have."""
+    return [one for language in get_args(Language) for one in _decided(language)]
+
+
+def _decided(language: Language) -> Iterator[Statement]:
+    for number, row in enumerate(sample_rows("decided_statements.csv", language)):
+        part: Part = "fit" if row["part"] == "fit" else "report"
+        group = row["article"] or f"absent-{number}"
+        labels: tuple[tuple[str, Label], ...] = (
+            ((row["right"], "not_enough"),)
+            if row["wording"] == "absent"
+            else ((row["right"], "supported"), (row["wrong"], "contradicted"))
+        )
+        for text, label in labels:
+            yield Statement(
+                text=text,
+                label=label,
+                use="library",
+                part=part,
+                language=language,
+                group=group,
+                wording=row["wording"],
+                kind=row["kind"],
+            )
+
+
+_STANCES: dict[str, Label] = {
+    "completely-support": "supported",
+    "refute": "contradicted",
+    "irrelevant": "not_enough",
+}
+
+
+def public_statements(data: Sources, most: int) -> list[Statement]:
+    """Claims of public files with their evidence, at most `most` of each file in each half.
+
+    Pages that are longer than what a text may bring along are left out. A claim that its evidence
+    supports in part only is one that it does not support.
+    """
+    found: list[Statement] = []
+    halves: tuple[tuple[Part, Half], ...] = (("fit", 0), ("report", 1))
+    for part, half in halves:
+        for name, claims in _public(data, half):
+            claims = [one for one in claims if len("\n".join(one.evidence)) < MAX_SOURCES]
+            chosen = claims[:: max(1, len(claims) // most)][:most]
+            found += (_given(one, name, part) for one in chosen)
+    return found
+
+
+def _public(data: Sources, half: Half) -> Iterator[tuple[str, list[LabelledClaim]]]:
+    yield "fever_symmetric", symmetric_claims(data.symmetric, half)
+    yield "fool_me_twice", hard_claims(data.hard, half)
+    yield "wice_claims", cited_claims(data.cited, half)
+    groups = stance_groups(data.stances)
+    yield (
+        "claim_evidence_stance",
+        [
+            LabelledClaim(one.claim, (one.evidence,), _STANCES[one.stance], groups[one.claim])
+            for one in read_records(data.stances, Stance)[half::2]
+            if one.stance in _STANCES
+        ],
+    )
+
+
+def _given(one: LabelledClaim, name: str, part: Part) -> Statement:
+    label: Label = "not_enough" if one.label == "unsupported" else one.label
+    return Statement(
+        text=" ".join(plain(one.claim).split()),
+        label=label,
+        use="given",
+        part=part,
+        language="en",
+        group=one.group,
+        wording=name,
+        sources=(plain("\n".join(one.evidence)),),
+    )
+
+
+def in_part(statements: Iterable[Statement], part: Part) -> list[Statement]:
+    """Those that fit, or those that report."""
+    return [one for one in statements if one.part == part]

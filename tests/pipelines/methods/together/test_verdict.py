@@ -1,0 +1,169 @@
+"""The one verdict: which combination speaks, what follows for a text, and in what words."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from pipelines.methods.together import verdict as module
+from pipelines.methods.together.features import READINGS, Reading, SentenceReadings, feature_names
+from pipelines.methods.together.verdict import (
+    Combination,
+    Line,
+    Measured,
+    TogetherFound,
+    Why,
+    combination_for,
+    combinations,
+    judged_together,
+    limit_for,
+    text_together,
+)
+from pipelines.types import Language, Passage
+
+GOOD = Measured(statements=10, auroc=0.9, accuracy=0.9, false_supported=0.1, true_doubted=0.1)
+CURIE = Passage(
+    id="p", title="Marie Curie", text="She was born in Warsaw in 1867.", source="library"
+)
+
+
+def fitted(
+    *readings: Reading, use: module.Use = "library", language: Language = "en"
+) -> Combination:
+    """P(supported) of the judge's own log-odds; what is not supported is contradicted."""
+    names = feature_names(readings)
+    return Combination(
+        use=use,
+        languages=(language,),
+        readings=readings,
+        names=names,
+        support=Line(weights=tuple(float(name == "judge") for name in names), bias=0.0),
+        against=Line(weights=(0.0,) * len(names), bias=1.0),
+        means=(0.0,) * len(names),
+        threshold=0.5,
+        fitted=10,
+        groups=5,
+        cross_validated=GOOD,
+        reliability=(),
+    )
+
+
+@pytest.fixture
+def shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two combinations of a searched library, one of which has a judge."""
+    monkeypatch.setattr(module, "combinations", lambda: (fitted(), fitted("judge")))
+
+
+def said(value: float | None) -> SentenceReadings:
+    if value is None:
+        return SentenceReadings()
+    return SentenceReadings(values={"judge": value}, methods={"judge": ("slm",)})
+
+
+BORN = "Marie Curie was born in Warsaw."
+
+
+@pytest.mark.usefixtures("shipped")
+def test_the_probability_is_the_logistic_of_the_weighted_sum():
+    found = judged_together([BORN], [said(0.8)], [CURIE], "library", "en")[0]
+    assert found.verdict == "supported"
+    # The weight of the judge's log-odds is 1.
+    assert found.supported == found.probability == pytest.approx(0.8)
+    assert (found.judges, found.title) == (("slm",), "Marie Curie")
+    assert found.line("en").startswith("The judge finds it supported (0.80)")
+    doubted = judged_together([BORN], [said(0.2)], [CURIE], "library", "en")[0]
+    assert doubted.verdict == "contradicted"
+    # 0.8 is not supported, of which 1 / (1 + e^-1) = 0.731 is contradicted.
+    assert doubted.probability == pytest.approx(0.8 * 0.7310586)
+
+
+@pytest.mark.usefixtures("shipped")
+def test_what_is_about_another_subject_is_not_in_the_evidence():
+    found = judged_together(["Bach was born in Eisenach."], [said(0.2)], [CURIE], "library", "en")
+    assert found[0].verdict == "not_enough"
+    assert found[0].line("en") == "No passage is about its subject."
+    assert found[0].line("zh") == "没有一个段落与它的主题有关。"
+
+
+@pytest.mark.usefixtures("shipped")
+def test_without_passages_nothing_is_known_and_without_a_search_nothing_was_judged():
+    searched = judged_together([BORN], [said(0.9)], [], "library", "en")[0]
+    assert (searched.verdict, searched.probability) == ("not_enough", None)
+    assert judged_together([BORN], [said(0.9)], None, "library", "en")[0].verdict == "unchecked"
+
+
+@pytest.mark.usefixtures("shipped")
+def test_a_use_without_data_takes_the_nearest_and_says_so():
+    found = judged_together([BORN], [said(0.9)], [CURIE], "web", "en")[0]
+    assert found.nearest
+    assert found.measured == GOOD
+
+
+def test_most_of_the_readings_are_taken_and_a_language_model_from_the_nearest_use():
+    among = (fitted(), fitted("judge"), fitted("judge", "model"), fitted("judge", use="given"))
+
+    def chosen(use: module.Use, *readings: Reading) -> tuple[str, tuple[Reading, ...]]:
+        found = combination_for(readings, use, "en", among)
+        assert found is not None
+        return found.use, found.readings
+
+    assert chosen("library") == ("library", ())
+    assert chosen("library", "judge", "aligned") == ("library", ("judge",))
+    assert chosen("given", "judge") == ("given", ("judge",))
+    assert chosen("given", "judge", "model") == ("library", ("judge", "model"))
+    assert combination_for(("judge",), "library", "zh", among) is None
+
+
+def one(verdict: module.TogetherVerdict, supported: float | None) -> TogetherFound:
+    return TogetherFound(verdict=verdict, supported=supported, why=(Why(name="weighed"),))
+
+
+def test_the_worst_sentence_decides_about_the_text():
+    both = text_together([one("supported", 0.9), one("contradicted", 0.1)])
+    assert both is not None
+    assert both.verdict == "contradicted"
+    assert both.line("en").startswith("Sentence 2 decides: ")
+    weakest = text_together([one("supported", 0.9), one("supported", 0.7)])
+    assert weakest is not None
+    assert weakest.supported == 0.7
+    assert text_together([]) is None
+
+
+@pytest.mark.usefixtures("shipped")
+def test_whatever_was_not_judged_keeps_the_text_from_supported():
+    chance = Random(0)
+    for _ in range(500):
+        values = [chance.choice((None, 0.9, 0.95)) for _ in range(chance.randint(1, 4))]
+        found = judged_together(
+            [BORN] * len(values),
+            [said(value) for value in values],
+            [CURIE],
+            "library",
+            "en",
+            expected=True,
+        )
+        whole = text_together(found)
+        assert whole is not None
+        assert (whole.verdict == "supported") == (None not in values)
+
+
+def test_what_ships_has_a_combination_for_every_set_of_readings_and_figures():
+    found = {(c.use, c.languages[0], c.readings) for c in combinations()}
+    assert ("library", "en", ("judge", "aligned")) in found
+    assert ("library", "zh", ()) in found
+    for each in combinations():
+        assert len(each.names) == len(each.support.weights) == len(each.means)
+        assert each.names == feature_names(each.readings)
+        assert set(each.readings) <= set(READINGS)
+        assert each.threshold >= 0.5
+        assert sum(one.count for one in each.reliability) == each.reported["all"].statements
+
+
+def test_a_threshold_holds_for_the_judges_it_was_fitted_with():
+    judges = ("Veriscope judge", "Word overlap")
+    limit = limit_for("slm", "library", "en", judges)
+    assert limit is not None
+    assert limit.reported.false_supported < 0.2
+    assert limit_for("slm", "library", "en", ("another judge",)) is None
+    assert limit_for("drad", "library", "en") is None
