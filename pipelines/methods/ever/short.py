@@ -12,12 +12,12 @@ from pipelines.concurrency import together
 from pipelines.methods.base import Question
 from pipelines.methods.ever.calls import PROMPTS, ask_line
 from pipelines.methods.ever.check import SentenceCheck, Target
-from pipelines.methods.ever.concepts import find_concept
 from pipelines.methods.ever.rectify import evidence_listed, may_go_on, rectify
 from pipelines.methods.ever.settings import EverSettings
 from pipelines.methods.ever.state import EverRun
 from pipelines.methods.replies.lists import parse_list
 from pipelines.methods.replies.parsing import declines
+from pipelines.methods.subjects import find_concept
 from pipelines.methods.writing import ask_list
 from pipelines.run.events import RevisionReason
 from pipelines.run.findings import Attempt, SentenceVerified, Stopped

@@ -16,6 +16,7 @@ from tests.pipelines.methods.ever.bench import (
     FIRST,
     FOUND,
     QUESTION,
+    TITLE,
     EverModel,
     Part,
     asked_of,
@@ -66,14 +67,14 @@ async def test_a_judge_checks_for_a_main_model_that_judges_by_chance():
     assert "weak_judge" not in outcome.answer.flags
 
 
-async def test_it_reads_the_claim_that_the_question_makes_with_the_evidence():
+async def test_it_reads_the_claim_of_each_concept_with_the_evidence():
     reader = reads()
     await ever(WEAK, reader)
     by_statement = {claim.statement: claim for claim in reader.seen}
     chemist = by_statement["Ada Brandt was a chemist."]
-    assert chemist.evidence == ("Archive: Ada Brandt was a botanist born in 1931.",)
-    # An open question claims nothing: what the sentence says about this concept is the claim.
-    assert by_statement["Ada Brandt was born in 1931."].question == ""
+    assert chemist.evidence == (f"{TITLE}: Ada Brandt was a botanist born in 1931.",)
+    # The sentence is not whole without what it says beside the year.
+    assert by_statement[FIRST].question == ""
     assert len(by_statement) == 2
 
 

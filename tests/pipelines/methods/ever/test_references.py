@@ -48,9 +48,14 @@ def test_a_claim_of_a_given_text_is_whole_and_names_whom_it_is_about():
     concept = Span.of(sentence, 4, 10)
     other = Span.of(sentence, sentence.index("Sagarmatha"), len(sentence) - 1)
     context = "Mount Everest stands in the Himalayas."
-    known = {"question": "What?", "sentence": sentence, "concept": concept, "others": (other,)}
-    given = validation_for("", Checked(**known, context=context, given=True, alone=True), "en")
-    assert given.claim == given.query == "Mount Everest's Nepali name is Sagarmatha."
-    # Of what a model writes itself, the question says whom it is about.
-    written = validation_for("", Checked(**known, context=context), "en")
-    assert written.claim == "Its Nepali name is …."
+    about = Checked(
+        question="", sentence=sentence, concept=concept, others=(other,), context=context
+    )
+    validation = validation_for("", about, "en")
+    assert validation.claim == validation.query == "Mount Everest's Nepali name is Sagarmatha."
+
+
+def test_the_first_sentence_of_an_answer_names_what_its_question_is_about():
+    assert named("It was opened in 1889.", "", "Eiffel Tower") == "Eiffel Tower was opened in 1889."
+    assert named("他生于701年。", "", "李白") == "李白生于701年。"
+    assert named("It was opened in 1889.", "", "speed of light") == "It was opened in 1889."

@@ -9,6 +9,7 @@ import pytest
 from pipelines.errors import UnreachableError
 from pipelines.models.base import GenerationRequest
 from tests.pipelines.methods.ever.bench import (
+    TITLE,
     Archive,
     EverModel,
     Part,
@@ -194,7 +195,7 @@ async def test_short_answers_from_memory_and_from_passages():
     )
     assert kinds(outcome)[-1] == "recall"
     outcome = await ever_run(Part(texts={"": "chemist"}), task="short", variant="rag_er")
-    assert "Archive:" in asked_of(outcome)[0].messages[-1].content
+    assert TITLE in asked_of(outcome)[0].messages[-1].content
 
 
 async def test_a_chinese_answer():
