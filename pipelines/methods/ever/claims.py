@@ -27,12 +27,12 @@ _OPENING = re.compile(rf"\A{_PHRASE}\s+{_FILLING}\Z", re.I)
 _AFTER_OPENING = re.compile(r",?\s+(?=(?-i:[A-Z])|the\s|an?\s)", re.I)
 _TRAILING = re.compile(rf"(?P<last>\S+?)(?P<cut>,?\s+(?P<word>{_PHRASE})\s+{_FILLING})\Z", re.I)
 _AFTER_TRAILING = re.compile(
-    rf"\s*(?:[,;:.!?]|\Z)|\s+(?:{_PHRASE}|and|but|as|for|with|to|from|where|when|who|which)\b", re.I
+    rf"\s*(?:[,;:.!?]|\Z)|\s+(?:{_PHRASE}|as|for|with|to|from|where|when|who|which)\b", re.I
 )
 _APPOSED = re.compile(r",\s+(?:an?\s+|the\s+)?(?:[a-z-]+\s+){0,2}\Z")
 _JOINED = re.compile(r"\s+and\s+(?:an?\s+|the\s+)?\Z")
 _BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]")
-_ENDING = re.compile(r"(?P<before>[\w’'-]+),?(?P<cut>\s+(?P<word>[a-z]+))\Z")
+_ENDING = re.compile(r"(?P<before>[\w’'-]+\s+[\w’'-]+),?(?P<cut>\s+(?P<word>[a-z]+))\Z")
 _BE = re.compile(r"\b(?:is|are|was|were|been|be)\b", re.I)
 _TIDIED = (
     (re.compile(r"\s+"), " "),
@@ -119,9 +119,9 @@ def _aside(sentence: str, other: Span, concept: Span) -> tuple[int, int] | None:
     if trailing and _AFTER_TRAILING.match(after):
         ends = trailing["last"].casefold() in AUXILIARIES
         participle = _ENDING.search(before[: trailing.start("cut")])
-        finite = any(word.casefold() in AUXILIARIES for word in before.split())
+        finite = _has_auxiliary(before)
         past = participle is not None and is_past(participle["word"])
-        if participle and past and finite and participle["before"].casefold() not in AUXILIARIES:
+        if participle and past and finite and not _has_auxiliary(participle["before"]):
             # "A chemist born in 1931": without its date the participle would be left over.
             return participle.start("cut"), other.end
         agent = trailing["word"].casefold() == "by" and not _BE.search(before)
@@ -141,6 +141,11 @@ def _aside(sentence: str, other: Span, concept: Span) -> tuple[int, int] | None:
     if following and other.end + following.end() == concept.start:
         return other.start, concept.start
     return None
+
+
+def _has_auxiliary(text: str) -> bool:
+    """Whether an English text holds an auxiliary, such as "was"."""
+    return any(word.casefold() in AUXILIARIES for word in text.split())
 
 
 def _clause(sentence: str, concept: Span) -> str:
