@@ -22,16 +22,21 @@ VERDICT_SIGNS: dict[Verdict, str] = {
     "not_enough": "?",
     "doubtful": "!",
     "confident": "•",
+    "aligned": "≈",
+    "not_aligned": "≠",
     "unchecked": "–",
 }
 """The second cue of each verdict. "Confident" has no verdict's colour: a model that is sure of
-itself has not been checked against anything."""
+itself has not been checked against anything. Neither has "aligned": what is about the evidence may
+contradict it."""
 
 SEVERITY: tuple[Verdict, ...] = (
     "unchecked",
     "confident",
+    "aligned",
     "supported",
     "not_enough",
+    "not_aligned",
     "doubtful",
     "contradicted",
 )

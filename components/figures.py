@@ -22,6 +22,8 @@ _LOOKS: dict[Verdict, tuple[str, str]] = {
     "not_enough": ("diamond", "undecided"),
     "doubtful": ("triangle-up", "undecided"),
     "confident": ("circle-open", "ink-2"),
+    "aligned": ("square-open", "ink-2"),
+    "not_aligned": ("square", "undecided"),
     "unchecked": ("line-ew-open", "unchecked"),
 }
 """Symbol and colour of the points of each verdict."""

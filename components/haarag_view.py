@@ -48,7 +48,11 @@ from pipelines.run.view import RunView, StepView, number_setting
 
 _EXCERPT = 120
 _DROPPED = 3
-_CLAIMS_NOTHING = {"insufficient": "insufficient_context", "empty": "empty"}
+_CLAIMS_NOTHING = {
+    "insufficient": "insufficient_context",
+    "nothing": "states_nothing",
+    "empty": "empty",
+}
 
 
 def haarag_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:
@@ -282,6 +286,8 @@ class _Page(MethodPanel):
         parts: list[Child] = [self.score_line(judged, judged.deciding)]
         if rated is not None and rated.low_retrieval:
             parts.append(tag("p.vs-flag", t("haarag.low_retrieval")))
+        if rated is not None and rated.nothing_added and judged.verdict == "unchecked":
+            parts.append(tag("p.vs-flag", t("flag.nothing_added")))
         sentences = self.judged("sentence", draft=number)
         if sentences:
             parts += self._sentences(sentences, number)
@@ -315,7 +321,7 @@ class _Page(MethodPanel):
             decides = self.method.settings.get("entailment_decides", True)
             effect = "haarag.judges.decide" if decides else "haarag.judges.shown"
             # Sentences that align although the judges do not find them supported.
-            aligned = (event for event in sentences if event.verdict == "supported")
+            aligned = (event for event in sentences if event.verdict == "aligned")
             opinions = [score_of(event, "entailment") for event in aligned]
             count = sum(score is not None and score.flagged for score in opinions)
             parts += [
@@ -405,8 +411,8 @@ class _Page(MethodPanel):
 
 
 def _has_evidence(event: Judged) -> bool:
-    """Whether a supported sentence has one in the evidence that is near to it as well."""
+    """Whether a sentence that aligns has one in the evidence that is near to it as well."""
     threshold, nearest = event.deciding.threshold, score_of(event, "sentence_evidence")
-    if event.verdict != "supported" or nearest is None or nearest.value is None:
+    if event.verdict not in ("supported", "aligned") or nearest is None or nearest.value is None:
         return False
     return threshold is None or nearest.value >= threshold

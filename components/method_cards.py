@@ -27,7 +27,7 @@ from components.markup import Child, Html, tag
 from components.messages import Catalogue, duration, integer, named
 from pipelines.errors import ErrorInfo
 from pipelines.run.calibrated import Reading
-from pipelines.run.events import DOUBTS, Score, Verdict
+from pipelines.run.events import ABOUT, DOUBTS, Score, Verdict
 from pipelines.text import text_key
 from pipelines.types import Language
 
@@ -135,7 +135,7 @@ def _outcome(row: MethodRow, key: str, t: Catalogue) -> list[Child]:
     return [*parts, cached, flag_list(row.flags, t, f"{key}-flags")]
 
 
-Stance = Literal["doubts", "holds", "own", "unchecked", "open", "ended"]
+Stance = Literal["doubts", "holds", "own", "about", "unchecked", "open", "ended"]
 
 _HOLDS: frozenset[Verdict] = frozenset({"confident", "supported"})
 _SIGNS: dict[Stance, str] = {"unchecked": "–", "open": "", "ended": "✗"}
@@ -148,7 +148,8 @@ class Tally:
 
     A verdict counts for the text it was given on, so a method that judged another first answer than
     the one shown says nothing about the latter. `stances` maps each judging method, in order, to
-    what it says of the answer shown: "own" when its verdict is on another answer, "open" while
+    what it says of the answer shown: "own" when its verdict is on another answer, "about" when it
+    says what the answer is about and not whether it is right, "open" while
     nothing is known yet, "ended" when it failed or was stopped without a verdict. `own` maps the
     methods with stance "own" to what they say of their answer, "doubts" or "holds". `groups` are
     the methods with one and the same final answer, the largest group first; `silent` those that
@@ -211,6 +212,8 @@ def agreement_strip(rows: Sequence[MethodRow], original: str, t: Catalogue) -> H
 
 
 def _stance(row: MethodRow) -> Stance:
+    if row.verdict in ABOUT:
+        return "about"
     if row.verdict in DOUBTS:
         return "doubts"
     if row.verdict in _HOLDS:
@@ -222,7 +225,7 @@ def _stance(row: MethodRow) -> Stance:
 
 def _dot(row: MethodRow, stance: Stance, t: Catalogue) -> Html:
     look: Verdict = "unchecked"
-    if row.verdict is not None and stance in ("doubts", "holds", "own"):
+    if row.verdict is not None and stance in ("doubts", "holds", "own", "about"):
         mark, words = VERDICT_SIGNS[row.verdict], t(f"verdict.{row.verdict}")
         if stance == "own":
             words = t("agreement.stance.own", verdict=words)
@@ -257,7 +260,7 @@ def _rest(tally: Tally, t: Catalogue) -> list[tuple[str, str]]:
     """What else there is to say, each under the key of its sentence."""
     said = [
         (stance, t(f"agreement.are.{stance}", list=_names(tally.of(stance), t)))
-        for stance in ("open", "unchecked", "ended")
+        for stance in ("open", "about", "unchecked", "ended")
         if tally.of(stance)
     ]
     if tally.weak:

@@ -46,6 +46,8 @@ def _badge(verdict: str, t: Catalogue) -> Child:
         "not_enough",
         "doubtful",
         "confident",
+        "aligned",
+        "not_aligned",
         "unchecked",
     )
     return next((verdict_badge(one, t) for one in known if one == verdict), verdict)

@@ -17,7 +17,7 @@ from pipelines.errors import ErrorInfo
 from pipelines.models.base import Capabilities, ScoreRequest
 from pipelines.models.providers import known_capabilities
 from pipelines.run.calibrated import Reading, deciding_readings
-from pipelines.run.events import DOUBTS, Judged, RunStarted, Score, Verdict
+from pipelines.run.events import ABOUT, DOUBTS, Judged, RunStarted, Score, Verdict
 from pipelines.run.findings import ConceptVerified
 from pipelines.run.grounding import SentenceAligned
 from pipelines.run.spec import GivenAnswer
@@ -35,9 +35,11 @@ _WORST_FIRST: tuple[Verdict, ...] = (
     "contradicted",
     "doubtful",
     "not_enough",
+    "not_aligned",
     "unchecked",
     "supported",
     "confident",
+    "aligned",
 )
 _BY_SAMPLES = ("selfcheck", "semantic_entropy", "luq", "sac3")
 """Detectors that compare the text with samples, which the main model draws where none are given."""
@@ -76,7 +78,7 @@ class SentenceFound(Frozen):
     """A sentence [start, end) of the given text, and what each detector says of it so far.
 
     `doubting` of `judging` detectors with a verdict doubt it; those that are weak are not counted
-    (see `DetectorFound.weak`).
+    (see `DetectorFound.weak`), nor is a verdict on what the sentence is about (`ABOUT`).
     """
 
     number: int
@@ -199,7 +201,7 @@ def _sentence(
     verdicts = [
         one.verdict
         for name, one in found.items()
-        if name not in weak and one.verdict not in (None, "unchecked")
+        if name not in weak and one.verdict not in (None, "unchecked", *ABOUT)
     ]
     return SentenceFound(
         number=number,

@@ -206,8 +206,10 @@ def _piece(event: Judged) -> Piece:
 _DOUBTS: dict[Verdict, float] = {
     "supported": 0.0,
     "confident": 0.0,
+    "aligned": 0.0,
     "not_enough": 0.5,
     "doubtful": 1.0,
+    "not_aligned": 1.0,
     "contradicted": 1.0,
 }
 

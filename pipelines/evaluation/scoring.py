@@ -358,10 +358,13 @@ def has_declined(item: Item, outcome: Outcome) -> bool:
 _SAYS: dict[Verdict, bool] = {
     "supported": False,
     "confident": False,
+    "aligned": False,
     "doubtful": True,
+    "not_aligned": True,
     "contradicted": True,
 }
-"""Whether a verdict says that a text is hallucinated."""
+"""Whether a detector takes a text for hallucinated by its verdict. HAARAG's paper counts by the
+alignment, so it is measured as the detector that the paper has."""
 
 
 def _given(outcome: Outcome) -> GivenAnswer:
@@ -409,9 +412,12 @@ def _detection(wrong: bool | None, doubt: float | None) -> dict[str, float | Non
     return {HALLUCINATED: float(wrong), HALLUCINATION_SCORE: doubt}
 
 
+_CLEAR = frozenset[Verdict]({"supported", "confident", "aligned"})
+
+
 def _flagged(verdict: Verdict | None) -> float | None:
     known = verdict is not None and verdict != "unchecked"
-    return float(verdict not in ("supported", "confident")) if known else None
+    return float(verdict not in _CLEAR) if known else None
 
 
 _PARTS: frozenset[What] = frozenset({"sentence", "entity", "concept", "cell"})

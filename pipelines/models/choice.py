@@ -8,6 +8,7 @@ from itertools import islice
 
 from pipelines.errors import CapabilityError
 from pipelines.models.base import ChoiceRequest, GenerationRequest, Model, Option
+from pipelines.models.error_texts import is_error_text
 from pipelines.text.wording import is_thinking, without_thinking
 from pipelines.types import Choice, Generation, Token
 
@@ -49,8 +50,9 @@ async def choose_by_generating(
     if unsaid and reply.finish_reason == "length":
         longer = asked.model_copy(update={"max_tokens": _WITH_REASONING})
         (reply,) = await model.generate(longer)
-    # What a filter left of a reply is none.
-    said = "" if reply.finish_reason == "filter" else reply.text
+    # What a filter left of a reply is none, and neither is the text of an error.
+    lost = reply.finish_reason == "filter" or is_error_text(reply.text)
+    said = "" if lost else reply.text
     return choice_of_text(said, request.options)
 
 

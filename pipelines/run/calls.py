@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from pipelines.errors import ErrorInfo, LimitReached, MethodEnded, VeriscopeError
+from pipelines.errors import ErrorInfo, LimitReached, MethodEnded, VeriscopeError, failure
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -19,6 +19,7 @@ from pipelines.models.base import (
     ScoreRequest,
     Watcher,
 )
+from pipelines.models.error_texts import is_error_text
 from pipelines.remote.retry import RetryPolicy
 from pipelines.run.cache import Cache
 from pipelines.run.events import ModelCalled, TokenWritten
@@ -62,7 +63,8 @@ class RunModel(Model):
 
     A request of `owner` that was answered before, or is being answered, is served from the slot's
     cache. A reply above temperature 0 is random: it is cached only where the request has a sample
-    index. After rate limits, timeouts, lost connections and server errors a call is tried again.
+    index. After rate limits, timeouts, lost connections and server errors, also those that come as
+    the text of a reply, a call is tried again.
     Every attempt has to be admitted by `ledger`, waits for a free slot and is given to `emit`, and
     so is all text that a watched call writes, before the watcher sees it. `now` is the time in the
     run; `effort` is that of the method that asks, as `Limiter` has it.
@@ -154,9 +156,18 @@ class RunModel(Model):
                     wait["queued"] = self._now() - started
                     wait["in_flight"] = limiter.busy
                     reply = await call()
+                self._refuse_error_text(request, reply)
                 outcome |= _as_fields(reply)
                 settle(outcome.get("generations", ()))
         return reply
+
+    def _refuse_error_text(self, request: ModelRequest, reply: object) -> None:
+        """Raise ServerFailedError where the text of an error came in the place of a text."""
+        if not isinstance(request, GenerationRequest) or not isinstance(reply, tuple):
+            return
+        asked = next((one.content for one in reversed(request.messages) if one.role == "user"), "")
+        if any(is_error_text(one.text, asked) for one in reply):
+            raise failure("asking.error_text", name=self.name)
 
     def _record(self, request: ModelRequest, *, attempt: int = 1, **fields: Any) -> None:
         named = {"role": self._role, "model": self.name, "request": request}

@@ -20,9 +20,21 @@ from pipelines.text import Entity
 from pipelines.types import Answer, Choice, Frozen, Generation, Language, Offset, Passage, Token
 
 Outcome = Literal["ok", "failed", "cancelled"]
-Verdict = Literal["supported", "contradicted", "not_enough", "doubtful", "confident", "unchecked"]
-DOUBTS: frozenset[Verdict] = frozenset({"contradicted", "doubtful", "not_enough"})
+Verdict = Literal[
+    "supported",
+    "contradicted",
+    "not_enough",
+    "doubtful",
+    "confident",
+    "aligned",
+    "not_aligned",
+    "unchecked",
+]
+DOUBTS: frozenset[Verdict] = frozenset({"contradicted", "doubtful", "not_enough", "not_aligned"})
 """The verdicts by which a method doubts what it looked at."""
+ABOUT: frozenset[Verdict] = frozenset({"aligned", "not_aligned"})
+"""The verdicts on what a text is about. A wrong text can be about its evidence as well as a right
+one, so they say nothing of its truth and count in no agreement."""
 
 _WritingStep = Literal["draft", "take_answer", "reason", "sample"]
 _SharedStep = Literal["retrieve", "nearest", "conclude"]

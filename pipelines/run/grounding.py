@@ -18,9 +18,20 @@ ChunkOutcome = Literal["kept", "low", "duplicate", "surplus", "given"]
 """What the filter did with a chunk: taken into the context, or left out because it is too far from
 the queries, nearly the same as a better one, one too many, or was given for an earlier answer."""
 
-DraftStatus = Literal["supported", "doubtful", "insufficient", "empty", "unchecked"]
-"""How a draft aligns; "insufficient" only says that the context does not suffice, "empty" nothing,
-and "unchecked" could be measured against no threshold."""
+DraftStatus = Literal[
+    "supported",
+    "aligned",
+    "not_aligned",
+    "doubtful",
+    "insufficient",
+    "nothing",
+    "empty",
+    "unchecked",
+]
+"""How a draft stands to its context: aligned or not by C_a, and supported or doubtful where the
+judges decide; "insufficient" only says that the context does not suffice, "nothing" states
+nothing that could be checked, "empty" is none, and
+"unchecked" could be measured against no threshold or was not judged."""
 
 LoopEnd = Literal["aligned", "unchecked", "iterations", "nothing_new", "nothing_found", "corrected"]
 """Why no further answer is written: the last one aligns or cannot be checked, the iterations are
@@ -89,19 +100,23 @@ class AlignmentRated(Frozen):
     """What follows from a draft's alignment.
 
     `low_retrieval` says that C_r was still below tau_r when the draft was written, so that it does
-    not count as supported however well it aligns.
+    not count as supported however well it aligns. `judged` says that the judges decide, and
+    `nothing_added` that the answer does not align better than its question alone.
     """
 
     kind: Literal["alignment"] = "alignment"
     status: DraftStatus
     low_retrieval: bool = False
+    judged: bool = False
+    nothing_added: bool = False
 
 
 class SentenceAligned(Frozen):
     """The chunk nearest to a sentence, and the nearest sentence of the evidence.
 
     `chunk` and `evidence_chunk` are passage ids; `start` and `end` are the evidence sentence's
-    offsets in its chunk.
+    offsets in its chunk. `judged` says that the judges decide, and `claims` is False for a sentence
+    that claims nothing which could be checked.
     """
 
     kind: Literal["aligned"] = "aligned"
@@ -110,6 +125,8 @@ class SentenceAligned(Frozen):
     evidence_chunk: str = ""
     start: Offset = 0
     end: Offset = 0
+    judged: bool = False
+    claims: bool = True
 
 
 class LoopEnded(Frozen):

@@ -1,7 +1,8 @@
-"""Reads events of version 0.1, whose steps and verdicts carried untyped details.
+"""Reads events of earlier versions, of version 0.1 above all, with its untyped details.
 
-Recordings and exports of that version stay readable: an event is brought into today's form before
-it is checked. What today's pages do not need is left out.
+Recordings and exports of those versions stay readable: an event is brought into today's form before
+it is checked. What today's pages do not need is left out. Earlier versions called HAARAG's
+alignment support.
 """
 
 from __future__ import annotations
@@ -30,13 +31,31 @@ def _renewed(event: Mapping[str, Any]) -> Any:
     if kind == "span_started" and "step" in event:
         return _span(dict(event))
     if kind == "judged" and isinstance(old := event.get("detail"), Mapping) and "kind" not in old:
-        return {**event, "detail": _finding(event.get("what", ""), old)}
+        event = {**event, "detail": _finding(event.get("what", ""), old)}
+    if kind == "judged" and event.get("verdict") in ("supported", "doubtful"):
+        return _aligned(event)
     if kind == "revised" and "detail" in event:
         kept = {name: event[name] for name in event if name != "detail"}
         return {**kept, "at": _only(event["detail"] or {}, *_PLACE)}
     if kind == "retrieved" and "by_meaning" in event:
         return {("dense" if name == "by_meaning" else name): event[name] for name in event}
     return event
+
+
+def _aligned(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A verdict by the alignment alone under today's name; every other event as it is."""
+    detail, scores = event.get("detail"), event.get("scores") or ({},)
+    first = scores[0]
+    if isinstance(detail, Mapping) and detail.get("kind") in ("alignment", "aligned"):
+        by_alignment = not detail.get("judged")
+    else:
+        by_alignment = event.get("what") == "answer"
+    named = first.get("name") in ("evidence_alignment", "sentence_alignment")
+    if not (by_alignment and named):
+        return event
+    if event["verdict"] == "supported":
+        return {**event, "verdict": "aligned"}
+    return {**event, "verdict": "not_aligned"} if first.get("flagged") else event
 
 
 def _span(event: dict[str, Any]) -> dict[str, Any]:

@@ -221,3 +221,11 @@ def test_the_announcement_changes_rarely(t: Catalogue) -> None:
 )
 def test_the_end_is_announced(t: Catalogue, status: Status, text: str) -> None:
     assert announcement(t, status=status, seconds=4.13, calls=1) == text
+
+
+def test_alignment_alone_is_never_shown_as_support() -> None:
+    css = stylesheet()
+    for verdict in ("aligned", "not-aligned"):
+        rule = css[css.index(f".vs-verdict-{verdict}") :].split("}")[0]
+        assert "--vs-supported" not in rule
+    assert VERDICT_SIGNS["aligned"] != VERDICT_SIGNS["supported"]

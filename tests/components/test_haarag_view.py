@@ -110,12 +110,12 @@ async def test_answers_show_their_alignment_and_each_sentence_its_evidence(t: Ca
     shown = page(await two_answers(), t).one(".vs-section-alignment")
     course = shown.one(".vs-course")
     assert [words(each) for each in course.all("li")] == [
-        "Answer 10.50 < 0.60!Doubtful",
-        "Answer 20.90 > 0.60✓Supported",
+        "Answer 10.50 < 0.60≠Not aligned",
+        "Answer 20.90 > 0.60≈Aligned",
     ]
     first, second = shown.all(".vs-step")
     york, studied = first.one(".vs-aligned").one("tbody").all("tr")
-    assert york.classes == {"vs-row-doubtful"}
+    assert york.classes == {"vs-row-not-aligned"}
     assert "0.30 < 0.60" in words(york)
     assert words(studied.one("mark")) == "B: Clinton studied law."
     assert york.all("mark") == []
@@ -184,7 +184,7 @@ async def test_an_original_without_an_answer_that_stays_is_named(t: Catalogue):
 async def test_an_answer_from_passages_far_from_the_question_says_so(t: Catalogue):
     changes = {"tau_r": 0.9, "tau_a": 0.4, "rephrase": "off"}
     shown = page(await haarag([DRAFT], FOUND, TABLE, **SETTINGS | changes), t)
-    assert "does not count as supported" in words(shown.one(".vs-section-alignment"))
+    assert "neither as supported nor as aligned" in words(shown.one(".vs-section-alignment"))
     assert "the passages may not be about the question" in words(shown.one(".vs-flags"))
 
 
@@ -221,10 +221,10 @@ async def test_judges_have_a_column_of_their_own(t: Catalogue, decides: bool):
     shown = page(outcome, t)
     first = shown.one(".vs-aligned").one("tbody").all("tr")[0]
     assert "0.20 < 0.50" in words(first.all("td")[-1])
-    assert ("Doubtful" if decides else "Supported") in words(first.all("td")[-2])
+    assert ("Doubtful" if decides else "Aligned") in words(first.all("td")[-2])
     (asked,) = {call.model for call in outcome.calls if call.choice is not None}
     assert f"the probability, by {asked}, that the context supports" in words(shown)
-    assert ("The judges decide in this run" in words(shown)) == decides
+    assert ("Aligned is not supported" in words(shown)) == decides
     assert ("changes no verdict" in words(shown)) != decides
     # "He studied law." aligns in either case, and the judges do not find it supported.
     said = "The judges do not find 2 sentences supported that align"
@@ -239,7 +239,7 @@ async def test_a_sentence_far_from_the_answers_is_not_marked_as_supporting(t: Ca
     changes = {"max_iterations": 1, "rephrase": "off", "tau_r": 0.3}
     shown = page(await haarag([DRAFT], FOUND, table, **SETTINGS | changes), t)
     studied = shown.one(".vs-aligned").one("tbody").all("tr")[1]
-    assert "Supported" in words(studied)
+    assert "Aligned" in words(studied)
     assert studied.all("mark") == []
     assert shown.one(".vs-evidence").all("mark") == []
 

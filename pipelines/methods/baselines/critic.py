@@ -23,9 +23,11 @@ from pipelines.methods.baselines.runs import (
     read_evidence,
     weak_judge,
 )
+from pipelines.methods.deciding import PartCounts, decide
 from pipelines.methods.direct import direct_draft
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import (
     EVIDENCE_VERDICTS,
     TRUE_FALSE_NEI,
@@ -216,8 +218,12 @@ class _Run(EvidenceRun[CriticSettings]):
             flagged=verdict == "contradicted",
             formula="critic.verdict",
         )
-        self.flag("not_checked", when=verdict == "unchecked")
-        self.scope.judged("answer", text, verdict=verdict, scores=(score,))
+        remark = no_answer(text, self.question)
+        self.flag(remark, when=bool(remark))
+        decision = decide(PartCounts(dropped=1) if remark else PartCounts.of([verdict]))
+        for flag in decision.flags:
+            self.flag(flag)
+        self.scope.judged("answer", text, verdict=decision.verdict, scores=(score,))
 
     async def _corrected(
         self, number: int, current: str, critique: str, passages: Sequence[Passage]

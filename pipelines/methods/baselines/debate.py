@@ -30,6 +30,7 @@ from pipelines.methods.baselines.runs import BaselineRun
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import asks_yes_or_no, says_yes
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.writing import demonstrates, first_draft, visible_generation
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
@@ -229,7 +230,7 @@ class _Run(BaselineRun[DebateSettings]):
     def _judge(self, step: Scope, text: str, votes: int | None, answers: Sequence[str]) -> None:
         """The verdict on the original: how many agents give its answer at the end."""
         said = [one for one in answers if self._key(one)]
-        if votes is None or not said:
+        if votes is None or not said or no_answer(text, self.question):
             step.judged("answer", text, verdict="unchecked")
             return
         share = votes / len(said)

@@ -2,7 +2,8 @@
 
 A detector leaves the answer as it is. Each of its scores has a range, a threshold and a bad side;
 the verdict is "doubtful" where the score that decides lies on the bad side of its threshold,
-"confident" where it does not, and "unchecked" where there is no score or no threshold.
+"confident" where it does not, and "unchecked" where there is no score or no threshold, or where it
+would speak for sentences that could not be scored.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from math import fsum
 from typing import Literal
 
 from pipelines.methods.base import Question
+from pipelines.methods.deciding import PartCounts, decide, withheld
 from pipelines.methods.direct import direct_messages
-from pipelines.methods.replies.questions import echoes
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.writing import first_draft
 from pipelines.run.events import Score, Verdict
 from pipelines.run.scope import Scope
@@ -29,7 +31,7 @@ _DIGITS = 9
 class Subject:
     """The answer that is checked, the prompt it answers, and the span it was taken in.
 
-    `sentences` are those of its text; none where it only repeats the question, which is no answer.
+    `sentences` are those of its text; none where it states nothing, or repeats the question.
     """
 
     generation: Generation
@@ -50,8 +52,9 @@ async def take_subject(question: Question, scope: Scope, max_tokens: int) -> Sub
     async with scope.span("draft") as step:
         draft = await first_draft(step, messages, max_tokens)
         step.revised(draft)
-    if echoes(draft.text, question):
-        return Subject(draft, messages, step.id, (), ("question_repeated",))
+    remark = no_answer(draft.text, question)
+    if remark:
+        return Subject(draft, messages, step.id, (), (remark,))
     return Subject(draft, messages, step.id, tuple(split_sentences(draft.text)))
 
 
@@ -100,8 +103,14 @@ def mean(values: Iterable[float | None]) -> float | None:
     return fsum(known) / len(known) if known else None
 
 
-def judge_sentences(step: Scope, subject: Subject, scores: Sequence[Sequence[Score]]) -> None:
-    """Record the verdict on each sentence; the first of its scores decides."""
+def judge_sentences(step: Scope, subject: Subject, scores: Sequence[Sequence[Score]]) -> PartCounts:
+    """Record the verdict on each sentence, which the first of its scores decides; their counts.
+
+    A score that no threshold is known for is a score all the same: its sentence is not missing.
+    """
+    known: list[Verdict] = [
+        "confident" if of_sentence[0].value is not None else "unchecked" for of_sentence in scores
+    ]
     for number, (sentence, of_sentence) in enumerate(zip(subject.sentences, scores, strict=True)):
         step.judged(
             "sentence",
@@ -112,15 +121,24 @@ def judge_sentences(step: Scope, subject: Subject, scores: Sequence[Sequence[Sco
             verdict=verdict_of(of_sentence[0]),
             scores=of_sentence,
         )
+    return PartCounts.of(known)
 
 
 def judge_answer(
-    step: Scope, subject: Subject, scores: Sequence[Score], flags: Iterable[str] = ()
+    step: Scope,
+    subject: Subject,
+    scores: Sequence[Score],
+    flags: Iterable[str] = (),
+    sentences: PartCounts | None = None,
 ) -> Answer:
-    """Record the verdict on the answer, which the first score decides, and give the answer back."""
-    verdict = verdict_of(scores[0]) if scores else "unchecked"
+    """Record the verdict on the answer, which the first score decides, and give the answer back.
+
+    `sentences` are those that the score was made of.
+    """
+    counts = sentences or PartCounts()
+    verdict = withheld(verdict_of(scores[0]) if scores else "unchecked", counts)
     step.judged("answer", subject.text, verdict=verdict, scores=scores)
-    remarks = [*subject.flags, *flags]
+    remarks = [*subject.flags, *flags, *decide(counts).flags]
     if subject.sentences and (not scores or scores[0].value is None):
         remarks.append("not_checked")
     flags = tuple(dict.fromkeys(remarks))

@@ -20,13 +20,14 @@ from pipelines.methods.baselines.runs import (
     asks,
     listed,
     read_evidence,
-    verdict_on_all,
     weak_judge,
 )
+from pipelines.methods.deciding import Decision, PartCounts, decide
 from pipelines.methods.direct import direct_draft
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
-from pipelines.methods.replies.questions import shares_words
+from pipelines.methods.replies.questions import shares_words, words_shared
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import CheckedBy, checker
 from pipelines.methods.writing import distinct, found_for
 from pipelines.prompts import load_prompts
@@ -39,6 +40,9 @@ from pipelines.types import Answer, Passage
 PROMPTS = load_prompts("factool")
 
 _LIST_TOKENS = 256
+
+_COVERED = 0.5
+"""Share of a sentence's content words that stand in claims about it (ours)."""
 
 
 class FactoolSettings(Settings):
@@ -96,29 +100,38 @@ class Factool(Method[FactoolSettings]):
         draft = await direct_draft(scope, question, settings.max_tokens)
         text, flags = draft.text, list[str]()
         verdicts: list[Verdict] = []
-        if not declines(text):
+        dropped = 0
+        remark = no_answer(text, question)
+        if remark:
+            flags.append(remark)
+        else:
             role = checker(scope, {question.language}, settings.checked_by)
             if weak_judge(scope, role):
                 flags.append("weak_judge")
             claims, written = await _claims(scope, question, text, settings)
             flags += [] if written else ["claims_are_sentences"]
+            dropped = max(0, len(claims) - settings.claims)
             verdicts = await together(
                 *(
                     _verified(scope, question, number, claim, role, settings)
-                    for number, claim in enumerate(claims)
+                    for number, claim in enumerate(claims[: settings.claims])
                 )
             )
-        if "unchecked" in verdicts:
-            flags.append("checks_incomplete")
+        decision = decide(PartCounts.of(verdicts, dropped=dropped), least=settings.threshold)
+        flags += decision.flags
         async with scope.span("conclude") as step:
-            _conclude(step, text, verdicts, settings.threshold)
+            _conclude(step, text, verdicts, settings.threshold, decision)
         return Answer(text=text, original=text, abstained=declines(text), flags=tuple(flags))
 
 
 async def _claims(
     scope: Scope, question: Question, text: str, settings: FactoolSettings
 ) -> tuple[list[str], bool]:
-    """The claims of an answer, and whether the model wrote them; else its sentences."""
+    """The claims of an answer, and whether the model wrote them; else its sentences.
+
+    A sentence that no claim of the model is about is one of the claims (ours): its list may be cut
+    off, or leave out what is wrong.
+    """
     async with scope.span("extract") as step:
         asked = PROMPTS.turns(
             question.language,
@@ -130,7 +143,8 @@ async def _claims(
         written = await listed(step, asked, "claims", max_tokens=_LIST_TOKENS)
     found = [one for one in written if _is_claim(one, question, text)]
     sentences = [span.text for span in split_sentences(text)]
-    return (found or sentences)[: settings.claims], bool(found)
+    left_out = [one for one in sentences if words_shared(" ".join(found), one) < _COVERED]
+    return [*found, *left_out], bool(found)
 
 
 def _is_claim(text: str, question: Question, answer: str) -> bool:
@@ -196,7 +210,9 @@ async def _evidence(
     return distinct(one for each in passages for one in each) if passages else None
 
 
-def _conclude(step: Scope, text: str, verdicts: Sequence[Verdict], threshold: float) -> None:
+def _conclude(
+    step: Scope, text: str, verdicts: Sequence[Verdict], threshold: float, decision: Decision
+) -> None:
     """The verdict on the answer: how many of the decided claims are supported."""
     supported, contradicted = verdicts.count("supported"), verdicts.count("contradicted")
     decided = supported + contradicted
@@ -209,5 +225,4 @@ def _conclude(step: Scope, text: str, verdicts: Sequence[Verdict], threshold: fl
         formula="ever.supported_share",
         inputs=(float(supported), float(decided)),
     )
-    verdict = verdict_on_all(verdicts, wrong=score.flagged)
-    step.judged("answer", text, verdict=verdict, scores=(score,))
+    step.judged("answer", text, verdict=decision.verdict, scores=(score,))

@@ -27,7 +27,7 @@ from pipelines.methods.baselines.sentence_runs import (
 from pipelines.methods.ever import calls as ever_calls
 from pipelines.methods.ever.writer import Piece, next_piece
 from pipelines.methods.flow import Stage
-from pipelines.methods.replies.questions import echoes
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.writing import (
     appended,
     cut,
@@ -222,8 +222,9 @@ class _Run(SentenceRun[FlareSettings]):
         """The verdict on the original: that of its least probable sentence."""
         scores = [reading.score(self.settings) for reading in readings]
         measured = [score for score in scores if score.value is not None]
-        if not measured or echoes(text, self.question):
-            self.flag("question_repeated", when=echoes(text, self.question))
+        remark = no_answer(text, self.question)
+        if not measured or remark:
+            self.flag(remark, when=bool(remark))
             step.judged("answer", text, verdict="unchecked")
             return
         lowest = min(measured, key=lambda score: score.value or 0.0)

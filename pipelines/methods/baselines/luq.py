@@ -104,7 +104,8 @@ class Luq(Method[LuqSettings]):
                 *(_rows(step, reader, answers, number) for number in range(counted))
             )
             sentences = compared[0]
-            judge_sentences(step, subject, [[_of_sentence(row, settings)] for row in sentences])
+            own = [[_of_sentence(row, settings)] for row in sentences]
+            counts = judge_sentences(step, subject, own)
             uncertainties = [mean(mean(row) for row in rows) for rows in compared]
             overall = scored(
                 "luq",
@@ -127,7 +128,7 @@ class Luq(Method[LuqSettings]):
                         behind=[step.id],
                     )
                 )
-        return judge_answer(scope, subject, scores, [*drawn.flags, *reader.flags])
+        return judge_answer(scope, subject, scores, [*drawn.flags, *reader.flags], counts)
 
 
 async def _rows(

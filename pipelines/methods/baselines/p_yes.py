@@ -24,6 +24,7 @@ from pipelines.methods.baselines.detecting import (
     take_subject,
     unchecked,
 )
+from pipelines.methods.deciding import PartCounts
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.verdicts import CheckedBy, checker
 from pipelines.methods.slm.context import Context, found_by_sentences
@@ -128,10 +129,11 @@ class PYes(Method[PYesSettings]):
                 formula="slm.text" if by_text else "slm.p_yes",
                 behind=[step.id],
             )
+            counts = PartCounts()
             if settings.sentences:
                 context = context or Context()
-                await _by_sentences(step, role, question, subject, context, settings)
-        return judge_answer(scope, subject, [score], flags)
+                counts = await _by_sentences(step, role, question, subject, context, settings)
+        return judge_answer(scope, subject, [score], flags, counts)
 
 
 async def _by_sentences(
@@ -141,8 +143,8 @@ async def _by_sentences(
     subject: Subject,
     context: Context,
     settings: PYesSettings,
-) -> None:
-    """The same judge on each sentence, with what was found for it (ours).
+) -> PartCounts:
+    """The same judge on each sentence, with what was found for it (ours); their counts.
 
     Of a sentence that it cannot be asked about, nothing is known.
     """
@@ -171,4 +173,4 @@ async def _by_sentences(
         ]
 
     texts = enumerate(sentence.text for sentence in subject.sentences)
-    judge_sentences(step, subject, await together(*(read(*one) for one in texts)))
+    return judge_sentences(step, subject, await together(*(read(*one) for one in texts)))

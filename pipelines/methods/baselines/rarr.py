@@ -22,12 +22,13 @@ from pipelines.methods.baselines.runs import (
     EvidenceVerdict,
     planned_questions,
     read_evidence,
-    verdict_on_all,
     weak_judge,
 )
+from pipelines.methods.deciding import PartCounts, decide
 from pipelines.methods.direct import direct_draft
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.methods.writing import found_for
 from pipelines.prompts import load_prompts
@@ -114,14 +115,20 @@ class _Run(EvidenceRun[RarrSettings]):
         super().__init__(question, scope, settings)
         self.text = ""
         self.verdicts: list[Verdict] = []
+        self.dropped = 0
 
     async def answer(self) -> Answer:
         draft = await direct_draft(self.scope, self.question, self.settings.max_tokens)
         original = self.text = draft.text
-        if declines(original):
+        remark = no_answer(original, self.question)
+        if remark:
             # It claims nothing that could be researched.
+            self.flag(remark)
             await self._conclude(original)
-            return Answer(text=original, original=original, abstained=True)
+            gives_none = declines(original)
+            return Answer(
+                text=original, original=original, abstained=gives_none, flags=tuple(self.flags)
+            )
         questions = await self._questions()
         self.flag("weak_judge", when=weak_judge(self.scope, self.role))
         evidence = await together(
@@ -129,8 +136,11 @@ class _Run(EvidenceRun[RarrSettings]):
         )
         ended = False
         for number, (asked, found) in enumerate(zip(questions, evidence, strict=True)):
-            if found is None or ended:
+            if ended:
                 # After a quotation of the evidence nothing of the model's own text is left.
+                continue
+            if found is None:
+                self.verdicts.append("unchecked")
                 continue
             ended = await self._checked(number, asked, found)
         await self._conclude(original)
@@ -150,6 +160,7 @@ class _Run(EvidenceRun[RarrSettings]):
             self.scope, question, asked, self.text, max_tokens=_QUESTION_TOKENS
         )
         self.flag("no_questions", when=not planned)
+        self.dropped = max(0, len(planned) - limit)
         return planned[:limit] or [question.text]
 
     async def _searched(self, number: int, asked: str) -> list[Passage] | None:
@@ -250,8 +261,7 @@ class _Run(EvidenceRun[RarrSettings]):
             formula="rarr.contradicted",
             inputs=(float(contradicted), float(decided)),
         )
-        unsearched: list[Verdict] = ["unchecked"] if "search_incomplete" in self.flags else []
-        verdict = verdict_on_all([*self.verdicts, *unsearched], wrong=contradicted > 0)
+        verdict = decide(PartCounts.of(self.verdicts, dropped=self.dropped)).verdict
         async with self.scope.span("conclude") as step:
             step.judged("answer", original, verdict=verdict, scores=(decisive, kept))
         if "unchecked" in self.verdicts and (decided or verdict == "unchecked"):

@@ -136,18 +136,6 @@ class EvidenceVerdict:
         )
 
 
-def verdict_on_all(verdicts: Sequence[Verdict], *, wrong: bool) -> Verdict:
-    """The verdict on an answer from those on its parts; `wrong` says that they contradict it.
-
-    It is supported only where every check was carried out: what was not checked may be wrong.
-    """
-    if wrong:
-        return "contradicted"
-    if "supported" in verdicts and "unchecked" not in verdicts:
-        return "supported"
-    return "not_enough" if "not_enough" in verdicts else "unchecked"
-
-
 async def read_evidence(
     step: Scope,
     question: Question,

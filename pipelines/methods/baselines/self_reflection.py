@@ -21,9 +21,11 @@ from pipelines.methods.baselines.revising import (
     usable,
 )
 from pipelines.methods.baselines.runs import BaselineRun
+from pipelines.methods.deciding import PartCounts, withheld
 from pipelines.methods.direct import direct_messages
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import CheckedBy, checker, claim_of
 from pipelines.methods.writing import first_draft, visible_generation
 from pipelines.prompts import load_prompts
@@ -105,6 +107,7 @@ class _Run(BaselineRun[SelfReflectionSettings]):
         # Only the main model can say what is factual without a text to rest on.
         self.flag("weak_judge", when=not scope.model().capabilities.judges)
         self.takes = takes_rewriting(scope, settings.rewriting)
+        self.knowledge = PartCounts()
 
     async def answer(self) -> Answer:
         original: Generation | None = None
@@ -136,7 +139,7 @@ class _Run(BaselineRun[SelfReflectionSettings]):
         """Background knowledge, refined until it scores as factual; "" where there is none."""
         question, settings = self.question, self.settings
         language = question.language
-        text = ""
+        text, value = "", None
         for number in range(settings.knowledge_rounds + 1):
             async with self.scope.span("knowledge", round=number, index=attempt) as step:
                 asked = PROMPTS.turns(
@@ -161,6 +164,7 @@ class _Run(BaselineRun[SelfReflectionSettings]):
                 break
         if not text:
             self.flag("no_knowledge")
+        self.knowledge = PartCounts(supported=value is not None, unchecked=value is None)
         return text
 
     def _record_knowledge(self, step: Scope, text: str, value: float | None) -> None:
@@ -233,7 +237,9 @@ class _Run(BaselineRun[SelfReflectionSettings]):
                 score = self._score("knowledge_agreement", value)
                 if judges and number == 0:
                     said = "doubtful" if score.flagged else "confident"
-                    verdict = "unchecked" if value is None else said
+                    # What agrees with knowledge that nobody judged is not judged either.
+                    nothing = value is None or no_answer(current.text, question)
+                    verdict = "unchecked" if nothing else withheld(said, self.knowledge)
                     step.judged("answer", current.text, verdict=verdict, scores=(score,))
             if not score.flagged or number == settings.answer_rounds:
                 self.flag("still_inconsistent", when=score.flagged)

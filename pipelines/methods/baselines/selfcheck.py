@@ -157,9 +157,9 @@ class SelfCheck(Method[SelfCheckSettings]):
         async with scope.span("compare_samples") as step:
             check = _Check(question, settings, subject, drawn, step)
             scores = await check.scores()
-            judge_sentences(step, subject, scores)
+            counts = judge_sentences(step, subject, scores)
             whole = _of_answer(scores, settings)
-        return judge_answer(scope, subject, whole, [*drawn.flags, *check.flags])
+        return judge_answer(scope, subject, whole, [*drawn.flags, *check.flags], counts)
 
 
 def _of_answer(scores: Sequence[Sequence[Score]], settings: SelfCheckSettings) -> list[Score]:

@@ -146,13 +146,13 @@ class TokenProbability(Method[TokenProbabilitySettings]):
                 covered = tokens_covering(spans, sentence.start, sentence.end)
                 inside = [measured.tokens[index] for index in covered]
                 scores.append(_scores(inside, settings, measured.span))
-            judge_sentences(step, subject, scores)
+            counts = judge_sentences(step, subject, scores)
             # The values of every token stand with its sentence.
             whole = [
                 score.model_copy(update={"inputs": ()})
                 for score in _scores(measured.tokens, settings, measured.span)
             ]
-        return judge_answer(scope, subject, whole, measured.flags)
+        return judge_answer(scope, subject, whole, measured.flags, counts)
 
 
 async def _measure(step: Scope, subject: Subject, settings: TokenProbabilitySettings) -> _Measured:

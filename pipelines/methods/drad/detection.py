@@ -11,7 +11,7 @@ from pipelines.methods.drad import rhd, sek
 from pipelines.methods.drad.rhd import EntityReading, EntityVerdict
 from pipelines.methods.drad.settings import DradSettings
 from pipelines.methods.replies.parsing import declines
-from pipelines.methods.replies.questions import echoes
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.writing import Continuation, appended, found_for, part_of, units_of
 from pipelines.prompts import load_prompts
 from pipelines.run.findings import ConfidenceSource, DetectorThresholds
@@ -107,7 +107,7 @@ class Detection:
         if draft.number:
             return
         text, decisive = draft.generation.text, rhd.headline(verdicts)
-        if decisive is None or echoes(text, self.question):
+        if decisive is None or no_answer(text, self.question):
             step.judged("answer", text, verdict="unchecked")
             return
         step.judged(

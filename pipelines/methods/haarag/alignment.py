@@ -1,8 +1,12 @@
 """How well an answer aligns with its context: C_a, each sentence's evidence, and what follows.
 
 Source: the HAARAG paper, steps 7 and 8. Ours where the paper is silent: the answer is compared
-together with its question, because "In 2013." alone has nothing in common with any passage; the
-context's vector is the mean of its chunks' vectors; sentences are aligned too.
+together with its question, because "In 2013." alone has nothing in common with any passage, and
+against what the question alone would score; the context's vector is the mean of its chunks'
+vectors; sentences are aligned too.
+
+A cosine says what a text is about, and a wrong answer is about the same as the right one. So by it
+a text is aligned or not; it is supported only where judges find that the context entails it.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
-from typing import Literal
+from typing import Final, NamedTuple
 
 from pipelines.methods.replies.parsing import is_refusal
 from pipelines.methods.wording import load_wording
@@ -19,11 +23,17 @@ from pipelines.retrieval.base import Matrix
 from pipelines.retrieval.passages import indexed_text
 from pipelines.run.events import Score, Verdict
 from pipelines.run.grounding import DraftStatus
-from pipelines.text import Span, split_sentences
+from pipelines.text import Span, has_han, split_sentences
 from pipelines.types import Language, Passage
 
 ENTAILED = 0.5
 """The judges find a sentence supported when their mean P(yes) reaches this (ours)."""
+
+_BARE, _BARE_HAN = 4, 8
+# Words, and characters of Chinese, of the longest answer that is taken for no statement (ours).
+
+NOTHING: Final = ("empty", "insufficient", "nothing")
+"""What a draft is that claims nothing."""
 
 _NO_LENGTH = 1e-9
 # A mean vector shorter than this has no direction: texts without a word have no vector at all.
@@ -61,33 +71,65 @@ def is_low(value: float | None, threshold: float | None) -> bool:
     return value is not None and threshold is not None and value < threshold
 
 
+class Opinion(NamedTuple):
+    """The judges' mean P(yes) of a sentence, None where they gave none.
+
+    `bare` says that the sentence is an answer in a few words. The judges' doubt of such a one is
+    no better than chance (docs/verdicts.md): it keeps it from being supported, and no more.
+    """
+
+    p_yes: float | None
+    bare: bool = False
+
+    @property
+    def doubts(self) -> bool:
+        """Whether the judges do not find a statement supported."""
+        return self.p_yes is not None and self.p_yes < ENTAILED and not self.bare
+
+
 @dataclass(frozen=True)
 class AlignmentRules:
     """What an alignment is measured against.
 
-    `tau_a` is None where the embedder was never calibrated. With `judges_decide` a sentence that
-    the judges do not find supported makes the answer doubtful, and nothing is supported on which
-    they gave no opinion.
+    `tau_a` is None where the embedder was never calibrated. With `judges_decide` a text is
+    supported where it aligns and the judges find every sentence of it supported; a statement that
+    they do not find so makes it doubtful, and one on which they gave no opinion leaves it
+    unchecked. Without, a text is aligned or not aligned (paper); with `floored` it is aligned only
+    where it aligns better than its question alone (ours).
     """
 
     tau_a: float | None
     judges_decide: bool = False
+    floored: bool = False
 
-    def counted(self, entailed: Sequence[float | None]) -> list[float]:
+    def counted(self, opinions: Sequence[Opinion]) -> list[float]:
         """Those P(yes) of the judges that decide anything."""
-        return [value for value in entailed if value is not None] if self.judges_decide else []
+        return [one.p_yes for one in opinions if one.p_yes is not None and self.judges_decide]
 
     def verdict(
-        self, value: float | None, entailed: Sequence[float | None]
-    ) -> Literal["supported", "doubtful", "unchecked"]:
-        """By the alignment `value`, and by the judges where they decide."""
-        counted = self.counted(entailed)
-        if is_low(value, self.tau_a) or any(p_yes < ENTAILED for p_yes in counted):
+        self, value: float | None, opinions: Sequence[Opinion], floor: float | None = None
+    ) -> Verdict:
+        """By the alignment `value`, and by the judges where they decide.
+
+        `floor` is the alignment of the question alone. Of an answer that adds nothing to it the
+        alignment says nothing; that is no doubt, because most right answers of one word add
+        nothing (docs/verdicts.md).
+        """
+        counted = self.counted(opinions)
+        if self.judges_decide and any(one.doubts for one in opinions):
             return "doubtful"
-        if self.judges_decide and len(counted) < len(entailed):
+        if is_low(value, self.tau_a):
+            return "not_aligned"
+        if self.judges_decide and len(counted) < len(opinions):
             return "unchecked"
+        if counted and all(p_yes >= ENTAILED for p_yes in counted):
+            return "supported"
         measured = value is not None and self.tau_a is not None
-        return "supported" if measured or counted else "unchecked"
+        return "aligned" if measured and not self.adds_nothing(value, floor) else "unchecked"
+
+    def adds_nothing(self, value: float | None, floor: float | None) -> bool:
+        """Whether an answer aligns no better than its question alone, where that matters."""
+        return self.floored and value is not None and floor is not None and value <= floor
 
 
 @dataclass(frozen=True)
@@ -108,15 +150,21 @@ class SentenceAlignment:
     passage: Passage
     evidence: tuple[Passage, Span, float] | None = None
     entailed: float | None = None
+    bare: bool = False
+
+    @property
+    def opinion(self) -> Opinion:
+        """The judges' opinion on the sentence."""
+        return Opinion(self.entailed, self.bare)
 
     def verdict(self, rules: AlignmentRules) -> Verdict:
         """By its alignment, and by the judges where they decide."""
-        return rules.verdict(self.value, [self.entailed]) if self.claims else "unchecked"
+        return rules.verdict(self.value, [self.opinion]) if self.claims else "unchecked"
 
     def rests_on(self, rules: AlignmentRules) -> bool:
         """Whether the sentence would align with its nearest chunk as the whole context."""
-        alone = rules.tau_a is not None and rules.verdict(self.cosine, [self.entailed])
-        return self.claims and alone == "supported"
+        alone = rules.verdict(self.cosine, [self.opinion])
+        return self.claims and rules.tau_a is not None and alone in ("supported", "aligned")
 
     def scores(self, rules: AlignmentRules) -> tuple[Score, ...]:
         """C_a of the sentence, the nearest evidence sentence's cosine, and the judges' P(yes)."""
@@ -133,13 +181,17 @@ class SentenceAlignment:
 class Alignment:
     """C_a of a draft, the two means it comes from, and its sentences one by one.
 
-    `value` is None for a draft that claims nothing and for chunks that have no vector.
+    `value` is None for a draft that claims nothing and for chunks that have no vector; `floor` is
+    what the question alone would score, None where there is no question; `nothing` says that the
+    draft states nothing.
     """
 
     text: str
     value: float | None = None
+    floor: float | None = None
     means: tuple[float, ...] = ()
     sentences: tuple[SentenceAlignment, ...] = ()
+    nothing: bool = False
 
     def status(self, rules: AlignmentRules) -> DraftStatus:
         """What is to be thought of the draft."""
@@ -147,22 +199,38 @@ class Alignment:
             return "empty"
         if says_nothing(self.text):
             return "insufficient"
-        return rules.verdict(self.value, [s.entailed for s in self.sentences if s.claims])
+        if self.nothing:
+            return "nothing"
+        verdict = rules.verdict(self.value, self.opinions, self.floor)
+        return "unchecked" if verdict in ("contradicted", "not_enough", "confident") else verdict
+
+    @property
+    def opinions(self) -> list[Opinion]:
+        """What the judges say of its sentences that claim something."""
+        return [one.opinion for one in self.sentences if one.claims]
 
     def score(self, rules: AlignmentRules) -> Score:
         """C_a against its threshold; a draft that claims nothing is measured against none."""
         tau_a = rules.tau_a if self.value is not None else None
         return _below("evidence_alignment", self.value, tau_a, "haarag_alignment", self.means)
 
+    def scores(self, rules: AlignmentRules) -> tuple[Score, ...]:
+        """C_a, and what the question alone would score."""
+        floor = Score(name="question_alignment", value=self.floor, formula="haarag_question")
+        return (self.score(rules), *(() if self.floor is None else (floor,)))
+
     def deciding_score(self, rules: AlignmentRules) -> Score:
-        """C_a, or the lowest P(yes) where only the judges object."""
+        """The lowest P(yes) where the judges decide, unless only C_a objects; else C_a."""
         score = self.score(rules)
-        lowest = min(rules.counted([s.entailed for s in self.sentences]), default=ENTAILED)
-        return score if score.flagged or lowest >= ENTAILED else _entailment(lowest)
+        counted = rules.counted(self.opinions)
+        if not counted or (score.flagged and min(counted) >= ENTAILED):
+            return score
+        return _entailment(min(counted))
 
     def doubted(self, rules: AlignmentRules) -> tuple[str, ...]:
         """What lacks support: the doubtful sentences, or the whole answer when each one passes."""
-        sentences = (s.span.text for s in self.sentences if s.verdict(rules) == "doubtful")
+        doubts = ("doubtful", "not_aligned")
+        sentences = (s.span.text for s in self.sentences if s.verdict(rules) in doubts)
         return tuple(dict.fromkeys(sentences)) or (self.text,)
 
     def supporting(self, rules: AlignmentRules) -> frozenset[str]:
@@ -174,7 +242,7 @@ class Comparison:
     """Which texts are compared for a draft, and what their cosines say about it.
 
     `left` and `right` are the texts of one request: the answer and its sentences with the question,
-    the sentences alone and the chunks, against the chunks and their sentences.
+    the sentences alone, the question alone and the chunks, against the chunks and their sentences.
     """
 
     def __init__(
@@ -192,7 +260,8 @@ class Comparison:
         chunks = tuple(indexed_text(passage) for passage in context)
         alone = [span.text for span in self.sentences]
         asked = (aligned_text(question, answer, language) for answer in (text, *alone))
-        self.left = (*asked, *alone, *chunks)
+        self._asked = (question,) if question else ()
+        self.left = (*asked, *alone, *self._asked, *chunks)
         self.right = (*chunks, *first)
 
     def align(self, cosines: Matrix, entailed: Sequence[float | None]) -> Alignment:
@@ -200,8 +269,11 @@ class Comparison:
         chunks, count = len(self.context), len(self.sentences)
         whole, *rows = (row[:chunks] for row in cosines[: 1 + count])
         alone = [row[chunks:] for row in cosines[1 + count : 1 + 2 * count]]
-        between = [row[:chunks] for row in cosines[1 + 2 * count :]]
+        between = [row[:chunks] for row in cosines[-chunks:]]
         value, *means = context_cosine(whole, between)
+        floor = None
+        if self._asked:
+            floor, *_ = context_cosine(cosines[1 + 2 * count][:chunks], between)
         sentences: list[SentenceAlignment] = []
         for span, row, to_evidence, said in zip(self.sentences, rows, alone, entailed, strict=True):
             evidence = None
@@ -218,9 +290,10 @@ class Comparison:
                     passage=self.context[nearest],
                     evidence=evidence,
                     entailed=said,
+                    bare=bool(self._asked) and count == 1 and _is_bare(span.text),
                 )
             )
-        return Alignment(self.text, value, tuple(means), tuple(sentences))
+        return Alignment(self.text, value, floor, tuple(means), tuple(sentences))
 
 
 def _entailment(value: float) -> Score:
@@ -243,6 +316,12 @@ def _below(
         formula=formula,
         inputs=inputs,
     )
+
+
+def _is_bare(sentence: str) -> bool:
+    if has_han(sentence):
+        return len(sentence) <= _BARE_HAN
+    return len(sentence.split()) <= _BARE
 
 
 # --- Whether anything is claimed ------------------------------------------------------------------

@@ -15,13 +15,16 @@ from pipelines.methods import nearest
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.flow import Stage
 from pipelines.methods.haarag.alignment import (
+    NOTHING,
     Alignment,
     AlignmentRules,
     Comparison,
     claims_something,
+    says_nothing,
 )
 from pipelines.methods.haarag.retrieval import ChunkSearch, Retrieval
 from pipelines.methods.haarag.settings import HaaragSettings
+from pipelines.methods.replies.statements import states_nothing
 from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
 from pipelines.methods.writing import first_draft, grounded_messages, write_draft
@@ -91,7 +94,8 @@ class _Loop:
         self.settings = settings
         self.tau_r = settings.threshold("tau_r", scope.embedder, question.language)
         self.judges = _judges(scope, question, settings)
-        self.rules = AlignmentRules(tau_a, settings.entailment_decides and bool(self.judges))
+        decides = settings.entailment_decides
+        self.rules = AlignmentRules(tau_a, decides and bool(self.judges), floored=decides)
         given = scope.given
         # Every sentence of a given text has to find what it could rest on.
         self.parts = [] if given is None else [span.text for span in split_sentences(given.text)]
@@ -119,8 +123,8 @@ class _Loop:
             if self._quotation(number):
                 await self._quote(number, retrieval)
                 return await self._end("corrected", number + 1, retrieval)
-            if status in ("supported", "unchecked"):
-                stopped = "aligned" if status == "supported" else "unchecked"
+            if status in ("supported", "aligned", "unchecked"):
+                stopped = "unchecked" if status == "unchecked" else "aligned"
                 return await self._end(stopped, number, retrieval)
             if self.scope.given is not None or number + 1 >= self.settings.max_iterations:
                 return await self._end("iterations", self._best_aligned(), retrieval)
@@ -160,7 +164,7 @@ class _Loop:
         A draft that claims nothing has no parts to search for: the question is reworded instead.
         """
         alignment = self.alignments[number]
-        parts = alignment.doubted(self.rules) if status == "doubtful" else ()
+        parts = alignment.doubted(self.rules) if status in ("doubtful", "not_aligned") else ()
         rephrase = not parts and self.search.can_rephrase
         async with self.scope.span(
             "refine",
@@ -248,9 +252,10 @@ class _Loop:
             sentences=len(comparison.sentences), chunks=len(retrieval.context), weak=self.weak
         )
         async with self.scope.span("align", draft=number, detail=detail) as step:
-            alignment = Alignment(text)
+            nothing = states_nothing(text, self.question) and not says_nothing(text)
+            alignment = Alignment(text, nothing=nothing)
             status = alignment.status(self.rules)
-            if status not in ("empty", "insufficient"):
+            if status not in NOTHING:
                 opinions = (
                     self._entailment(step, at, span.text, retrieval.context)
                     for at, span in enumerate(comparison.sentences)
@@ -298,11 +303,11 @@ class _Loop:
     def _record(self, step: Scope, number: int, retrieval: Retrieval) -> None:
         alignment, rules = self.alignments[number], self.rules
         status, low = alignment.status(rules), retrieval.is_low(self.tau_r)
-        verdict: Verdict = status if status in ("supported", "doubtful") else "unchecked"
+        verdict: Verdict = "unchecked" if status in NOTHING else status
         deciding = alignment.deciding_score(rules)
-        if self._quotation(number):
+        if self._quotation(number) and verdict != "not_aligned":
             verdict = "doubtful"
-        if verdict == "supported" and low:
+        if verdict in ("supported", "aligned") and low:
             verdict = "not_enough"
             confidence = retrieval.scores(self.tau_r)[0]
             deciding = confidence.model_copy(update={"behind": (self.search.span,)})
@@ -311,8 +316,13 @@ class _Loop:
             alignment.text,
             draft=number,
             verdict=verdict,
-            scores=(alignment.score(rules),),
-            detail=AlignmentRated(status=status, low_retrieval=low),
+            scores=alignment.scores(rules),
+            detail=AlignmentRated(
+                status=status,
+                low_retrieval=low,
+                judged=rules.judges_decide,
+                nothing_added=rules.adds_nothing(alignment.value, alignment.floor),
+            ),
         )
         for at, sentence in enumerate(alignment.sentences):
             passage, evidence, _ = sentence.evidence or (None, None, 0.0)
@@ -330,6 +340,8 @@ class _Loop:
                     evidence_chunk=passage.id if passage else "",
                     start=evidence.start if evidence else 0,
                     end=evidence.end if evidence else 0,
+                    judged=rules.judges_decide,
+                    claims=sentence.claims,
                 ),
             )
         if number == 0:
@@ -354,17 +366,21 @@ class _Loop:
             pass
         found = stopped != "nothing_found"
         correction = self.corrections[number]
-        status = self.alignments[number].status(self.rules)
+        alignment = self.alignments[number]
+        status = alignment.status(self.rules)
+        nothing = self.rules.adds_nothing(alignment.value, alignment.floor)
         flags = {
             "nothing_found": not found,
             "search_incomplete": self.search.failed,
             "not_reworded": not self.search.reworded,
             "insufficient_context": found and status == "insufficient",
+            "states_nothing": found and status == "nothing",
             "low_retrieval": found and retrieval.is_low(self.tau_r),
-            "unreliable": found and status == "doubtful",
+            "unreliable": found and status in ("doubtful", "not_aligned"),
             "weak_judge": found and self.rules.judges_decide and self.weak,
             "judge_by_text": self.by_text,
-            "not_checked": found and status == "unchecked",
+            "nothing_added": found and status == "unchecked" and nothing,
+            "not_checked": found and status == "unchecked" and not nothing,
         }
         told = [name for name, holds in flags.items() if holds]
         return Answer(

@@ -70,9 +70,10 @@ class HaaragSettings(Settings):
         " made for it, where one was chosen; all judges; or the main model).",
     )
     entailment_decides: bool = Field(
-        False,
-        description="A sentence that the judges do not find supported makes the answer doubtful,"
-        " whatever its alignment (ours: off, their opinion is only shown).",
+        True,
+        description="Supported needs the judges: a sentence that they do not find so makes the"
+        " answer doubtful, whatever its alignment (ours: on; paper: off, where an answer is only"
+        " aligned or not aligned).",
     )
     max_tokens: AnswerTokens = 128
     wording: Wording = "auto"

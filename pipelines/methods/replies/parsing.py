@@ -53,7 +53,7 @@ def _unquoted(text: str) -> str:
 
 
 _REFUSAL, _DECLINES = _WORDING.pattern("refusal"), _WORDING.pattern("declines")
-_NOTHING = _WORDING.pattern("nothing")
+_NOTHING, _NO_ANSWER = _WORDING.pattern("nothing"), _WORDING.pattern("no_answer")
 
 
 def is_refusal(text: str) -> bool:
@@ -62,7 +62,10 @@ def is_refusal(text: str) -> bool:
 
 
 def declines(answer: str) -> bool:
-    """Whether an answer gives none: a refusal, or "I don't know"."""
+    """Whether an answer gives none: a refusal, "I don't know", "N/A", or nothing but signs."""
+    bare = answer.strip(" \t\n.,;:!?。，；：！？、*-–—_\"'`“”…~/\\|#()<>")
+    if answer.strip() and (not bare or _NO_ANSWER.fullmatch(bare)):
+        return True
     return is_refusal(answer) or _DECLINES.match(answer.strip()) is not None
 
 

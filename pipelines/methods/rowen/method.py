@@ -17,6 +17,7 @@ from pipelines.methods import nearest
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines, is_refusal, visible
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.rowen import asking
 from pipelines.methods.rowen.check import RowenCheck
@@ -76,15 +77,17 @@ class Rowen(Method[RowenSettings]):
             # By now the first answer is there, so that it is kept.
             raise failed
         concluded = conclude(settings, plan.variant, check.pairs)
+        # Agreement on an answer that states nothing says nothing of a fact.
+        remark = no_answer(original.text, question)
         async with scope.span("decide") as step:
             step.judged(
                 "answer",
                 original.text,
-                verdict=concluded.verdict,
+                verdict="unchecked" if remark else concluded.verdict,
                 scores=concluded.scores,
                 detail=RowenVerdict(variant=concluded.variant, retrieve=concluded.retrieve),
             )
-        flags = _check_flags(check, concluded)
+        flags = [*([remark] if remark else []), *_check_flags(check, concluded)]
         if not concluded.retrieve:
             return _answer(original.text, original.text, *flags)
         passages, remarks = await _retrieve(scope, question, settings, check.paraphrases)

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from pipelines.concurrency import both, together
 from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question
+from pipelines.methods.deciding import PartCounts, decide, withheld
 from pipelines.methods.direct import direct_draft
 from pipelines.methods.flow import Stage
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.slm.context import Context, found_by_sentences
 from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
 from pipelines.methods.slm.scale import scale_in_use, threshold_in_use
@@ -147,13 +149,14 @@ def _panel(
         flags.append("same_judge_twice")
     if left_out:
         flags.append("judge_language")
-    spans = split_sentences(text)
+    remark = no_answer(text, question)
+    spans = [] if remark else split_sentences(text)
     return JudgePanel(
         text=text,
         sentences=tuple(Statement(text=s.text, start=s.start, end=s.end) for s in spans),
         judges=tuple(judges),
-        # Without a sentence no judge is asked, and there is nothing to remark on.
-        flags=tuple(dict.fromkeys(flags)) if spans else (),
+        # Without a sentence no judge is asked, and there is nothing to remark on them.
+        flags=tuple(dict.fromkeys(flags)) if spans else (remark,) if text.strip() else (),
         left_out=tuple(dict.fromkeys(left_out)),
     )
 
@@ -205,10 +208,12 @@ class _Check:
             [cell.span for row in sentences for cell in row],
             [cell.span for cell in wholes],
         )
+        said = [average(self._values(row)) is not None for row in sentences]
+        counts = PartCounts(supported=said.count(True), unchecked=said.count(False))
         self.asking.judged(
             "answer",
             panel.text,
-            verdict=verdict_of(scores[0]),
+            verdict=withheld(verdict_of(scores[0]), counts),
             scores=scores,
             detail=SlmVerdict(threshold_source=self.source),
         )
@@ -217,8 +222,7 @@ class _Check:
             flags.append("judge_by_text")
         if errors:
             flags.append("judge_failed")
-        if scores[0].value is None and panel.sentences:
-            flags.append("not_checked")
+        flags += decide(counts).flags
         return Answer(text=panel.text, original=panel.text, flags=tuple(flags))
 
     async def _sentence(self, number: int, sentence: Statement) -> list[_Cell]:

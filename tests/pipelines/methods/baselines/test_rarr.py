@@ -163,7 +163,7 @@ async def test_an_answer_is_not_supported_where_a_search_failed():
     outcome = await run_method(METHODS["rarr"], QUESTION, script, shelf=Half(FINDS))
     script.check()
     assert answer_verdict(outcome).verdict == "unchecked"
-    assert outcome.answer.flags == ("search_incomplete",)
+    assert outcome.answer.flags == ("search_incomplete", "checks_incomplete")
 
 
 async def test_an_answer_that_claims_nothing_is_not_researched():

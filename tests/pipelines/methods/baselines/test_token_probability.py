@@ -76,7 +76,7 @@ async def test_measure_and_threshold_are_re_evaluated_without_a_call():
 
 
 async def test_a_repeated_sentence_has_the_numbers_of_its_own_tokens():
-    reply = [("Yes.", 0.5), (" Yes.", 0.25)]
+    reply = [("York.", 0.5), (" York.", 0.25)]
     outcome = await run_method(METHOD, QUESTION, PieceModel(lambda _: reply))
     assert [score(one, "token_logprob_max").value for one in on_sentences(outcome)] == [
         pytest.approx(log(2)),

@@ -23,6 +23,9 @@ ELSE = 0.1
 
 WRITES = Capabilities(languages=frozenset({"en", "zh"}), structured_output=True)
 
+PAPER: Mapping[str, Any] = {"entailment_decides": False}
+"""The paper's rule: an answer is aligned or not by C_a alone."""
+
 Table = Mapping[tuple[str, str], float]
 Found = Mapping[str, Sequence[str] | VeriscopeError]
 
@@ -83,6 +86,7 @@ async def haarag(
     **settings: Any,
 ) -> Outcome:
     """Run HAARAG with the main model's replies in order, on these searches and cosines."""
+    settings = PAPER | settings
     model = (
         replies
         if isinstance(replies, Model)
@@ -106,7 +110,8 @@ async def haarag(
 
 
 def again(outcome: Outcome, **settings: Any) -> Reevaluation:
-    """The recorded run with exactly these settings."""
+    """The recorded run with exactly these settings, and the paper's rule unless they say else."""
+    settings = PAPER | settings
     return reevaluate(outcome.trace, outcome.method, outcome.method.settings(settings))
 
 

@@ -69,7 +69,7 @@ async def test_good_retrieval_and_an_aligned_answer_end_the_run():
     assert c_a.value == pytest.approx(0.7 / 0.6**0.5)
     assert c_a.inputs == pytest.approx((0.7, 0.6))
     (answer,) = judged(outcome, "answer")
-    assert (answer.verdict, answer.draft, answer.scores[0]) == ("supported", 0, c_a)
+    assert (answer.verdict, answer.draft, answer.scores[0]) == ("aligned", 0, c_a)
     replays(outcome, **TAUS)
     assert stopped(outcome) == ("aligned", 0)
 

@@ -58,7 +58,7 @@ async def test_a_lower_tau_a_ends_with_the_first_answer():
     assert [draft.after for draft in found.method.drafts] == [YORK]
     (answer,) = [event for event in found.method.judged if event.what == "answer"]
     assert (answer.verdict, answer.scores[0].value, answer.scores[0].threshold) == (
-        "supported",
+        "aligned",
         0.3,
         0.3,
     )
@@ -68,7 +68,7 @@ async def test_a_higher_tau_a_would_have_written_a_third_answer():
     found = again(await two_iterations(), **SETTINGS | {"tau_a": 0.85})
     assert (found.answer, found.diverges_at) == (None, 2)
     verdicts = [event.verdict for event in found.method.judged if event.what == "alignment"]
-    assert verdicts == ["doubtful", "doubtful"]
+    assert verdicts == ["not_aligned", "not_aligned"]
 
 
 async def test_another_tau_r_would_have_written_from_another_context():

@@ -16,6 +16,7 @@ from pipelines.run.events import Revised, SpanStarted
 from pipelines.types import Choice
 from tests.pipelines.methods.bench import ClaimReader, Shelf, run_method
 from tests.pipelines.methods.haarag.bench import (
+    PAPER,
     QUESTION,
     WRITES,
     Chunks,
@@ -69,9 +70,9 @@ async def test_an_answer_that_does_not_align_is_refined_by_its_unsupported_sente
     first, second = judged(outcome, "alignment")
     assert score(first, "evidence_alignment").value == pytest.approx(0.5)
     assert score(second, "evidence_alignment").value == pytest.approx(0.7 / 0.6**0.5)
-    assert [first.verdict, second.verdict] == ["doubtful", "supported"]
+    assert [first.verdict, second.verdict] == ["not_aligned", "aligned"]
     (answer,) = judged(outcome, "answer")
-    assert (answer.text, answer.verdict) == (DRAFT, "doubtful")
+    assert (answer.text, answer.verdict) == (DRAFT, "not_aligned")
 
     refined = judged(outcome, "retrieval")[1]
     # HOPE is as near as its nearest query, the sentence: 0.7. LAW stays: a sentence rests on it.
@@ -101,7 +102,7 @@ async def test_every_sentence_has_its_nearest_chunk_and_evidence_sentence():
     }
     outcome = await haarag([DRAFT], {QUESTION: [chunk]}, table, **SETTINGS)
     york, studied = judged(outcome, "sentence")
-    assert [york.verdict, studied.verdict] == ["doubtful", "supported"]
+    assert [york.verdict, studied.verdict] == ["not_aligned", "aligned"]
     assert (DRAFT[york.start : york.end], york.sentence) == (YORK, 0)
     assert (DRAFT[studied.start : studied.end], studied.sentence) == (STUDIED, 1)
     # 0.6 is on the threshold.
@@ -205,7 +206,8 @@ async def test_what_was_searched_for_already_is_not_searched_for_again():
     settings: dict[str, Any] = SETTINGS | {"tau_a": 0.7, "k_limit": 4}
     outcome = await haarag([QUESTION], FOUND, TABLE, **settings)
     assert outcome.queries == [QUESTION]
-    assert outcome.answer.flags == ("unreliable",)
+    # A question states nothing.
+    assert outcome.answer.flags == ("states_nothing",)
     replays(outcome, **settings)
     assert stopped(outcome) == ("nothing_new", 0)
 
@@ -219,9 +221,9 @@ async def test_question_and_answer_are_aligned_as_one_text():
     outcome = await haarag([short], found, similarity, **settings)
     assert f"{QUESTION} {short}" in similarity.seen
     (alignment,) = judged(outcome, "alignment")
-    assert (alignment.verdict, alignment.scores[0].value) == ("supported", 0.8)
+    assert (alignment.verdict, alignment.scores[0].value) == ("aligned", 0.8)
     (sentence,) = judged(outcome, "sentence")
-    assert (sentence.verdict, score(sentence, "sentence_alignment").value) == ("supported", 0.8)
+    assert (sentence.verdict, score(sentence, "sentence_alignment").value) == ("aligned", 0.8)
     # The nearest evidence is that of the sentence alone.
     assert score(sentence, "sentence_evidence").value == 0.1
     assert (outcome.answer.text, outcome.answer.flags) == (short, ())
@@ -252,7 +254,7 @@ async def test_a_claim_after_it_is_checked():
     assert not outcome.answer.abstained
     assert outcome.answer.flags == ("unreliable",)
     nothing, claim = judged(outcome, "sentence")
-    assert [nothing.verdict, claim.verdict] == ["unchecked", "doubtful"]
+    assert [nothing.verdict, claim.verdict] == ["unchecked", "not_aligned"]
     # The sentence that claims nothing is measured against nothing, and no judge is asked about it.
     assert nothing.scores[0].threshold is None
     assert len([call for call in outcome.calls if call.choice is not None]) == 1
@@ -299,7 +301,7 @@ async def test_an_honest_original_is_not_replaced_by_a_doubtful_claim():
     found = {QUESTION: [LAW, HOPE, "F: It rains.", "G: It snows.", "H: It is hot."]}
     outcome = await haarag([NOTHING, YORK], found, {(QUESTION, LAW): 0.6}, **settings)
     assert outcome.drafts == [NOTHING, YORK]
-    assert judged(outcome, "alignment")[1].verdict == "doubtful"
+    assert judged(outcome, "alignment")[1].verdict == "not_aligned"
     assert (outcome.answer.text, outcome.answer.abstained) == (NOTHING, True)
     assert outcome.answer.flags == ("insufficient_context",)
     assert stopped(outcome) == ("iterations", 0)
@@ -346,6 +348,7 @@ async def test_a_chinese_question_is_compared_by_its_words():
         ScriptedModel.from_replies([draft], capabilities=WRITES),
         shelf=Shelf(lambda _: [chunk, "西班牙下雨。"]),
         similarity=EmbedderSimilarity(LexicalEmbedder()),
+        **PAPER,
     )
     assert outcome.answer.text == draft
     (sentence,) = judged(outcome, "sentence")
@@ -387,9 +390,9 @@ async def test_the_judges_opinion_is_shown_and_decides_nothing():
     york, _ = judged(outcome, "sentence")
     assert score(york, "entailment").value == pytest.approx(0.2)
     assert score(york, "entailment").flagged
-    assert york.verdict == "supported"
+    assert york.verdict == "aligned"
     (answer,) = judged(outcome, "answer")
-    assert (answer.verdict, answer.scores[0].name) == ("supported", "evidence_alignment")
+    assert (answer.verdict, answer.scores[0].name) == ("aligned", "evidence_alignment")
     assert outcome.answer.flags == ()
     assert stopped(outcome) == ("aligned", 0)
     replays(outcome, **settings)
@@ -499,8 +502,8 @@ async def test_what_deciding_judges_gave_no_opinion_on_is_not_supported():
     assert answer.verdict == "unchecked"
     assert "not_checked" in outcome.answer.flags
     replays(outcome, **settings)
-    # Where nobody is asked, the alignment decides as before.
+    # Where nobody is asked, nobody can support it: it is about its context, and no more.
     alone = SETTINGS | {"entailment": "off", "entailment_decides": True, "max_iterations": 1}
     outcome = await haarag([DRAFT], FOUND, UNSEEN, **alone)
     (answer,) = judged(outcome, "answer")
-    assert answer.verdict == "supported"
+    assert answer.verdict == "aligned"

@@ -184,12 +184,13 @@ async def test_the_same_judge_twice_counts_once_and_is_pointed_out():
 
 async def test_a_judge_without_probabilities_is_read_by_its_text():
     outcome = await check(JudgeModel("a", says("yes", "maybe", "no")), threshold=0.5)
-    assert outcome.answer.flags == ("judge_by_text",)
+    assert outcome.answer.flags == ("judge_by_text", "checks_incomplete")
     assert [c.scores[0].value for c in verdicts(outcome, "cell")] == [1.0, None]
     assert verdicts(outcome, "cell")[0].scores[0].formula == "slm.text"
     # z = 0.5 * sqrt 12 = sqrt 3, Phi = 0.95837
     assert answer_of(outcome).scores[0].value == pytest.approx(normal_cdf(sqrt(3)))
-    assert answer_of(outcome).verdict == "supported"
+    # The other sentence was not judged.
+    assert answer_of(outcome).verdict == "unchecked"
 
 
 async def test_a_judge_that_does_not_speak_the_language_is_left_out():

@@ -1,0 +1,67 @@
+"""Whether a text states anything that could be checked, as the answer to its question or alone.
+
+"N/A", "Never. True? No way.", "100" to "Who ...?" and the text of an error state nothing: whatever
+a detector would measure on them says nothing of a fact (ours).
+"""
+
+from __future__ import annotations
+
+from pipelines.methods.base import Question
+from pipelines.methods.replies.asked import asked_kind, is_named
+from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.questions import asks_yes_or_no, echoes, says_yes
+from pipelines.methods.wording import load_wording
+from pipelines.models.error_texts import is_error_text
+from pipelines.retrieval.bm25 import content_terms, terms
+from pipelines.text import has_han, split_sentences
+
+_WORDING = load_wording("replies")
+_STANCE, _POLAR = _WORDING.words("stance"), _WORDING.words("polar")
+_FEW = 2
+"""Content terms of the shortest text that can state something without a question."""
+
+
+def no_answer(text: str, question: Question) -> str:
+    """Return the remark on a text that is no answer to be checked; "" for one that is."""
+    if echoes(text, question):
+        return "question_repeated"
+    return "states_nothing" if states_nothing(text, question) else ""
+
+
+def states_nothing(text: str, question: Question) -> bool:
+    """Return whether no sentence of `text` states anything, and the text as a whole does not.
+
+    A stance alone ("Never.") answers a question of yes or no, and states nothing elsewhere. Without
+    a question a name or a number states nothing either.
+    """
+    asked = "" if question.about else question.text
+    if declines(text) or is_error_text(text, asked):
+        return True
+    yes_or_no = bool(asked) and asks_yes_or_no(question)
+    if yes_or_no and says_yes(text) is not None:
+        return False
+    sentences = [span.text for span in split_sentences(text)]
+    return all(_is_empty(one, question, alone=not asked, stance=yes_or_no) for one in sentences)
+
+
+def _is_empty(sentence: str, question: Question, *, alone: bool, stance: bool) -> bool:
+    if sentence.rstrip("\"'”’）) ").endswith(("?", "？")):
+        return True
+    said = content_terms(sentence)
+    if all(term in _STANCE for term in said):
+        if stance:
+            return not any(term in _POLAR for term in terms(sentence))
+        # A name may look like small words, and is written as one: "The Who".
+        return not _is_name(sentence)
+    numbers = all(term.replace(".", "").isdigit() for term in said)
+    if alone:
+        return len(said) < _FEW or numbers or _is_name(sentence)
+    kind = asked_kind(question)
+    return numbers and (stance or (kind is not None and is_named(kind)))
+
+
+def _is_name(sentence: str) -> bool:
+    """Whether a sentence is nothing but capitalised words."""
+    words = [word for word in sentence.split() if any(map(str.isalpha, word))]
+    few = len(words) > 1 and not has_han(sentence) and len(words) == len(terms(sentence))
+    return few and all(word.strip("\"'“‘(")[:1].isupper() for word in words)

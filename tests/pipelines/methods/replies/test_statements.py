@@ -1,0 +1,75 @@
+"""Texts that state nothing, and answers that do, however short."""
+
+import pytest
+
+from pipelines.methods.base import Question
+from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.statements import no_answer, states_nothing
+from pipelines.types import Language
+
+WHO, WHEN, IS = "Who built the Eiffel Tower?", "When was it built?", "Is Pluto a planet?"
+
+
+def asked(text: str, language: Language = "en") -> Question:
+    return Question(text=text, language=language)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        (WHO, "N/A"),
+        (WHO, "null"),
+        (WHO, "{}"),
+        (WHO, "..."),
+        (WHO, "100"),
+        (WHO, "Never. True? No way."),
+        (WHO, "Of course."),
+        (WHO, "Error: upstream request timeout"),
+        (WHO, "502 Bad Gateway"),
+        (IS, "12"),
+        (IS, "The answer is that."),
+        (WHEN, "What do you mean?"),
+    ],
+)
+def test_what_states_nothing(question: str, text: str) -> None:
+    assert states_nothing(text, asked(question))
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        (WHEN, "1889"),
+        (WHO, "Gustave Eiffel"),
+        (IS, "yes"),
+        (IS, "Never."),
+        (IS, "No."),
+        ("How many moons has Venus?", "None"),
+        ("How tall is it?", "330"),
+        ("What does the status code 502 mean?", "Bad Gateway"),
+        (WHO, "Yes, Gustave Eiffel. Right?"),
+        ("Which band is it?", "The Who"),
+    ],
+)
+def test_short_answers_are_answers(question: str, text: str) -> None:
+    assert not states_nothing(text, asked(question))
+
+
+def test_chinese() -> None:
+    question = asked("谁发明了活字印刷术？", "zh")
+    for text in ("不适用", "从来没有。真的吗？不可能。", "服务暂时不可用，请稍后再试。"):
+        assert states_nothing(text, question)
+    assert not states_nothing("毕昇", question)
+    assert not states_nothing("是的", asked("长城是连续的墙吗？", "zh"))
+
+
+def test_without_a_question_a_name_or_a_number_states_nothing() -> None:
+    for text, empty in (("1889", True), ("Gustave Eiffel", True), ("Darwin was English.", False)):
+        alone = Question(text="What is said?", language="en", about=text)
+        assert states_nothing(text, alone) is empty
+
+
+def test_the_remark_on_it() -> None:
+    assert no_answer(WHO, asked(WHO)) == "question_repeated"
+    assert no_answer("N/A", asked(WHO)) == "states_nothing"
+    assert no_answer("Gustave Eiffel", asked(WHO)) == ""
+    assert not declines("None")
