@@ -136,6 +136,11 @@ def _joins(left: str, right: str) -> bool:
     return left.isalnum() and right.isalnum() and not (has_han(left) or has_han(right))
 
 
+_PRONOUNS = frozenset({"he", "she", "it", "they", "his", "her", "its", "their", "yes", "no"})
+_FEW_WORDS, _FEW_CHARACTERS = 5, 6
+"""Words of an English and characters of a Chinese answer that may be no sentence."""
+
+
 def passages_about(
     claim: str, passages: Sequence[Passage], *, question: str = "", concept: str = ""
 ) -> tuple[Passage, ...]:
@@ -159,7 +164,7 @@ def _subjects(claim: str, question: str, concept: str) -> list[str]:
     """What a claim is about without its concept, in words of which any will do."""
     beside = _without(claim, concept)
     subject = main_subject(question)
-    if subject and find_concept(claim, subject) and find_concept(beside, subject):
+    if subject and (_is_bare(claim) or find_concept(beside, subject)):
         return [subject]
     if has_han(claim):
         head = chinese_head(claim)
@@ -194,6 +199,15 @@ def _head_noun(text: str) -> list[str]:
 def is_past(word: str) -> bool:
     """Return whether an English word looks like a form of the past, such as "born"."""
     return (word.islower() and word.endswith("ed")) or word in _PAST
+
+
+def _is_bare(claim: str) -> bool:
+    """Whether a claim names no subject of its own: "In York.", "He was born in York."."""
+    if has_han(claim):
+        return len(claim) <= _FEW_CHARACTERS or claim[0] in "他她它"
+    words = [word.casefold() for word in words_of(claim)]
+    few = len(words) <= _FEW_WORDS and not any(is_past(word) for word in words)
+    return bool(words) and (words[0] in _PRONOUNS or (few and not AUXILIARIES & {*words}))
 
 
 def _said(words: Sequence[str]) -> list[str]:
@@ -272,3 +286,26 @@ def chinese_names(text: str) -> list[str]:
 
 
 _NAMES_ZH = ("nr", "ns", "nt", "nz")
+
+
+_NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
+_STEM = 4
+"""Letters by which a name is known in another form: "Brazil" in "Brazilian"."""
+
+
+def holds_details(concept: str, passages: Sequence[Passage]) -> bool:
+    """Return whether the passages give every number of a concept, and the names in it.
+
+    Of a name the last word counts that is no ordinary one. Chinese names count as they are written.
+    """
+    text = _unaccented(" ".join(f"{one.title} {one.text}" for one in passages))
+    given = {number.replace(",", "") for number in _NUMBERS.findall(text)}
+    if any(number.replace(",", "") not in given for number in _NUMBERS.findall(concept)):
+        return False
+    if has_han(concept):
+        return all(name in text for name in chinese_names(concept))
+    telling = [word for word in _said(words_of(concept)) if not is_common(word)]
+    if not telling:
+        return True
+    name = _unaccented(telling[-1]).casefold()
+    return name[: max(_STEM, len(name) - 2)] in text.casefold()

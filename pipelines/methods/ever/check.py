@@ -20,14 +20,15 @@ from pipelines.methods.ever.concepts import (
 )
 from pipelines.methods.ever.questions import Checked, Validation, validation_for
 from pipelines.methods.ever.settings import EverSettings
-from pipelines.methods.replies.questions import asks_yes_or_no
+from pipelines.methods.replies.questions import asks_yes_or_no, words_shared
 from pipelines.methods.replies.verdicts import (
     EVIDENCE_VERDICTS,
     TRUE_FALSE_NEI,
     claim_of,
     reason_then_decide,
 )
-from pipelines.methods.subjects import main_subject, passages_about
+from pipelines.methods.sentences import sentences_of
+from pipelines.methods.subjects import holds_details, main_subject, passages_about
 from pipelines.methods.writing import adapts, ask_list, distinct, found_for
 from pipelines.models.base import ChoiceRequest
 from pipelines.run.events import Score, Verdict
@@ -38,6 +39,9 @@ from pipelines.types import Choice, Message, Passage
 
 SAMPLING_TEMPERATURE = 0.3
 """Of the verdicts that a majority is taken of (code)."""
+
+BY_CHANCE = 1 / 3
+"""The probability of one of three verdicts by chance: support has to be more probable (ours)."""
 
 _LABELS = {"reasoning": ("Reasoning", "推理"), "verdict": ("Verdict", "判断")}
 
@@ -119,15 +123,15 @@ class SentenceCheck:
 
 
 def decided(checks: Iterable[SentenceCheck]) -> Decision:
-    """What several sentences come to; those that state nothing do not count."""
-    counts = [check.counts for check in checks if check.listed != "none"]
+    """What several sentences come to; one of which nothing was asked is a part that is missing."""
+    counts = [check.counts for check in checks]
     return decide(
         PartCounts(
             supported=sum(one.supported for one in counts),
             contradicted=sum(one.contradicted for one in counts),
             not_enough=sum(one.not_enough for one in counts),
             unchecked=sum(one.unchecked for one in counts),
-            dropped=sum(one.dropped for one in counts),
+            dropped=sum(one.dropped or not one.parts for one in counts),
         )
     )
 
@@ -365,32 +369,55 @@ class Checker:
         return passages_about(claim, concept.passages, question=self._asked, concept=concept.text)
 
     async def _judged(self, own: Scope, concept: Concept) -> Concept:
-        """The verdict of a judge on the concept's claim: one reading, no reasoning.
+        """The verdict of a judge on the concept's claim: readings of evidence, no reasoning.
 
-        It reads the passages that name whom or what the claim is about (ours).
+        It reads the passages that name what the claim is about, and where these support it, the
+        sentences that have most of its words one by one: over several passages a judge of this size
+        takes words together that belong to different facts, and it reads past numbers and names.
+        So a claim is supported where both readings find that more probable than by chance, and what
+        was read gives the concept's numbers and names (ours).
         """
-        model = own.model(self.role)
-        claim = concept.detail.claim
         read = self._about(concept)
-        choice = await model.choose(
+        choice = await self._read(own, concept, read)
+        by = own.model(self.role).name
+        if choice.best is None:
+            return concept.noted({}, by=by, reason="unreadable")
+        label = "true" if choice.probabilities["true"] > BY_CHANCE else ""
+        if label and not holds_details(concept.text, read):
+            label = ""
+        if label and len(sentences_of(read)) > 1:
+            claim = concept.detail.claim
+            found = sorted(
+                sentences_of(read),
+                key=lambda one: -words_shared(f"{one[0].title} {one[1].text}", claim),
+            )
+            alone = (passage.model_copy(update={"text": span.text}) for passage, span in found[:3])
+            each = await together(*(self._read(own, concept, (one,)) for one in alone))
+            if max(one.probabilities["true"] for one in each) <= BY_CHANCE:
+                label = ""
+        if not label:
+            label = max(("nei", "false"), key=lambda one: choice.probabilities[one])
+        scores = (_probability(choice, label),)
+        return concept.noted({"verdict": EVIDENCE_VERDICTS[label], "scores": scores}, by=by)
+
+    async def _read(self, own: Scope, concept: Concept, passages: Sequence[Passage]) -> Choice:
+        """What the judge says of the concept's claim by these passages."""
+        return await own.model(self.role).choose(
             ChoiceRequest(
-                messages=self._messages(concept),
+                messages=self._messages(concept, passages),
                 options=TRUE_FALSE_NEI[self.question.language],
-                claim=claim_of(claim, read),
+                claim=claim_of(concept.detail.claim, passages),
                 reproducible=own.reproducible,
             )
         )
-        label = choice.best
-        if label is None:
-            return concept.noted({}, by=model.name, reason="unreadable")
-        scores = (_probability(choice, label),)
-        return concept.noted({"verdict": EVIDENCE_VERDICTS[label], "scores": scores}, by=model.name)
 
-    def _messages(self, concept: Concept) -> tuple[Message, ...]:
+    def _messages(
+        self, concept: Concept, read: Sequence[Passage] | None = None
+    ) -> tuple[Message, ...]:
         language, asked = self.question.language, concept.detail.question
         if self.settings.variant == "nrg_sq":
             return PROMPTS.turns(language, "recall", question=asked)
-        passages = PROMPTS.listed(language, concept.passages)
+        passages = PROMPTS.listed(language, concept.passages if read is None else read)
         return PROMPTS.turns(language, "verify", passages=passages, question=asked)
 
     async def _decided(self, own: Scope, concept: Concept) -> Concept:

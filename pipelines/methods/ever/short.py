@@ -131,12 +131,13 @@ class ShortAnswer(EverRun):
         return False
 
     async def _try_others(self) -> None:
-        """Other answers for what the evidence does not decide; the first verified one stays.
+        """Other answers for what is contradicted or not decided; the first verified one stays.
 
-        Rewriting cannot verify what no evidence decides: it takes another answer, or none.
+        Rewriting cannot verify what no evidence decides, nor what it only says again: it takes
+        another answer, or none.
         """
         kept = (item for item in self.items if not item.dropped)
-        open_items = [item for item in kept if item.checks[-1].verdict == "not_enough"]
+        open_items = [item for item in kept if item.checks[-1].doubtful]
         lists = await together(*(self._candidates(item) for item in open_items))
         left = {item.index: iter(found) for item, found in zip(open_items, lists, strict=True)}
         while open_items:

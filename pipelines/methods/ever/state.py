@@ -223,9 +223,9 @@ def _supported_share(first: Sequence[SentenceCheck], share: float | None) -> Sco
 
     Any concept short of support puts it below its threshold of 1.
     """
-    counts = [check.counts for check in first if check.listed != "none"]
+    counts = [check.counts for check in first]
     supported = sum(one.supported for one in counts)
-    parts = sum(one.parts for one in counts)
+    parts = sum(one.parts or 1 for one in counts)
     return Score(
         name="supported_share",
         value=share,

@@ -15,8 +15,8 @@ from pipelines.types import Language
 from tests.pipelines.methods.bench import FULL, ClaimReader, run_method
 from tests.pipelines.methods.ever.bench import (
     FIRST,
-    FOUND,
     QUESTION,
+    Archive,
     EverModel,
     Part,
     asked_of,
@@ -295,8 +295,9 @@ async def test_every_verdict_of_a_judge_is_about_a_claim_of_its_own():
         )
     )
     weak = FULL.model_copy(update={"judges": False})
+    found = Archive(lambda _: ["Ada Brandt, a botanist, lived in Bergen."])
     outcome = await run_method(
-        Ever(), QUESTION, EverModel(part, weak), shelf=FOUND, models={"judge_1": reader}
+        Ever(), QUESTION, EverModel(part, weak), shelf=found, models={"judge_1": reader}
     )
     verdicts = {event.text: event.verdict for event in judged_of(outcome, "concept")}
     assert verdicts == {"chemist": "contradicted", "Bergen": "supported"}
