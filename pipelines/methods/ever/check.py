@@ -113,7 +113,7 @@ class SentenceCheck:
     @property
     def counts(self) -> PartCounts:
         """How many of its concepts have which verdict, and how many were never asked about."""
-        verdicts = (concept.verdict for concept in self.concepts)
+        verdicts: list[Verdict] = [concept.verdict for concept in self.concepts]
         return PartCounts.of(verdicts, dropped=self.left_out + self.dropped)
 
     @property

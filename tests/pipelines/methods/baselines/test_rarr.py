@@ -113,7 +113,7 @@ async def test_without_a_written_question_the_visitors_own_is_searched_for():
         (QUESTION, DRAFT),
         ("Write at most", "None"),
         (f"Question: {QUESTION}", "True"),
-        finds={"Where": ["He was born in York."]},
+        finds={"Where": ["Clinton was born in York."]},
     )
     assert outcome.queries == [QUESTION]
     assert outcome.answer.flags == ("no_questions",)

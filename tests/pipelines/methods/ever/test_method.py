@@ -38,28 +38,36 @@ async def test_a_clean_answer_is_written_sentence_by_sentence_and_stays():
     assert outcome.answer.flags == ()
     assert verdicts_of(outcome, 0) == [("chemist", "supported"), ("1931", "supported")]
     assert verdicts_of(outcome, 1) == [("Salt Works", "supported"), ("Bergen", "supported")]
-    # Each sentence: written once, concepts once, a question and a verdict a concept: 2 + 2E calls
+    # The text once; each sentence: concepts once, a question and a verdict a concept: 1 + 2E calls
     # and E searches, with E = 2 twice.
-    assert len(outcome.calls) == 2 * (2 + 2 * 2)
+    assert len(outcome.calls) == 1 + 2 * (1 + 2 * 2)
     assert len(outcome.queries) == 2 * 2
-    # Draft 0 is the answer in one go; draft 1 the same text, its second sentence written anew.
-    assert outcome.drafts == [WHOLE, WHOLE]
-    assert reasons(outcome) == ["original", "written"]
+    # What nobody changed stays as it was written.
+    assert outcome.drafts == [WHOLE]
+    assert reasons(outcome) == ["original"]
     assert draft_texts_hold(outcome)
 
 
 async def test_the_next_sentence_is_written_only_when_the_current_one_is_verified():
-    outcome = await ever_run(Part(texts={"": WHOLE, FIRST: f" {SECOND}"}, concepts=BOTH))
+    rectified = "Ada Brandt was a botanist born in 1931."
+    part = Part(
+        texts={"": WHOLE, rectified: f" {SECOND}"},
+        concepts={**BOTH, rectified: ["botanist"]},
+        verdicts={"chemist": "False"},
+        rectified={FIRST: rectified},
+    )
+    outcome = await ever_run(part)
     order = kinds(outcome)
     assert order[:2] == ["write", "extract"]
     second = order.index("write", 1)
-    # Both questions and both verdicts of the first sentence were answered before.
-    assert sorted(order[2:second]) == ["validate", "validate", "verify", "verify"]
+    # The questions and verdicts of the first sentence, also as it was rectified, came before.
+    asked = ["extract", "revise", *3 * ["validate"], *3 * ["verify"]]
+    assert sorted(order[2:second]) == asked
     assert order[second + 1] == "extract"
     verified = next(e for e in judged_of(outcome, "sentence") if e.sentence == 0)
     written = outcome.calls[second]
     assert verified.seq < written.seq
-    assert asked_of(outcome)[second].messages[-1].content == FIRST
+    assert asked_of(outcome)[second].messages[-1].content == rectified
 
 
 async def test_what_is_contradicted_is_revised_from_the_evidence_and_checked_again():
@@ -372,6 +380,12 @@ async def test_a_chain_without_an_answer_is_an_abstention():
 
 
 async def test_to_know_nothing_more_ends_the_text():
-    part = Part(texts={"": WHOLE, FIRST: " I don't know any more about her."})
+    rectified = "Ada Brandt was a botanist."
+    part = Part(
+        texts={"": WHOLE, rectified: " I don't know any more about her."},
+        concepts={**BOTH, rectified: ["botanist"]},
+        verdicts={"chemist": "False"},
+        rectified={FIRST: rectified},
+    )
     outcome = await ever_run(part)
-    assert outcome.answer.text == FIRST
+    assert outcome.answer.text == rectified
