@@ -20,6 +20,7 @@ from pipelines.methods.subjects import (
     DETERMINERS,
     SMALL_WORDS,
     chinese_subject,
+    leading_name,
     main_subject,
     words_of,
 )
@@ -81,11 +82,14 @@ class Validation(Frozen):
 
 def validation_for(reply: str, about: Checked, language: Language) -> Validation:
     """The first usable question of a model's reply, else one made from the sentence."""
-    subject = main_subject(about.question)
-    claim = claim_about(about.sentence, about.concept, about.others, about.context, subject)
-    for asked in _questions_in(reply):
-        if is_usable(asked, about, language):
-            return Validation(kind="written", text=asked, claim=claim, query=asked)
+    asked = next((one for one in _questions_in(reply) if is_usable(one, about, language)), "")
+    # A pronoun means whom the question names in its place, or else whom the text before does.
+    named = _asked_about(asked, about)
+    context = "" if named else about.context
+    subject = named or ("" if context else main_subject(about.question))
+    claim = claim_about(about.sentence, about.concept, about.others, context, subject)
+    if asked:
+        return Validation(kind="written", text=asked, claim=claim, query=asked)
     concept = about.concept.text
     text = PROMPTS.fill(language, "fallback", claim=blanked(claim, concept), concept=concept)
     query = f"{about.question} {claim}".strip()
@@ -148,6 +152,15 @@ def _holds(asked: str, concept: str) -> bool:
     return bool(words) and certain <= said and len(other & said) >= enough
 
 
+def _asked_about(asked: str, about: Checked) -> str:
+    """The name that a yes/no question begins with behind its auxiliary, if not the concept."""
+    words = words_of(asked)[1:]
+    words = words[1:] if words and words[0].casefold() in DETERMINERS else words
+    name = leading_name(words)
+    concept = {word.casefold() for word in words_of(about.concept.text)}
+    return " ".join(name) if name and not concept & {one.casefold() for one in name} else ""
+
+
 def _keeps_place(asked: str, about: Checked) -> bool:
     """Whether a concept that the sentence begins with stands first in the question as well."""
     concept = about.concept.text
@@ -166,8 +179,10 @@ def _keeps_place(asked: str, about: Checked) -> bool:
 def _opening(about: Checked) -> list[str]:
     """The concept, where the sentence begins with it behind nothing but a determiner."""
     before = about.sentence[: about.concept.start].split()
+    words = words_of(about.concept.text)
+    named = any(word.casefold() not in SMALL_WORDS and not word[0].isdigit() for word in words)
     small = all(word.casefold() in DETERMINERS for word in before)
-    return [about.concept.text] if small and not about.concept.text[0].isdigit() else []
+    return [about.concept.text] if small and named else []
 
 
 def _names_more(asked: str, about: Checked) -> bool:

@@ -3,14 +3,14 @@
 A claim is looked up and judged alone. "She studied physics." finds nothing about Marie Curie, and a
 judge that reads it beside the right passage cannot know that it is about her. So the name that the
 nearest sentence before it begins with takes the pronoun's place, and where no sentence before it
-names anybody, that of the question. A Chinese sentence takes the name from the question alone.
+names anybody, that of the question. A Chinese text is about whom its first sentence begins with.
 """
 
 from __future__ import annotations
 
 import re
 
-from pipelines.methods.subjects import SMALL_WORDS, leading_name, words_of
+from pipelines.methods.subjects import SMALL_WORDS, chinese_head, leading_name, words_of
 from pipelines.text import split_sentences
 from pipelines.text.languages import has_han
 
@@ -29,8 +29,9 @@ def named(claim: str, context: str, subject: str = "") -> str:
     claim stays as it is where there is no pronoun or no such name.
     """
     if has_han(claim):
-        known = subject and has_han(subject) and not _PRONOUN_ZH.match(subject)
-        return _PRONOUN_ZH.sub(subject, claim, count=1) if known else claim
+        spans = split_sentences(context)
+        name = chinese_head(spans[0].text if spans else subject)
+        return _PRONOUN_ZH.sub(name, claim, count=1) if name else claim
     found = _PRONOUN.search(claim)
     if found is None or _NOBODY.match(claim[found.start() :]):
         return claim
@@ -50,6 +51,9 @@ def _latest_name(context: str) -> str:
         article = _ARTICLE.match(sentence.text)
         words = words_of(sentence.text[article.end() :] if article else sentence.text)
         name = leading_name(words)
+        if name and f"{name[-1]}'s" in sentence.text.replace("’", "'"):
+            # "Marie Curie's husband" is somebody else.
+            return ""
         if name and _is_name(name[0]) and not name[-1][0].isdigit():
             return f"{'the ' if article else ''}{' '.join(name)}"
     return ""
