@@ -43,6 +43,9 @@ SAMPLING_TEMPERATURE = 0.3
 BY_CHANCE = 1 / 3
 """The probability of one of three verdicts by chance: support has to be more probable (ours)."""
 
+_SENTENCES = 3
+"""Sentences of the evidence that a judge reads one by one (ours)."""
+
 _LABELS = {"reasoning": ("Reasoning", "推理"), "verdict": ("Verdict", "判断")}
 
 
@@ -343,7 +346,9 @@ class Checker:
         if not self._about(concept):
             # What is said of somebody else settles nothing.
             return concept.noted({"verdict": "not_enough"}, reason="no_evidence")
-        return await (self._decided if self.role == "main" else self._judged)(own, concept)
+        if self.role == "main":
+            return await self._decided(own, concept)
+        return await self._judged(own, concept, validation)
 
     async def _retrieved(
         self, own: Scope, concept: Concept, about: Checked, validation: Validation
@@ -368,56 +373,72 @@ class Checker:
         claim = concept.detail.claim
         return passages_about(claim, concept.passages, question=self._asked, concept=concept.text)
 
-    async def _judged(self, own: Scope, concept: Concept) -> Concept:
-        """The verdict of a judge on the concept's claim: readings of evidence, no reasoning.
+    async def _judged(self, own: Scope, concept: Concept, validation: Validation) -> Concept:
+        """The verdict of a judge: readings of evidence, no reasoning.
 
-        It reads the passages that name what the claim is about, and where these support it, the
-        sentences that have most of its words one by one: over several passages a judge of this size
-        takes words together that belong to different facts, and it reads past numbers and names.
-        So a claim is supported where both readings find that more probable than by chance, and what
-        was read gives the concept's numbers and names (ours).
+        What a sentence says with one concept follows from the whole of it, so the whole is judged
+        first, and only where that is not supported the claim about this concept (ours).
         """
         read = self._about(concept)
-        choice = await self._read(own, concept, read)
-        by = own.model(self.role).name
-        if choice.best is None:
-            return concept.noted({}, by=by, reason="unreadable")
-        label = "true" if choice.probabilities["true"] > BY_CHANCE else ""
-        if label and not holds_details(concept.text, read):
-            label = ""
-        if label and len(sentences_of(read)) > 1:
-            claim = concept.detail.claim
-            found = sorted(
-                sentences_of(read),
-                key=lambda one: -words_shared(f"{one[0].title} {one[1].text}", claim),
-            )
-            alone = (passage.model_copy(update={"text": span.text}) for passage, span in found[:3])
-            each = await together(*(self._read(own, concept, (one,)) for one in alone))
-            if max(one.probabilities["true"] for one in each) <= BY_CHANCE:
-                label = ""
-        if not label:
-            label = max(("nei", "false"), key=lambda one: choice.probabilities[one])
-        scores = (_probability(choice, label),)
-        return concept.noted({"verdict": EVIDENCE_VERDICTS[label], "scores": scores}, by=by)
+        by, judged = own.model(self.role).name, concept
+        for claim in dict.fromkeys((validation.whole, validation.claim)):
+            choice = await self._read(own, claim, read)
+            if choice.best is None:
+                return concept.noted({}, by=by, reason="unreadable", claim=claim)
+            supported = await self._supports(own, concept, claim, read, choice)
+            # What one reading supports and another does not is not settled.
+            undecided = "nei" if choice.best == "true" else choice.best
+            label = "true" if supported else undecided
+            fields = {
+                "verdict": EVIDENCE_VERDICTS[label],
+                "scores": (_probability(choice, label),),
+            }
+            judged = concept.noted(fields, by=by, claim=claim)
+            if supported:
+                break
+        return judged
 
-    async def _read(self, own: Scope, concept: Concept, passages: Sequence[Passage]) -> Choice:
-        """What the judge says of the concept's claim by these passages."""
+    async def _supports(
+        self, own: Scope, concept: Concept, claim: str, read: Sequence[Passage], choice: Choice
+    ) -> bool:
+        """Whether passages that were read (`choice`) and their sentences support a claim.
+
+        Over several passages a judge of this size takes words together that belong to different
+        facts, and it reads past numbers and names. So support has to be more probable than by
+        chance in the whole and in one of the sentences that have most of the claim's words, and
+        what was read has to give the concept's numbers and names (ours).
+        """
+        if choice.probabilities["true"] <= BY_CHANCE or not holds_details(concept.text, read):
+            return False
+        sentences = sentences_of(read)
+        if len(sentences) == 1:
+            return True
+        near = sorted(
+            sentences, key=lambda one: -words_shared(f"{one[0].title} {one[1].text}", claim)
+        )
+        alone = (one.model_copy(update={"text": span.text}) for one, span in near[:_SENTENCES])
+        each = await together(*(self._read(own, claim, (one,)) for one in alone))
+        return max(one.probabilities["true"] for one in each) > BY_CHANCE
+
+    async def _read(self, own: Scope, claim: str, passages: Sequence[Passage]) -> Choice:
+        """What the judge says of a claim by these passages."""
+        language = self.question.language
+        listed = PROMPTS.listed(language, passages)
         return await own.model(self.role).choose(
             ChoiceRequest(
-                messages=self._messages(concept, passages),
-                options=TRUE_FALSE_NEI[self.question.language],
-                claim=claim_of(concept.detail.claim, passages),
+                # Replies are known again by this text, which a judge does not read.
+                messages=PROMPTS.turns(language, "verify", passages=listed, question=claim),
+                options=TRUE_FALSE_NEI[language],
+                claim=claim_of(claim, passages),
                 reproducible=own.reproducible,
             )
         )
 
-    def _messages(
-        self, concept: Concept, read: Sequence[Passage] | None = None
-    ) -> tuple[Message, ...]:
+    def _messages(self, concept: Concept) -> tuple[Message, ...]:
         language, asked = self.question.language, concept.detail.question
         if self.settings.variant == "nrg_sq":
             return PROMPTS.turns(language, "recall", question=asked)
-        passages = PROMPTS.listed(language, concept.passages if read is None else read)
+        passages = PROMPTS.listed(language, concept.passages)
         return PROMPTS.turns(language, "verify", passages=passages, question=asked)
 
     async def _decided(self, own: Scope, concept: Concept) -> Concept:

@@ -15,6 +15,7 @@ from typing import Literal
 from pipelines.methods.ever.calls import PROMPTS
 from pipelines.methods.ever.claims import blanked, claim_about
 from pipelines.methods.ever.concepts import opening_name
+from pipelines.methods.ever.references import named as named_claim
 from pipelines.methods.subjects import (
     AUXILIARIES,
     DETERMINERS,
@@ -65,13 +66,15 @@ class Validation(Frozen):
     """A validation question: yes to `text` claims `claim`, which is looked up by `query`.
 
     `kind` is "written" for the model's own question; "template" for one made from the claim, which
-    asks whether the concept belongs in its place there.
+    asks whether the concept belongs in its place there. `whole` is the sentence as a claim, from
+    which `claim` follows.
     """
 
     kind: Literal["written", "template"]
     text: str
     claim: str
     query: str
+    whole: str = ""
 
     def queries(self, about: Checked, *, web: bool) -> tuple[str, ...]:
         """What is searched for; on the web also the question together with the sentence (paper)."""
@@ -88,12 +91,13 @@ def validation_for(reply: str, about: Checked, language: Language) -> Validation
     context = "" if named else about.context
     subject = named or ("" if context else main_subject(about.question))
     claim = claim_about(about.sentence, about.concept, about.others, context, subject)
+    whole = named_claim(about.sentence, context, subject)
     if asked:
-        return Validation(kind="written", text=asked, claim=claim, query=asked)
+        return Validation(kind="written", text=asked, claim=claim, query=asked, whole=whole)
     concept = about.concept.text
     text = PROMPTS.fill(language, "fallback", claim=blanked(claim, concept), concept=concept)
     query = f"{about.question} {claim}".strip()
-    return Validation(kind="template", text=text, claim=claim, query=query)
+    return Validation(kind="template", text=text, claim=claim, query=query, whole=whole)
 
 
 def is_usable(asked: str, about: Checked, language: Language) -> bool:

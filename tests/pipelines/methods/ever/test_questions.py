@@ -101,6 +101,7 @@ def test_what_cannot_be_used_is_replaced_by_a_question_about_the_concept(reply):
         text=("Does “chemist” belong in the blank of “Ada Brandt was a ____.”?"),
         claim="Ada Brandt was a chemist.",
         query="Who was Ada Brandt? Ada Brandt was a chemist.",
+        whole=FIRST,
     )
 
 
