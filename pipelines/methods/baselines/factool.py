@@ -224,7 +224,7 @@ def _conclude(
         value=value,
         threshold=threshold,
         flagged=value is not None and value < threshold,
-        formula="ever.supported_share",
+        formula="factool.supported_share",
         inputs=(float(supported), float(decided)),
     )
     step.judged("answer", text, verdict=decision.verdict, scores=(score,))
