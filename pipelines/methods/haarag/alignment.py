@@ -26,8 +26,9 @@ from pipelines.run.grounding import DraftStatus
 from pipelines.text import Span, has_han, split_sentences
 from pipelines.types import Language, Passage
 
-ENTAILED = 0.5
-"""The judges find a sentence supported when their mean P(yes) reaches this (ours)."""
+ENTAILED, SUPPORTED = 0.5, 0.6
+"""Mean P(yes) of the judges below which they doubt a statement, and from which on a sentence is
+supported (ours, measured in docs/verdicts.md); between the two it is only aligned."""
 
 _BARE, _BARE_HAN = 4, 8
 # Words, and characters of Chinese, of the longest answer that is taken for no statement (ours).
@@ -122,7 +123,7 @@ class AlignmentRules:
             return "not_aligned"
         if self.judges_decide and len(counted) < len(opinions):
             return "unchecked"
-        if counted and all(p_yes >= ENTAILED for p_yes in counted):
+        if counted and all(p_yes >= SUPPORTED for p_yes in counted):
             return "supported"
         measured = value is not None and self.tau_a is not None
         return "aligned" if measured and not self.adds_nothing(value, floor) else "unchecked"
@@ -182,13 +183,14 @@ class Alignment:
     """C_a of a draft, the two means it comes from, and its sentences one by one.
 
     `value` is None for a draft that claims nothing and for chunks that have no vector; `floor` is
-    what the question alone would score, None where there is no question; `nothing` says that the
-    draft states nothing.
+    what the question alone would score, None where there is no question, and `alone` what the best
+    of its sentences scores without the question; `nothing` says that the draft states nothing.
     """
 
     text: str
     value: float | None = None
     floor: float | None = None
+    alone: float | None = None
     means: tuple[float, ...] = ()
     sentences: tuple[SentenceAlignment, ...] = ()
     nothing: bool = False
@@ -201,8 +203,17 @@ class Alignment:
             return "insufficient"
         if self.nothing:
             return "nothing"
-        verdict = rules.verdict(self.value, self.opinions, self.floor)
+        verdict = rules.verdict(self.value, self.opinions, self.floor_for(rules))
         return "unchecked" if verdict in ("contradicted", "not_enough", "confident") else verdict
+
+    def floor_for(self, rules: AlignmentRules) -> float | None:
+        """What it has to exceed: nothing where a sentence of it aligns by itself."""
+        owes = self.alone is None or is_low(self.alone, rules.tau_a)
+        return self.floor if owes else None
+
+    def adds_nothing(self, rules: AlignmentRules) -> bool:
+        """Whether it owes its alignment to the question alone, where that matters."""
+        return rules.adds_nothing(self.value, self.floor_for(rules))
 
     @property
     def opinions(self) -> list[Opinion]:
@@ -268,7 +279,8 @@ class Comparison:
         """The draft's alignment from the `cosines` of the request and the judges' P(yes)."""
         chunks, count = len(self.context), len(self.sentences)
         whole, *rows = (row[:chunks] for row in cosines[: 1 + count])
-        alone = [row[chunks:] for row in cosines[1 + count : 1 + 2 * count]]
+        by_itself = cosines[1 + count : 1 + 2 * count]
+        alone = [row[chunks:] for row in by_itself]
         between = [row[:chunks] for row in cosines[-chunks:]]
         value, *means = context_cosine(whole, between)
         floor = None
@@ -293,7 +305,9 @@ class Comparison:
                     bare=bool(self._asked) and count == 1 and _is_bare(span.text),
                 )
             )
-        return Alignment(self.text, value, floor, tuple(means), tuple(sentences))
+        stand = [context_cosine(row[:chunks], between)[0] for row in by_itself]
+        best = max((one for one in stand if one is not None), default=None)
+        return Alignment(self.text, value, floor, best, tuple(means), tuple(sentences))
 
 
 def _entailment(value: float) -> Score:

@@ -321,7 +321,7 @@ class _Loop:
                 status=status,
                 low_retrieval=low,
                 judged=rules.judges_decide,
-                nothing_added=rules.adds_nothing(alignment.value, alignment.floor),
+                nothing_added=alignment.adds_nothing(rules),
             ),
         )
         for at, sentence in enumerate(alignment.sentences):
@@ -368,7 +368,7 @@ class _Loop:
         correction = self.corrections[number]
         alignment = self.alignments[number]
         status = alignment.status(self.rules)
-        nothing = self.rules.adds_nothing(alignment.value, alignment.floor)
+        nothing = alignment.adds_nothing(self.rules)
         flags = {
             "nothing_found": not found,
             "search_incomplete": self.search.failed,

@@ -17,6 +17,7 @@ from pipelines.text import has_han, split_sentences
 
 _WORDING = load_wording("replies")
 _STANCE, _POLAR = _WORDING.words("stance"), _WORDING.words("polar")
+_NONE = _WORDING.words("names_none")
 _FEW = 2
 """Content terms of the shortest text that can state something without a question."""
 
@@ -57,7 +58,8 @@ def _is_empty(sentence: str, question: Question, *, alone: bool, stance: bool) -
     if alone:
         return len(said) < _FEW or numbers or _is_name(sentence)
     kind = asked_kind(question)
-    return numbers and (stance or (kind is not None and is_named(kind)))
+    named = kind is not None and is_named(kind)
+    return (numbers and (stance or named)) or (named and all(term in _NONE for term in said))
 
 
 def _is_name(sentence: str) -> bool:

@@ -34,6 +34,7 @@ RULES = AlignmentRules(tau_a=0.6, judges_decide=True, floored=True)
         (0.8, [Opinion(0.9)], "supported"),
         (0.8, [Opinion(0.9), Opinion(0.4)], "doubtful"),
         (0.8, [Opinion(0.4, bare=True)], "aligned"),
+        (0.8, [Opinion(0.9), Opinion(0.55)], "aligned"),
         (0.8, [Opinion(0.9), Opinion(None)], "unchecked"),
         (0.5, [Opinion(0.9)], "not_aligned"),
         # Entailed, it need not add to the alignment of its question.
@@ -72,10 +73,13 @@ async def test_without_a_judge_an_answer_is_aligned_and_no_more():
 
 
 async def test_an_answer_that_adds_nothing_to_its_question_is_not_called_aligned():
-    table = TABLE | {("In the town.", HOPE): 0.69}
+    table = TABLE | {(f"{QUESTION} In the town.", HOPE): 0.69, ("In the town.", HOPE): 0.2}
     outcome = await haarag(["In the town."], FOUND, table, **TAUS)
     (said,) = judged(outcome, "answer")
     assert said.verdict == "unchecked"
     assert outcome.answer.flags == ("nothing_added",)
     outcome = await haarag(["In the town."], FOUND, table, **TAUS | {"entailment_decides": False})
+    assert judged(outcome, "answer")[0].verdict == "aligned"
+    # By itself it is near enough, and owes nothing to the question.
+    outcome = await haarag(["In the town."], FOUND, table | {("In the town.", HOPE): 0.6}, **TAUS)
     assert judged(outcome, "answer")[0].verdict == "aligned"

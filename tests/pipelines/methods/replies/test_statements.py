@@ -22,6 +22,7 @@ def asked(text: str, language: Language = "en") -> Question:
         (WHO, "{}"),
         (WHO, "..."),
         (WHO, "100"),
+        (WHO, "Nothing."),
         (WHO, "Never. True? No way."),
         (WHO, "Of course."),
         (WHO, "Error: upstream request timeout"),
