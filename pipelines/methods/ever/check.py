@@ -43,6 +43,9 @@ SAMPLING_TEMPERATURE = 0.3
 BY_CHANCE = 1 / 3
 """The probability of one of three verdicts by chance: support has to be more probable (ours)."""
 
+CLEARLY = 2 / 3
+"""The probability of a verdict that is twice as probable as the others together."""
+
 _SENTENCES = 3
 """Sentences of the evidence that a judge reads one by one (ours)."""
 
@@ -381,11 +384,14 @@ class Checker:
         """
         read = self._about(concept)
         by, judged = own.model(self.role).name, concept
+        least = BY_CHANCE
         for claim in dict.fromkeys((validation.whole, validation.claim)):
             choice = await self._read(own, claim, read)
             if choice.best is None:
                 return concept.noted({}, by=by, reason="unreadable", claim=claim)
-            supported = await self._supports(own, concept, claim, read, choice)
+            supported = choice.probabilities["true"] > least and await self._supports(
+                own, concept, claim, read
+            )
             # What one reading supports and another does not is not settled.
             undecided = "nei" if choice.best == "true" else choice.best
             label = "true" if supported else undecided
@@ -396,19 +402,22 @@ class Checker:
             judged = concept.noted(fields, by=by, claim=claim)
             if supported:
                 break
+            # What follows from a contradicted sentence may be right all the same, if clearly so.
+            least = CLEARLY if label == "false" else BY_CHANCE
         return judged
 
     async def _supports(
-        self, own: Scope, concept: Concept, claim: str, read: Sequence[Passage], choice: Choice
+        self, own: Scope, concept: Concept, claim: str, read: Sequence[Passage]
     ) -> bool:
-        """Whether passages that were read (`choice`) and their sentences support a claim.
+        """Whether the sentences of passages that may support a claim support it.
 
         Over several passages a judge of this size takes words together that belong to different
         facts, and it reads past numbers and names. So support has to be more probable than by
-        chance in the whole and in one of the sentences that have most of the claim's words, and
-        what was read has to give the concept's numbers and names (ours).
+        chance in the whole and more probable than anything else in one of the sentences that have
+        most of the claim's words, and what was read has to give the concept's numbers and names
+        (ours).
         """
-        if choice.probabilities["true"] <= BY_CHANCE or not holds_details(concept.text, read):
+        if not holds_details(concept.text, read):
             return False
         sentences = sentences_of(read)
         if len(sentences) == 1:
@@ -418,7 +427,7 @@ class Checker:
         )
         alone = (one.model_copy(update={"text": span.text}) for one, span in near[:_SENTENCES])
         each = await together(*(self._read(own, claim, (one,)) for one in alone))
-        return max(one.probabilities["true"] for one in each) > BY_CHANCE
+        return any(one.best == "true" for one in each)
 
     async def _read(self, own: Scope, claim: str, passages: Sequence[Passage]) -> Choice:
         """What the judge says of a claim by these passages."""
