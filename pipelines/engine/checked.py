@@ -7,13 +7,13 @@ line use the same function.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from math import isfinite
 from typing import Literal
 
 from pydantic import Field
 
 from pipelines.engine.checking import BY_JUDGES, STANDARD, is_check, unmet_needs
 from pipelines.errors import ErrorInfo
+from pipelines.methods.deciding import PartCounts, decide
 from pipelines.methods.together.verdict import (
     TogetherFound,
     sentences_together,
@@ -24,7 +24,7 @@ from pipelines.models.base import Capabilities, ScoreRequest
 from pipelines.models.providers import known_capabilities
 from pipelines.run.calibrated import Reading, deciding_readings
 from pipelines.run.events import ABOUT, DOUBTS, Judged, RunStarted, Score, Verdict
-from pipelines.run.findings import ConceptVerified
+from pipelines.run.findings import ConceptsListed, ConceptVerified
 from pipelines.run.grounding import SentenceAligned
 from pipelines.run.spec import GivenAnswer
 from pipelines.run.unsupported import UnsupportedWords
@@ -346,6 +346,7 @@ def _of_entities(events: Sequence[Judged]) -> CellFound:
 def _concepts(method: MethodView, spans: Sequence[Span]) -> dict[int, CellFound]:
     """Verdicts on the concepts of each sentence as it was given, before anything was rectified."""
     found: dict[int, list[Judged]] = {}
+    dropped: dict[int, int] = {}
     for event in method.judged:
         detail = event.detail
         first = isinstance(detail, ConceptVerified) and detail.round == 0
@@ -354,34 +355,35 @@ def _concepts(method: MethodView, spans: Sequence[Span]) -> dict[int, CellFound]
         elif event.what == "concepts" and event.sentence is not None:
             # Listed: what is in it is being verified.
             found.setdefault(event.sentence, [])
+            if isinstance(detail, ConceptsListed) and detail.round == 0:
+                dropped[event.sentence] = detail.left_out + detail.dropped
     ended = {
         event.sentence: event
         for event in method.judged
         if event.what == "sentence" and event.sentence is not None
     }
     return {
-        number: _of_concepts(events, spans[number], ended=number in ended)
+        number: _of_concepts(
+            events, spans[number], ended=number in ended, dropped=dropped.get(number, 0)
+        )
         for number, events in found.items()
         if number < len(spans)
     }
 
 
-def _of_concepts(events: Sequence[Judged], span: Span, *, ended: bool) -> CellFound:
-    decided = [event.verdict for event in events if event.verdict != "unchecked"]
-    supported = decided.count("supported")
-    share = supported / len(decided) if decided else None
-    said: list[Verdict] = [event.verdict for event in events]
-    if ended and not said:
-        said.append("unchecked")
-    verdict: Verdict | None = next((one for one in _WORST_FIRST if one in said), None)
+def _of_concepts(events: Sequence[Judged], span: Span, *, ended: bool, dropped: int) -> CellFound:
+    counts = PartCounts.of((event.verdict for event in events), dropped=dropped)
+    decision = decide(counts)
+    said = bool(events) or ended
+    share = decision.share
     score = Score(
         name="supported_share",
-        value=share if share is None or isfinite(share) else None,
+        value=share,
         threshold=1.0,
         bad="below",
-        flagged=supported < len(decided),
+        flagged=share is not None and counts.supported < counts.parts,
         formula="ever.supported_share",
-        inputs=(float(supported), float(len(decided))),
+        inputs=(float(counts.supported), float(counts.parts)),
     )
     pieces = []
     for event in events:
@@ -390,7 +392,8 @@ def _of_concepts(events: Sequence[Judged], span: Span, *, ended: bool) -> CellFo
         # Offsets in a draft that was rectified before this sentence are not those of the text.
         moved = {"start": span.start + at[0], "end": span.start + at[1]}
         pieces.append(piece.model_copy(update=moved))
-    return CellFound(verdict=verdict, score=score if decided else None, pieces=tuple(pieces))
+    verdict = decision.verdict if said else None
+    return CellFound(verdict=verdict, score=score if counts.judged else None, pieces=tuple(pieces))
 
 
 def _piece(event: Judged) -> PieceFound:

@@ -284,7 +284,8 @@ class ConceptsListed(Frozen):
     """The concepts of a sentence that are checked in one round.
 
     `round` counts the checks of the same sentence from 0. `text` is what was checked, `places` the
-    concepts' offsets in it, `left_out` how many concepts the limit left unchecked.
+    concepts' offsets in it, `left_out` how many concepts the limit left unchecked, `dropped` how
+    many were listed that are no part of it, or 1 for a list that could not be read.
     """
 
     kind: Literal["concepts"] = "concepts"
@@ -294,6 +295,7 @@ class ConceptsListed(Frozen):
     listed: Listed = "read"
     places: Annotated[tuple[tuple[Offset, Offset], ...], Field(max_length=MOST_CONCEPTS)] = ()
     left_out: int = 0
+    dropped: int = 0
 
 
 class ConceptVerified(Frozen):

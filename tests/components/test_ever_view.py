@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,6 +32,8 @@ from tests.pipelines.methods.test_checkers import WEAK, ever, reads
 from tests.pipelines.methods.test_nearest import answered, judge
 
 RECTIFIED = "Ada Brandt was a botanist born in 1931."
+OPINION = "Ada Brandt was truly admirable."
+APART = "Ada Brandt, a chemist, was born in 1931."
 CORRECTED = Part(
     texts={"": WHOLE, RECTIFIED: f" {SECOND}"},
     concepts={FIRST: ["chemist", "1931"], RECTIFIED: ["botanist", "1931"], SECOND: ["Bergen"]},
@@ -105,9 +108,9 @@ async def test_a_concept_opens_to_its_question_evidence_and_reasoning(t: Catalog
 async def test_the_share_opens_to_its_formula_and_calls(t: Catalogue):
     share = page_of(await ever_run(CORRECTED), t).one(".vs-section-share")
     # Of chemist, 1931 and Bergen as first written, one is supported: 1 / 3.
-    assert "1 of 3 decided facts are supported." in share.text()
+    assert "1 of 3 facts are supported." in share.text()
     assert "0.33 < 1.00" in share.text("vs-sign")
-    assert "supported facts / decided facts" in share.text()
+    assert "supported facts / all facts" in share.text()
     assert share.all(".vs-call")
 
 
@@ -124,8 +127,8 @@ async def test_the_final_text_keeps_its_flags(t: Catalogue):
 @pytest.mark.parametrize(
     ("part", "shelf", "words"),
     [
-        (Part(texts={"": FIRST}), None, "states no fact that could be looked up"),
-        (Part(texts={"": FIRST}, concepts={FIRST: "{}["}), None, "listed no usable fact"),
+        (Part(texts={"": OPINION}), None, "states no fact that could be looked up"),
+        (Part(texts={"": OPINION}, concepts={OPINION: "{}["}), None, "listed no usable fact"),
         (
             Part(texts={"": FIRST}, concepts={FIRST: ["chemist"]}, verdicts={"chemist": "Hm."}),
             None,
@@ -200,13 +203,16 @@ async def test_several_draws_show_their_share(t: Catalogue):
 
 
 async def test_writing_ahead_shows_what_it_cost(t: Catalogue):
-    outcome = await ever_run(CORRECTED, speculative=True)
-    ahead = page_of(outcome, t).one(".vs-section-ahead")
-    assert "Sentence 2discarded" in ahead.text()
+    third, fixed = "She sold it.", f"{RECTIFIED} She led the works."
+    written = {RECTIFIED: f" {SECOND} {third}", f"{RECTIFIED} {SECOND}": f" {third}"}
+    part = replace(CORRECTED, texts={**CORRECTED.texts, **written, fixed: f" {third}"})
+    kept = page_of(await ever_run(part, speculative=True), t).one(".vs-section-ahead")
+    assert "Sentence 3kept" in kept.text()
+    changed = {**CORRECTED.rectified, SECOND: "She led the works."}
+    thrown = await ever_run(replace(part, rectified=changed), speculative=True)
+    ahead = page_of(thrown, t).one(".vs-section-ahead")
+    assert "Sentence 3discarded" in ahead.text()
     assert "Discarded speculative tokens" in ahead.text()
-    kept = Part(texts={"": WHOLE, FIRST: f" {SECOND}"})
-    ahead = page_of(await ever_run(kept, speculative=True), t).one(".vs-section-ahead")
-    assert "Sentence 2kept" in ahead.text()
     nothing = page_of(await ever_run(Part(texts={"": FIRST}), speculative=True), t)
     assert "Nothing was written ahead." in nothing.text()
     assert page_of(await ever_run(CORRECTED), t).all(".vs-section-ahead") == []
@@ -305,12 +311,12 @@ async def test_a_correction_that_could_not_be_used_is_said_and_shown(t: Catalogu
 
 async def test_the_statement_that_is_checked_stands_beside_its_question(t: Catalogue):
     part = Part(
-        texts={"": FIRST},
-        concepts={FIRST: ["chemist", "1931"]},
+        texts={"": APART},
+        concepts={APART: ["chemist", "1931"]},
         questions={"chemist": "Was Ada Brandt a chemist?", "1931": "(1813)"},
     )
     first, second = page_of(await ever_run(part), t).all(".vs-ever-chip")
-    assert "Statement that is checkedAda Brandt was a chemist." in first.text()
+    assert f"Statement that is checked{APART}" in first.text()
     assert "made from the sentence instead" not in first.text()
     assert "Statement that is checkedAda Brandt was born in 1931." in second.text()
     assert "made from the sentence instead" in second.text()
@@ -345,8 +351,8 @@ def test_shipped_runs_are_shown(run: str, language: Language):
 
 async def test_words_of_the_statement_that_the_judge_doubts_are_underlined(t: Catalogue):
     part = Part(
-        texts={"": FIRST},
-        concepts={FIRST: ["chemist", "1931"]},
+        texts={"": APART},
+        concepts={APART: ["chemist", "1931"]},
         questions={"chemist": "Was Ada Brandt a chemist?", "1931": "(1813)"},
     )
     supported, against = ClaimVerdict(0.8, 0.1, 0.1), ClaimVerdict(0.1, 0.8, 0.1)
@@ -361,6 +367,7 @@ async def test_words_of_the_statement_that_the_judge_doubts_are_underlined(t: Ca
         models={"judge_1": reader},
     )
     chemist, year = page_of(outcome, t).all(".vs-ever-chip")
-    assert [word.text("vs-sr") for word in chemist.all(".vs-unsupported")] == ["chemist"]
+    doubted = [word.text("vs-sr") for word in chemist.all(".vs-unsupported")]
+    assert doubted == ["chemist", "1931"]
     assert "with a doubt above 0.50" in chemist.text()
     assert year.all(".vs-unsupported") == []

@@ -17,7 +17,7 @@ from pipelines.run.view import RunView, fold
 from pipelines.types import Passage
 from tests.components.html_tree import Node, read
 from tests.components.runs import view_of
-from tests.components.test_ever_view import CORRECTED, cards_of, page_of
+from tests.components.test_ever_view import CORRECTED, RECTIFIED, cards_of, page_of
 from tests.components.test_hostile import HOSTILE
 from tests.pipelines.methods.bench import Outcome, Shelf, run_method
 from tests.pipelines.methods.ever.bench import (
@@ -62,19 +62,23 @@ def writing(outcome: Outcome, step: str, text: str) -> RunView:
 
 @pytest.mark.parametrize("step", ["next_sentence", "speculate"])
 async def test_only_the_sentence_that_is_being_written_shows(step: str, t: Catalogue):
-    settings: dict[str, Any] = {"max_sentences": 2, "speculative": step == "speculate"}
-    part = Part(texts={"": WHOLE, FIRST: f" {SECOND}"})
-    outcome = await ever_run(part, **settings)
+    ahead = step == "speculate"
+    last = "She sold the salt." if ahead else SECOND
+    before = f"{RECTIFIED} {SECOND}" if ahead else RECTIFIED
+    texts = {"": WHOLE, RECTIFIED: f" {SECOND} More.", f"{RECTIFIED} {SECOND}": f" {last}"}
+    outcome = await ever_run(replace(CORRECTED, texts=texts), speculative=ahead)
+    part = last.rpartition(" ")[0]
     # To see that a sentence is complete, the writer reads on until the next one begins, and one
     # that is told to go on may repeat what it was given.
     for written, shown in (
-        (" She led the", "She led the"),
-        (f" {SECOND}", SECOND),
-        (f" {SECOND} The", SECOND),
-        (f"{FIRST} She led", "She led"),
+        (f" {part}", part),
+        (f" {last}", last),
+        (f" {last} The", last),
+        (f"{before} {part}", part),
     ):
         view = writing(outcome, step, written)
-        card = next(c for c in cards_of(live_of(view, t)) if "Sentence 2" in c.text())
+        number = "Sentence 3" if ahead else "Sentence 2"
+        card = next(c for c in cards_of(live_of(view, t)) if number in c.text())
         assert card.one(".vs-answer").text() == shown
 
 

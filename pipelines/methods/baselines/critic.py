@@ -34,6 +34,7 @@ from pipelines.methods.replies.verdicts import (
     CheckedBy,
     reason_then_decide,
 )
+from pipelines.methods.subjects import passages_about
 from pipelines.methods.wording import load_wording
 from pipelines.methods.writing import ask, found_for
 from pipelines.prompts import load_prompts
@@ -159,8 +160,9 @@ class _Run(EvidenceRun[CriticSettings]):
         """The verdict on the answer, recorded, and the reasons for it."""
         async with self.scope.span("critique", round=number) as step:
             found, critique = EvidenceVerdict("not_enough"), ""
-            if passages:
-                found, critique = await self._decided(step, current, passages)
+            about = passages_about(current, passages, question=self.question.text)
+            if about:
+                found, critique = await self._decided(step, current, about)
             number = len(self.scope.drafts) - 1
             found.record(step, current, passages, draft=number, answer=critique)
         return found.verdict, critique

@@ -33,10 +33,12 @@ from pipelines.methods.baselines.sentence_runs import (
     SentenceRun,
     read_sentences,
 )
+from pipelines.methods.deciding import PartCounts, decide
 from pipelines.methods.ever.concepts import concepts_in
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.questions import echoes
 from pipelines.methods.replies.verdicts import CheckedBy, checker
+from pipelines.methods.subjects import passages_about
 from pipelines.methods.writing import appended, cut, distinct
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Verdict
@@ -129,6 +131,8 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
         super().__init__(question, scope, settings)
         self.role = checker(scope, {question.language}, settings.checked_by)
         self.verdicts: list[Verdict] = []
+        # Concepts of the original that were never asked about.
+        self.dropped = 0
 
     async def answer(self) -> Answer:
         """The text, each of its sentences validated before the next one is read."""
@@ -157,6 +161,7 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
         draft = len(self.scope.drafts) - 1
         if not sentence.probabilities:
             self.flag("not_checked")
+            self.dropped += draft == 0
             return ()
         async with self.scope.span("extract", draft=draft, sentence=sentence.number) as step:
             concepts = await self._concepts(step, sentence)
@@ -209,9 +214,12 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
                 count=str(self.settings.concepts),
             )
             names = await listed(step, asked, "concepts", max_tokens=_CONCEPT_TOKENS)
+            # What an empty list leaves out is not known.
+            self._drop(step, not names)
         names = names or [entity.text for entity in await step.entities(sentence.text)]
         limit = self.settings.concepts
-        spans = concepts_in(sentence.text, names, limit, self.question.text).spans
+        found = concepts_in(sentence.text, names, limit, self.question.text)
+        self._drop(step, len(found.left_out) + found.dropped)
         concepts = [
             _Concept(
                 span,
@@ -223,9 +231,15 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
                     and token.end > sentence.start + span.start
                 ),
             )
-            for span in spans
+            for span in found.spans
         ]
-        return [one for one in concepts if one.score is not None]
+        measured = [one for one in concepts if one.score is not None]
+        self._drop(step, len(concepts) - len(measured))
+        return measured
+
+    def _drop(self, step: Scope, count: int) -> None:
+        """Count concepts that are not asked about, as long as the original is read."""
+        self.dropped += count if len(step.drafts) == 1 else 0
 
     async def _validated(
         self, number: int, concept: _Concept, sentence: SentenceReading
@@ -237,7 +251,10 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
             passages = await self.found(step, query_of(asked, question))
         async with self.scope.span("verify", index=number) as step:
             verdict = EvidenceVerdict("not_enough")
-            if passages:
+            about = passages_about(
+                sentence.text, passages, question=question.text, concept=concept.span.text
+            )
+            if about:
                 language = question.language
                 messages = PROMPTS.turns(
                     language,
@@ -245,7 +262,7 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
                     sentence=sentence.text,
                     concept=concept.span.text,
                     asked=asked,
-                    passages=PROMPTS.listed(language, passages),
+                    passages=PROMPTS.listed(language, about),
                 )
                 choice = await read_evidence(
                     step,
@@ -254,7 +271,7 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
                     messages,
                     role=self.role,
                     statement=sentence.text,
-                    passages=passages,
+                    passages=about,
                     asked=question.text,
                 )
                 verdict = EvidenceVerdict.of(choice)
@@ -334,7 +351,11 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
             formula="detect_and_mitigate.share",
             inputs=(float(contradicted), float(all_read)),
         )
-        order: list[Verdict] = ["contradicted", "not_enough", "unchecked", "supported", "confident"]
-        found: list[Verdict] = [one for one in order if one in self.verdicts]
-        verdict: Verdict = found[0] if found else "unchecked"
+        decision = decide(PartCounts.of(self.verdicts, dropped=self.dropped))
+        verdict = decision.verdict
+        if verdict == "supported" and "supported" not in self.verdicts:
+            # No evidence was asked: the model was sure of everything.
+            verdict = "confident"
+        for flag in decision.flags:
+            self.flag(flag, when=flag != "not_checked" or not self.flags)
         self.scope.judged("answer", original, verdict=verdict, scores=(share,))

@@ -29,6 +29,7 @@ from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import shares_words, words_shared
 from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import CheckedBy, checker
+from pipelines.methods.subjects import passages_about
 from pipelines.methods.writing import distinct, found_for
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score, Verdict
@@ -170,9 +171,10 @@ async def _verified(
     passages = await _evidence(scope, question, number, claim, settings)
     async with scope.span("judge", index=number) as step:
         found = EvidenceVerdict("unchecked" if passages is None else "not_enough")
-        if passages:
+        about = passages_about(claim, passages or (), question=question.text)
+        if about:
             asked = PROMPTS.turns(
-                language, "verify", claim=claim, passages=PROMPTS.listed(language, passages)
+                language, "verify", claim=claim, passages=PROMPTS.listed(language, about)
             )
             choice = await read_evidence(
                 step,
@@ -181,7 +183,7 @@ async def _verified(
                 asked,
                 role=role,
                 statement=claim,
-                passages=passages,
+                passages=about,
                 asked=question.text,
             )
             found = EvidenceVerdict.of(choice)
@@ -222,7 +224,7 @@ def _conclude(
         value=value,
         threshold=threshold,
         flagged=value is not None and value < threshold,
-        formula="ever.supported_share",
+        formula="factool.supported_share",
         inputs=(float(supported), float(decided)),
     )
     step.judged("answer", text, verdict=decision.verdict, scores=(score,))

@@ -19,7 +19,7 @@ from pipelines.methods.baselines.chain_of_thought import reasoned_messages
 from pipelines.methods.baselines.revising import query_of
 from pipelines.methods.baselines.runs import BaselineRun
 from pipelines.methods.ever import calls as ever_calls
-from pipelines.methods.ever.writer import Piece, first_piece, next_piece, until
+from pipelines.methods.ever.writer import Piece, drafted_piece, next_piece, until
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.writing import (
@@ -147,7 +147,7 @@ class IrcotRun(BaselineRun[IrcotSettings]):
         limit = self.settings.max_tokens
         async with self.scope.span("draft", sentence=0) as step:
             written = await first_draft(step, self._messages(), limit, until(1))
-            piece = first_piece(written)
+            piece = drafted_piece(written)
             if step.given is not None or piece is None:
                 # A given text is kept whole, and checking of it is not this method's.
                 self.text = written

@@ -30,6 +30,7 @@ from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import CheckedBy
+from pipelines.methods.subjects import passages_about
 from pipelines.methods.writing import found_for
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score, Verdict
@@ -176,8 +177,9 @@ class _Run(EvidenceRun[RarrSettings]):
         """The gate for one question, and the edit it asks for; whether the text ends with it."""
         async with self.scope.span("judge", index=number) as step:
             found = EvidenceVerdict("not_enough")
-            if passages:
-                found = EvidenceVerdict.of(await self._agreement(step, asked, passages))
+            about = passages_about(self.text, passages, question=self.question.text)
+            if about:
+                found = EvidenceVerdict.of(await self._agreement(step, asked, about))
             self.verdicts.append(found.verdict)
             found.record(step, asked, passages, draft=len(self.scope.drafts) - 1)
         if found.verdict != "contradicted":

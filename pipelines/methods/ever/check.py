@@ -10,24 +10,25 @@ from typing import Any
 
 from pipelines.concurrency import together
 from pipelines.methods.base import Question
+from pipelines.methods.deciding import Decision, PartCounts, decide
 from pipelines.methods.ever.calls import PROMPTS, ask_line
 from pipelines.methods.ever.concepts import (
     Concepts,
     concepts_in,
-    main_subject,
-    passages_about,
     read_concepts,
     said_beyond,
 )
 from pipelines.methods.ever.questions import Checked, Validation, validation_for
 from pipelines.methods.ever.settings import EverSettings
-from pipelines.methods.replies.questions import asks_yes_or_no
+from pipelines.methods.replies.questions import asks_yes_or_no, words_shared
 from pipelines.methods.replies.verdicts import (
     EVIDENCE_VERDICTS,
     TRUE_FALSE_NEI,
     claim_of,
     reason_then_decide,
 )
+from pipelines.methods.sentences import sentences_of
+from pipelines.methods.subjects import holds_details, main_subject, passages_about
 from pipelines.methods.writing import adapts, ask_list, distinct, found_for
 from pipelines.models.base import ChoiceRequest
 from pipelines.run.events import Score, Verdict
@@ -39,7 +40,15 @@ from pipelines.types import Choice, Message, Passage
 SAMPLING_TEMPERATURE = 0.3
 """Of the verdicts that a majority is taken of (code)."""
 
-_WORST_FIRST: tuple[Verdict, ...] = ("contradicted", "not_enough", "unchecked", "supported")
+BY_CHANCE = 1 / 3
+"""The probability of one of three verdicts by chance: support has to be more probable (ours)."""
+
+CLEARLY = 2 / 3
+"""The probability of a verdict that is twice as probable as the others together."""
+
+_SENTENCES = 3
+"""Sentences of the evidence that a judge reads one by one (ours)."""
+
 _LABELS = {"reasoning": ("Reasoning", "推理"), "verdict": ("Verdict", "判断")}
 
 
@@ -80,13 +89,18 @@ class Concept:
 
 @dataclass(frozen=True)
 class SentenceCheck:
-    """One check of a sentence. `step` is its span; `left_out` counts concepts over the limit."""
+    """One check of a sentence. `step` is its span.
+
+    `left_out` counts the concepts over the limit, `dropped` what was listed and is no part of the
+    sentence, or 1 for a list that could not be read.
+    """
 
     target: Target
     listed: Listed
     step: str
     left_out: int = 0
     concepts: tuple[Concept, ...] = ()
+    dropped: int = 0
 
     def of(self, verdict: Verdict) -> tuple[Concept, ...]:
         """The concepts with this verdict, in order of place."""
@@ -103,19 +117,29 @@ class SentenceCheck:
         return distinct(passage for concept in self.doubtful for passage in concept.passages)
 
     @property
+    def counts(self) -> PartCounts:
+        """How many of its concepts have which verdict, and how many were never asked about."""
+        verdicts: list[Verdict] = [concept.verdict for concept in self.concepts]
+        return PartCounts.of(verdicts, dropped=self.left_out + self.dropped)
+
+    @property
     def verdict(self) -> Verdict:
-        """The worst verdict of its concepts; "supported" only where all of them were checked."""
-        found: list[Verdict] = [concept.verdict for concept in self.concepts]
-        return worst([*found, "unchecked"] if self.left_out else found)
+        """The verdict on the sentence; "supported" only where all of it was checked."""
+        return decide(self.counts).verdict
 
 
-def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """The worst of `verdicts`; "unchecked" where there is none."""
-    found = set(verdicts)
-    for verdict in _WORST_FIRST:
-        if verdict in found:
-            return verdict
-    return "unchecked"
+def decided(checks: Iterable[SentenceCheck]) -> Decision:
+    """What several sentences come to; one of which nothing was asked is a part that is missing."""
+    counts = [check.counts for check in checks]
+    return decide(
+        PartCounts(
+            supported=sum(one.supported for one in counts),
+            contradicted=sum(one.contradicted for one in counts),
+            not_enough=sum(one.not_enough for one in counts),
+            unchecked=sum(one.unchecked for one in counts),
+            dropped=sum(one.dropped or not one.parts for one in counts),
+        )
+    )
 
 
 @dataclass
@@ -155,29 +179,33 @@ class Checker:
                     listed=listed,
                     places=tuple((span.start, span.end) for span in concepts.spans),
                     left_out=len(concepts.left_out),
+                    dropped=concepts.dropped,
                 ),
             )
             found = await together(
                 *(self._concept(step, target, concepts, span) for span in concepts.spans)
             )
-        return SentenceCheck(target, listed, step.id, len(concepts.left_out), tuple(found))
+        left_out, dropped = len(concepts.left_out), concepts.dropped
+        return SentenceCheck(target, listed, step.id, left_out, tuple(found), dropped)
+
+    @property
+    def _asked(self) -> str:
+        """The question that the text answers; "" where nobody knows it."""
+        return "" if self.question.about else self.question.text
 
     async def _concepts(self, step: Scope, target: Target) -> tuple[Listed, Concepts]:
         if target.concept is not None:
             return "read", Concepts(spans=(target.concept,))
-        question, limit = self.question, self.settings.max_concepts
+        language, limit = self.question.language, self.settings.max_concepts
         weak = step.model().capabilities.weak
-        system, asked = PROMPTS.turns(
-            question.language,
-            "extract",
-            "extract_sentence",
-            question=question.text,
-            sentence=target.text,
-        )
+        user = "extract_sentence" if self._asked else "extract_alone"
+        values = {"sentence": target.text} | ({"question": self._asked} if self._asked else {})
+        system, asked = PROMPTS.turns(language, "extract", user, **values)
         # Half of what is there is listed then, instead of a tenth.
         adapted = adapts(step, self.settings.demonstrations)
-        again = PROMPTS.fill(question.language, "extract_again")
+        again = PROMPTS.fill(language, "extract_again")
         once_more = Message(role="user", content=f"{asked.content}\n\n{again}")
+        listed: list[str] | None = None
         async with step.span("extract", sentence=target.sentence, round=target.round) as own:
             for last in (asked, once_more):
                 listed = read_concepts(
@@ -186,12 +214,27 @@ class Checker:
                 if weak:
                     return await self._completed(own, target, listed or ())
                 if listed == []:
-                    return "none", Concepts(spans=())
-                concepts = concepts_in(target.text, listed or (), limit, question.text)
+                    break
+                concepts = concepts_in(target.text, listed or (), limit, self._asked)
                 if concepts.spans:
                     return "read", concepts
+            # Names, dates and numbers are facts whatever the list says.
+            found = await self._seen(own, target, ())
+        if found.spans:
+            # A list that could not be read may have named more.
+            return "entities", found.model_copy(update={"dropped": int(listed != [])})
+        if listed == []:
+            return "none", Concepts(spans=())
         # A list of nothing that the sentence states says as little as one that cannot be read.
-        return "unreadable", Concepts(spans=())
+        return "unreadable", Concepts(spans=(), dropped=1)
+
+    async def _seen(self, own: Scope, target: Target, listed: Sequence[str]) -> Concepts:
+        """What is listed, with the names, dates and numbers that are there to be seen."""
+        entities = [entity.text for entity in await own.entities(target.text)]
+        limit = self.settings.max_concepts
+        found = concepts_in(target.text, [*listed, *entities], limit, self._asked)
+        # Rules see whatever can be looked up: what else a weak model lists is made up.
+        return found.model_copy(update={"dropped": 0})
 
     async def _completed(
         self, own: Scope, target: Target, listed: Sequence[str]
@@ -201,30 +244,27 @@ class Checker:
         Where there are none, what the sentence says beyond the question is the concept. That is no
         fact in an answer of yes or no.
         """
-        limit, about = self.settings.max_concepts, self.question.text
-        seen = [entity.text for entity in await own.entities(target.text)]
-        concepts = concepts_in(target.text, [*listed, *seen], limit, about)
+        limit, asked = self.settings.max_concepts, self._asked
+        concepts = await self._seen(own, target, listed)
         if not concepts.spans and not asks_yes_or_no(self.question):
-            concepts = concepts_in(target.text, [said_beyond(target.text, about)], limit, about)
+            concepts = concepts_in(target.text, [said_beyond(target.text, asked)], limit, asked)
             if concepts.spans:
                 return "beyond", concepts
         if not concepts.spans:
-            return "unreadable", concepts
-        alone = concepts == concepts_in(target.text, listed, limit, about)
+            return "unreadable", Concepts(spans=(), dropped=1)
+        alone = concepts.spans == concepts_in(target.text, listed, limit, asked).spans
         return "read" if alone else "entities", concepts
 
     async def _concept(
         self, step: Scope, target: Target, concepts: Concepts, span: Span
     ) -> Concept:
-        others = (other for other in (*concepts.spans, *concepts.left_out) if other != span)
+        others = (other for other in concepts.spans if other != span)
         about = Checked(
-            question=self.question.text,
+            question=self._asked,
             sentence=target.text,
             concept=span,
             others=tuple(others),
             context=target.context,
-            given=step.given is not None,
-            alone=bool(self.question.about),
         )
         async with step.span(
             "concept",
@@ -264,7 +304,7 @@ class Checker:
             "validate",
             "validate_sentence",
             shots="" if self.settings.demonstrations == "off" else "validate",
-            subject=main_subject(about.question) or about.question,
+            subject=main_subject(about.question) or about.question or about.sentence,
             context=about.context or PROMPTS.fill(language, "none_before"),
             sentence=about.sentence,
             concept=about.concept.text,
@@ -280,8 +320,11 @@ class Checker:
         Of concepts that ask the same at the same time the others wait for the first. Otherwise it
         would depend on how fast replies come, and whether they were known, what is searched for.
         """
-        async with self._deciding[validation.text]:
-            earlier = self._known.get(validation.text)
+        # A judge reads the claim, and of the passages those that name what it is about.
+        read = (validation.claim, concept.text) if self.role != "main" else ()
+        key = "\n".join((validation.text, *read))
+        async with self._deciding[key]:
+            earlier = self._known.get(key)
             if earlier is not None:
                 kept = concept.detail.model_dump(include={"round", "at", "fallback", "claim"})
                 behind = {"behind": (earlier.step,)}
@@ -291,7 +334,7 @@ class Checker:
                 )
             concept = await self._decided_anew(own, concept, about, validation)
             if concept.verdict != "unchecked":
-                self._known[validation.text] = concept
+                self._known[key] = concept
             return concept
 
     async def _decided_anew(
@@ -303,7 +346,12 @@ class Checker:
         concept = await self._retrieved(own, concept, about, validation)
         if concept.detail.reason:
             return concept
-        return await (self._decided if self.role == "main" else self._judged)(own, concept)
+        if not self._about(concept):
+            # What is said of somebody else settles nothing.
+            return concept.noted({"verdict": "not_enough"}, reason="no_evidence")
+        if self.role == "main":
+            return await self._decided(own, concept)
+        return await self._judged(own, concept, validation)
 
     async def _retrieved(
         self, own: Scope, concept: Concept, about: Checked, validation: Validation
@@ -323,31 +371,79 @@ class Checker:
             return concept.noted({}, reason="search_failed")
         return concept.noted({"verdict": "not_enough"}, reason="no_evidence")
 
-    async def _judged(self, own: Scope, concept: Concept) -> Concept:
-        """The verdict of a judge on the concept's claim: one reading, no reasoning.
-
-        A judge of this size takes "Grace Hopper was born in New York City" for support of the same
-        about somebody else. So it reads the passages that name whom or what the claim is about,
-        where any does (ours).
-        """
-        model = own.model(self.role)
+    def _about(self, concept: Concept) -> tuple[Passage, ...]:
+        """Those of a concept's passages that name what its claim is about."""
         claim = concept.detail.claim
-        read = passages_about(claim, self.question.text, concept.passages)
-        choice = await model.choose(
+        return passages_about(claim, concept.passages, question=self._asked, concept=concept.text)
+
+    async def _judged(self, own: Scope, concept: Concept, validation: Validation) -> Concept:
+        """The verdict of a judge: readings of evidence, no reasoning.
+
+        What a sentence says with one concept follows from the whole of it, so the whole is judged
+        first, and only where that is not supported the claim about this concept (ours).
+        """
+        read = self._about(concept)
+        by, judged = own.model(self.role).name, concept
+        least = BY_CHANCE
+        for claim in dict.fromkeys((validation.whole, validation.claim)):
+            choice = await self._read(own, claim, read)
+            if choice.best is None:
+                return concept.noted({}, by=by, reason="unreadable", claim=claim)
+            supported = choice.probabilities["true"] > least and await self._supports(
+                own, concept, claim, read
+            )
+            # What one reading supports and another does not is not settled.
+            undecided = "nei" if choice.best == "true" else choice.best
+            label = "true" if supported else undecided
+            fields = {
+                "verdict": EVIDENCE_VERDICTS[label],
+                "scores": (_probability(choice, label),),
+            }
+            judged = concept.noted(fields, by=by, claim=claim)
+            if supported:
+                break
+            # What follows from a contradicted sentence may be right all the same, if clearly so.
+            least = CLEARLY if label == "false" else BY_CHANCE
+        return judged
+
+    async def _supports(
+        self, own: Scope, concept: Concept, claim: str, read: Sequence[Passage]
+    ) -> bool:
+        """Whether the sentences of passages that may support a claim support it.
+
+        Over several passages a judge of this size takes words together that belong to different
+        facts, and it reads past numbers and names. So support has to be more probable than by
+        chance in the whole and more probable than anything else in one of the sentences that have
+        most of the claim's words, and what was read has to give the concept's numbers and names
+        (ours).
+        """
+        if not holds_details(concept.text, read):
+            return False
+        sentences = sentences_of(read)
+        if len(sentences) == 1:
+            return True
+        near = sorted(
+            sentences, key=lambda one: -words_shared(f"{one[0].title} {one[1].text}", claim)
+        )
+        alone = (one.model_copy(update={"text": span.text}) for one, span in near[:_SENTENCES])
+        each = await together(*(self._read(own, claim, (one,)) for one in alone))
+        return any(one.best == "true" for one in each)
+
+    async def _read(self, own: Scope, claim: str, passages: Sequence[Passage]) -> Choice:
+        """What the judge says of a claim by these passages."""
+        language = self.question.language
+        listed = PROMPTS.listed(language, passages)
+        return await own.model(self.role).choose(
             ChoiceRequest(
-                messages=self._asked(concept),
-                options=TRUE_FALSE_NEI[self.question.language],
-                claim=claim_of(claim, read),
+                # Replies are known again by this text, which a judge does not read.
+                messages=PROMPTS.turns(language, "verify", passages=listed, question=claim),
+                options=TRUE_FALSE_NEI[language],
+                claim=claim_of(claim, passages),
                 reproducible=own.reproducible,
             )
         )
-        label = choice.best
-        if label is None:
-            return concept.noted({}, by=model.name, reason="unreadable")
-        scores = (_probability(choice, label),)
-        return concept.noted({"verdict": EVIDENCE_VERDICTS[label], "scores": scores}, by=model.name)
 
-    def _asked(self, concept: Concept) -> tuple[Message, ...]:
+    def _messages(self, concept: Concept) -> tuple[Message, ...]:
         language, asked = self.question.language, concept.detail.question
         if self.settings.variant == "nrg_sq":
             return PROMPTS.turns(language, "recall", question=asked)
@@ -361,7 +457,7 @@ class Checker:
             *(
                 reason_then_decide(
                     own,
-                    self._asked(concept),
+                    self._messages(concept),
                     TRUE_FALSE_NEI[language],
                     labels=_LABELS,
                     reminder=PROMPTS.fill(language, "verdict_again"),

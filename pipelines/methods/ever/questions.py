@@ -1,27 +1,30 @@
 """EVER's validation questions: which of a model's can be used, and what yes to one claims.
 
 A validation question asks about one concept of a sentence. It decides together what is asked, what
-is searched for and which claim the verdict is about, so that these cannot fall apart: a verdict is
-about the concept, never about the sentence as a whole.
+is searched for and which claim the verdict is about, so that these cannot fall apart. The claim is
+made from the sentence (`claims.py`), never from the question: a small model's questions are too
+often none that its sentence answers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from itertools import takewhile
 from typing import Literal
 
 from pipelines.methods.ever.calls import PROMPTS
-from pipelines.methods.ever.concepts import (
+from pipelines.methods.ever.claims import blanked, claim_about
+from pipelines.methods.ever.concepts import opening_name
+from pipelines.methods.ever.references import named as named_claim
+from pipelines.methods.subjects import (
     AUXILIARIES,
+    DETERMINERS,
     SMALL_WORDS,
     chinese_subject,
     leading_name,
     main_subject,
     words_of,
 )
-from pipelines.methods.ever.references import named
 from pipelines.methods.wording import load_wording
 from pipelines.text import Span, split_sentences
 from pipelines.text.languages import has_han
@@ -38,15 +41,8 @@ _YES_NO_ZH = re.compile(r".*(?:吗|是否|是不是|有没有|能否|可否|(.)�
 _WORDING = load_wording("ever")
 _PRONOUN, _NEGATION = _WORDING.pattern("pronoun"), _WORDING.pattern("negation")
 _ALTERNATIVE, _CLAUSE = _WORDING.pattern("alternative"), _WORDING.pattern("clause")
-_TRUE_THAT = re.compile(r"it\s+(?:true|correct|right|accurate|the case)\s+that\s+(.+)", re.I | re.S)
-_ASKING_ZH = (
-    (re.compile("是否(?=[有在能会可曾已])"), ""),
-    (re.compile("是否是?|是不是"), "是"),
-    (re.compile("有没有"), "有"),
-    (re.compile("能否|可否"), "能"),
-)
 _SMALL_ZH = re.compile(r"[的了是在于有和与及吗呢否不]")
-_FINAL = " ?？。.!！"
+_ANNOUNCED_ZH = r"(?:请问|关于|是否|是不是|有没有|《|“)*"
 _MAX_SUBJECT_WORDS = 4
 """Words of a sentence without an auxiliary in which its subject is looked for."""
 
@@ -54,9 +50,9 @@ _MAX_SUBJECT_WORDS = 4
 class Checked(Frozen):
     """What a validation question has to go by: a concept of `sentence`, and what goes with it.
 
-    `others` are the sentence's other concepts, `question` is what the text answers, `context` the
-    text before the sentence. `given` says that the text was there already, and `alone` that nobody
-    knows what it answers: then nothing but the claim is searched for.
+    `others` are the sentence's other concepts that are checked. `question` is what the text
+    answers, "" where nobody knows: then nothing but the claim is searched for. `context` is the
+    text before the sentence.
     """
 
     question: str
@@ -64,54 +60,54 @@ class Checked(Frozen):
     concept: Span
     others: tuple[Span, ...] = ()
     context: str = ""
-    given: bool = False
-    alone: bool = False
 
 
 class Validation(Frozen):
     """A validation question: yes to `text` claims `claim`, which is looked up by `query`.
 
-    `kind` is "written" for the model's own question; "template" for one made from the sentence,
-    whose claim is the sentence with nothing but this concept in it.
+    `kind` is "written" for the model's own question; "template" for one made from the claim, which
+    asks whether the concept belongs in its place there. `whole` is the sentence as a claim, from
+    which `claim` follows.
     """
 
     kind: Literal["written", "template"]
     text: str
     claim: str
     query: str
+    whole: str = ""
 
     def queries(self, about: Checked, *, web: bool) -> tuple[str, ...]:
         """What is searched for; on the web also the question together with the sentence (paper)."""
         asked = self.text if self.kind == "written" else about.question
-        return (self.query, f"{asked} {about.sentence}") if web else (self.query,)
+        paired = f"{asked} {about.sentence}".strip()
+        return (self.query, paired) if web and paired != self.query else (self.query,)
 
 
 def validation_for(reply: str, about: Checked, language: Language) -> Validation:
     """The first usable question of a model's reply, else one made from the sentence."""
-    for asked in _questions_in(reply):
-        if is_usable(asked, about, language):
-            claim = _statement(asked, about)
-            return Validation(kind="written", text=asked, claim=claim, query=asked)
-    claim = reduced(about.sentence, about.concept, about.others)
-    if about.given:
-        # "Its Nepali name is …" claims nothing that could be judged: the whole sentence does.
-        claim = named(about.sentence if "…" in claim else claim, about.context)
-    text = PROMPTS.fill(
-        language,
-        "fallback",
-        question=about.question,
-        claim=claim.rstrip(_FINAL),
-        concept=about.concept.text,
-    )
-    query = claim if about.alone else f"{about.question} {claim}"
-    return Validation(kind="template", text=text, claim=claim, query=query)
+    asked = next((one for one in _questions_in(reply) if is_usable(one, about, language)), "")
+    # A pronoun means whom the question names in its place, or else whom the text before does.
+    named = _asked_about(asked, about)
+    context = "" if named else about.context
+    subject = named or ("" if context else main_subject(about.question))
+    claim = claim_about(about.sentence, about.concept, about.others, context, subject)
+    whole = named_claim(about.sentence, context, subject)
+    if asked:
+        return Validation(kind="written", text=asked, claim=claim, query=asked, whole=whole)
+    concept = about.concept.text
+    text = PROMPTS.fill(language, "fallback", claim=blanked(claim, concept), concept=concept)
+    query = f"{about.question} {claim}".strip()
+    return Validation(kind="template", text=text, claim=claim, query=query, whole=whole)
 
 
 def is_usable(asked: str, about: Checked, language: Language) -> bool:
     """Whether a verdict on the answer to `asked` is one on the concept.
 
     It has to be a yes/no question in `language` that contains the concept, names whom or what it
-    is about instead of using a pronoun, offers no choice, and denies what the sentence denies.
+    is about instead of using a pronoun, offers no choice, denies what the sentence denies, and
+    names nothing that neither the sentence nor what stands around it names. A concept that the
+    sentence begins with has to be what the question is about: "Was the capital chosen by Sydney in
+    1908?" checks something else of "Sydney was chosen as the capital in 1908.".
     """
     concept = about.concept.text
     if (language == "zh") != has_han(asked.replace(concept, "")):
@@ -126,48 +122,9 @@ def is_usable(asked: str, about: Checked, language: Language) -> bool:
         _PRONOUN.search(beside)
         or (_ALTERNATIVE.search(beside) and not _ALTERNATIVE.search(about.sentence))
         or bool(denies) != bool(_NEGATION.search(_clause_of(about.sentence, about.concept)))
+        or not _keeps_place(asked, about)
+        or _names_more(asked, about)
     ) and _names_subject(beside, about, language)
-
-
-def reduced(sentence: str, concept: Span, others: Iterable[Span]) -> str:
-    """The sentence with nothing but this concept: what else it claims is checked on its own.
-
-    "Ada was a chemist born in 1931." is "Ada was born in 1931." about 1931. What the sentence
-    begins with stays: it is what the sentence is about.
-    """
-    text = sentence
-    for other in sorted(others, key=lambda span: span.start, reverse=True):
-        if other.start == 0 or (other.end > concept.start and other.start < concept.end):
-            continue
-        if has_han(sentence):
-            text = f"{text[: other.start]}……{text[other.end :]}"
-            continue
-        after = text[other.end :].removeprefix(",")
-        # What a name is in apposition to goes, and the name takes its place: "born in York, Kent".
-        joining = _ARTICLES if re.match(r"\s+[A-Z]", after) else _JOINING
-        before = re.sub(rf"(?:\b(?:{joining})\s+)+\Z", "", text[: other.start], flags=re.I)
-        if _OPEN_END.search(before) and not _GOES_ON.match(after):
-            # Without its predicate the sentence would break off.
-            text = f"{text[: other.start]}…{text[other.end :]}"
-        else:
-            text = f"{before} {after}"
-    if not has_han(sentence):
-        for pattern, replacement in _TIDIED:
-            text = pattern.sub(replacement, text)
-    return text.strip()
-
-
-_ARTICLES = "an?|the"
-_JOINING = "an?|the|in|by|at|of|on|from|for|to|with|and|or|as|also"
-_OPEN_END = re.compile(r"\b(?:is|are|was|were|be|been)(?:\s+(?:\w+ly|also|indeed))?[\s\"“]*\Z")
-_GOES_ON = re.compile(rf"[\"”]?\s+(?:and\b|or\b|(?!(?:{_JOINING})\b)\w)")
-_TIDIED = (
-    (re.compile(r"\(\s*\)|\"\s*\"|“\s*”"), ""),
-    (re.compile(r"\b(is|are|was|were)\s+(?:and|or)\b"), r"\1"),
-    (re.compile(r"\s+"), " "),
-    (re.compile(r"\s+([.,;:!?)])"), r"\1"),
-    (re.compile(r"[,;:]+(?=[.!?])"), ""),
-)
 
 
 def _questions_in(reply: str) -> list[str]:
@@ -197,6 +154,51 @@ def _holds(asked: str, concept: str) -> bool:
     other = {word.casefold() for word in words} - certain
     enough = len(other) // 2 if certain else (len(other) + 1) // 2
     return bool(words) and certain <= said and len(other & said) >= enough
+
+
+def _asked_about(asked: str, about: Checked) -> str:
+    """The name that a yes/no question begins with behind its auxiliary, if not the concept."""
+    words = words_of(asked)[1:]
+    words = words[1:] if words and words[0].casefold() in DETERMINERS else words
+    name = leading_name(words)
+    concept = {word.casefold() for word in words_of(about.concept.text)}
+    return " ".join(name) if name and not concept & {one.casefold() for one in name} else ""
+
+
+def _keeps_place(asked: str, about: Checked) -> bool:
+    """Whether a concept that the sentence begins with stands first in the question as well."""
+    concept = about.concept.text
+    if about.concept.text not in {opening_name(about.sentence), *_opening(about)}:
+        return True
+    if has_han(concept):
+        return re.match(rf"{_ANNOUNCED_ZH}{re.escape(concept)}", asked) is not None
+    article = "|".join(sorted(DETERMINERS))
+    before = asked[: max(0, asked.casefold().find(concept.casefold()))]
+    opening = (
+        rf"(?:[^?]*,\s+)?(?:{_AUXILIARY})(?:\s+it\s+\w+\s+that)?(?:\s+(?:{article}))?\s+[“\"]?"
+    )
+    return re.fullmatch(opening, before, re.I) is not None
+
+
+def _opening(about: Checked) -> list[str]:
+    """The concept, where the sentence begins with it behind nothing but a determiner."""
+    before = about.sentence[: about.concept.start].split()
+    words = words_of(about.concept.text)
+    named = any(word.casefold() not in SMALL_WORDS and not word[0].isdigit() for word in words)
+    small = all(word.casefold() in DETERMINERS for word in before)
+    return [about.concept.text] if small and named else []
+
+
+def _names_more(asked: str, about: Checked) -> bool:
+    """Whether a question names or counts what neither the sentence nor its surroundings do."""
+    if has_han(asked):
+        known = f"{about.question}{about.context}{about.sentence}"
+        return any(number not in known for number in re.findall(r"\d+", asked))
+    texts = (about.question, about.context, about.sentence)
+    known = {word.casefold() for text in texts for word in words_of(text)}
+    _, *said = words_of(asked)
+    telling = (word for word in said if word[0].isupper() or word[0].isdigit())
+    return any(word.casefold() not in known | SMALL_WORDS for word in telling)
 
 
 def _without(text: str, concept: str) -> str:
@@ -246,56 +248,3 @@ def _clause_of(sentence: str, concept: Span) -> str:
     start = max((end for _, end in ends if end <= concept.start), default=0)
     stop = min((start for start, _ in ends if start >= concept.end), default=len(sentence))
     return sentence[start:stop]
-
-
-def _statement(asked: str, about: Checked) -> str:
-    """A yes/no question as the statement that yes to it makes.
-
-    Where its words do not tell where the subject ends, the question stands for its statement.
-    """
-    if has_han(asked):
-        text = re.sub(r"吗?[?？]*\Z", "", asked)
-        for pattern, word in _ASKING_ZH:
-            text = pattern.sub(word, text)
-        return f"{text}。"
-    match = _YES_NO.fullmatch(asked)
-    if match is None:
-        return asked
-    lead, auxiliary, rest = match["lead"] or "", match["auxiliary"].lower(), match["rest"]
-    whole = _TRUE_THAT.match(rest)
-    if whole:
-        return _sentence(lead + whole[1])
-    subject = _subject_of(rest, auxiliary, about)
-    if not subject:
-        return asked
-    return _sentence(f"{lead}{rest[:subject]} {auxiliary}{rest[subject:]}")
-
-
-def _subject_of(rest: str, auxiliary: str, about: Checked) -> int:
-    """How many characters of a question behind its auxiliary are its subject; 0 if unknown."""
-    words = list(re.finditer(r"\S+", rest))
-    # As far as the sentence begins with the same words: "the bridge" of "The bridge was restored".
-    alike = 0
-    for mine, its in zip(words, about.sentence.split(), strict=False):
-        if mine.group().casefold() != its.casefold():
-            break
-        alike += 1
-    determiners = 0 if not words or words[0].group().casefold() not in ("the", "a", "an") else 1
-    following = about.sentence.split()[alike : alike + 1]
-    said = bool(following) and following[0].casefold() in AUXILIARIES
-    if determiners < alike < len(words) and (said or auxiliary in ("do", "does", "did")):
-        return words[alike - 1].end()
-    plain = [word.group().strip(",.'\"“”") or "-" for word in words]
-    name = leading_name(plain[determiners:])
-    at = rest.casefold().find(about.concept.text.casefold())
-    while name and at > 0 and words[determiners + len(name) - 1].end() > at:
-        # In "Was Marie Curie Polish" the concept is no part of the name.
-        name = name[:-1]
-    if not name or name[-1].endswith(("'s", "’s")) or determiners + len(name) == len(words):
-        return 0
-    return words[determiners + len(name) - 1].end()
-
-
-def _sentence(text: str) -> str:
-    text = text.strip(_FINAL)
-    return f"{text[:1].upper()}{text[1:]}."

@@ -12,12 +12,12 @@ from pipelines.concurrency import together
 from pipelines.methods.base import Question
 from pipelines.methods.ever.calls import PROMPTS, ask_line
 from pipelines.methods.ever.check import SentenceCheck, Target
-from pipelines.methods.ever.concepts import find_concept
 from pipelines.methods.ever.rectify import evidence_listed, may_go_on, rectify
 from pipelines.methods.ever.settings import EverSettings
 from pipelines.methods.ever.state import EverRun
 from pipelines.methods.replies.lists import parse_list
 from pipelines.methods.replies.parsing import declines
+from pipelines.methods.subjects import find_concept
 from pipelines.methods.writing import ask_list
 from pipelines.run.events import RevisionReason
 from pipelines.run.findings import Attempt, SentenceVerified, Stopped
@@ -131,12 +131,13 @@ class ShortAnswer(EverRun):
         return False
 
     async def _try_others(self) -> None:
-        """Other answers for what the evidence does not decide; the first verified one stays.
+        """Other answers for what is contradicted or not decided; the first verified one stays.
 
-        Rewriting cannot verify what no evidence decides: it takes another answer, or none.
+        Rewriting cannot verify what no evidence decides, nor what it only says again: it takes
+        another answer, or none.
         """
         kept = (item for item in self.items if not item.dropped)
-        open_items = [item for item in kept if item.checks[-1].verdict == "not_enough"]
+        open_items = [item for item in kept if item.checks[-1].doubtful]
         lists = await together(*(self._candidates(item) for item in open_items))
         left = {item.index: iter(found) for item, found in zip(open_items, lists, strict=True)}
         while open_items:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pipelines.methods.base import Question
 from pipelines.methods.direct import DirectSettings, direct_messages
 from pipelines.methods.ever.calls import PROMPTS
-from pipelines.methods.ever.check import Checker, SentenceCheck, worst
+from pipelines.methods.ever.check import Checker, SentenceCheck, decided
 from pipelines.methods.ever.settings import EverSettings
 from pipelines.methods.nearest import takes_sentence
 from pipelines.methods.replies.verdicts import checker
@@ -178,12 +178,12 @@ class EverRun(ABC):
     def conclude(self, step: Scope, *, short: str | None = None, abstained: bool = False) -> Answer:
         """Record the verdict on the original, which ends the run, and give its answer.
 
-        It is the worst verdict on the sentences as first written.
+        It is that of all concepts of the sentences as first written.
         """
         first = [sentence.checks[0] for sentence in self.sentences]
-        verdict = worst(check.verdict for check in first if check.listed != "none")
-        score = _supported_share(first)
-        step.judged("answer", self.original.text, verdict=verdict, scores=(score,))
+        decision = decided(first)
+        score = _supported_share(first, decision.share)
+        step.judged("answer", self.original.text, verdict=decision.verdict, scores=(score,))
         return Answer(
             text=self.current.text,
             original=self.original.text,
@@ -209,6 +209,7 @@ class EverRun(ABC):
             "rectification_unusable": any(sentence.end.stopped == "unusable" for sentence in kept),
             "concept_unchecked": unread or any(check.of("unchecked") for check in checks),
             "concepts_left_out": any(check.left_out for check in checks),
+            "parts_dropped": any(check.dropped and check.concepts for check in checks),
             "concept_no_evidence": "no_evidence" in reasons,
             "lookup_failed": "search_failed" in reasons,
             "search_incomplete": any(concept.detail.incomplete for concept in concepts),
@@ -217,20 +218,21 @@ class EverRun(ABC):
         return [flag for flag, applies in present.items() if applies]
 
 
-def _supported_share(first: Sequence[SentenceCheck]) -> Score:
-    """The share of concepts supported as first written; those not decided are left out.
+def _supported_share(first: Sequence[SentenceCheck], share: float | None) -> Score:
+    """The share of concepts supported as first written, among all that there are to check.
 
     Any concept short of support puts it below its threshold of 1.
     """
-    supported = sum(len(check.of("supported")) for check in first)
-    decided = supported + sum(len(check.doubtful) for check in first)
+    counts = [check.counts for check in first]
+    supported = sum(one.supported for one in counts)
+    parts = sum(one.parts or 1 for one in counts)
     return Score(
         name="supported_share",
-        value=supported / decided if decided else None,
+        value=share,
         threshold=1.0,
         bad="below",
-        flagged=supported < decided,
+        flagged=share is not None and supported < parts,
         formula="ever.supported_share",
-        inputs=(float(supported), float(decided)),
+        inputs=(float(supported), float(parts)),
         behind=tuple(check.step for check in first),
     )

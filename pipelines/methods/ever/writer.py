@@ -40,13 +40,15 @@ _AROUND = " \t\n.,;:!?\"'`*。，；！？“”"
 class Piece:
     """A sentence as it continues a text: `generation.text[start:]`, white space before it.
 
-    `last` says that the writer ended the text with it, `truncated` that the token limit did.
+    `last` says that the writer ended the text with it, `truncated` that the token limit did, and
+    `drafted` that it stands in the original as it is.
     """
 
     generation: Generation
     start: int
     last: bool = False
     truncated: bool = False
+    drafted: bool = False
 
     @property
     def sentence(self) -> str:
@@ -70,14 +72,15 @@ def until(limit: int, known: Collection[str] = ()) -> Watcher:
     return watch
 
 
-def first_piece(draft: Generation) -> Piece | None:
-    """The first sentence of a whole answer; None when nothing was written."""
-    spans = split_sentences(draft.text)
+def drafted_piece(draft: Generation, begins: int = 0) -> Piece | None:
+    """The first sentence of a whole answer behind the offset `begins`; None when there is none."""
+    spans = [span for span in split_sentences(draft.text) if span.start >= begins]
     if not spans:
         return None
-    last = len(spans) == 1
+    first, last = spans[0], len(spans) == 1
     truncated = last and draft.finish_reason == "length"
-    return Piece(cut(draft, spans[0].end), spans[0].start, last, truncated)
+    text = part_of(draft, begins, first.end)
+    return Piece(text, first.start - begins, last, truncated, drafted=True)
 
 
 async def next_piece(
@@ -155,7 +158,7 @@ class SentenceWriter(EverRun):
         if declines(original.text):
             async with self.scope.span("conclude") as step:
                 return self.abstain(step)
-        piece = first_piece(original)
+        piece = drafted_piece(original)
         while piece is not None:
             if piece.truncated:
                 self.flag("truncated")
@@ -180,7 +183,13 @@ class SentenceWriter(EverRun):
     async def _continue(
         self, scope: Scope, index: int, base: Generation, *, ahead: bool = False
     ) -> Piece | None:
-        """The sentence after `base`; written `ahead`, it is not taken yet."""
+        """The sentence after `base`; written `ahead`, it is not taken yet.
+
+        As long as nothing was changed, it is that of the original: the model has written it.
+        """
+        if self._goes_on_as_drafted(base):
+            self.refused = False
+            return drafted_piece(self.original, len(base.text))
         name = "speculate" if ahead else "next_sentence"
         async with scope.span(name, sentence=index) as step:
             piece, self.refused = await next_piece(
@@ -190,11 +199,17 @@ class SentenceWriter(EverRun):
                 self._take(step, index, piece)
         return piece
 
+    def _goes_on_as_drafted(self, base: Generation) -> bool:
+        """Whether nothing was changed so far."""
+        return self.original.text.startswith(base.text)
+
     def _take(self, step: Scope, index: int, piece: Piece | None) -> None:
         """The text goes on with `piece`, or ends; that it ends for another reason is flagged."""
         if piece is None:
             if self.refused:
                 self.flag("continuation_unusable")
+            return
+        if piece.drafted:
             return
         after = appended(self.verified, piece.generation)
         self.revise(step, after, len(self.verified.text), "written", sentence=index)
@@ -205,7 +220,7 @@ class SentenceWriter(EverRun):
             last = self._is_last(index, piece)
             base = appended(self.verified, piece.generation)
             ahead = None
-            if self._speculates and not last:
+            if self._speculates and not last and not self._goes_on_as_drafted(base):
                 ahead = asyncio.ensure_future(self._continue(step, index + 1, base, ahead=True))
             try:
                 checks, stopped = await self._rectified(step, index, piece)

@@ -13,9 +13,9 @@ from pipelines.run.events import Judged
 from pipelines.types import Language
 from tests.pipelines.methods.bench import FULL, ClaimReader, Outcome, run_method
 from tests.pipelines.methods.ever.bench import (
-    FIRST,
     FOUND,
     QUESTION,
+    TITLE,
     EverModel,
     Part,
     asked_of,
@@ -25,9 +25,10 @@ from tests.pipelines.methods.ever.bench import (
 from tests.pipelines.methods.rowen.bench import Speaker
 
 WEAK = FULL.model_copy(update={"judges": False, "languages": frozenset({"en"})})
+SAID = "Ada Brandt, a chemist, was born in 1931."
 PART = Part(
-    texts={"": FIRST},
-    concepts={FIRST: ["chemist", "1931"]},
+    texts={"": SAID},
+    concepts={SAID: ["chemist", "1931"]},
     questions={"chemist": "Was Ada Brandt a chemist?", "1931": "When was Ada Brandt born (1931)?"},
 )
 SURE, AGAINST = ClaimVerdict(0.7, 0.2, 0.1), ClaimVerdict(0.1, 0.6, 0.3)
@@ -36,7 +37,7 @@ SURE, AGAINST = ClaimVerdict(0.7, 0.2, 0.1), ClaimVerdict(0.1, 0.6, 0.3)
 def reads(*languages: Language) -> ClaimReader:
     """Supports everything but what is about chemists; reads English unless told otherwise."""
     return ClaimReader(
-        lambda claim: AGAINST if "chemist." in claim.statement else SURE, languages or ("en",)
+        lambda claim: AGAINST if "chemist" in claim.statement else SURE, languages or ("en",)
     )
 
 
@@ -66,13 +67,13 @@ async def test_a_judge_checks_for_a_main_model_that_judges_by_chance():
     assert "weak_judge" not in outcome.answer.flags
 
 
-async def test_it_reads_the_claim_that_the_question_makes_with_the_evidence():
+async def test_it_reads_the_claim_of_each_concept_with_the_evidence():
     reader = reads()
     await ever(WEAK, reader)
     by_statement = {claim.statement: claim for claim in reader.seen}
-    chemist = by_statement["Ada Brandt was a chemist."]
-    assert chemist.evidence == ("Archive: Ada Brandt was a botanist born in 1931.",)
-    # An open question claims nothing: what the sentence says about this concept is the claim.
+    # First the whole, and where that is not supported, what is said with the one concept.
+    chemist = by_statement[SAID]
+    assert chemist.evidence == (f"{TITLE}: Ada Brandt was a botanist born in 1931.",)
     assert by_statement["Ada Brandt was born in 1931."].question == ""
     assert len(by_statement) == 2
 

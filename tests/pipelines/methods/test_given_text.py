@@ -144,7 +144,8 @@ async def test_ever_looks_up_and_judges_a_claim_under_the_name_that_its_pronoun_
     weak = EverModel(
         Part(questions=unusable), FULL.model_copy(update={"weak": True, "judges": False})
     )
-    shelf = Shelf(lambda _: ["Ada Brandt studied chemistry.", "She is an old novel."])
+    told = "Ada Brandt, born in 1931, studied chemistry in Bergen."
+    shelf = Shelf(lambda _: [told, "She is an old novel."])
     outcome = await run_method(
         Ever(),
         STANDS,
@@ -158,9 +159,9 @@ async def test_ever_looks_up_and_judges_a_claim_under_the_name_that_its_pronoun_
     assert isinstance(second.detail, ConceptVerified)
     assert second.detail.claim == "Ada Brandt studied chemistry in Bergen."
     # The words that stand for a question are not searched for.
-    assert outcome.queries == ["Ada Brandt was born in 1931.", second.detail.claim]
+    assert {*outcome.queries} == {"Ada Brandt was born in 1931.", second.detail.claim}
     # The passage with the word "She" is not about her.
-    assert judge.seen[-1].evidence == ("A title: Ada Brandt studied chemistry.",)
+    assert judge.seen[-1].evidence == (f"A title: {told}",)
     # A re-evaluation does not take them for a question either: it finds the same searches.
     again = reevaluate(outcome.trace, outcome.method, outcome.method.settings(None))
     assert (again.diverges_at, again.answer) == (None, outcome.answer)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from pipelines.retrieval.base import reciprocal_rank_fusion
+from pipelines.retrieval.base import RetrievalMode, reciprocal_rank_fusion
 from pipelines.retrieval.library import build_index
 from pipelines.retrieval.retriever import LibraryRetriever
+from pipelines.text.languages import detect_language
+from pipelines.types import Language
 from tests.pipelines.retrieval.examples import WordEmbedder, animals, document
 
 
@@ -92,3 +97,41 @@ async def test_an_empty_query_finds_nothing(tmp_path: Path, query: str):
     assert await retriever.search(query, 3) == []
     assert await retriever.search("whales", 0) == []
     assert len(embedder.embedded) == before
+
+
+class TwoLanguages:
+    """Vectors by subject: the river, or the cat; the same in both languages."""
+
+    name = "two languages"
+    languages = frozenset[Language]({"en", "zh"})
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        river = ["river" in text or "河" in text for text in texts]
+        return np.array([[1.0, 0.0] if one else [0.6, 0.8] for one in river], np.float32)
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense"])
+@pytest.mark.parametrize(
+    ("own", "question", "found"),
+    [
+        # The library says it in the other language alone, in Chinese, in both.
+        ("The cat sleeps.", "这条河有多长？", "The river is long."),
+        ("猫在睡觉。", "How long is this river?", "这条河很长。"),
+        ("这条河很长。", "这条河有多长？", "这条河很长。"),
+        ("The river is long.", "How long is this river?", "The river is long."),
+    ],
+)
+async def test_the_other_language_is_found_where_it_alone_says_it(
+    tmp_path: Path, mode: RetrievalMode, own: str, question: str, found: str
+):
+    other = "这条河很长。" if "river" in question else "The river is long."
+    documents = [document("own", own, "own"), document("other", other, "other")]
+    documents = [
+        one.model_copy(update={"language": detect_language(one.text)}) for one in documents
+    ]
+    index = build_index(documents, tmp_path, TwoLanguages())
+    passages = await LibraryRetriever(index, mode).search(question, 2)
+    assert passages[0].text == found
+    if own == found:
+        # What is there in its own language is not said in the other one too.
+        assert [one.text for one in passages] == [found]

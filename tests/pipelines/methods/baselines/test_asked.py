@@ -107,7 +107,7 @@ async def p_yes(
         METHODS["p_yes"],
         QUESTION,
         PieceModel(says, FULL if judged is None else BY_CHANCE),
-        shelf=shelf or Shelf(lambda _: ["He was born in Hope."]),
+        shelf=shelf or Shelf(lambda _: ["Clinton was born in Hope."]),
         models={"judge_1": judge} if judged is not None else {},
         given=GivenAnswer(text=ANSWER),
         **settings,
@@ -124,7 +124,7 @@ async def test_p_yes_is_asked_once_about_the_whole_answer():
     (call,) = outcome.calls
     asked = str(call.request)
     assert ANSWER in asked
-    assert "He was born in Hope." in asked
+    assert "Clinton was born in Hope." in asked
     assert outcome.queries == [QUESTION]
 
 
@@ -133,7 +133,7 @@ async def test_p_yes_asks_a_judge_where_the_main_model_judges_by_chance():
     assert value_of(on_answer(outcome)) == pytest.approx(0.25)
     assert on_answer(outcome).verdict == "doubtful"
     (claim,) = judge.seen
-    assert (claim.statement, claim.evidence) == (ANSWER, ("A title: He was born in Hope.",))
+    assert (claim.statement, claim.evidence) == (ANSWER, ("A title: Clinton was born in Hope.",))
     assert outcome.answer.flags == ()
 
 

@@ -19,7 +19,7 @@ from tests.pipelines.methods.baselines.script import (
 )
 from tests.pipelines.methods.bench import ClaimReader
 
-FINDS = {"birthplace": ["He was born in Hope."]}
+FINDS = {"birthplace": ["Clinton was born in Hope."]}
 QUERY = "Clinton birthplace"
 RIGHT = "Reasoning: The passages say so.\nVerdict: True"
 WRONG = "Reasoning: They say Hope.\nVerdict: False"
@@ -63,7 +63,7 @@ async def test_a_wrong_answer_is_corrected_and_criticised_again():
         "contradicted",
         0.0,
     )
-    assert "[1] A title: He was born in Hope." in turns(outcome)[3][-1].content
+    assert "[1] A title: Clinton was born in Hope." in turns(outcome)[3][-1].content
     assert outcome.answer.flags == ()
 
 
@@ -159,7 +159,7 @@ async def test_a_judge_gives_the_verdict_where_the_model_judges_by_chance():
     assert answer_verdict(outcome).verdict == "supported"
     (claim,) = judge.seen
     assert (claim.statement, claim.question) == ("In Hope.", QUESTION)
-    assert claim.evidence == ("A title: He was born in Hope.",)
+    assert claim.evidence == ("A title: Clinton was born in Hope.",)
 
 
 async def test_fewer_rounds_are_re_evaluated_without_a_new_call():

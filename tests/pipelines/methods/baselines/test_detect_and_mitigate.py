@@ -23,7 +23,7 @@ YORK = pieces("Clinton was born in York.", York=0.3)
 WON = pieces(" He won in 1993.")
 DRAFT: list[Piece] = [*YORK, *WON]
 HOPE = "Clinton was born in Hope."
-EVIDENCE = {"born in York": ["He was born in Hope."]}
+EVIDENCE = {"born in York": ["Clinton was born in Hope."]}
 
 LISTS: Turn = ("Sentence: Clinton was born in York.", "1. York")
 ASKS: Turn = ('right about "York"', "Was Clinton born in York?")

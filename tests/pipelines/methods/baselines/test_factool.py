@@ -20,7 +20,7 @@ from tests.pipelines.methods.bench import ClaimReader, Outcome
 
 DRAFT = "Clinton was born in York in 1946."
 CLAIMS = "1. Clinton was born in York.\n2. Clinton was born in 1946."
-FINDS = {"place": ["He was born in Hope."], "year": ["He was born in 1946."]}
+FINDS = {"place": ["Clinton was born in Hope."], "year": ["Clinton was born in 1946."]}
 BEGINNING: tuple[Turn, ...] = (
     (QUESTION, DRAFT),
     ("List the claims", CLAIMS),
@@ -34,8 +34,8 @@ async def looked_up() -> Outcome:
     return await play(
         "factool",
         *BEGINNING,
-        ("He was born in Hope.\n\nClaim: Clinton was born in York.", "False"),
-        ("He was born in 1946.\n\nClaim: Clinton was born in 1946.", "True"),
+        ("Clinton was born in Hope.\n\nClaim: Clinton was born in York.", "False"),
+        ("Clinton was born in 1946.\n\nClaim: Clinton was born in 1946.", "True"),
         finds=FINDS,
     )
 
@@ -78,8 +78,8 @@ async def test_an_answer_is_not_supported_by_a_part_of_the_checks():
     outcome = await play(
         "factool",
         *BEGINNING,
-        ("He was born in Hope.\n\nClaim: Clinton was born in York.", "Perhaps."),
-        ("He was born in 1946.\n\nClaim: Clinton was born in 1946.", "True"),
+        ("Clinton was born in Hope.\n\nClaim: Clinton was born in York.", "Perhaps."),
+        ("Clinton was born in 1946.\n\nClaim: Clinton was born in 1946.", "True"),
         ("Reply with one word only", "Perhaps."),
         finds=FINDS,
     )
@@ -118,7 +118,7 @@ async def test_a_weak_models_claims_are_searched_for_themselves_and_judged_by_a_
         "factool",
         (QUESTION, DRAFT),
         ("List the claims", "1. Clinton was born in York."),
-        finds={"York": ["He was born in Hope."]},
+        finds={"York": ["Clinton was born in Hope."]},
         models={"judge_1": judge},
         capabilities=TEXT.model_copy(update={"judges": False, "weak": True}),
     )

@@ -17,7 +17,7 @@ from tests.pipelines.methods.baselines.script import (
 from tests.pipelines.methods.bench import Outcome
 
 GIVEN = "Clinton was born in York."
-FINDS = {"": ["He was born in Hope."]}
+FINDS = {"": ["Clinton was born in Hope."]}
 FINAL = "Clinton was born in Hope."
 
 TURNS: dict[str, list[Turn]] = {

@@ -26,7 +26,7 @@ from tests.pipelines.methods.bench import ClaimReader, run_method
 DRAFT = "Clinton was born in York in 1946."
 EDITED = "Clinton was born in Hope in 1946."
 PLAN = "1. In which town was Clinton born?\n2. In which year was Clinton born?"
-FINDS = {"town": ["He was born in Hope."], "year": ["He was born in 1946."]}
+FINDS = {"town": ["Clinton was born in Hope."], "year": ["Clinton was born in 1946."]}
 
 
 async def test_only_what_the_evidence_contradicts_is_edited():
@@ -44,7 +44,7 @@ async def test_only_what_the_evidence_contradicts_is_edited():
         "In which town was Clinton born?",
         "In which year was Clinton born?",
     ]
-    assert "[1] A title: He was born in Hope." in turns(outcome)[3][-1].content
+    assert "[1] A title: Clinton was born in Hope." in turns(outcome)[3][-1].content
     assert (outcome.answer.original, outcome.answer.text) == (DRAFT, EDITED)
     assert outcome.answer.flags == ()
     assert verdicts(outcome, "question") == [
@@ -113,7 +113,7 @@ async def test_without_a_written_question_the_visitors_own_is_searched_for():
         (QUESTION, DRAFT),
         ("Write at most", "None"),
         (f"Question: {QUESTION}", "True"),
-        finds={"Where": ["He was born in York."]},
+        finds={"Where": ["Clinton was born in York."]},
     )
     assert outcome.queries == [QUESTION]
     assert outcome.answer.flags == ("no_questions",)

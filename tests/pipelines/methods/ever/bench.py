@@ -21,6 +21,8 @@ QUESTION = "Who was Ada Brandt?"
 FIRST = "Ada Brandt was a chemist born in 1931."
 SECOND = "She led the Salt Works in Bergen."
 WHOLE = f"{FIRST} {SECOND}"
+TITLE = "Ada Brandt, 艾达, 鲁明"
+"""Whom the passages are about."""
 HANDED = FULL
 UNHANDED = FULL.model_copy(update={"prefill": False})
 
@@ -153,7 +155,7 @@ class Archive(Shelf):
         if isinstance(self._found, VeriscopeError):
             raise self._found
         return [
-            Passage(id=f"p:{text}", title="Archive", text=text, source="archive", rank=rank)
+            Passage(id=f"p:{text}", title=TITLE, text=text, source="archive", rank=rank)
             for rank, text in enumerate(self._found(query)[:k], start=1)
         ]
 

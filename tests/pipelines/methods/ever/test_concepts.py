@@ -7,11 +7,10 @@ import pytest
 from pipelines.methods.ever import Ever
 from pipelines.methods.ever.concepts import (
     concepts_in,
-    find_concept,
-    passages_about,
     read_concepts,
     said_beyond,
 )
+from pipelines.methods.subjects import find_concept, passages_about
 from pipelines.types import Passage
 from tests.pipelines.methods.bench import FULL, FixedRecognizer, Outcome, run_method
 from tests.pipelines.methods.ever.bench import (
@@ -154,20 +153,54 @@ HOPPER = Passage(id="b", title="Ships", text="Grace Hopper was born here.", sour
         ("Bill Clinton was born in Ulm.", "Where was Bill Clinton born?", [CLINTON]),
         # The claim is about somebody else than the question.
         ("Grace Hopper was born in Ulm.", "Where was Bill Clinton born?", [HOPPER]),
-        ("Nobody named was born in Ulm.", "Where was Ada Brandt born?", [CLINTON, HOPPER]),
-        ("The tower stands in Ulm.", "What is known of the tower?", [CLINTON, HOPPER]),
+        # Five passages about others are none about her.
+        ("Ada Brandt was born in Ulm.", "Where was Ada Brandt born?", []),
+        ("The tower stands in Ulm.", "What is known of the tower?", []),
+        ("She was born there.", "", [CLINTON, HOPPER]),
     ],
 )
 def test_a_judge_reads_what_names_whom_the_claim_is_about(
     claim: str, question: str, read: list[Passage]
 ):
-    assert passages_about(claim, question, [CLINTON, HOPPER]) == tuple(read)
+    assert passages_about(claim, [CLINTON, HOPPER], question=question) == tuple(read)
 
 
 def test_chinese_names_are_looked_for_whole():
     found = Passage(id="c", title="李白", text="号青莲居士。", source="")
     other = found.model_copy(update={"id": "d", "title": "杜甫"})
-    assert passages_about("李白的号是青莲居士。", "李白的号是什么？", [other, found]) == (found,)
+    claim = "李白的号是青莲居士。"
+    assert passages_about(claim, [other, found], question="李白的号是什么？") == (found,)
+    assert passages_about(claim, [other, found]) == (found,)
+    assert passages_about("爱迪生发明了电话。", [other, found]) == ()
+
+
+@pytest.mark.parametrize(
+    ("claim", "concept", "title", "text", "named"),
+    [
+        # Beside the concept, the claim is about what else it names.
+        ("Marie Curie discovered penicillin.", "Marie Curie", "Penicillin", "A mould.", True),
+        ("Marie Curie discovered penicillin.", "penicillin", "Penicillin", "A mould.", False),
+        ("Steve Jobs founded Apple.", "Steve Jobs", "Newton", "An apple fell.", False),
+        ("Charles Dickens was born in Kent.", "Kent", "Charles Darwin", "Born in Kent.", False),
+        ("The Eiffel Tower is high.", "high", "Paris", "Eiffel built it.", True),
+        ("Brasilia is a capital.", "capital", "Brasília", "A city.", True),
+        ("In 1955 Ada Brandt died.", "1955", "Ada Brandt", "", True),
+        ("马欢写了《瀛涯胜览》。", "马欢", "郑和", "费信写了《瀛涯胜览》。", True),
+    ],
+)
+def test_what_a_claim_is_about_is_what_stands_beside_its_concept(
+    claim: str, concept: str, title: str, text: str, named: bool
+):
+    passage = Passage(id="p", title=title, text=text, source="")
+    assert bool(passages_about(claim, [passage], concept=concept)) is named
+
+
+def test_pieces_of_a_text_without_a_title_belong_together():
+    pieces = [
+        Passage(id=text, title="", text=text, source="")
+        for text in ("Ada Brandt was a chemist.", "She died in Ulm.")
+    ]
+    assert passages_about("Ada Brandt died in Ulm.", pieces, concept="Ulm") == tuple(pieces)
 
 
 async def listing(listed: str, *names: str, weak: bool) -> Outcome:
@@ -203,11 +236,13 @@ async def test_a_weak_model_without_a_usable_list_gets_the_entities(listed: str)
         (True, "- chemist", ["1931"], "entities"),
         (True, "- chemist\n- 1931", ["1931"], "read"),
         (True, "None", [], "beyond"),
-        (False, "None", ["1931"], "none"),
-        (False, "{}[", ["1931"], "unreadable"),
+        (False, "None", ["1931"], "entities"),
+        (False, "None", [], "none"),
+        (False, "{}[", ["1931"], "entities"),
+        (False, "{}[", [], "unreadable"),
     ],
 )
-async def test_entities_complete_the_list_of_weak_models_alone(
+async def test_what_can_be_seen_is_a_fact_whatever_the_list_says(
     weak: bool, listed: str, names: list[str], expected: str
 ):
     outcome = await listing(listed, *names, weak=weak)

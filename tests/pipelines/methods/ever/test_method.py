@@ -12,6 +12,7 @@ from tests.pipelines.methods.ever.bench import (
     FOUND,
     QUESTION,
     SECOND,
+    TITLE,
     UNHANDED,
     WHOLE,
     EverModel,
@@ -37,28 +38,36 @@ async def test_a_clean_answer_is_written_sentence_by_sentence_and_stays():
     assert outcome.answer.flags == ()
     assert verdicts_of(outcome, 0) == [("chemist", "supported"), ("1931", "supported")]
     assert verdicts_of(outcome, 1) == [("Salt Works", "supported"), ("Bergen", "supported")]
-    # Each sentence: written once, concepts once, a question and a verdict a concept: 2 + 2E calls
+    # The text once; each sentence: concepts once, a question and a verdict a concept: 1 + 2E calls
     # and E searches, with E = 2 twice.
-    assert len(outcome.calls) == 2 * (2 + 2 * 2)
+    assert len(outcome.calls) == 1 + 2 * (1 + 2 * 2)
     assert len(outcome.queries) == 2 * 2
-    # Draft 0 is the answer in one go; draft 1 the same text, its second sentence written anew.
-    assert outcome.drafts == [WHOLE, WHOLE]
-    assert reasons(outcome) == ["original", "written"]
+    # What nobody changed stays as it was written.
+    assert outcome.drafts == [WHOLE]
+    assert reasons(outcome) == ["original"]
     assert draft_texts_hold(outcome)
 
 
 async def test_the_next_sentence_is_written_only_when_the_current_one_is_verified():
-    outcome = await ever_run(Part(texts={"": WHOLE, FIRST: f" {SECOND}"}, concepts=BOTH))
+    rectified = "Ada Brandt was a botanist born in 1931."
+    part = Part(
+        texts={"": WHOLE, rectified: f" {SECOND}"},
+        concepts={**BOTH, rectified: ["botanist"]},
+        verdicts={"chemist": "False"},
+        rectified={FIRST: rectified},
+    )
+    outcome = await ever_run(part)
     order = kinds(outcome)
     assert order[:2] == ["write", "extract"]
     second = order.index("write", 1)
-    # Both questions and both verdicts of the first sentence were answered before.
-    assert sorted(order[2:second]) == ["validate", "validate", "verify", "verify"]
+    # The questions and verdicts of the first sentence, also as it was rectified, came before.
+    asked = ["extract", "revise", *3 * ["validate"], *3 * ["verify"]]
+    assert sorted(order[2:second]) == asked
     assert order[second + 1] == "extract"
     verified = next(e for e in judged_of(outcome, "sentence") if e.sentence == 0)
     written = outcome.calls[second]
     assert verified.seq < written.seq
-    assert asked_of(outcome)[second].messages[-1].content == FIRST
+    assert asked_of(outcome)[second].messages[-1].content == rectified
 
 
 async def test_what_is_contradicted_is_revised_from_the_evidence_and_checked_again():
@@ -82,7 +91,7 @@ async def test_what_is_contradicted_is_revised_from_the_evidence_and_checked_aga
     said = asked.messages[-1].content
     assert "“chemist” is contradicted. About chemist, as told." in said
     assert "“1931”" not in said
-    assert "[1] Archive: Ada Brandt was a botanist born in 1931." in said
+    assert f"[1] {TITLE}: Ada Brandt was a botanist born in 1931." in said
     assert draft_texts_hold(outcome)
 
 
@@ -202,8 +211,9 @@ async def test_a_rectification_that_changes_nothing_ends_the_rounds(written, sto
 
 
 async def test_a_sentence_without_a_concept_passes():
-    outcome = await ever_run(Part(texts=ONE))
-    assert outcome.answer.text == FIRST
+    opinion = "Ada Brandt was truly admirable."
+    outcome = await ever_run(Part(texts={"": opinion}))
+    assert outcome.answer.text == opinion
     assert outcome.answer.flags == ()
     assert outcome.queries == []
     (ended,) = judged_of(outcome, "answer")
@@ -212,18 +222,30 @@ async def test_a_sentence_without_a_concept_passes():
 
 
 @pytest.mark.parametrize(
-    "reply", ["I'm sorry, but I cannot help with that.", "- pianist\n- Vienna", "{}["]
+    "reply",
+    [
+        "I'm sorry, but I cannot help with that.",
+        "- pianist\n- Vienna",
+        "{}[",
+        "null",
+        "{}",
+        "[]",
+        "N/A",
+    ],
 )
 async def test_a_list_that_cannot_be_read_never_passes_for_clean(reply):
     outcome = await ever_run(Part(texts=ONE, concepts={FIRST: reply}))
     assert outcome.answer.text == FIRST
-    assert outcome.answer.flags == ("concept_unchecked",)
-    # It was asked for once more before it was given up.
-    assert kinds(outcome) == ["write", "extract", "extract"]
+    assert outcome.answer.flags == ("parts_dropped",)
+    # It was asked for once more before what can be seen was taken instead.
+    assert kinds(outcome)[:3] == ["write", "extract", "extract"]
+    assert verdicts_of(outcome, 0) == [("1931", "supported")]
     (verified,) = judged_of(outcome, "sentence")
     assert verified.verdict == "unchecked"
-    assert detail_of(judged_of(outcome, "concepts")[0]).listed == "unreadable"
-    assert judged_of(outcome, "answer")[0].verdict == "unchecked"
+    detail = detail_of(judged_of(outcome, "concepts")[0])
+    assert (detail.listed, detail.dropped) == ("entities", 1)
+    (ended,) = judged_of(outcome, "answer")
+    assert (ended.verdict, ended.scores[0].inputs) == ("unchecked", (1.0, 2.0))
 
 
 @pytest.mark.parametrize("reply", ["It is untrue or true.", "", "Verdict: maybe", "True, False"])
@@ -234,9 +256,9 @@ async def test_a_verdict_that_cannot_be_read_is_neither_true_nor_undecided(reply
     assert outcome.answer.text == FIRST
     assert outcome.answer.flags == ("concept_unchecked",)
     assert reasons(outcome) == ["original"]
-    # Left out of the share: 1 of 1 decided.
+    # One of two is supported.
     score = judged_of(outcome, "answer")[0].scores[0]
-    assert (score.value, score.inputs) == (1.0, (1.0, 1.0))
+    assert (score.value, score.inputs) == (0.5, (1.0, 2.0))
     assert judged_of(outcome, "answer")[0].verdict == "unchecked"
 
 
@@ -345,8 +367,8 @@ async def test_what_the_question_is_about_is_no_fact_to_check():
 
 async def test_a_list_of_nothing_but_the_subject_is_asked_for_again():
     outcome = await ever_run(Part(texts=ONE, concepts={FIRST: ["Ada Brandt"]}))
-    assert kinds(outcome) == ["write", "extract", "extract"]
-    assert outcome.answer.flags == ("concept_unchecked",)
+    assert kinds(outcome)[:3] == ["write", "extract", "extract"]
+    assert outcome.answer.flags == ("parts_dropped",)
 
 
 async def test_a_chain_without_an_answer_is_an_abstention():
@@ -358,6 +380,12 @@ async def test_a_chain_without_an_answer_is_an_abstention():
 
 
 async def test_to_know_nothing_more_ends_the_text():
-    part = Part(texts={"": WHOLE, FIRST: " I don't know any more about her."})
+    rectified = "Ada Brandt was a botanist."
+    part = Part(
+        texts={"": WHOLE, rectified: " I don't know any more about her."},
+        concepts={**BOTH, rectified: ["botanist"]},
+        verdicts={"chemist": "False"},
+        rectified={FIRST: rectified},
+    )
     outcome = await ever_run(part)
-    assert outcome.answer.text == FIRST
+    assert outcome.answer.text == rectified

@@ -6,16 +6,17 @@ import pytest
 
 from pipelines.methods.ever import Ever
 from pipelines.methods.ever.calls import PROMPTS
-from pipelines.methods.ever.concepts import concepts_in, main_subject
+from pipelines.methods.ever.concepts import concepts_in
 from pipelines.methods.ever.questions import Checked, Validation, is_usable, validation_for
+from pipelines.methods.subjects import main_subject
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.text import Span, detect_language
 from pipelines.types import Language
 from tests.pipelines.methods.bench import FULL, ClaimReader, run_method
 from tests.pipelines.methods.ever.bench import (
     FIRST,
-    FOUND,
     QUESTION,
+    Archive,
     EverModel,
     Part,
     asked_of,
@@ -97,12 +98,10 @@ def test_what_cannot_be_used_is_replaced_by_a_question_about_the_concept(reply):
     validation = made(reply, others=("1931",))
     assert validation == Validation(
         kind="template",
-        text=(
-            "Concerning the question “Who was Ada Brandt?”: is it true that "
-            "“Ada Brandt was a chemist born”, in particular “chemist”?"
-        ),
-        claim="Ada Brandt was a chemist born.",
-        query="Who was Ada Brandt? Ada Brandt was a chemist born.",
+        text=("Does “chemist” belong in the blank of “Ada Brandt was a ____.”?"),
+        claim="Ada Brandt was a chemist.",
+        query="Who was Ada Brandt? Ada Brandt was a chemist.",
+        whole=FIRST,
     )
 
 
@@ -147,10 +146,7 @@ def test_a_concept_is_found_by_its_words(concept, reply, used):
 def test_chinese_questions_follow_the_same_rules(reply, used):
     validation = made(reply, "化学家", "鲁明是化学家，生于1931年。", "鲁明是谁？", ("1931年",))
     assert (validation.kind == "written") is used
-    if used:
-        assert validation.claim == "鲁明是化学家。"
-    else:
-        assert validation.claim == "鲁明是化学家，生于……。"
+    assert validation.claim == "鲁明是化学家。"
 
 
 @pytest.mark.parametrize(
@@ -162,36 +158,51 @@ def test_what_a_chinese_question_shares_has_to_be_its_subject(reply, used):
 
 
 @pytest.mark.parametrize(
-    ("asked", "sentence", "concept", "claim"),
+    ("asked", "sentence", "concept", "used"),
     [
-        ("Was Ada Brandt a chemist?", FIRST, "chemist", "Ada Brandt was a chemist."),
-        ("Is it true that Ada was a chemist?", FIRST, "chemist", "Ada was a chemist."),
-        ("Did Ada Brandt live in York?", "Ada Brandt lived in York.", "York",
-         "Ada Brandt did live in York."),
-        ("Was the bridge restored in 1902?", "The bridge was restored in 1902.", "1902",
-         "The bridge was restored in 1902."),
-        ("Was Ada Brandt Polish?", "She was Polish.", "Polish", "Ada Brandt was Polish."),
-        ("Did Ada Brandt lead Salt Works?", "Salt Works had Ada Brandt.", "Salt Works",
-         "Ada Brandt did lead Salt Works."),
-        # Where the subject ends is not known for certain: the question stands for its statement.
-        ("Was Ada's brother a chemist?", "He was a chemist.", "chemist",
-         "Was Ada's brother a chemist?"),
+        ("Was the capital of Australia chosen by Sydney in 1908?",
+         "Sydney was chosen as the capital of Australia in 1908.", "Sydney", False),
+        ("Was Sydney chosen as the capital of Australia in 1908?",
+         "Sydney was chosen as the capital of Australia in 1908.", "Sydney", True),
+        ("Was the capital of Australia chosen by Sydney in 1908?",
+         "Sydney was chosen as the capital of Australia in 1908.", "1908", True),
+        # It names somebody that neither text nor question name, or counts something else.
+        ("Was Ada Brandt a chemist like Marie Curie?", FIRST, "chemist", False),
+        ("Was Ada Brandt a chemist in 1950?", FIRST, "chemist", False),
     ],
 )  # fmt: skip
-def test_a_question_claims_what_yes_to_it_says(asked, sentence, concept, claim):
-    assert made(asked, concept, sentence).claim == claim
+def test_a_question_is_about_the_concept_in_its_place(asked, sentence, concept, used):
+    question = "What is the capital of Australia?" if "Sydney" in sentence else QUESTION
+    validation = made(asked, concept, sentence, question)
+    assert (validation.kind == "written") is used
+    # Whatever is asked, the claim is made from the sentence.
+    assert concept in validation.claim
 
 
 @pytest.mark.parametrize(
     ("sentence", "concept", "others", "claim"),
     [
-        (FIRST, "1931", ("chemist",), "Ada Brandt was born in 1931."),
-        ("Ada was born in York, Kent, and raised in Ulm.", "Ulm", ("York, Kent",),
-         "Ada was born and raised in Ulm."),
-        ("Ada was a chemist and painter.", "painter", ("chemist",), "Ada was painter."),
+        # What a sentence is not whole without stays, and is judged with the concept.
+        (FIRST, "1931", ("chemist",), FIRST),
+        (FIRST, "chemist", ("1931",), "Ada Brandt was a chemist."),
+        ("Ada was born in York on 3 May 1931.", "3 May 1931", ("York",),
+         "Ada was born on 3 May 1931."),
+        ("In 1931, Ada led the works.", "works", ("1931",), "Ada led the works."),
+        ("Ada, a chemist, was born in York.", "York", ("chemist",), "Ada was born in York."),
+        ("Ada was an engineer and painter.", "painter", ("engineer",), "Ada was a painter."),
+        ("The lamp was invented by Carr at Delft in 1902.", "Delft", ("Carr", "1902"),
+         "The lamp was invented at Delft."),
         ("The novel (1813) is by Ada.", "Ada", ("1813",), "The novel is by Ada."),
-        # Without its predicate the sentence would break off.
-        ("He was killed by a cart in 1906.", "1906", ("killed by a cart",), "He was … in 1906."),
+        ("He was killed by a cart in 1906.", "1906", ("killed by a cart",),
+         "Ada Brandt was killed by a cart in 1906."),
+        ("Frida Kahlo created The Two Fridas.", "The Two Fridas", ("Frida Kahlo",),
+         "Frida Kahlo created The Two Fridas."),
+        ("The Danube is longer (2,700 km) than the Rhine.", "longer", ("2,700 km", "Rhine"),
+         "The Danube is longer than the Rhine."),
+        ("Ada Brandt (10 December 1815 – 27 November 1999) was born in York.",
+         "27 November 1999", ("York",), "Ada Brandt died on 27 November 1999."),
+        ("鲁明（1815年－1899年）是化学家。", "1815年", (), "鲁明生于1815年。"),
+        ("鲁明是化学家，生于1931年。", "1931年", (), "鲁明生于1931年。"),
         # What the sentence is about stays.
         ("Ada Brandt led the works.", "works", ("Ada Brandt",), "Ada Brandt led the works."),
     ],
@@ -232,14 +243,26 @@ def test_a_question_tells_what_it_is_about(question, subject):
         ("What is the capital of France?", "Paris is the capital of France.",
          ["Paris", "capital of France"], ["Paris"]),
         ("Who led it?", "Ada Brandt was the head of it in 1931.",
-         ["Ada Brandt", "head", "1931"], ["head", "1931"]),
+         ["head", "1931"], ["Ada Brandt", "head", "1931"]),
+        ("What is the capital of Australia?",
+         "Sydney was chosen as the capital of Australia in 1908.",
+         ["capital of Australia", "1908"], ["Sydney", "1908"]),
+        ("", "Thomas Edison invented the telephone in 1876.", ["telephone", "1876"],
+         ["Thomas Edison", "telephone", "1876"]),
+        ("澳大利亚的首都是哪里？",
+         "悉尼于1908年被选为澳大利亚的首都。", ["1908年"], ["悉尼", "1908年"]),
+        ("", "爱迪生在1876年发明了电话。", ["1876年", "电话"], ["爱迪生", "1876年", "电话"]),
+        # A comparison is a detail, listed or not.
+        ("Is the Danube longer than the Rhine?", "The Danube is longer than the Rhine.", ["Rhine"],
+         ["longer than the Rhine"]),
+        ("长江比黄河长吗？", "长江比黄河长。", ["黄河"], ["比黄河长"]),
         # What comes first is not always what a sentence is about.
         ("Who led it?", "In 1931 Ada Brandt was its head.", ["1931", "head"], ["1931", "head"]),
         ("Who led it?", "Polish painter Ada led it.", ["Polish", "painter"], ["Polish", "painter"]),
         ("鲁明是谁？", "鲁明是化学家。", ["鲁明", "化学家"], ["化学家"]),
     ],
 )  # fmt: skip
-def test_the_main_subject_is_no_concept(question, sentence, listed, kept):
+def test_only_what_the_question_is_about_is_given(question, sentence, listed, kept):
     found = concepts_in(sentence, listed, 9, question)
     assert [one.text for one in found.spans] == kept
 
@@ -253,18 +276,19 @@ async def test_a_question_made_from_the_sentence_is_marked_and_searched_by_its_c
     outcome = await ever_run(part)
     by_concept = {event.text: detail_of(event) for event in judged_of(outcome, "concept")}
     assert all(detail.fallback for detail in by_concept.values())
-    assert by_concept["1931"].claim == "Ada Brandt was born in 1931."
+    assert by_concept["1931"].claim == FIRST
     assert sorted(outcome.queries) == [
-        "Who was Ada Brandt? Ada Brandt was a chemist born.",
-        "Who was Ada Brandt? Ada Brandt was born in 1931.",
+        "Who was Ada Brandt? Ada Brandt was a chemist born in 1931.",
+        "Who was Ada Brandt? Ada Brandt was a chemist.",
     ]
 
 
 async def test_every_verdict_of_a_judge_is_about_a_claim_of_its_own():
+    said = "Ada Brandt, a chemist, lived in Bergen."
     part = Part(
-        texts={"": FIRST},
-        concepts={FIRST: ["chemist", "1931"]},
-        questions={"chemist": "Was Ada Brandt a chemist?", "1931": "(1813)"},
+        texts={"": said},
+        concepts={said: ["chemist", "Bergen"]},
+        questions={"chemist": "Was Ada Brandt a chemist?", "Bergen": "(1813)"},
     )
     reader = ClaimReader(
         lambda claim: (
@@ -272,14 +296,15 @@ async def test_every_verdict_of_a_judge_is_about_a_claim_of_its_own():
         )
     )
     weak = FULL.model_copy(update={"judges": False})
+    found = Archive(lambda _: ["Ada Brandt, a botanist, lived in Bergen."])
     outcome = await run_method(
-        Ever(), QUESTION, EverModel(part, weak), shelf=FOUND, models={"judge_1": reader}
+        Ever(), QUESTION, EverModel(part, weak), shelf=found, models={"judge_1": reader}
     )
     verdicts = {event.text: event.verdict for event in judged_of(outcome, "concept")}
-    assert verdicts == {"chemist": "contradicted", "1931": "supported"}
+    assert verdicts == {"chemist": "contradicted", "Bergen": "supported"}
     assert {claim.statement for claim in reader.seen} == {
-        "Ada Brandt was a chemist.",
-        "Ada Brandt was born in 1931.",
+        "Ada Brandt, a chemist, lived in Bergen.",
+        "Ada Brandt lived in Bergen.",
     }
     assert {detail_of(event).claim for event in judged_of(outcome, "concept")} == {
         claim.statement for claim in reader.seen

@@ -36,7 +36,8 @@ def test_a_name_takes_the_place_of_the_pronoun(claim: str, context: str, said: s
         ("Pierre met her.", CURIE),
         ("Pierre gave his work up.", CURIE),
         ("The prize was for physics.", CURIE),
-        ("她学习物理。", "玛丽·居里出生于华沙。"),
+        # Whose husband that was says not who he was.
+        ("He died in 1906.", "Marie Curie's husband was Pierre."),
     ],
 )
 def test_what_names_nobody_or_somebody_else_stays(claim: str, context: str):
@@ -48,9 +49,15 @@ def test_a_claim_of_a_given_text_is_whole_and_names_whom_it_is_about():
     concept = Span.of(sentence, 4, 10)
     other = Span.of(sentence, sentence.index("Sagarmatha"), len(sentence) - 1)
     context = "Mount Everest stands in the Himalayas."
-    known = {"question": "What?", "sentence": sentence, "concept": concept, "others": (other,)}
-    given = validation_for("", Checked(**known, context=context, given=True, alone=True), "en")
-    assert given.claim == given.query == "Mount Everest's Nepali name is Sagarmatha."
-    # Of what a model writes itself, the question says whom it is about.
-    written = validation_for("", Checked(**known, context=context), "en")
-    assert written.claim == "Its Nepali name is …."
+    about = Checked(
+        question="", sentence=sentence, concept=concept, others=(other,), context=context
+    )
+    validation = validation_for("", about, "en")
+    assert validation.claim == validation.query == "Mount Everest's Nepali name is Sagarmatha."
+
+
+def test_the_first_sentence_of_an_answer_names_what_its_question_is_about():
+    assert named("It was opened in 1889.", "", "Eiffel Tower") == "Eiffel Tower was opened in 1889."
+    assert named("他生于701年。", "", "李白") == "李白生于701年。"
+    assert named("他生于701年。", "李白是唐代诗人。他好酒。") == "李白生于701年。"
+    assert named("It was opened in 1889.", "", "speed of light") == "It was opened in 1889."

@@ -9,6 +9,7 @@ import pytest
 from pipelines.errors import UnreachableError
 from pipelines.models.base import GenerationRequest
 from tests.pipelines.methods.ever.bench import (
+    TITLE,
     Archive,
     EverModel,
     Part,
@@ -59,16 +60,19 @@ async def test_a_contradicted_answer_is_replaced_by_what_the_evidence_says():
     assert draft_texts_hold(outcome)
 
 
-async def test_a_contradiction_that_survives_is_kept_and_flagged():
+@pytest.mark.parametrize("rectified", ["potter", "chemist", ""])
+@pytest.mark.parametrize(("candidates", "given"), [("None", ""), ("- botanist", "botanist")])
+async def test_what_stays_contradicted_is_not_given(rectified: str, candidates: str, given: str):
     part = Part(
         texts={"": "chemist"},
-        verdicts={"chemist": "False", "potter": "False"},
-        rectified={CHEMIST: "potter"},
+        verdicts={"chemist": "False", "potter": "False", "botanist": "True"},
+        rectified={CHEMIST: rectified},
+        candidates=candidates,
     )
     outcome = await ever_run(part, task="short", max_rounds=1)
-    assert outcome.answer.text == "potter"
-    assert outcome.answer.flags == ("contradicted",)
-    assert not outcome.answer.abstained
+    assert outcome.answer.text == given
+    assert outcome.answer.abstained is not bool(given)
+    assert judged_of(outcome, "answer")[0].verdict == "contradicted"
 
 
 async def test_another_verified_answer_replaces_an_undecided_one():
@@ -194,7 +198,7 @@ async def test_short_answers_from_memory_and_from_passages():
     )
     assert kinds(outcome)[-1] == "recall"
     outcome = await ever_run(Part(texts={"": "chemist"}), task="short", variant="rag_er")
-    assert "Archive:" in asked_of(outcome)[0].messages[-1].content
+    assert TITLE in asked_of(outcome)[0].messages[-1].content
 
 
 async def test_a_chinese_answer():
@@ -280,8 +284,9 @@ async def test_a_comment_instead_of_an_answer_is_no_answer():
         rectified={CHEMIST: "The evidence does not support this answer."},
     )
     outcome = await ever_run(part, task="short")
-    assert outcome.answer.text == "chemist"
-    assert outcome.answer.flags == ("contradicted", "rectification_unusable")
+    # Nor is the contradicted one given.
+    assert outcome.answer.abstained
+    assert outcome.answer.text == ""
 
 
 async def test_items_of_a_list_are_changed_in_their_order():

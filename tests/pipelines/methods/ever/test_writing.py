@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from pipelines.methods.ever import Ever
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Judged, Revised, SpanEnded
 from pipelines.types import Generation
-from tests.pipelines.methods.bench import FULL, run_method
+from tests.pipelines.methods.bench import FULL, Reply, run_method
 from tests.pipelines.methods.ever.bench import (
     FIRST,
     FOUND,
@@ -41,28 +42,56 @@ THIRD = "Dr. Brandt paid 3.14 crowns in the U.S. for it."
 RECTIFIED = "Ada Brandt was a botanist."
 
 
+NEW = f"{RECTIFIED} {SECOND}"
+
+
+def rewritten(texts: Mapping[str, Reply], draft: str = WHOLE) -> Part:
+    """A first sentence that is rectified, so that what follows it is written anew, by `texts`."""
+    return Part(
+        texts={"": draft, **texts},
+        concepts={FIRST: ["chemist"], RECTIFIED: ["botanist"]},
+        verdicts={"chemist": "False"},
+        rectified={FIRST: RECTIFIED},
+    )
+
+
+async def test_sentences_that_nobody_changed_are_those_of_the_draft():
+    concepts = {FIRST: ["chemist"], SECOND: ["Bergen"]}
+    part = Part(texts={"": WHOLE, FIRST: " Something else."}, concepts=concepts)
+    for verdicts in ({}, {"chemist": "Hm."}, {"chemist": "NEI"}):
+        part.verdicts = verdicts
+        outcome = await ever_run(part)
+        assert outcome.answer.text == WHOLE
+        assert outcome.drafts == [WHOLE]
+        assert kinds(outcome).count("write") == 1
+        assert [e.text for e in judged_of(outcome, "sentence")] == [FIRST, SECOND]
+
+
 async def test_a_model_that_cannot_go_on_is_asked_for_the_next_sentence():
-    part = Part(texts={"": WHOLE, FIRST: SECOND, WHOLE: "DONE"})
+    part = rewritten({RECTIFIED: SECOND, NEW: "DONE"})
     outcome = await ever_run(part, capabilities=UNHANDED)
-    assert outcome.answer.text == WHOLE
-    assert outcome.drafts == [WHOLE, WHOLE]
+    assert outcome.answer.text == NEW
+    assert outcome.drafts == [WHOLE, RECTIFIED, NEW]
     # Writing stops after a sentence whether or not more is to come: only DONE ends the text.
-    assert [kind for kind in kinds(outcome) if kind != "extract"] == ["write", *2 * ["continue"]]
-    assert FIRST in asked_of(outcome)[2].messages[-1].content
+    assert [kind for kind in kinds(outcome) if kind in ("write", "continue")] == [
+        "write",
+        *2 * ["continue"],
+    ]
+    assert RECTIFIED in asked_of(outcome, "continue")[0].messages[-1].content
 
 
 async def test_a_repeated_beginning_is_left_out_and_nothing_but_repetition_ends_the_text():
-    part = Part(texts={"": WHOLE, FIRST: f"{FIRST} {SECOND}", WHOLE: f"{SECOND} {FIRST}"})
+    part = rewritten({RECTIFIED: f"{RECTIFIED} {SECOND}", NEW: f"{SECOND} {RECTIFIED}"})
     outcome = await ever_run(part, capabilities=UNHANDED)
-    assert outcome.answer.text == WHOLE
+    assert outcome.answer.text == NEW
 
 
 async def test_a_model_going_in_circles_has_ended():
-    part = Part(texts={"": WHOLE, FIRST: f" {FIRST} {FIRST} {FIRST}"})
+    part = rewritten({RECTIFIED: f" {RECTIFIED} {RECTIFIED}"})
     outcome = await ever_run(part, max_sentences=12)
-    assert outcome.answer.text == FIRST
+    assert outcome.answer.text == RECTIFIED
     # The original said more: what the verified text does not continue with is removed.
-    assert reasons(outcome) == ["original", "ended"]
+    assert reasons(outcome) == ["original", "revise"]
 
 
 async def test_stops_inside_names_and_numbers_end_no_sentence():
@@ -73,12 +102,12 @@ async def test_stops_inside_names_and_numbers_end_no_sentence():
 
 
 async def test_the_limit_on_sentences_holds_for_the_original_too():
-    texts = {"": f"{WHOLE} {THIRD} More of it.", FIRST: f" {SECOND} {THIRD}"}
+    texts = {"": f"{WHOLE} {THIRD} More of it."}
     outcome = await ever_run(Part(texts=texts), max_sentences=2)
     assert outcome.answer.text == outcome.answer.original == WHOLE
     assert outcome.answer.flags == ()
     # No third sentence was written, so none was discarded.
-    assert kinds(outcome).count("write") == 2
+    assert kinds(outcome).count("write") == 1
 
 
 async def test_the_token_limit_ends_the_text_and_is_said():
@@ -162,58 +191,60 @@ async def test_chinese_is_continued_without_prefill_too():
 
 
 async def test_the_next_sentence_written_ahead_is_kept_while_nothing_changes():
-    texts = {"": WHOLE, FIRST: f" {SECOND}"}
-    concepts = {FIRST: ["chemist"], SECOND: ["Bergen"]}
-    outcome = await ever_run(Part(texts=texts, concepts=concepts), speculative=True)
-    assert outcome.answer.text == WHOLE
+    part = rewritten({RECTIFIED: f" {SECOND} {THIRD}", NEW: f" {THIRD}"})
+    outcome = await ever_run(part, speculative=True)
+    assert outcome.answer.text == f"{NEW} {THIRD}"
+    # Ahead of the first sentence nothing has to be written: the draft goes on.
     assert len(steps(outcome, "speculate")) == 1
-    assert steps(outcome, "next_sentence") == []
+    assert len(steps(outcome, "next_sentence")) == 1
     kept = [detail_of(event).speculation for event in judged_of(outcome, "sentence")]
-    # The second sentence ended the text when it was written: nothing is written ahead of it.
-    assert kept == ["kept", ""]
-    assert kinds(outcome).count("write") == 2
+    # The last sentence ended the text when it was written: nothing is written ahead of it.
+    assert kept == ["", "kept", ""]
+    assert kinds(outcome).count("write") == 3
 
 
 async def test_the_next_sentence_written_ahead_is_thrown_away_when_this_one_changes():
-    part = Part(
-        texts={"": WHOLE, FIRST: f" {SECOND}", RECTIFIED: " She liked salt."},
-        concepts={FIRST: ["chemist"], RECTIFIED: ["botanist"]},
-        verdicts={"chemist": "False"},
-        rectified={FIRST: RECTIFIED},
+    second, fixed = "She led the Oil Works.", "She led the Salt Works."
+    part = rewritten(
+        {
+            RECTIFIED: f" {second} More.",
+            f"{RECTIFIED} {second}": " She sold oil.",
+            f"{RECTIFIED} {fixed}": " She liked salt.",
+        }
     )
+    part.concepts = {**part.concepts, second: ["Oil Works"], fixed: ["Salt Works"]}
+    part.verdicts = {**part.verdicts, "Oil Works": "False"}
+    part.rectified = {**part.rectified, second: fixed}
     outcome = await ever_run(part, speculative=True)
-    assert outcome.answer.text == f"{RECTIFIED} She liked salt."
-    first, second = judged_of(outcome, "sentence")
-    assert (detail_of(first).speculation, detail_of(second).speculation) == ("discarded", "")
-    # Its cost is on record: the original, the discarded sentence, and the one that was kept.
-    assert kinds(outcome).count("write") == 3
-    assert SECOND not in outcome.answer.text
+    assert outcome.answer.text == f"{RECTIFIED} {fixed} She liked salt."
+    thrown = [detail_of(event).speculation for event in judged_of(outcome, "sentence")]
+    assert thrown == ["", "discarded", ""]
+    # Its cost is on record: the original, the second sentence, the discarded and the kept third.
+    assert kinds(outcome).count("write") == 4
 
 
 async def test_writing_ahead_changes_no_word():
-    texts = {"": WHOLE, FIRST: f" {SECOND} {THIRD}", WHOLE: f" {THIRD}"}
-    plain = await ever_run(Part(texts=texts))
-    ahead = await ever_run(Part(texts=texts), speculative=True)
+    texts = {RECTIFIED: f" {SECOND} {THIRD}", NEW: f" {THIRD}"}
+    plain = await ever_run(rewritten(texts))
+    ahead = await ever_run(rewritten(texts), speculative=True)
     assert plain.answer == ahead.answer
     assert plain.drafts == ahead.drafts
 
 
 async def test_a_discarded_sentence_written_ahead_is_stopped_before_it_ends():
-    part = Part(
-        texts={"": WHOLE, FIRST: f" {SECOND}"},
-        concepts={FIRST: ["chemist"]},
-        verdicts={"chemist": "False"},
-        rectified={FIRST: RECTIFIED},
-    )
+    part = rewritten({RECTIFIED: f" {SECOND} More."})
+    part.concepts = {**part.concepts, SECOND: ["Bergen"]}
+    part.verdicts = {**part.verdicts, "Bergen": "False"}
+    part.rectified = {**part.rectified, SECOND: "She led the Salt Works."}
     never = asyncio.Event()
 
     async def hold(request: GenerationRequest) -> None:
         last = request.messages[-1]
-        if last.role == "assistant" and last.content == FIRST:
+        if last.role == "assistant" and last.content == NEW:
             await never.wait()
 
     outcome = await ever_run(part, model=EverModel(part, hold=hold), speculative=True)
-    assert outcome.answer.text == RECTIFIED
+    assert outcome.answer.text == f"{RECTIFIED} She led the Salt Works."
     (ahead,) = steps(outcome, "speculate")
     (end,) = [e for e in outcome.events if isinstance(e, SpanEnded) and e.span == ahead.span]
     assert end.outcome == "cancelled"
@@ -288,30 +319,29 @@ async def test_where_a_sentence_words_corrections_a_long_answer_begins_as_direct
     ["I'm sorry, but I can't help with that.", "很抱歉，我无法回答这个问题。", "", "她住在那里。"],
 )
 async def test_a_sentence_that_is_refused_ends_the_text_with_a_remark(reply: str):
-    part = Part(texts={"": WHOLE, FIRST: reply})
-    outcome = await ever_run(part, capabilities=UNHANDED)
-    assert outcome.answer.text == FIRST
+    outcome = await ever_run(rewritten({RECTIFIED: reply}), capabilities=UNHANDED)
+    assert outcome.answer.text == RECTIFIED
     assert outcome.answer.flags == ("continuation_unusable",)
 
 
 @pytest.mark.parametrize("question", ["艾达·布兰特是谁？", "Who was 艾达 (Ada Brandt)?"])
 async def test_a_chinese_question_may_be_answered_on_in_chinese(question: str):
-    part = Part(texts={"": WHOLE, FIRST: "她住在那里。"})
+    part = rewritten({RECTIFIED: "她住在那里。"})
     outcome = await ever_run(part, question=question, capabilities=UNHANDED)
-    assert outcome.answer.text == f"{FIRST}她住在那里。"
+    assert outcome.answer.text == f"{RECTIFIED}她住在那里。"
     assert outcome.answer.flags == ()
 
 
 async def test_a_model_that_is_handed_its_text_ends_it_by_silence():
-    outcome = await ever_run(Part(texts={"": WHOLE, FIRST: ""}))
-    assert outcome.answer.text == FIRST
+    outcome = await ever_run(rewritten({RECTIFIED: ""}))
+    assert outcome.answer.text == RECTIFIED
     assert outcome.answer.flags == ()
 
 
 @pytest.mark.parametrize("speculative", [False, True])
 async def test_a_sentence_that_was_filtered_is_none(speculative: bool):
     filtered = Generation(text="She was", finish_reason="filter")
-    part = Part(texts={"": WHOLE, FIRST: filtered})
+    part = rewritten({RECTIFIED: filtered})
     outcome = await ever_run(part, capabilities=UNHANDED, speculative=speculative)
-    assert outcome.answer.text == FIRST
+    assert outcome.answer.text == RECTIFIED
     assert outcome.answer.flags == ("continuation_unusable",)
