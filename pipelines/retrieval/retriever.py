@@ -55,8 +55,8 @@ class LibraryRetriever(Retriever):
     "dense", the cosine, missing where the query or the passage could not be embedded. `score` is
     the fused score in a hybrid search.
 
-    Passages in another language than the query's are found where one of them is nearer in meaning
-    than all in its own language: where the library says it in the other language alone.
+    Passages in another language than the query's come after all others, unless one of them is
+    nearer in meaning than all in its own language: where the library says it in the other alone.
     """
 
     def __init__(self, index: LibraryIndex, mode: RetrievalMode) -> None:
@@ -127,7 +127,7 @@ class LibraryRetriever(Retriever):
             yield position, score, {"bm25": float(words[position]), **near_by}
 
     def _near(self, hits: list[tuple[int, float]], language: Language) -> _Near:
-        """The nearest passages: of the other language only where it has the nearest by far."""
+        """The nearest passages; of the other language last, unless it has the nearest by far."""
         foreign = {
             position
             for position, _ in hits
@@ -137,4 +137,5 @@ class LibraryRetriever(Retriever):
         own = max((cosine for position, cosine in hits if position not in foreign), default=-1.0)
         if best > own + _FAR[language]:
             return _Near(hits, [position for position, _ in hits if position in foreign])
-        return _Near([hit for hit in hits if hit[0] not in foreign], [])
+        # Stable: those of either language keep their order.
+        return _Near(sorted(hits, key=lambda hit: hit[0] in foreign), [])

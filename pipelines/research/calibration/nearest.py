@@ -89,21 +89,21 @@ def _asked(
     for article in articles:
         sentences = _sentences(article, language)
         vectors = embedder.embed([text for _, text in sentences])
-        for number, paragraph in enumerate(article.paragraphs):
-            for qa in paragraph.qas:
-                cosines = vectors @ embedded_queries(embedder, [qa.question])[0]
-                rated = [
-                    (
-                        nearness_of(scaled(float(cosine), floor), words_shared(text, qa.question)),
-                        owner,
-                        text,
-                    )
-                    for cosine, (owner, text) in zip(cosines, sentences, strict=True)
-                ]
-                best, owner, text = max(rated)
-                elsewhere = max((one for one, at, _ in rated if at != number), default=0.0)
-                holds = owner == number and qa.answers[0].text in text
-                found.append(_Asked(best, holds, elsewhere))
+        asked = [(number, qa) for number, one in enumerate(article.paragraphs) for qa in one.qas]
+        questions = embedded_queries(embedder, [qa.question for _, qa in asked])
+        for (number, qa), cosines in zip(asked, questions @ vectors.T, strict=True):
+            rated = [
+                (
+                    nearness_of(scaled(float(cosine), floor), words_shared(text, qa.question)),
+                    owner,
+                    text,
+                )
+                for cosine, (owner, text) in zip(cosines, sentences, strict=True)
+            ]
+            best, owner, text = max(rated)
+            elsewhere = max((one for one, at, _ in rated if at != number), default=0.0)
+            holds = owner == number and qa.answers[0].text in text
+            found.append(_Asked(best, holds, elsewhere))
     return found
 
 

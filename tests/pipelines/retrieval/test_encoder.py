@@ -181,4 +181,5 @@ def test_the_real_one_finds_across_languages():
     ]
     cosines = embedder.embed_queries(questions) @ embedder.embed(sentences).T
     assert cosines.argmax(axis=1).tolist() == [1, 0, 2]
-    assert cosines.min() > 0.6
+    assert cosines.max(axis=1).min() > 0.2
+    assert abs(cosines[:, 3]).max() < 0.3

@@ -132,6 +132,3 @@ async def test_the_other_language_is_found_where_it_alone_says_it(
     index = build_index(documents, tmp_path, TwoLanguages())
     passages = await LibraryRetriever(index, mode).search(question, 2)
     assert passages[0].text == found
-    if own == found:
-        # What is there in its own language is not said in the other one too.
-        assert [one.text for one in passages] == [found]
