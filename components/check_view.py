@@ -242,10 +242,12 @@ def _sentences(found: CheckedText, view: RunView, t: Catalogue) -> Html:
         if one.by_sentence or one.state in ("waiting", "running")
     ]
     weak = {one.method for one in found.detectors if one.weak}
+    # Those that vote stand beside the one verdict.
+    shown.sort(key=lambda name: name in weak)
     columns = [
         Column(t("check.column.sentence")),
-        *(_head(name, t, weak=name in weak) for name in shown),
         Column(t("check.column.together"), "vs-check-cell"),
+        *(_head(name, t, weak=name in weak) for name in shown),
     ]
     titles = {
         passage.id: passage.title
@@ -257,11 +259,11 @@ def _sentences(found: CheckedText, view: RunView, t: Catalogue) -> Html:
             f"sentence-{one.number}",
             [
                 _text(one, titles, t),
+                together_cell(one.together, t),
                 *(
                     _cell(one.found.get(name), t, waits=not view.over, weak=name in weak)
                     for name in shown
                 ),
-                together_cell(one.together, t),
             ],
             f"vs-check-{_LOOKS[one.together.verdict]}",
         )

@@ -42,17 +42,17 @@ def test_every_sentence_stands_once_with_the_detectors_in_columns():
     # P(yes) has not begun, and keeps its place.
     assert heads == [
         "Sentence",
-        "SLM checkweak, not counted",
+        "Together",
         "DRAD",
         t("method.p_yes.title"),
-        "Together",
+        "SLM checkweak, not counted",
     ]
     first, second = table.one("tbody").all("tr")
     assert BORN in first.text()
     assert DIED in second.text()
     assert table.text().count(BORN) == 1
     # The SLM check is weak here, and not counted.
-    assert t("verdict.unchecked") in second.all("td")[-1].text()
+    assert t("verdict.unchecked") in second.all("td")[0].text()
     assert "0.20 < 0.50" in second.text()
     assert "“Florida”" in second.text()
     # Nobody who can tell has judged it, and nothing was found to hold it against.
