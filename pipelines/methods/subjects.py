@@ -153,7 +153,13 @@ def passages_about(
     wanted = _subjects(claim, question, concept)
     if not wanted:
         return tuple(passages)
-    found = [one for one in passages if any(_names(one, subject) for subject in wanted)]
+    beside = _without(claim, concept) if has_han(claim) else ""
+    found = [
+        one
+        for one in passages
+        # A Chinese name that no dictionary has is known by the title.
+        if any(_names(one, subject) for subject in wanted) or (one.title and one.title in beside)
+    ]
     if any(not one.title for one in found):
         # Pieces of a text without a title belong together: one of them says whom it is about.
         found = [one for one in passages if one in found or not one.title]

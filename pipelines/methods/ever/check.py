@@ -450,6 +450,11 @@ class Checker:
         passages = PROMPTS.listed(language, concept.passages)
         return PROMPTS.turns(language, "verify", passages=passages, question=asked)
 
+    def _reads_past(self, own: Scope, concept: Concept) -> bool:
+        """Whether a model that judges by chance finds support for what no passage gives."""
+        weak = not own.model().capabilities.judges and self.settings.variant != "nrg_sq"
+        return weak and not holds_details(concept.text, concept.passages)
+
     async def _decided(self, own: Scope, concept: Concept) -> Concept:
         """The verdict of the main model, or of the majority of several draws."""
         language, draws = self.question.language, self.settings.samples
@@ -484,6 +489,8 @@ class Checker:
             elif chosen.choice is not None and chosen.choice.source == "logprobs":
                 scores = (_probability(chosen.choice, label),)
             fields = {"verdict": EVIDENCE_VERDICTS[label], "scores": scores}
+            if fields["verdict"] == "supported" and self._reads_past(own, concept):
+                fields = {"verdict": "not_enough"}
             concept = concept.noted(fields, reasoning=chosen.reasoning)
         if self.settings.variant == "nrg_sq" and concept.detail.reasoning:
             # What the model recalled takes the place of passages.

@@ -26,9 +26,7 @@ _FILLING = r"(?:(?:the|about|around|early|late|mid|nearby)\s+)*"
 _OPENING = re.compile(rf"\A{_PHRASE}\s+{_FILLING}\Z", re.I)
 _AFTER_OPENING = re.compile(r",?\s+(?=(?-i:[A-Z])|the\s|an?\s)", re.I)
 _TRAILING = re.compile(rf"(?P<last>\S+?)(?P<cut>,?\s+(?P<word>{_PHRASE})\s+{_FILLING})\Z", re.I)
-_AFTER_TRAILING = re.compile(
-    rf"\s*(?:[,;:.!?]|\Z)|\s+(?:{_PHRASE}|as|for|with|to|from|where|when|who|which)\b", re.I
-)
+_AFTER_TRAILING = re.compile(rf"\s*(?:[;:.!?]|\Z)|\s+(?:{_PHRASE}|as|for|with|to|from)\b", re.I)
 _APPOSED = re.compile(r",\s+(?:an?\s+|the\s+)?(?:[a-z-]+\s+){0,2}\Z")
 _JOINED = re.compile(r"\s+and\s+(?:an?\s+|the\s+)?\Z")
 _BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]")

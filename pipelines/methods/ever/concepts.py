@@ -99,7 +99,8 @@ def concepts_in(sentence: str, listed: Sequence[str], limit: int, question: str 
     kept = [
         one
         for one in spans
-        if one.text in compared or not (_part_of(one.text, about) or _announces(one.text))
+        if one.text in compared
+        or not (_part_of(one.text, about) or _announces(one.text) or _is_small(one.text))
     ]
     said = any(_is_said(one, subject) for one in listed)
     if [one.text for one in kept] == [subject] and not said:
@@ -119,6 +120,12 @@ def opening_name(sentence: str) -> str:
     known = bool(name) and name[0].casefold() not in SMALL_WORDS
     text = " ".join(name)
     return text if known and next(iter(occurrences(sentence, text)), None) else ""
+
+
+def _is_small(concept: str) -> bool:
+    """Whether an English concept has nothing but words that name nothing, such as "where"."""
+    words = words_of(concept)
+    return bool(words) and all(word.casefold() in SMALL_WORDS for word in words)
 
 
 def _is_said(concept: str, text: str) -> bool:

@@ -186,6 +186,8 @@ def test_chinese_names_are_looked_for_whole():
         ("Brasilia is a capital.", "capital", "Brasília", "A city.", True),
         ("In 1955 Ada Brandt died.", "1955", "Ada Brandt", "", True),
         ("马欢写了《瀛涯胜览》。", "马欢", "郑和", "费信写了《瀛涯胜览》。", True),
+        ("屠呦呦出生于江苏南京。", "江苏", "屠呦呦", "她生于宁波。", True),
+        ("屠呦呦出生于江苏南京。", "江苏", "李白", "他生于碎叶。", False),
     ],
 )
 def test_what_a_claim_is_about_is_what_stands_beside_its_concept(
