@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import csv
 import math
 import re
@@ -13,65 +14,17 @@ from tests.sample_data.test_library import SAMPLE_DATA, articles
 # These four were written apart from each other, each with facts that the other does not have.
 APART = {"bill-clinton", "canberra", "marie-curie", "mount-everest"}
 
-MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
-ONES = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
-TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-ORDINALS = [
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "fifth",
-    "sixth",
-    "seventh",
-    "eighth",
-    "ninth",
-    "tenth",
-    "eleventh",
-    "twelfth",
-    "thirteenth",
-    "fourteenth",
-    "fifteenth",
-    "sixteenth",
-    "seventeenth",
-    "eighteenth",
-    "nineteenth",
-    "twentieth",
-]
+ONES = re.findall(
+    r"\w+",
+    """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    sixteen seventeen eighteen nineteen""",
+)
+TENS = re.findall(r"\w+", "twenty thirty forty fifty sixty seventy eighty ninety")
+ORDINALS = re.findall(
+    r"\w+",
+    """first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
+    fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth""",
+)
 SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 DIGITS = "\u96f6\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d"
 UNITS = {"\u5341": 10, "\u767e": 100, "\u5343": 1000, "\u4e07": 10_000, "\u4ebf": 100_000_000}
@@ -86,7 +39,7 @@ WORDS = (
 
 def english(text: str) -> tuple[set[float], set[float]]:
     """The numbers written in digits or as months, and all numbers with those written as words."""
-    for value, month in enumerate(MONTHS, start=1):
+    for value, month in enumerate(calendar.month_name[1:], start=1):
         text = re.sub(rf"\b{month}\b", f" {value} ", text)
     # "the 1790s" are the nineties of the 18th century.
     text = re.sub(r"\b(\d\d)(\d)0s\b", lambda m: f"{int(m[1]) + 1} {m[2]}0", text)
