@@ -1,6 +1,6 @@
 """`python -m pipelines.research.default_report`: ask the shipped default, and report.
 
-Rows are numbered from 1 as the file lists its English questions. `tune` are the even rows of
+Rows are numbered from 1 as the file lists the questions of a language. `tune` are the even rows of
 `sample_data/questions.csv`, `report` the odd ones, `held-out` all of
 `sample_data/held_out_questions.csv`.
 """
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import get_args
 
 from pydantic import ValidationError
 
@@ -26,6 +27,7 @@ from pipelines.methods.registry import get_method, standard_methods
 from pipelines.research.default_report.asking import PARTS, Asked, Record, ask_all, questions
 from pipelines.research.default_report.effort import effort_table, play_english, with_rows
 from pipelines.research.default_report.table import report
+from pipelines.types import Language
 
 OpenService = Callable[[Path], Service]
 
@@ -43,8 +45,9 @@ def main(arguments: Sequence[str] | None = None, *, open_service: OpenService = 
             methods = [get_method(name).name for name in options.methods]
             asked = [
                 one
+                for language in dict.fromkeys(options.language)
                 for part in dict.fromkeys(options.part)
-                for one in questions(part, options.limit)
+                for one in questions(part, options.limit, language)
             ]
             records = asyncio.run(_ask(asked, methods, options, open_service))
         if options.add_effort:
@@ -140,6 +143,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--part", nargs="+", choices=PARTS, default=["report"], help="one or more (report)"
+    )
+    parser.add_argument(
+        "--language", nargs="+", choices=get_args(Language), default=["en"], help="one or both (en)"
     )
     parser.add_argument("--limit", type=_positive, metavar="N", help="the first N of each part")
     parser.add_argument(

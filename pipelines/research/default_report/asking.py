@@ -1,8 +1,8 @@
 """The questions, and what is kept of the run that answered one.
 
-Rows are counted from 1 in the order in which a file lists its English questions: even rows are for
-tuning, odd rows for the report. The calibration of DRAD counts from 0, so the rows that are odd
-here are those that its threshold theta_2 was fitted on.
+Rows are counted from 1 in the order in which a file lists its questions of one language: even rows
+are for tuning, odd rows for the report. The calibration of DRAD counts from 0, so the English rows
+that are odd here are those that its threshold theta_2 was fitted on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pipelines.run.findings import (
 from pipelines.run.spec import JUDGES, MethodSpec, RunSpec
 from pipelines.run.view import MethodView, fold
 from pipelines.samples.scoring import Outcome, Reference, score
-from pipelines.types import Frozen
+from pipelines.types import Frozen, Language
 
 Part = Literal["tune", "report", "held-out"]
 """Even rows, odd rows, or the questions that nothing was chosen by."""
@@ -32,13 +32,17 @@ Part = Literal["tune", "report", "held-out"]
 PARTS: tuple[Part, ...] = get_args(Part)
 
 _OWNER = "default-report"
-_WARM_UP = "Which planet of the solar system has the most moons?"
+_WARM_UP: dict[Language, str] = {
+    "en": "Which planet of the solar system has the most moons?",
+    "zh": "太阳系中卫星最多的是哪颗行星？",
+}
 
 
 class Asked(Frozen):
-    """A question of a part; `number` counts the rows of its file from 1."""
+    """A question of a part; `number` counts the rows of its file in its language from 1."""
 
     part: Part
+    language: Language = "en"
     number: int
     id: str
     reference: Reference
@@ -117,15 +121,17 @@ class Record(Frozen):
         return self.model_copy(update={"methods": methods})
 
 
-def questions(part: Part, limit: int | None = None) -> list[Asked]:
-    """The questions of a part in file order, the first `limit` of them."""
-    rows = sample_rows("held_out_questions.csv" if part == "held-out" else "questions.csv", "en")
+def questions(part: Part, limit: int | None = None, language: Language = "en") -> list[Asked]:
+    """The questions of a part in `language` in file order, the first `limit` of them."""
+    name = "held_out_questions.csv" if part == "held-out" else "questions.csv"
+    rows = sample_rows(name, language)
     numbered = list(enumerate(rows, start=1))
     if part != "held-out":
         numbered = [pair for pair in numbered if pair[0] % 2 == (part == "report")]
     return [
         Asked(
             part=part,
+            language=language,
             number=number,
             id=row["id"],
             reference=Reference.of(row),
@@ -140,10 +146,13 @@ async def ask_all(
     """Answer one question after the other with all `methods` in one run, as a visitor has it.
 
     With `apart` each method, with the baseline that it starts from, has its own run and shares no
-    reply with another method: so the run shows what one method takes by itself. A first question,
-    which is not counted, loads models and library.
+    reply with another method: so the run shows what one method takes by itself. A first question in
+    each language, which is not counted, loads models and library.
     """
-    await service.record(_spec(_WARM_UP, methods[:1] if apart else methods), owner=_OWNER)
+    asked_in = {one.language for one in asked}
+    for language, question in _WARM_UP.items():
+        if language in asked_in:
+            await service.record(_spec(question, methods[:1] if apart else methods), owner=_OWNER)
     for one in asked if apart else ():
         for name in methods:
             base = get_method(name).starts_from

@@ -13,20 +13,26 @@ from pipelines.paths import ASSETS
 from pipelines.research.default_report import measures
 from pipelines.research.default_report.asking import Part, Record
 from pipelines.research.default_report.measures import ENOUGH, FIRST, PARAPHRASES, Cost, Duration
+from pipelines.types import Language
 
 _PARTS: dict[Part, str] = {
     "tune": "Questions for tuning (even rows)",
     "report": "Questions for the report (odd rows)",
     "held-out": "Held-out questions",
 }
+_LANGUAGES: dict[Language, str] = {"en": "", "zh": " in Chinese"}
 _MENDERS = ("drad", "rowen", "ever", "haarag", "rag")
 
 
 def report(records: Iterable[Record], cores: int) -> str:
     """The whole report, with a section for each part in the order of `records`."""
-    parts = [list(found) for _, found in groupby(records, key=lambda one: one.asked.part)]
+    parts = [list(found) for _, found in groupby(records, key=_part)]
     sections = [_section(found) for found in parts]
     return "\n\n".join([_head(cores), *sections]) + "\n"
+
+
+def _part(record: Record) -> tuple[Language, Part]:
+    return record.asked.language, record.asked.part
 
 
 def _head(cores: int) -> str:
@@ -34,22 +40,24 @@ def _head(cores: int) -> str:
 # The default on questions of fact
 
 What the shipped default does ({EMBEDDED_NAME}, the bundled judges, the sample library,
-default settings) when it is asked English questions of `sample_data/`. One run at a time, all
-methods in one run, models and library already loaded, on {cores} cores. Written by
-`python -m pipelines.research.default_report`.
+default settings) when it is asked questions of `sample_data/`, English ones where a heading does
+not say Chinese. One run at a time, all methods in one run, models and library already loaded,
+on {cores} cores. Written by `python -m pipelines.research.default_report`.
 
 An answer is right when it names the reference answer or one of its other spellings as whole words.
 Yes-or-no questions go by the first word; where it is neither yes nor no, by whether the first
 sentence says the question again or denies it. What else an answer says is not judged. The article
 with the answer is in the library for every question. Rows are counted from 1: even ones are for
-tuning, odd ones for reporting; DRAD's θ₂ was fitted on answers to the odd ones. What was chosen
-in view of the held-out questions is in docs/measurements.md."""
+tuning, odd ones for reporting; DRAD's θ₂ was fitted on answers to the odd English ones.
+Nothing is tuned on the Chinese held-out questions; what was chosen in view of the English ones is
+in docs/measurements.md."""
 
 
 def _section(records: Sequence[Record]) -> str:
     names = list(records[0].methods)
     attempts = {name: [record.methods[name] for record in records] for name in names}
-    blocks = [f"## {_PARTS[records[0].asked.part]}: {len(records)}"]
+    language, part = _part(records[0])
+    blocks = [f"## {_PARTS[part]}{_LANGUAGES[language]}: {len(records)}"]
     rows = [
         [_title(name), *measures.outcomes(found).values(), measures.originals_right(found)]
         for name, found in attempts.items()

@@ -17,8 +17,11 @@ def test_rows_are_numbered_from_1():
     assert [one.id for one in tune[:2]] == ["en-002", "en-004"]
     assert [one.number for one in odd[:3]] == [1, 3, 5]
     assert [one.number for one in held_out] == list(range(1, 61))
-    assert len(tune) + len(odd) == 108
+    assert len(tune) + len(odd) == 148
     assert [one.id for one in questions("report", 1)] == ["en-001"]
+    chinese = questions("held-out", language="zh")
+    assert [one.number for one in chinese] == list(range(1, 61))
+    assert (chinese[0].id, chinese[0].language) == ("held-zh-001", "zh")
     reference = odd[0].reference
     assert reference.answer == "Hope, Arkansas"
     assert reference.aliases[-1] == "Hope in Arkansas"
@@ -47,6 +50,17 @@ def test_a_table_and_records_are_written(tmp_path: Path, capsys):
     # The same records make the same table.
     assert main(["--again", str(records)]) == 0
     assert capsys.readouterr().out == written
+
+
+def test_each_language_has_a_section_of_its_own(capsys):
+    arguments = ["--language", "en", "zh", "--part", "held-out", "--limit", "1"]
+    replies = scripted("10 December 1815, 路易吉·梅纳布雷亚")
+    assert main([*arguments, "--methods", "direct"], open_service=replies) == 0
+    english, chinese = capsys.readouterr().out.split("## Held-out questions")[1:]
+    assert english.startswith(": 1\n")
+    assert chinese.startswith(" in Chinese: 1\n")
+    assert "| Direct | 1 of 1 (100 %) |" in english
+    assert "| Direct | 1 of 1 (100 %) |" in chinese
 
 
 def test_a_method_that_fails_is_counted(tmp_path: Path, capsys):
