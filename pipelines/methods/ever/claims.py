@@ -101,6 +101,8 @@ def _without_asides(sentence: str, concept: Span, others: Iterable[Span]) -> str
     for pattern, replacement in _TIDIED if cuts else ():
         text = pattern.sub(replacement, text)
     text = text.strip()
+    if sentence[-1:] in ".!?" and text[-1:] not in ".!?":
+        text += sentence[-1]
     whole = find_concept(text, concept.text) is not None and len(text.split()) > 2
     return f"{text[:1].upper()}{text[1:]}" if whole else sentence
 
