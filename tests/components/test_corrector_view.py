@@ -28,7 +28,7 @@ async def edited() -> Outcome:
         ("Write at most 6 questions", "1. In which town was Clinton born?"),
         ("In which town", "False"),
         ("Corrected text:", EDITED),
-        finds={"town": ["He was born in Hope."]},
+        finds={"town": ["Clinton was born in Hope."]},
     )
 
 
@@ -39,7 +39,7 @@ async def test_a_question_is_shown_with_its_verdict_and_what_was_read(language: 
     for part in (
         "In which town was Clinton born?",
         t("verdict.contradicted"),
-        "He was born in Hope.",
+        "Clinton was born in Hope.",
         t("score.preservation.title"),
         t("ask.corrected"),
     ):

@@ -59,7 +59,7 @@ class Slm(Method[SlmSettings]):
     flow = (
         Stage("retrieve", optional=True),
         Stage("draft", ("take_answer",)),
-        Stage("judge_sentence", repeats=True),
+        Stage("judge_sentence", ("judge_sentence", "ask_judges"), repeats=True),
         Stage("judge_response", optional=True),
     )
     prompts = (load_prompts("slm"), load_prompts("direct"))

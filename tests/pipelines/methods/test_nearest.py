@@ -51,7 +51,7 @@ class Cosines(Similarity):
         self._near = near
         self._rest = rest
 
-    async def compare(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
+    async def compare(self, left: Sequence[str], right: Sequence[str], *, asked: int = 0) -> Matrix:
         def cosine(text: str) -> float:
             return next((v for end, v in self._near.items() if text.endswith(end)), self._rest)
 

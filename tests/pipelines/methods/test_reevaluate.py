@@ -154,7 +154,7 @@ class RandomSimilarity(Similarity):
     name = "random"
     languages = frozenset({"en", "zh"})
 
-    async def compare(self, left: Any, right: Any) -> Matrix:
+    async def compare(self, left: Any, right: Any, *, asked: int = 0) -> Matrix:
         return tuple(
             tuple(1.0 if one == other else drawn(one, other).uniform(0, 1) for other in right)
             for one in left

@@ -127,7 +127,7 @@ class FaultyShelf(Retriever):
 class FaultySimilarity(RandomSimilarity):
     """Cosines that cannot be had for every tenth request."""
 
-    async def compare(self, left: Any, right: Any) -> Matrix:
+    async def compare(self, left: Any, right: Any, *, asked: int = 0) -> Matrix:
         if drawn("cosines", left, right).random() < 0.1:
             raise ERRORS[0]
         return await super().compare(left, right)

@@ -30,7 +30,7 @@ class Cosines(Similarity):
     def __init__(self, of: Mapping[tuple[str, str], float]) -> None:
         self._of = of
 
-    async def compare(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
+    async def compare(self, left: Sequence[str], right: Sequence[str], *, asked: int = 0) -> Matrix:
         return tuple(tuple(self._of.get((one, two), 0.0) for two in right) for one in left)
 
 

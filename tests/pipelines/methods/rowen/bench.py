@@ -174,7 +174,7 @@ class Cosines(Similarity):
         self._of = of or {}
         self.asked: list[tuple[str, ...]] = []
 
-    async def compare(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
+    async def compare(self, left: Sequence[str], right: Sequence[str], *, asked: int = 0) -> Matrix:
         self.asked.append(tuple(right))
         numbers = [re.search(r"q(\d+)", text) for text in right]
         row = tuple(self._of.get(int(found[1]) if found else -1, 0.9) for found in numbers)
