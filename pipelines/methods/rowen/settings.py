@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipelines.calibration import calibrated
 from pipelines.methods.base import Demonstrations, Settings, Wording
 from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.run.findings import TargetLanguage, Variant
@@ -40,6 +41,14 @@ class RowenSettings(Settings):
         description="Minimum cosine of a paraphrase and the question (ours: 0.5; 21 paraphrases"
         " written by hand reach 0.58 or more, questions about something else often less). Where"
         " nothing embeds the language, one shared content word is asked for; 0 asks for nothing.",
+    )
+    min_translation: float = Field(
+        calibrated("rowen", "multilingual-e5-small", "translation") or 0.0,
+        ge=0,
+        le=1,
+        description="Minimum cosine of a translation and what it translates (ours: 95 % of"
+        " people's own translations reach it, assets/calibration/rowen.json), where both languages"
+        " are embedded; 0 asks for nothing.",
     )
     alpha: float = Field(
         1.0, ge=0, le=4, description="Weight of the verifier's agreement, alpha (paper: 1.0)."

@@ -241,7 +241,7 @@ async def test_paraphrases_far_from_the_question_are_discarded():
 
 async def test_an_embedder_that_fails_leaves_the_words():
     class Broken(Cosines):
-        async def compare(self, left, right):
+        async def compare(self, left, right, *, asked=0):
             raise GONE
 
     outcome = await rowen(Speaker(cl=ALL), variant="cl", k=2, similarity=Broken())
