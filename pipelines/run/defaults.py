@@ -15,7 +15,7 @@ def default_models(language: Language | None = None) -> dict[str, ModelSpec]:
     """Role to model: all of them run on this machine, and need neither key nor hub.
 
     The small model of both languages writes, so that Rowen asks one model in both, as its paper
-    does; the bundled one where the other was not fetched. With the `language` of a run, the
+    does; the larger one where that alone was fetched, the bundled one where neither was. With the `language` of a run, the
     verifier is there too where another model speaks it, see `default_verifier`.
 
     The bundled judge and word overlap judge: beside these two, similarity makes the SLM check
@@ -25,7 +25,7 @@ def default_models(language: Language | None = None) -> dict[str, ModelSpec]:
     panel = ("trained", "overlap") if minilm_folder() else ("overlap",)
     judges = [spec for spec in PROVIDERS["judge"].bundled if spec.model in panel]
     models = {
-        "main": _fetched(SMALL_MODEL) or ModelSpec(),
+        "main": _fetched(SMALL_MODEL) or _fetched(LARGE_MODEL) or ModelSpec(),
         **dict(zip(JUDGES, judges, strict=False)),
     }
     return models if language is None else with_verifier(models, language)

@@ -223,13 +223,13 @@ class ParaphraseDiscarded(Frozen):
 class TranslationRead(Frozen):
     """A text that was written as the translation of a paraphrase, and whether it is used.
 
-    `reason` says why it is not: it is in another language or in more than one, is far from what it
-    translates, or is none at all; "" for one that is used. `similarity` is its cosine with that, in
+    `reason` says why it is not: it is in another language or in more than one, asks nothing although
+    it translates a question, is far from what it translates, or is none at all; "" for one that is used. `similarity` is its cosine with that, in
     [-1, 1], None where it was not computed.
     """
 
     kind: Literal["translation"] = "translation"
-    reason: Literal["", "language", "meaning", "unusable"] = ""
+    reason: Literal["", "language", "statement", "meaning", "unusable"] = ""
     similarity: float | None = None
 
 

@@ -66,20 +66,22 @@ def _why_not(text: str, language: Language, known: set[str]) -> DiscardReason | 
         return "repeated"
     if not written_in(text, language):
         return "language"
-    # After a question mark nothing may follow: it would be an answer.
-    asks = _ENDS_WITH_A_QUESTION.search(text) or (
-        not re.search("[?？]", text) and _QUESTION_FORM[language].match(text)
-    )
-    return None if asks else "statement"
+    form = not re.search("[?？]", text) and _QUESTION_FORM[language].match(text)
+    return None if asks(text) or form else "statement"
+
+
+def asks(text: str) -> bool:
+    """Whether a text ends with a question mark: what follows one would be an answer."""
+    return _ENDS_WITH_A_QUESTION.search(text) is not None
 
 
 def why_no_translation(
     text: str, original: str, code: TargetLanguage
-) -> Literal["", "language", "unusable"]:
+) -> Literal["", "language", "statement", "unusable"]:
     """Why `text` cannot be the translation of `original` into the language `code`; "" if it can.
 
     A translation is in its language alone. Between Chinese and English only an abbreviation and a
-    quoted title may stay as they are in the original.
+    quoted title may stay as they are in the original. What translates a question asks.
     """
     if not text or is_refusal(text) or len(text) > _MAX_PARAPHRASE:
         return "unusable"
@@ -89,7 +91,7 @@ def why_no_translation(
     stays = _STAYS.findall(original)
     if code != "ja" and any(word not in stays for word in left.findall(text)):
         return "language"
-    return ""
+    return "statement" if asks(original) and not asks(text) else ""
 
 
 def written_in(text: str, code: TargetLanguage) -> bool:

@@ -31,7 +31,7 @@ class Cosines(Similarity):
         self._matrix = matrix
         self.asked = asyncio.Event()
 
-    async def compare(self, left: Sequence[str], right: Sequence[str]) -> Matrix:
+    async def compare(self, left: Sequence[str], right: Sequence[str], *, asked: int = 0) -> Matrix:
         self.asked.set()
         if self._matrix is None:
             await asyncio.Event().wait()

@@ -219,6 +219,8 @@ def test_a_translation_into_english_may_quote_a_chinese_name():
         ("Who designed the 埃菲尔铁塔?", "埃菲尔铁塔是谁设计的？", "en", "language"),
         ("Who designed the Eiffel Tower?", "埃菲尔铁塔是谁设计的？", "en", ""),
         ("谁设计了Eiffel Tower？", "Who designed the Eiffel Tower?", "zh", "language"),
+        ("为什么你不去？", "Why don't you go?", "zh", ""),
+        ("因为我不去。", "Why don't you go?", "zh", "statement"),
         ("DNA是谁发现的？", "Who discovered DNA?", "zh", ""),
         ("RNA是谁发现的？", "Who discovered DNA?", "zh", "language"),
     ],
