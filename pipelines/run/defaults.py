@@ -15,8 +15,9 @@ def default_models(language: Language | None = None) -> dict[str, ModelSpec]:
     """Role to model: all of them run on this machine, and need neither key nor hub.
 
     The small model of both languages writes, so that Rowen asks one model in both, as its paper
-    does; the larger one where that alone was fetched, the bundled one where neither was. With the `language` of a run, the
-    verifier is there too where another model speaks it, see `default_verifier`.
+    does; the larger one where that alone was fetched, the bundled one where neither was. With the
+    `language` of a run, the verifier is there too where another model speaks it, see
+    `default_verifier`.
 
     The bundled judge and word overlap judge: beside these two, similarity makes the SLM check
     worse on data (`docs/measurements.md`). Where the embedded encoder is not installed, word

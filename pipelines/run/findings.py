@@ -223,9 +223,10 @@ class ParaphraseDiscarded(Frozen):
 class TranslationRead(Frozen):
     """A text that was written as the translation of a paraphrase, and whether it is used.
 
-    `reason` says why it is not: it is in another language or in more than one, asks nothing although
-    it translates a question, is far from what it translates, or is none at all; "" for one that is used. `similarity` is its cosine with that, in
-    [-1, 1], None where it was not computed.
+    `reason` says why it is not: it is in another language or in more than one, asks nothing
+    although it translates a question, is far from what it translates, or is none at all; "" for
+    one that is used. `similarity` is its cosine with that, in [-1, 1], None where it was not
+    computed.
     """
 
     kind: Literal["translation"] = "translation"

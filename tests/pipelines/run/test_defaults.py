@@ -89,5 +89,6 @@ def test_a_default_with_other_findings_of_the_probe_is_the_default(folder: Path)
 def test_the_small_model_speaks_both_languages(folder: Path):
     fetch(SMALL_MODEL, folder)
     can = known_capabilities(default_models("zh")["main"])
-    assert can is not None and can.languages == {"en", "zh"}
+    assert can is not None
+    assert can.languages == {"en", "zh"}
     assert defaults.default_verifier(default_models()["main"], "zh") is None
