@@ -17,6 +17,7 @@ from app.session import key_for, owner
 from pipelines.engine.profiles import checked_profile
 from pipelines.models.providers import BUILT_IN
 from pipelines.prompts import Wording, checked_wording
+from pipelines.run.defaults import default_models
 from pipelines.run.spec import ROLES, ModelSpec
 from pipelines.store.profiles import Profile
 from pipelines.store.tables import refuse_keys_in_prompts
@@ -103,7 +104,8 @@ def forget_profile(name: str) -> None:
 def saved_models() -> dict[str, ModelSpec]:
     """The bundled models and those this visitor saved, by name."""
     saved = engine().service.store.models.list(owner())
-    return {spec.name: spec for spec in (*BUILT_IN, *saved)}
+    here = {spec.name: spec for spec in default_models("en").values()}
+    return {**here, **{spec.name: spec for spec in (*BUILT_IN, *saved)}}
 
 
 def known_models() -> dict[str, ModelSpec]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
+from typing import Any
 
 from components.elements import (
     Column,
@@ -30,6 +31,10 @@ from components.nearest_view import nearest_section
 from components.page import section
 from components.run_view import passages_of, supporting
 from pipelines.methods.replies.parsing import visible
+from pipelines.methods.rowen import Rowen
+from pipelines.methods.rowen.method import parts_on
+from pipelines.models.base import Capabilities
+from pipelines.models.providers import ModelSpec, known_capabilities
 from pipelines.run.events import Judged, Retrieved, Score
 from pipelines.run.findings import (
     SIDES,
@@ -39,10 +44,14 @@ from pipelines.run.findings import (
     RepairStarted,
     RowenPlan,
     RowenVerdict,
+    TranslationRead,
+    Variant,
+    VerifierKind,
 )
 from pipelines.run.view import RunView, StepView, whole_setting
+from pipelines.types import Language
 
-_SCORES = ("rowen_cl", "rowen_cm", "rowen_hybrid", "rowen_normalised")
+_SCORES = ("rowen_cl", "rowen_cm", "rowen_again", "rowen_hybrid", "rowen_normalised")
 """The parts first, then what is compared with the threshold."""
 
 _MOST_ROWS = 20
@@ -62,6 +71,7 @@ def rowen_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -
         page = _Page(view, panel.method, t, diverges_at, plan)
         pairs = (page.table(), page.discarded(), page.remarks())
         parts += [
+            tag("p.vs-note", page.parts(), key="parts"),
             section("decision", t("rowen.decision"), *page.decision()),
             section("pairs", t("rowen.pairs"), *pairs),
             section("evidence", t("rowen.evidence"), *page.evidence()),
@@ -116,6 +126,23 @@ class _Page(MethodPanel):
         ended = any(s.name == "paraphrase" and s.outcome is not None for s in self.method.steps)
         return not self.paraphrases and (ended or self.over)
 
+    @cached_property
+    def translations(self) -> dict[int | None, list[tuple[str, TranslationRead]]]:
+        """What was written as the translation of each paraphrase, and what was read of it."""
+        places = {step.span: step.at.index for step in self.method.steps}
+        found: dict[int | None, list[tuple[str, TranslationRead]]] = {}
+        for event in self.method.judged:
+            if isinstance(read := event.detail, TranslationRead):
+                found.setdefault(places.get(event.span), []).append((event.text, read))
+        return found
+
+    def parts(self) -> str:
+        """Which parts of the paper run on the models of this run, in a line."""
+        models = self.view.header.spec.models if self.view.header else {}
+        names = {role: spec.name for role, spec in models.items()}
+        plan = self.plan
+        return parts_line(plan.variant, plan.verifier, plan.source, plan.target, names, self.t)
+
     # The decision
 
     def decision(self) -> list[Child]:
@@ -142,7 +169,8 @@ class _Page(MethodPanel):
             agreed = [pair.hard for pair in decided if pair.side == side]
             counts |= {side: agreed.count(1.0), f"{side}_total": len(agreed)}
         variant = (self.found.variant if self.found else None) or self.plan.variant
-        agreeing = t(f"rowen.agree.{variant}", **counts)
+        again = "_again" if self.plan.stands_in and variant != "cl" else ""
+        agreeing = t(f"rowen.agree.{variant}{again}", **counts)
         if self.found is None or self.verdict is None:
             return t("rowen.so_far", counts=agreeing)
         score = self.verdict.scores[0] if self.verdict.scores else None
@@ -161,8 +189,10 @@ class _Page(MethodPanel):
                 pairs = [pair for pair, _ in self.pairs.values() if pair.side == side]
                 each = (pair.value(soft=self.soft) for pair in pairs)
                 values = [value for value in each if value is not None]
+                again = side == "cm" and self.plan.stands_in
                 yield self._open_score(
-                    f"rowen_{side}", fsum(values) / len(values) if values else None
+                    "rowen_again" if again else f"rowen_{side}",
+                    fsum(values) / len(values) if values else None,
                 )
             if len(self.plan.sides) > 1:
                 # Their space is reserved from the beginning: nothing moves when they are known.
@@ -176,7 +206,8 @@ class _Page(MethodPanel):
 
     def _open_score(self, name: str, value: float | None) -> Html:
         """A gauge before the decision, with the line that its formula will need."""
-        score = Score(name=name, value=value, formula=name.replace("_", "."))
+        of = name.replace("_again", "_cm").replace("_", ".")
+        score = Score(name=name, value=value, formula=of)
         return tag("div", score_line(score, self.t, self.t("rowen.open")), key=name)
 
     @cached_property
@@ -262,7 +293,7 @@ class _Page(MethodPanel):
         if "cm" in plan.sides:
             verifier = "verifier" if plan.verifier == "model" else "stand_in"
             columns["verifier"] = t(f"rowen.column.{verifier}")
-            columns["cm"] = t("rowen.column.cm")
+            columns["cm"] = t(f"rowen.column.cm{'_again' if plan.stands_in else ''}")
         return columns
 
     def _cell(self, name: str, index: int) -> Content:
@@ -272,7 +303,7 @@ class _Page(MethodPanel):
             case "paraphrase":
                 return self._paraphrase(index)
             case "translation":
-                return self._written(self.steps.get(("translate", index, None)), self.plan.target)
+                return self._translation(index)
             case "cl" | "cm":
                 return self._same(name, index)
             case _:
@@ -291,6 +322,22 @@ class _Page(MethodPanel):
         if taken.similarity is None:
             return text
         return [text, self._note(self._similarity(taken.similarity))]
+
+    def _translation(self, index: int) -> Content:
+        """The translation that was used; those that were not, each with its reason."""
+        t, read = self.t, self.translations.get(index)
+        if not read:
+            return self._written(self.steps.get(("translate", index, None)), self.plan.target)
+        items: list[Child] = []
+        for text, found in read:
+            near = found.similarity
+            said = "" if near is None else t("rowen.near", value=two_digits(near))
+            if found.reason:
+                why = t(f"rowen.untranslated.{found.reason}")
+                said = t("rowen.untranslated", why=why if not said else f"{why} ({said})")
+            items.append(self._text(text, self.plan.target))
+            items.append(self._note(said) if said else None)
+        return items
 
     def _written(self, step: StepView | None, language: str) -> Content:
         if step is None:
@@ -400,6 +447,48 @@ class _Page(MethodPanel):
             marks = supporting(passage.text, written)
             items.append(EvidenceItem(ranked, query, marks=marks))
         return evidence(items, self.t, id="rowen-evidence")
+
+
+def parts_line(
+    variant: Variant,
+    verifier: VerifierKind,
+    source: str,
+    target: str,
+    names: Mapping[str, str],
+    t: Catalogue,
+) -> str:
+    """Which parts of Rowen's paper run with the models of these `names`, by role, and which not."""
+    said = {
+        "main": names.get("main", ""),
+        "verifier": names.get("verifier", ""),
+        "source": t(f"language.{source}"),
+        "target": t(f"language.{target}"),
+    }
+    runs = [t(f"rowen.parts.{side}", **said) for side in SIDES[variant] if _runs(side, verifier)]
+    lacks = [
+        t(f"rowen.parts.no_{side}", **said)
+        for side in SIDES["hybrid"]
+        if side not in SIDES[variant] or not _runs(side, verifier)
+    ]
+    return " ".join([*runs, *lacks]) if t.language == "en" else "".join([*runs, *lacks])
+
+
+def parts_ahead(
+    models: Mapping[str, ModelSpec], settings: Mapping[str, Any], source: Language, t: Catalogue
+) -> str:
+    """`parts_line` for a question in `source` that is not asked yet, with these models by role."""
+    chosen = Rowen().settings(settings)
+    can = {role: known_capabilities(one) or Capabilities() for role, one in models.items()}
+    if source not in can["main"].languages:
+        return t("flag.language_unsupported")
+    same = models.get("verifier") == models["main"]
+    variant, kind = parts_on(chosen, source, can["main"], can.get("verifier"), same=same)
+    names = {role: one.name for role, one in models.items()}
+    return parts_line(variant, kind, source, chosen.target_for(source), names, t)
+
+
+def _runs(side: str, verifier: VerifierKind) -> bool:
+    return side == "cl" or verifier == "model"
 
 
 def _change(panel: MethodPanel) -> Html:

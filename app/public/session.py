@@ -22,9 +22,11 @@ from pipelines.engine.budget import RunBudget
 from pipelines.engine.executor import make_plan, used_models
 from pipelines.engine.thread import Engine
 from pipelines.errors import InvalidInputError, VeriscopeError, failure, first_problem
+from pipelines.run.defaults import in_language
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.store.recordings import is_recording
+from pipelines.text import detect_language
 from pipelines.types import Frozen, Language
 
 T = TypeVar("T")
@@ -188,7 +190,9 @@ def checked_run(
     spec = RunSpec(
         question=question.strip(),
         methods=tuple(methods),
-        models=used_models((method.name for method in methods), models),
+        models=used_models(
+            (method.name for method in methods), in_language(models, detect_language(question))
+        ),
         evidence=evidence or EvidenceSpec(),
     )
     make_plan(spec)

@@ -53,6 +53,7 @@ from pipelines.models.providers import (
     provider_of,
 )
 from pipelines.models.restricted import SWITCH, why_refused
+from pipelines.run.defaults import default_models
 from pipelines.run.spec import ROLES
 from pipelines.types import Language
 
@@ -128,7 +129,8 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue, *, mine: bool) ->
                     on_click=_check_saved,
                     args=(spec,),
                 )
-            if mine and spec.name not in _BUILT_IN:
+            here = {one.name for one in default_models("en").values()}
+            if mine and spec.name not in _BUILT_IN | here:
                 sure = t("models.delete.sure", name=spec.name)
                 delete_button(slug, sure, partial(_delete, spec))
         _measurements(spec, t)

@@ -27,6 +27,7 @@ from app.settings_form import draw_settings, read_settings
 from components.markup import visible
 from components.messages import Catalogue
 from components.prompts import own_prompts_words
+from components.rowen_view import parts_ahead
 from pipelines.engine.completing import completed, left_out
 from pipelines.engine.estimate import Estimate, estimate, first_methods
 from pipelines.engine.executor import used_models
@@ -41,7 +42,7 @@ from pipelines.prompts import own_prompts, worded
 from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.qdrant import Configured, configured, is_installed
 from pipelines.retrieval.web.providers import WEB_SEARCHES
-from pipelines.run.defaults import default_models
+from pipelines.run.defaults import default_models, in_language, is_default
 from pipelines.run.spec import (
     JUDGES,
     ROLES,
@@ -285,6 +286,11 @@ def draw_sources(t: Catalogue, methods: Sequence[str]) -> None:
     if evidence in web:
         _web_search(evidence, t)
     models = chosen_models()
+    if "rowen" in methods:
+        question = st.session_state.get("question") or ""
+        spoken = detect_language(question) if question.strip() else t.language
+        then = in_language(models, spoken)
+        st.caption(parts_ahead(then, method_settings("rowen"), spoken, t))
     for role in roles:
         if models.get(role) == models["main"]:
             st.caption(t("models.same", role=t(f"role.{role}")))
@@ -332,7 +338,7 @@ def chosen_models() -> dict[str, ModelSpec]:
     known = known_models()
     chosen = {role: known.get(_chosen_name(role) or "") for role in ROLES}
     models = {role: spec for role, spec in chosen.items() if spec is not None}
-    return {"main": next(iter(known.values())), **models}
+    return {"main": default_models()["main"], **models}
 
 
 def _chosen_name(role: str) -> str | None:
@@ -351,12 +357,14 @@ def model_select(label: str, role: str, models: Mapping[str, ModelSpec], t: Cata
     if role != "main" and key not in st.session_state:
         # Not by `index`: a control that has one cannot be emptied.
         st.session_state[key] = _chosen_name(role)
+    # A default's second opinion is that of the question's language.
+    by_language = role == "verifier" and is_default(chosen_models()["main"])
     st.selectbox(
         label,
         list(models),
         index=0 if role == "main" else None,
         key=key,
-        placeholder=t("models.nobody"),
+        placeholder=t("models.verifier.auto" if by_language else "models.nobody"),
         help=t(f"models.role.{role}"),
         persist_state="session",
     )
@@ -460,7 +468,7 @@ def chosen_spec(question: str) -> RunSpec:
     return RunSpec(
         question=question,
         methods=methods,
-        models=used_models(names, chosen_models()),
+        models=used_models(names, in_language(chosen_models(), detect_language(question))),
         evidence=chosen_evidence(),
         **run_settings(),
         prompts=chosen_wording(),
@@ -473,4 +481,4 @@ def completed_spec(view: RunView) -> RunSpec:
     """A run with the standard methods that the run of `view` left out, with chosen settings."""
     question = view.header.spec.question if view.header else ""
     settings = {name: _settings(name, question) for name in left_out(view)}
-    return completed(view, chosen_models(), settings)
+    return completed(view, in_language(chosen_models(), detect_language(question)), settings)

@@ -64,11 +64,13 @@ from pipelines.models.catalogue import EMBEDDER_FILE
 from pipelines.paths import data_folder
 from pipelines.printable import guard_log, printable, printable_json
 from pipelines.retrieval.web.providers import WEB_SEARCHES
+from pipelines.run.defaults import in_language
 from pipelines.run.events import Event, event_adapter
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
 from pipelines.run.view import fold
 from pipelines.store import database_url
 from pipelines.store.profiles import Profile
+from pipelines.text import detect_language
 
 # What Python makes of bytes that are no UTF-8.
 _NO_TEXT = re.compile("[\ud800-\udfff]")
@@ -105,6 +107,8 @@ async def _ask(service: Service, options: argparse.Namespace) -> int:
     methods = _methods(options.method or ["drad"], options.set, profile)
     wording = chosen_wording(options, profile.prompts if profile else {})
     models, keys = await models_by_role(service, options, profile.models if profile else {})
+    language = options.language or detect_language(options.question)
+    models = in_language(models, language)
     search_key = named_key(options.search_key_env)
     if search_key:
         keys[f"search:{options.web}"] = search_key

@@ -264,7 +264,7 @@ class Service:
         who asks.
         """
         await self.libraries.open_soon(EvidenceSpec())
-        for spec in default_models().values():
+        for spec in default_models("en").values():
             with suppress(VeriscopeError):
                 await self.pool.get(spec)
         with suppress(VeriscopeError):

@@ -22,9 +22,11 @@ from pipelines.methods.registry import get_method
 from pipelines.models.providers import ModelSpec
 from pipelines.prompts import checked_wording
 from pipelines.run.calibrations import Calibrations
+from pipelines.run.defaults import in_language
 from pipelines.run.spec import MAX_TEXT, EvidenceSpec, GivenAnswer, MethodSpec, RunSpec
 from pipelines.store.evaluations import Task
 from pipelines.store.tables import refuse_keys_in_prompts
+from pipelines.text import detect_language
 from pipelines.types import Frozen
 
 MAX_ITEMS = 100_000
@@ -160,7 +162,10 @@ def run_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> Run
     return RunSpec(
         question=item.question,
         methods=(system.method,),
-        models=used_models([system.method.name], system.models),
+        models=used_models(
+            [system.method.name],
+            in_language(system.models, item.language or detect_language(item.question)),
+        ),
         evidence=evidence,
         language=item.language,
         answer=given,

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.calibration import calibration
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.base import Demonstrations, Question
 from pipelines.methods.replies.parsing import visible
@@ -31,9 +32,20 @@ def grounded_messages(
     )
 
 
-def demonstrates(scope: Scope, setting: Demonstrations) -> bool:
-    """Whether the main model is shown demonstrations under this setting."""
-    return setting == "on" or (setting == "auto" and scope.model().capabilities.weak)
+def demonstrates(scope: Scope, setting: Demonstrations, step: str = "") -> bool:
+    """Whether the main model is shown demonstrations under this setting, for a kind of `step`."""
+    return setting == "on" or (setting == "auto" and needs_help(scope, step))
+
+
+def needs_help(scope: Scope, step: str) -> bool:
+    """Whether the main model is helped with this `step`, in the run's language.
+
+    Where that was measured (`assets/calibration/habits.json`), the measurement says so. Else weak
+    models are helped.
+    """
+    model = scope.model()
+    measured = calibration("habits").get(model.name, {}).get(step, {}).get(scope.language)
+    return model.capabilities.weak if measured is None else bool(measured["helped"])
 
 
 def adapts(scope: Scope, setting: Demonstrations) -> bool:

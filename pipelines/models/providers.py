@@ -13,6 +13,7 @@ from typing import Annotated, Literal, NamedTuple, Unpack
 
 from pydantic import Field
 
+from pipelines.calibration import calibration
 from pipelines.concurrency import calls_for, usable_cores
 from pipelines.errors import failure
 from pipelines.models.base import (
@@ -139,7 +140,9 @@ class ModelSpec(Frozen):
     @property
     def found_locally(self) -> Overrides:
         """What it says about the abilities of a model on this machine, which knows the others."""
-        return {"languages": self.languages, "weak": self.weak, "judges": self.judges}
+        measured = calibration("habits").get(self.name, {}).get("weak")
+        weak = measured if self.weak is None else self.weak
+        return {"languages": self.languages, "weak": weak, "judges": self.judges}
 
 
 def model_spec(entry: CatalogueEntry) -> ModelSpec:

@@ -70,6 +70,7 @@ What = Literal[
     "concepts",
     "concept",
     "paraphrase",
+    "translation",
     "pair",
     "retrieval",
     "alignment",

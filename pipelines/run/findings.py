@@ -178,6 +178,11 @@ class RowenPlan(Frozen):
         return SIDES[self.variant]
 
     @property
+    def stands_in(self) -> bool:
+        """Whether the main model's second answers stand for those of a verifier."""
+        return "cm" in self.sides and self.verifier != "model"
+
+    @property
     def languages(self) -> frozenset[str]:
         """The languages of the answers that are compared."""
         return frozenset({self.source, self.target} if "cl" in self.sides else {self.source})
@@ -212,6 +217,20 @@ class ParaphraseDiscarded(Frozen):
 
     kind: Literal["discarded"] = "discarded"
     reason: DiscardReason
+    similarity: float | None = None
+
+
+class TranslationRead(Frozen):
+    """A text that was written as the translation of a paraphrase, and whether it is used.
+
+    `reason` says why it is not: it is in another language or in more than one, asks nothing
+    although it translates a question, is far from what it translates, or is none at all; "" for
+    one that is used. `similarity` is its cosine with that, in [-1, 1], None where it was not
+    computed.
+    """
+
+    kind: Literal["translation"] = "translation"
+    reason: Literal["", "language", "statement", "meaning", "unusable"] = ""
     similarity: float | None = None
 
 
@@ -371,6 +390,7 @@ Finding = Annotated[
     EntityReading
     | PairCompared
     | ParaphraseDiscarded
+    | TranslationRead
     | RowenVerdict
     | ConceptsListed
     | ConceptVerified

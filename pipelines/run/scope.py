@@ -155,6 +155,12 @@ class Scope:
         similarity = self.materials.similarity
         return None if similarity is None else similarity.name
 
+    @property
+    def compared_languages(self) -> frozenset[Language]:
+        """The languages in which, and between which, `similarities` compares meanings."""
+        similarity = self.materials.similarity
+        return frozenset() if similarity is None else similarity.languages
+
     async def similarities(
         self, left: Sequence[str], right: Sequence[str], *, asked: int = 0
     ) -> Matrix:

@@ -30,6 +30,7 @@ from pipelines.samples.choosing import choose
 from pipelines.samples.outcomes import outcomes_of
 from pipelines.store.exchange import export_lines, parse_lines
 from pipelines.store.recordings import CHOSEN, FOLDER, PREFIX, Choice
+from pipelines.text import detect_language
 
 Row = Mapping[str, str]
 """A question with its right answer, as `sample_data/README.md` describes them."""
@@ -51,7 +52,7 @@ async def _record(
                 spec = RunSpec(
                     question=row["question"],
                     methods=tuple(MethodSpec(name=method) for method in standard_methods()),
-                    models=default_models(),
+                    models=default_models(detect_language(row["question"])),
                 )
                 name = row["id"]
                 trace = await service.record(spec, owner="record")

@@ -89,7 +89,7 @@ class Walkthrough(Frozen):
         return RunSpec(
             question=self.question,
             methods=self.methods,
-            models=default_models()
+            models=default_models(self.language)
             if self.models is None
             else {
                 role: ModelSpec(

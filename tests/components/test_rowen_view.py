@@ -89,6 +89,8 @@ def cells(root: Node, row: int) -> dict[str, str]:
     return {
         cell.attributes["data-label"]: cell.text("vs-details", "vs-sign").strip()
         for cell in found.all("td")
+        # The calls behind a number have a table of their own.
+        if "data-label" in cell.attributes
     }
 
 
@@ -385,3 +387,31 @@ async def test_the_page_says_who_compared_the_answers(t: Catalogue):
     by_judge = page(await judged(WEAK, reader()), t)
     assert "Answers compared by reader." in by_judge.text()
     assert "The judge compared the two answers as answers to the question" in by_judge.text()
+
+
+async def test_a_translation_that_is_not_used_is_shown_with_its_reason(t: Catalogue):
+    model = Speaker(cl=ALL, replies={"translate": "因为他在那里出生。"})
+    root = page(await rowen(model, variant="cl", k=1, similarity=Cosines()), t)
+    shown = cells(root, 0)["In Chinese"]
+    # Both tries.
+    assert shown.count("因为他在那里出生。") == 2
+    assert shown.count("Not used: it asks nothing") == 2
+    assert cells(root, 0)["Answer in Chinese"] == "–"
+
+
+async def test_a_line_says_which_parts_of_the_paper_run(t: Catalogue):
+    def parts(root: Node) -> str:
+        return next(n for n in root.walk() if n.attributes.get("data-key") == "parts").text()
+
+    both = parts(page(await rowen(Speaker(cl=ALL, cm=ALL), verifier=other()), t))
+    assert "answers in English and Chinese" in both
+    assert "is the verifier" in both
+    assert "does not run" not in both
+    alone = page(await rowen(Speaker(cl=ALL), variant="auto"), t)
+    assert "no second model speaks English" in parts(alone)
+    # Where there is no verifier, nothing claims to agree with one.
+    assert "ith the verifier" not in alone.text()
+    one = page(await rowen(Speaker(cm=ALL, capabilities=ENGLISH)), t)
+    assert "does not run: speaker a is asked in English only" in parts(one)
+    assert "agreement with the verifier" not in one.text()
+    assert "Agreement with a second answer" in one.text() or "second answer" in one.text()

@@ -16,12 +16,13 @@ from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
 from pipelines.methods.replies.questions import asks_yes_or_no
 from pipelines.methods.replies.verdicts import truth
-from pipelines.methods.rowen import asking, reading
+from pipelines.methods.rowen import asking
 from pipelines.methods.rowen.comparing import compared
 from pipelines.methods.rowen.decision import Pair, is_certain
 from pipelines.methods.rowen.paraphrasing import paraphrases_of
 from pipelines.methods.rowen.settings import RowenSettings
-from pipelines.methods.writing import ask
+from pipelines.methods.rowen.translating import translation_of
+from pipelines.methods.writing import needs_help
 from pipelines.run.events import Score
 from pipelines.run.findings import (
     PairCompared,
@@ -62,6 +63,7 @@ class RowenCheck:
         self.pairs: list[Pair] = []
         self._yes_no = asks_yes_or_no(question)
         self._weak = scope.model().capabilities.weak
+        self._reasons = settings.reasons(weak=needs_help(scope, "reason"))
 
     async def run(self) -> None:
         """Make every comparison of the plan; with early stop, as many as the decision needs.
@@ -174,12 +176,17 @@ class RowenCheck:
 
     async def _translated(self, scope: Scope, index: int, text: str) -> _Given:
         """What the model answers in the target language."""
-        source, target = self.plan.source, self.plan.target
-        name = asking.PROMPTS.fill(source, f"language_{target}")
-        asked = asking.PROMPTS.turns(source, "translate", question=text, name=name)
-        async with scope.span("translate", index=index, language=target) as step:
-            translation = await ask(step, asked, max_tokens=asking.SHORT_TOKENS * 2, complete=True)
-        if not reading.is_translation(translation, text, target):
+        plan = self.plan
+        async with scope.span("translate", index=index, language=plan.target) as step:
+            translation = await translation_of(
+                step,
+                text,
+                plan.source,
+                plan.target,
+                min_similarity=self.settings.min_translation,
+                demonstrations=self.settings.demonstrations,
+            )
+        if not translation:
             return _Given("", (step.id,), "untranslated")
         given = await self._answer(scope, index, "target", translation)
         return _Given(given.text, (step.id, *given.spans))
@@ -196,7 +203,7 @@ class RowenCheck:
                 step,
                 text,
                 self.plan.target if side == "target" else self.plan.source,
-                reasoned=self.settings.reasons(weak=self._weak),
+                reasoned=self._reasons,
                 max_tokens=self.settings.max_tokens,
                 **options,
             )

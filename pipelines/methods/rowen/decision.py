@@ -44,15 +44,20 @@ class Conclusion:
     scores: tuple[Score, ...]
 
 
-def conclude(settings: RowenSettings, variant: Variant, pairs: Sequence[Pair]) -> Conclusion:
-    """The scores and whether to retrieve, for the pairs that `variant` compared."""
+def conclude(
+    settings: RowenSettings, variant: Variant, pairs: Sequence[Pair], *, stands_in: bool = False
+) -> Conclusion:
+    """The scores and whether to retrieve, for the pairs that `variant` compared.
+
+    With `stands_in`, "cm" compared second answers of the main model, which its score says.
+    """
     variant, z = _decided(settings, variant, _values(settings, variant, pairs))
     retrieve = z is None or z < settings.threshold_for(variant)
     return Conclusion(
         variant=variant,
         retrieve=retrieve,
         verdict="unchecked" if z is None else "doubtful" if retrieve else "confident",
-        scores=_scores(settings, variant, pairs, z) if pairs else (),
+        scores=_scores(settings, variant, pairs, z, stands_in=stands_in) if pairs else (),
     )
 
 
@@ -112,13 +117,18 @@ def _decided(
 
 
 def _scores(
-    settings: RowenSettings, variant: Variant, pairs: Sequence[Pair], z: float | None
+    settings: RowenSettings,
+    variant: Variant,
+    pairs: Sequence[Pair],
+    z: float | None,
+    *,
+    stands_in: bool,
 ) -> tuple[Score, ...]:
     threshold = settings.threshold_for(variant)
     flagged, alone = z is not None and z < threshold, variant != "hybrid"
     parts = [
         Score(
-            name=f"rowen_{side}",
+            name="rowen_again" if side == "cm" and stands_in else f"rowen_{side}",
             value=_decided(settings, side, {side: values})[1],
             threshold=threshold if alone else None,
             flagged=alone and flagged,

@@ -23,7 +23,8 @@ from pipelines.methods.rowen import asking
 from pipelines.methods.rowen.check import RowenCheck
 from pipelines.methods.rowen.decision import Conclusion, conclude
 from pipelines.methods.rowen.settings import RowenSettings
-from pipelines.methods.writing import ask, first_draft, found_for, write_draft
+from pipelines.methods.writing import ask, first_draft, found_for, needs_help, write_draft
+from pipelines.models.base import Capabilities
 from pipelines.retrieval.base import reciprocal_rank_fusion
 from pipelines.run.findings import RepairStarted, RowenPlan, RowenVerdict, Variant, VerifierKind
 from pipelines.run.scope import Scope
@@ -76,7 +77,9 @@ class Rowen(Method[RowenSettings]):
         if failed is not None:
             # By now the first answer is there, so that it is kept.
             raise failed
-        concluded = conclude(settings, plan.variant, check.pairs)
+        concluded = conclude(
+            settings, plan.variant, check.pairs, stands_in=plan.verifier != "model"
+        )
         # Agreement on an answer that states nothing says nothing of a fact.
         remark = no_answer(original.text, question)
         async with scope.span("decide") as step:
@@ -123,15 +126,11 @@ def _plan(question: Question, scope: Scope, settings: RowenSettings) -> RowenPla
     the others as well.
     """
     can, source = scope.model().capabilities, question.language
-    auto: Variant = "hybrid" if can.languages >= {"en", "zh"} else "cm"
-    verifier: VerifierKind = "stand_in"
-    if scope.has_model("verifier"):
-        speaks = source in scope.model("verifier").capabilities.languages
-        verifier = "model" if speaks else "language"
-        if scope.same_model("verifier"):
-            verifier = "same_model"
+    second = scope.model("verifier").capabilities if scope.has_model("verifier") else None
+    same = scope.same_model("verifier")
+    variant, verifier = parts_on(settings, source, can, second, same=same)
     plan = RowenPlan(
-        variant=auto if settings.variant == "auto" else settings.variant,
+        variant=variant,
         source=source,
         target=settings.target_for(source),
         verifier=verifier,
@@ -144,12 +143,37 @@ def _plan(question: Question, scope: Scope, settings: RowenSettings) -> RowenPla
     return plan.model_copy(update={"by": role, "judge": scope.model(role).name, "weak": False})
 
 
+def parts_on(
+    settings: RowenSettings,
+    source: Language,
+    main: Capabilities,
+    verifier: Capabilities | None,
+    *,
+    same: bool = False,
+) -> tuple[Variant, VerifierKind]:
+    """What is compared for a question in `source` on models of these abilities, and who verifies.
+
+    By default it is both where there is a second language and a second model, and what there is of
+    the two elsewhere. Without either the main model's second answers stand in for a verifier's.
+    `same` says that both roles have one model.
+    """
+    kind: VerifierKind = "stand_in"
+    if verifier is not None:
+        kind = "model" if source in verifier.languages else "language"
+        kind = "same_model" if same else kind
+    if settings.variant != "auto":
+        return settings.variant, kind
+    if not main.languages >= {"en", "zh"}:
+        return "cm", kind
+    return ("hybrid" if kind == "model" else "cl"), kind
+
+
 async def _first_answer(
     question: Question, scope: Scope, settings: RowenSettings
 ) -> tuple[str, Generation]:
     """The reasoning t0, and the short answer r0 as draft 0."""
     messages = asking.question_messages("reason", question.text, question.language)
-    weak, reasoning = scope.model().capabilities.weak, ""
+    weak, reasoning = needs_help(scope, "reason"), ""
     # Without a repair of its own, a weak model's reasoning would serve for nothing.
     if not (nearest.takes_sentence(scope, settings.wording) and not settings.reasons(weak=weak)):
         async with scope.span("reason") as step:
@@ -195,7 +219,7 @@ async def _retrieve(
 
     async with scope.span("retrieve") as step:
         queries: Sequence[str] = paraphrases
-        if settings.rewrites_queries(weak=scope.model().capabilities.weak):
+        if settings.rewrites_queries(weak=needs_help(scope, "query")):
             queries = await together(
                 *(_query(step, n, text, question) for n, text in enumerate(paraphrases))
             )

@@ -9,7 +9,7 @@ from pipelines.methods.base import Demonstrations, Question
 from pipelines.methods.replies.questions import asks_yes_or_no, shares_words
 from pipelines.methods.rowen import asking, reading
 from pipelines.methods.rowen.forms import question_pattern
-from pipelines.methods.writing import ask_list, demonstrates
+from pipelines.methods.writing import ask_list, demonstrates, needs_help
 from pipelines.retrieval.bm25 import LexicalEmbedder
 from pipelines.run.findings import ParaphraseDiscarded, ParaphraseTaken
 from pipelines.run.scope import Scope
@@ -36,7 +36,7 @@ async def paraphrases_of(
                 break
             known = [one.text for one in found]
             shots = ""
-            if demonstrates(step, demonstrations):
+            if demonstrates(step, demonstrations, "paraphrase"):
                 # What is demonstrated is copied: the question's own kind is shown.
                 shots = "paraphrase_yes_no" if asks_yes_or_no(question) else "paraphrase"
             asked = asking.PROMPTS.turns(
@@ -49,8 +49,7 @@ async def paraphrases_of(
             )
             # Of 48 paraphrases asked of the embedded model (4 sample questions, 2 draws of 6)
             # 12 were questions with a schema and 1 without.
-            weak = step.model().capabilities.weak
-            bound = bool(shots) and weak and question.language == "en"
+            bound = bool(shots) and question.language == "en" and needs_help(step, "form")
             reply = await ask_list(
                 step,
                 asked,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Literal
 
 from pipelines.methods.base import Question
 from pipelines.methods.replies.lists import parse_list
@@ -20,6 +21,8 @@ _WORD = re.compile(rf"[{HAN}]|[^\W{HAN}]+")
 
 _NUMBER = re.compile(r"\A(?:\d{1,2}(?:[.)] +|[、．）] *)|[(（]\d{1,2}[)）] *)(?=\D)")
 _ENDS_WITH_A_QUESTION = re.compile(r"[?？][^\w?？]*\Z")
+_LATIN_WORD, _HAN_WORD = re.compile("[A-Za-z]{2,}"), re.compile(f"[{HAN}]+")
+_STAYS = re.compile("(?<![A-Za-z])[A-Z]{2,}(?![A-Za-z])|(?<=《)[^》]+(?=》)")
 _KANA = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
 
 _WORDING = load_wording("rowen")
@@ -63,21 +66,32 @@ def _why_not(text: str, language: Language, known: set[str]) -> DiscardReason | 
         return "repeated"
     if not written_in(text, language):
         return "language"
-    # After a question mark nothing may follow: it would be an answer.
-    asks = _ENDS_WITH_A_QUESTION.search(text) or (
-        not re.search("[?？]", text) and _QUESTION_FORM[language].match(text)
-    )
-    return None if asks else "statement"
+    form = not re.search("[?？]", text) and _QUESTION_FORM[language].match(text)
+    return None if asks(text) or form else "statement"
 
 
-def is_translation(text: str, original: str, code: TargetLanguage) -> bool:
-    """Whether `text` can be the translation of `original` into the language `code`."""
-    return (
-        bool(text)
-        and not is_refusal(text)
-        and text_key(text) != text_key(original)
-        and written_in(text, code)
-    )
+def asks(text: str) -> bool:
+    """Whether a text ends with a question mark: what follows one would be an answer."""
+    return _ENDS_WITH_A_QUESTION.search(text) is not None
+
+
+def why_no_translation(
+    text: str, original: str, code: TargetLanguage
+) -> Literal["", "language", "statement", "unusable"]:
+    """Why `text` cannot be the translation of `original` into the language `code`; "" if it can.
+
+    A translation is in its language alone. Between Chinese and English only an abbreviation and a
+    quoted title may stay as they are in the original. What translates a question asks.
+    """
+    if not text or is_refusal(text) or len(text) > _MAX_PARAPHRASE:
+        return "unusable"
+    if text_key(text) == text_key(original) or not written_in(text, code):
+        return "language"
+    left = _LATIN_WORD if code == "zh" else _HAN_WORD
+    stays = _STAYS.findall(original)
+    if code != "ja" and any(word not in stays for word in left.findall(text)):
+        return "language"
+    return "statement" if asks(original) and not asks(text) else ""
 
 
 def written_in(text: str, code: TargetLanguage) -> bool:

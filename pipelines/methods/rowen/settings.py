@@ -7,12 +7,16 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipelines.calibration import calibrated
 from pipelines.methods.base import Demonstrations, Settings, Wording
 from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.run.findings import TargetLanguage, Variant
 from pipelines.types import Language
 
 _THRESHOLDS: dict[Variant, float] = {"hybrid": 0.5, "cl": 0.6, "cm": 0.8}
+_EMBEDDER = "multilingual-e5-small"
+"""Whose cosines the two minima were fitted on; those of the English embedder are like them."""
+
 _AUTO: tuple[Variant, ...] = ("hybrid", "cm")
 
 
@@ -34,12 +38,20 @@ class RowenSettings(Settings):
         " smaller k can so be tried on recorded runs, which a new request for fewer could not.",
     )
     min_similarity: float = Field(
-        0.5,
+        calibrated("rowen", _EMBEDDER, "paraphrase") or 0.5,
         ge=0,
         le=1,
-        description="Minimum cosine of a paraphrase and the question (ours: 0.5; 21 paraphrases"
-        " written by hand reach 0.58 or more, questions about something else often less). Where"
-        " nothing embeds the language, one shared content word is asked for; 0 asks for nothing.",
+        description="Minimum cosine of a paraphrase and the question (ours: 95 % of people's own"
+        " reach it, assets/calibration/rowen.json). Where nothing embeds the language, one shared"
+        " content word is asked for; 0 asks for nothing.",
+    )
+    min_translation: float = Field(
+        calibrated("rowen", _EMBEDDER, "translation") or 0.0,
+        ge=0,
+        le=1,
+        description="Minimum cosine of a translation and what it translates (ours: 95 % of"
+        " people's own translations reach it, assets/calibration/rowen.json), where both languages"
+        " are embedded; 0 asks for nothing.",
     )
     alpha: float = Field(
         1.0, ge=0, le=4, description="Weight of the verifier's agreement, alpha (paper: 1.0)."

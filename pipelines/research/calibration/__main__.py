@@ -35,7 +35,7 @@ from pipelines.models.local import LocalModel
 from pipelines.models.providers import BUILT_IN
 from pipelines.paths import ASSETS
 from pipelines.prompts import load_prompts
-from pipelines.research.calibration import centres, drad, haarag, nearest, slm, wikibio
+from pipelines.research.calibration import centres, drad, haarag, nearest, rowen, slm, wikibio
 from pipelines.research.data import (
     Half,
     read_articles,
@@ -54,6 +54,9 @@ _OUT = ASSETS / "calibration"
 
 _SPARSE = 30
 """Of the even-numbered translations every so many-th is taken: some 500 sentences are enough."""
+
+_WORDS, _MOST_PAIRS = 4, 150
+"""Least words of a question of Tatoeba that Rowen's cosines are fitted on, and most pairs a set."""
 
 Derive = Callable[[argparse.Namespace], Coroutine[Any, Any, dict[str, Any]]]
 
@@ -219,6 +222,36 @@ async def _derive_nearest(options: argparse.Namespace) -> dict[str, Any]:
     return table
 
 
+async def _derive_rowen(options: argparse.Namespace) -> dict[str, Any]:
+    embedder = default_embedder()
+    if not isinstance(embedder, BilingualEmbedder):
+        raise failure("loading.no_embedder", BilingualEmbedder.name)
+    translated = read_translations(options.tatoeba)
+    asked = [
+        (english, chinese)
+        for english, chinese in translated
+        if english.endswith("?") and len(english.split()) >= _WORDS
+    ]
+    parallel = [
+        [qa.question for article in articles for part in article.paragraphs for qa in part.qas]
+        for articles in (read_articles(options.xquad), read_articles(options.xquad_zh))
+    ]
+    sets = {
+        "translation": {
+            "Tatoeba's questions with their translations": asked,
+            "XQuAD's questions with their translations": list(zip(*parallel, strict=True)),
+        },
+        "paraphrase": {
+            "English questions of Tatoeba with one translation": rowen.same_meaning(asked),
+            "Chinese questions of Tatoeba with one translation": rowen.same_meaning(
+                [(chinese, english) for english, chinese in asked]
+            ),
+        },
+    }
+    found = rowen.derive(embedder, sets, _MOST_PAIRS, options.date.isoformat())
+    return {**_table(options.out), embedder.name: found}
+
+
 async def _answers(options: argparse.Namespace, spec: ModelSpec) -> list[drad.Answered]:
     key = _key(options)
     keys = {spec.name: key} if key else {}
@@ -344,6 +377,8 @@ def _parser() -> argparse.ArgumentParser:
     add("centres", _derive_centres, [], what, "--xquad", "--xquad-zh", "--tatoeba")
     what = "when a sentence is near a question, for each embedder"
     add("nearest", _derive_nearest, [], what, "--xquad", "--xquad-zh")
+    what = "how near paraphrases and translations have to be, for Rowen"
+    add("rowen", _derive_rowen, [], what, "--xquad", "--xquad-zh", "--tatoeba")
     what = "HAARAG's thresholds for each embedder"
     add("haarag", _derive_haarag, [], what, "--xquad", "--xquad-zh", "--qa")
     return parser

@@ -24,6 +24,7 @@ from pipelines.run.findings import (
 from pipelines.run.spec import JUDGES, MethodSpec, RunSpec
 from pipelines.run.view import MethodView, fold
 from pipelines.samples.scoring import Outcome, Reference, score
+from pipelines.text import detect_language
 from pipelines.types import Frozen, Language
 
 Part = Literal["tune", "report", "held-out"]
@@ -169,7 +170,7 @@ def _spec(question: str, methods: Sequence[str]) -> RunSpec:
     return RunSpec(
         question=question,
         methods=tuple(MethodSpec(name=name) for name in methods),
-        models=default_models(),
+        models=default_models(detect_language(question)),
     )
 
 

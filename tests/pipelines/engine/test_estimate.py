@@ -365,7 +365,7 @@ def test_the_shipped_table_knows_every_standard_method(monkeypatch: pytest.Monke
     for part in (table.default, table.walkthroughs):
         assert set(part.methods) >= set(standard_methods())
         assert part.questions > 0
-    assert table.default.model == default_models()["main"].name
+    assert table.default.model == ModelSpec().name
     models = default_models()
     found = estimate(standard_methods(), models, basis_for(models["main"]))
     assert found.seconds

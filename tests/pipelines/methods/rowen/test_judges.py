@@ -164,7 +164,6 @@ NEAR = {
     "Where was Bill Clinton born?": [
         "In which town was Bill Clinton born?",
         "What is Bill Clinton's birthplace?",
-        "Which town was the 42nd US president born in?",
         "Where did Bill Clinton come into the world?",
     ],
     "How many moons does Mars have?": [
@@ -177,7 +176,7 @@ NEAR = {
 }
 FAR = {
     "Where was Bill Clinton born?": "What is the capital of Arkansas?",
-    "Who wrote Pride and Prejudice?": "What is prejudice?",
+    "Who wrote Pride and Prejudice?": "Who painted the Mona Lisa?",
     "How many moons does Mars have?": "Who wrote Pride and Prejudice?",
 }
 

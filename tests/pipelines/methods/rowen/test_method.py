@@ -121,7 +121,7 @@ async def test_the_verifier_answers_greedily_and_the_stand_in_at_random():
 
 async def test_a_verifier_that_is_the_main_model_is_a_stand_in_too():
     model = Speaker(cl=ALL, cm=ALL)
-    outcome = await rowen(model, verifier=model)
+    outcome = await rowen(model, verifier=model, variant="hybrid")
     assert outcome.answer.flags == ("verifier_same_model",)
     drawn = [r for r in model.asked["reason"] if isinstance(r, GenerationRequest) and r.temperature]
     assert len(drawn) == 6
@@ -129,14 +129,25 @@ async def test_a_verifier_that_is_the_main_model_is_a_stand_in_too():
 
 async def test_a_verifier_without_the_language_is_not_asked():
     other = verifier(capabilities=ENGLISH)
-    outcome = await rowen(Speaker(cl=ALL, cm=ALL), question=CHINESE, verifier=other)
+    model = Speaker(cl=ALL, cm=ALL)
+    outcome = await rowen(model, question=CHINESE, verifier=other)
+    # By default nothing stands in for it: the languages alone are compared.
+    assert {side for side, _ in pairs(outcome)} == {"cl"}
+    assert outcome.answer.flags == ()
+    outcome = await rowen(model, question=CHINESE, verifier=other, variant="hybrid")
     assert other.asked == {}
     assert outcome.answer.flags == ("verifier_language",)
 
 
+async def test_without_a_verifier_the_languages_alone_are_compared():
+    outcome = await rowen(Speaker(cl=ALL, cm=ALL), variant="auto")
+    assert {side for side, _ in pairs(outcome)} == {"cl"}
+    assert [s.name for s in answer_verdict(outcome).scores] == ["rowen_cl"]
+
+
 async def test_a_model_without_the_other_language_compares_models_only():
     outcome = await rowen(Speaker(cm=ALL, capabilities=ENGLISH))
-    assert [s.name for s in answer_verdict(outcome).scores] == ["rowen_cm"]
+    assert [s.name for s in answer_verdict(outcome).scores] == ["rowen_again"]
     assert outcome.answer.flags == ("verifier_stand_in",)
 
 

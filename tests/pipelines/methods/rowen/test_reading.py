@@ -9,7 +9,7 @@ import pytest
 from pipelines.methods.base import Question
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import asks_yes_or_no, says_yes, shares_words
-from pipelines.methods.rowen.reading import is_translation, paraphrases_in
+from pipelines.methods.rowen.reading import paraphrases_in, why_no_translation
 from pipelines.text import detect_language
 
 
@@ -205,13 +205,30 @@ ENGLISH = "Where was he born?"
     ],
 )
 def test_what_can_be_a_translation(text, code, expected):
-    assert is_translation(text, ENGLISH, code) is expected
+    assert (not why_no_translation(text, ENGLISH, code)) is expected
 
 
 def test_a_translation_into_english_may_quote_a_chinese_name():
-    assert is_translation("Who wrote the novel 红楼梦?", "《红楼梦》是谁写的？", "en")
-    assert not is_translation("Wer schrieb den Roman?", "《红楼梦》是谁写的？", "en")
+    assert not why_no_translation("Who wrote the novel 红楼梦?", "《红楼梦》是谁写的？", "en")
+    assert why_no_translation("Wer schrieb den Roman?", "《红楼梦》是谁写的？", "en") == "language"
+
+
+@pytest.mark.parametrize(
+    ("text", "original", "code", "expected"),
+    [
+        ("Who designed the 埃菲尔铁塔?", "埃菲尔铁塔是谁设计的？", "en", "language"),
+        ("Who designed the Eiffel Tower?", "埃菲尔铁塔是谁设计的？", "en", ""),
+        ("谁设计了Eiffel Tower？", "Who designed the Eiffel Tower?", "zh", "language"),
+        ("为什么你不去？", "Why don't you go?", "zh", ""),
+        ("因为我不去。", "Why don't you go?", "zh", "statement"),
+        ("DNA是谁发现的？", "Who discovered DNA?", "zh", ""),
+        ("RNA是谁发现的？", "Who discovered DNA?", "zh", "language"),
+    ],
+)
+def test_a_translation_is_in_its_language_alone(text, original, code, expected):
+    assert why_no_translation(text, original, code) == expected
 
 
 def test_an_untranslated_question_is_no_translation():
-    assert not is_translation("Was Mandela Präsident", "Was Mandela Präsident?", "de")
+    original = "Was Mandela Präsident?"
+    assert why_no_translation("Was Mandela Präsident", original, "de") == "language"

@@ -95,7 +95,7 @@ async def test_evidence_that_was_not_retrieved_needs_a_new_run():
 
 async def test_a_comparison_that_was_not_made_needs_a_new_run():
     outcome = await rowen(Speaker(cm=ALL, capabilities=ENGLISH), k=2)
-    assert numbers(reevaluated(outcome, k=2))[0][0] == "rowen_cm"
+    assert numbers(reevaluated(outcome, k=2))[0][0] == "rowen_again"
     # The model lacks the other language, so that this is refused as it would be in a live run.
     refused = reevaluated(outcome, k=2, variant="hybrid")
     assert (refused.answer, refused.diverges_at) == (None, None)

@@ -1,0 +1,68 @@
+"""Paraphrases in the other language: written by the main model, read, accepted or discarded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipelines.errors import VeriscopeError
+from pipelines.methods.base import Demonstrations
+from pipelines.methods.rowen import asking
+from pipelines.methods.rowen.reading import why_no_translation
+from pipelines.methods.writing import ask, demonstrates
+from pipelines.run.findings import TargetLanguage, TranslationRead
+from pipelines.run.scope import Scope
+from pipelines.types import Language
+
+_AGAIN = 0.7
+"""The temperature of the second try: the first one again would be the same (ours)."""
+
+
+async def translation_of(
+    step: Scope,
+    text: str,
+    source: Language,
+    target: TargetLanguage,
+    *,
+    min_similarity: float,
+    demonstrations: Demonstrations,
+) -> str:
+    """`text` in the language `target`; "" where neither of two tries can be used.
+
+    Each try is recorded with what was read of it. Its cosine with `text` has to reach
+    `min_similarity`, where something compares texts of both languages.
+    """
+    shots = f"translate_{target}" if demonstrates(step, demonstrations, "translate") else ""
+    name = asking.PROMPTS.fill(source, f"language_{target}")
+    asked = asking.PROMPTS.turns(source, "translate", shots=shots, question=text, name=name)
+    for attempt in range(2):
+        drawn: dict[str, Any] = {"temperature": _AGAIN, "sample": attempt} if attempt else {}
+        most = asking.SHORT_TOKENS * 2
+        written = await ask(step, asked, max_tokens=most, complete=True, **drawn)
+        read = await _read(step, written, text, target, min_similarity)
+        step.judged("translation", written, verdict="unchecked", detail=read)
+        if not read.reason:
+            return written
+    return ""
+
+
+async def _read(
+    step: Scope, written: str, text: str, target: TargetLanguage, least: float
+) -> TranslationRead:
+    reason = why_no_translation(written, text, target)
+    if reason:
+        return TranslationRead(reason=reason)
+    cosine = await _similarity(step, written, text, target) if least else None
+    far = cosine is not None and cosine < least
+    return TranslationRead(reason="meaning" if far else "", similarity=cosine)
+
+
+async def _similarity(step: Scope, written: str, text: str, target: TargetLanguage) -> float | None:
+    """The cosine of the two; None where nothing compares the two languages by their meaning."""
+    if not {step.language, target} <= step.compared_languages:
+        return None
+    try:
+        ((cosine,),) = await step.similarities([text], [written])
+    except VeriscopeError:
+        # Recorded with its call.
+        return None
+    return cosine

@@ -1,0 +1,95 @@
+"""Which models have which role where nobody chose any."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.models.catalogue import (
+    LARGE_MODEL,
+    SHARED,
+    SMALL_MODEL,
+    Manifest,
+    ModelFile,
+    catalogue_entry,
+    place_of,
+    write_manifest,
+)
+from pipelines.models.providers import ModelSpec, known_capabilities, model_spec
+from pipelines.run import defaults
+from pipelines.run.defaults import default_models, in_language, is_default
+
+SMOL = ModelSpec()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty models folder, and no other."""
+    monkeypatch.delenv(SHARED, raising=False)
+    monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
+    return tmp_path / "models"
+
+
+def fetch(name: str, folder: Path) -> None:
+    """Put a file of that name there as if it had been fetched: only its size is looked at."""
+    entry = catalogue_entry(name)
+    place = place_of(entry, folder)
+    file = ModelFile(name=entry.file, size=entry.size, sha256=entry.sha256)
+    manifest = Manifest(revision=entry.revision, commit="", files=(file,))
+    write_manifest(place, manifest)
+    with (place / entry.file).open("wb") as empty:
+        empty.truncate(entry.size)
+
+
+def roles(language: str | None) -> tuple[str, str | None]:
+    found = default_models(language)  # pyright: ignore[reportArgumentType]
+    second = found.get("verifier")
+    return found["main"].name, second and second.name
+
+
+def test_the_bundled_model_alone_has_no_verifier(folder: Path):
+    assert default_models()["main"] == SMOL
+    assert roles("en") == roles("zh") == (SMOL.name, None)
+
+
+def test_the_small_model_verifies_english_and_writes_chinese(folder: Path):
+    fetch(SMALL_MODEL, folder)
+    assert roles("en") == (SMOL.name, SMALL_MODEL)
+    assert roles("zh") == (SMALL_MODEL, None)
+    assert roles(None) == (SMOL.name, None)
+
+
+def test_the_large_model_verifies_both_languages(folder: Path):
+    fetch(LARGE_MODEL, folder)
+    assert roles("en") == (SMOL.name, LARGE_MODEL)
+    assert roles("zh") == (LARGE_MODEL, None)
+    fetch(SMALL_MODEL, folder)
+    assert roles("en") == (SMOL.name, LARGE_MODEL)
+    assert roles("zh") == (SMALL_MODEL, LARGE_MODEL)
+
+
+def test_the_small_model_that_somebody_chose_writes_english_too(folder: Path):
+    fetch(SMALL_MODEL, folder)
+    main = model_spec(catalogue_entry(SMALL_MODEL))
+    assert in_language({"main": main}, "en") == {"main": main, "verifier": SMOL}
+    # What the probe found makes it no other model.
+    assert is_default(main.to_be_checked())
+    assert in_language({"main": main.to_be_checked()}, "en")["verifier"] == SMOL
+    assert not is_default(ModelSpec(kind="openai", name=SMALL_MODEL, model="x"))
+
+
+def test_a_chosen_model_gets_no_verifier_that_nobody_chose(folder: Path):
+    fetch(SMALL_MODEL, folder)
+    own = {"main": ModelSpec(kind="openai", name="own", model="own")}
+    assert in_language(own, "en") == in_language(own, "zh") == own
+    chosen = {**default_models(), "verifier": own["main"]}
+    assert in_language(chosen, "en") == chosen
+
+
+def test_the_small_model_speaks_both_languages(folder: Path):
+    fetch(SMALL_MODEL, folder)
+    can = known_capabilities(default_models("zh")["main"])
+    assert can is not None
+    assert can.languages == {"en", "zh"}
+    assert defaults.default_verifier(default_models("zh")["main"], "zh") is None
