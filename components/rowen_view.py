@@ -169,8 +169,8 @@ class _Page(MethodPanel):
             agreed = [pair.hard for pair in decided if pair.side == side]
             counts |= {side: agreed.count(1.0), f"{side}_total": len(agreed)}
         variant = (self.found.variant if self.found else None) or self.plan.variant
-        again = "_again" if self.plan.stands_in and variant != "cl" else ""
-        agreeing = t(f"rowen.agree.{variant}{again}", **counts)
+        form = f"{variant}_again" if self.plan.stands_in and variant != "cl" else variant
+        agreeing = t(f"rowen.agree.{form}", **counts)
         if self.found is None or self.verdict is None:
             return t("rowen.so_far", counts=agreeing)
         score = self.verdict.scores[0] if self.verdict.scores else None
