@@ -169,8 +169,8 @@ class _Page(MethodPanel):
             agreed = [pair.hard for pair in decided if pair.side == side]
             counts |= {side: agreed.count(1.0), f"{side}_total": len(agreed)}
         variant = (self.found.variant if self.found else None) or self.plan.variant
-        again = "_again" if self.plan.stands_in and variant != "cl" else ""
-        agreeing = t(f"rowen.agree.{variant}{again}", **counts)
+        form = f"{variant}_again" if self.plan.stands_in and variant != "cl" else variant
+        agreeing = t(f"rowen.agree.{form}", **counts)
         if self.found is None or self.verdict is None:
             return t("rowen.so_far", counts=agreeing)
         score = self.verdict.scores[0] if self.verdict.scores else None
@@ -229,8 +229,15 @@ class _Page(MethodPanel):
         t, plan = self.t, self.plan
         # From the beginning: what is read must not move when the first answers are compared.
         main = self.view.header.spec.models["main"].name if self.view.header else ""
-        who = "judge" if plan.judge else "main"
-        yield t(f"rowen.by.{who}", name=plan.judge or main)
+        names = (
+            {role: spec.name for role, spec in self.view.header.spec.models.items()} if main else {}
+        )
+        if plan.sides != ("cl",) or not plan.across:
+            who = "judge" if plan.judge else "main"
+            yield t(f"rowen.by.{who}", name=plan.judge or names.get(plan.by, main))
+        if plan.across and "cl" in plan.sides:
+            how = "embedder" if plan.across == "embedder" else "model"
+            yield t(f"rowen.across.{how}", name=names.get(plan.across, ""))
         if undecided := sum(pair.hard is None for pair, _ in self.pairs.values()):
             yield t("rowen.undecided", count=undecided)
         left = len(self.paraphrases) * len(plan.sides) - len(self.pairs)

@@ -159,6 +159,7 @@ class RowenPlan(Frozen):
     """How one run of Rowen goes about its check.
 
     `by` is the role that compares two answers and `judge` its model's name where that is a judge;
+    `across` is what compares answers in two languages, where that is another role, or "embedder";
     `weak` marks a main model that compares although its verdicts were measured to be no better than
     chance.
     """
@@ -171,6 +172,7 @@ class RowenPlan(Frozen):
     weak: bool = False
     by: str = "main"
     judge: str = ""
+    across: str = ""
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -239,8 +241,9 @@ class PairCompared(Frozen):
 
     `index` counts paraphrases from 0. `hard` is 1.0, 0.0 or None where undecided; `soft` the
     probability of True in [0, 1] where a model was asked. `source` tells how it was decided: by the
-    "model", by a "judge", by comparing "yes_no" answers, or why it was not: "refusal" (which counts
-    as no agreement), and "empty", "untranslated" or "failed" (undecided).
+    "model", by a "judge", by the "verifier", by "similarity", by comparing "yes_no" answers, or
+    why it was not: "refusal" (which counts as no agreement), and "empty", "untranslated" or
+    "failed" (undecided).
     """
 
     kind: Literal["pair"] = "pair"

@@ -14,6 +14,7 @@ from pipelines.engine.thread import Engine
 from pipelines.methods.registry import METHODS
 from pipelines.methods.slm.scale import history_of
 from pipelines.retrieval.base import Retriever
+from pipelines.run import defaults
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import JUDGES, ROLES, EvidenceSpec, ModelSpec, RunSpec
 from tests.app.opening import page_engine
@@ -61,6 +62,12 @@ def ask_page(*methods: str, **state: object) -> AppTest:
     test = page("ask", **{**ticks, **state}).run()
     assert not test.exception
     return test
+
+
+@pytest.fixture(autouse=True)
+def nothing_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default is the bundled model, whatever models this installation has fetched."""
+    monkeypatch.setattr(defaults, "fetched_file", lambda name: None)
 
 
 def roles(test: AppTest) -> list[str]:

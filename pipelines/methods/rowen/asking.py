@@ -18,16 +18,36 @@ SHORT_TOKENS = 96
 
 
 async def answer_question(
-    step: Scope, text: str, code: TargetLanguage, *, reasoned: bool, max_tokens: int, **options: Any
+    step: Scope,
+    text: str,
+    code: TargetLanguage,
+    *,
+    reasoned: bool,
+    shown: bool = False,
+    max_tokens: int,
+    **options: Any,
 ) -> str:
     """The short answer to a question, after reasoning where `reasoned`; "" for none.
 
-    `options` are the role that answers, and those of its requests.
+    With `shown`, an answer without reasoning is demonstrated: it is that alone, no sentence, and so
+    can be compared. `options` are the role that answers, and those of its requests.
     """
     messages, reasoning = question_messages("reason", text, code), ""
     if reasoned:
         reasoning = await ask(step, messages, max_tokens=max_tokens, **options)
     asked = short_messages(messages, reasoning, code)
+    if shown and not reasoning:
+        shots = PROMPTS.shots(_words(code), "single")
+        turns = ((one["question"], one["reply"]) for one in shots)
+        asked = (
+            asked[0],
+            *(
+                Message(role=role, content=content)
+                for turn in turns
+                for role, content in zip(("user", "assistant"), turn, strict=True)
+            ),
+            *asked[1:],
+        )
     return await ask(step, asked, max_tokens=SHORT_TOKENS, **options)
 
 

@@ -22,7 +22,7 @@ from pipelines.methods.rowen.decision import Pair, is_certain
 from pipelines.methods.rowen.paraphrasing import paraphrases_of
 from pipelines.methods.rowen.settings import RowenSettings
 from pipelines.methods.rowen.translating import translation_of
-from pipelines.methods.writing import needs_help
+from pipelines.methods.writing import demonstrates, needs_help
 from pipelines.run.events import Score
 from pipelines.run.findings import (
     PairCompared,
@@ -63,6 +63,7 @@ class RowenCheck:
         self.pairs: list[Pair] = []
         self._yes_no = asks_yes_or_no(question)
         self._weak = scope.model().capabilities.weak
+        self._shown = demonstrates(scope, settings.demonstrations, "single")
         self._reasons = settings.reasons(weak=needs_help(scope, "reason"))
 
     async def run(self) -> None:
@@ -171,7 +172,7 @@ class RowenCheck:
             first,
             second,
             yes_no=self._yes_no,
-            role=self.plan.by,
+            role=(side == "cl" and self.plan.across) or self.plan.by,
         )
 
     async def _translated(self, scope: Scope, index: int, text: str) -> _Given:
@@ -204,6 +205,7 @@ class RowenCheck:
                 text,
                 self.plan.target if side == "target" else self.plan.source,
                 reasoned=self._reasons,
+                shown=self._shown,
                 max_tokens=self.settings.max_tokens,
                 **options,
             )

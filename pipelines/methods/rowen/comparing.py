@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pipelines.calibration import calibrated
 from pipelines.errors import VeriscopeError
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import says_yes
 from pipelines.methods.replies.verdicts import TRUE_FALSE, claim_of_answers, decide_between
 from pipelines.methods.rowen import asking
 from pipelines.run.scope import Scope
+from pipelines.run.spec import JUDGES
 from pipelines.types import Choice, Language
+
+EMBEDDER = "embedder"
+"""In place of a role: two answers agree where their cosine reaches the fitted minimum."""
+
+_SAME = calibrated("rowen", "multilingual-e5-small", "answer") or 1.0
 
 
 async def compared(
@@ -34,6 +41,8 @@ async def compared(
         said = says_yes(first), says_yes(second)
         if None not in said:
             return "yes_no", float(said[0] == said[1]), None
+    if role == EMBEDDER:
+        return await _by_meaning(step, first, second)
     try:
         choice = await decide_between(
             step,
@@ -46,4 +55,15 @@ async def compared(
     except VeriscopeError:
         return "failed", None, None
     hard = None if choice.best is None else float(choice.best == "true")
-    return "model" if role == "main" else "judge", hard, choice
+    how = "judge" if role in JUDGES else "model" if role == "main" else role
+    return how, hard, choice
+
+
+async def _by_meaning(
+    step: Scope, first: str, second: str
+) -> tuple[str, float | None, Choice | None]:
+    try:
+        ((cosine,),) = await step.similarities([first], [second])
+    except VeriscopeError:
+        return "failed", None, None
+    return "similarity", float(cosine >= _SAME), None

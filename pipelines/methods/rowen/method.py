@@ -21,6 +21,7 @@ from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.rowen import asking
 from pipelines.methods.rowen.check import RowenCheck
+from pipelines.methods.rowen.comparing import EMBEDDER
 from pipelines.methods.rowen.decision import Conclusion, conclude
 from pipelines.methods.rowen.settings import RowenSettings
 from pipelines.methods.writing import ask, first_draft, found_for, needs_help, write_draft
@@ -136,11 +137,38 @@ def _plan(question: Question, scope: Scope, settings: RowenSettings) -> RowenPla
         verifier=verifier,
         weak=not can.judges,
     )
+    if settings.checked_by == "auto" and needs_help(scope, "compare"):
+        return _compared_for(scope, plan)
     role = checker(scope, plan.languages, settings.checked_by)
     if role == "main":
         return plan
     # A judge compares, whatever the main model's verdicts are worth.
     return plan.model_copy(update={"by": role, "judge": scope.model(role).name, "weak": False})
+
+
+def _compared_for(scope: Scope, plan: RowenPlan) -> RowenPlan:
+    """Who compares where the main model, when asked, finds that any two answers agree (ours).
+
+    Answers in one language are compared by a judge that reads it. Those in two are compared by a
+    judge or a verifier that reads both, else by their cosine. What nobody else compares is left to
+    the main model.
+    """
+    able = "verifier" if plan.verifier == "model" else "main"
+    if able == "verifier" and scope.model("verifier").capabilities.weak:
+        able = "main"
+
+    def of(languages: frozenset[str]) -> str:
+        role = checker(scope, languages, "judge")
+        speaks = languages <= scope.model(able).capabilities.languages
+        return able if role == "main" and speaks else role
+
+    by, across = of(frozenset({plan.source})), of(plan.languages)
+    if across == "main" and plan.languages <= scope.compared_languages:
+        across = EMBEDDER
+    known = {"by": by, "across": across, "weak": by == "main" and plan.weak}
+    if by in JUDGES:
+        known["judge"] = scope.model(by).name
+    return plan.model_copy(update=known)
 
 
 def parts_on(

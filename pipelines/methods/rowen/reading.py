@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from pipelines.methods.base import Question
+from pipelines.methods.replies.asked import asked_kind
 from pipelines.methods.replies.lists import parse_list
 from pipelines.methods.replies.parsing import is_refusal
 from pipelines.methods.wording import load_wording
@@ -48,7 +49,7 @@ def paraphrases_in(
     for item in parse_list(reply):
         # In JSON, too, models number what they list.
         text = _NUMBER.sub("", " ".join(item.split()))
-        reason = _why_not(text, question.language, keys)
+        reason = _why_not(text, question, keys)
         if reason is None:
             keys.add(text_key(text))
             taken.append(text)
@@ -57,7 +58,8 @@ def paraphrases_in(
     return taken, discarded
 
 
-def _why_not(text: str, language: Language, known: set[str]) -> DiscardReason | None:
+def _why_not(text: str, question: Question, known: set[str]) -> DiscardReason | None:
+    language = question.language
     words = _WORD.findall(text)
     said = any(_NO_WORD.fullmatch(word) is None for word in words)
     if not said or len(words) < _MIN_WORDS or len(text) > _MAX_PARAPHRASE:
@@ -66,8 +68,16 @@ def _why_not(text: str, language: Language, known: set[str]) -> DiscardReason | 
         return "repeated"
     if not written_in(text, language):
         return "language"
+    if _asks_otherwise(text, question):
+        return "meaning"
     form = not re.search("[?？]", text) and _QUESTION_FORM[language].match(text)
     return None if asks(text) or form else "statement"
+
+
+def _asks_otherwise(text: str, question: Question) -> bool:
+    """Whether a text asks for another kind of thing than the question: for a time, not a person."""
+    kinds = asked_kind(question), asked_kind(Question(text=text, language=question.language))
+    return None not in kinds and kinds[0] != kinds[1]
 
 
 def asks(text: str) -> bool:
@@ -92,6 +102,16 @@ def why_no_translation(
     if code != "ja" and any(word not in stays for word in left.findall(text)):
         return "language"
     return "statement" if asks(original) and not asks(text) else ""
+
+
+def translation_pattern(original: str, code: Language) -> str:
+    """A regular expression, from ^ to $, of questions in `code` alone: see `why_no_translation`.
+
+    Left to itself, a small model writes "Who designed the 埃菲尔铁塔?".
+    """
+    letters = "[0-9A-Za-z ,.'()%:;-]" if code == "en" else f"[0-9{HAN}，、·《》（）：；%.-]"
+    stays = [word for word in _STAYS.findall(original) if re.fullmatch(rf"[A-Z{HAN}]+", word)]
+    return rf"^({'|'.join([letters, *stays])})+{'[?]' if code == 'en' else '？'}$"
 
 
 def written_in(text: str, code: TargetLanguage) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Demonstrations
 from pipelines.methods.rowen import asking
-from pipelines.methods.rowen.reading import why_no_translation
+from pipelines.methods.rowen.reading import translation_pattern, why_no_translation
 from pipelines.methods.writing import ask, demonstrates
 from pipelines.run.findings import TargetLanguage, TranslationRead
 from pipelines.run.scope import Scope
@@ -36,6 +36,8 @@ async def translation_of(
     asked = asking.PROMPTS.turns(source, "translate", shots=shots, question=text, name=name)
     for attempt in range(2):
         drawn: dict[str, Any] = {"temperature": _AGAIN, "sample": attempt} if attempt else {}
+        if shots and step.model().capabilities.structured_output and target in ("en", "zh"):
+            drawn["json_schema"] = {"type": "string", "pattern": translation_pattern(text, target)}
         most = asking.SHORT_TOKENS * 2
         written = await ask(step, asked, max_tokens=most, complete=True, **drawn)
         read = await _read(step, written, text, target, min_similarity)

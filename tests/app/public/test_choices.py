@@ -100,7 +100,8 @@ def test_what_can_be_searched_has_a_name_and_none_is_among_it():
 def test_a_question_is_foreign_to_a_model_that_does_not_speak_its_language(
     question: str, foreign: bool
 ):
-    spec = checked_run(question, [MethodSpec(name="direct")], default_models())
+    models = {**default_models(), "main": ModelSpec()}
+    spec = checked_run(question, [MethodSpec(name="direct")], models)
     assert foreign_to(spec) == foreign
     # Of a visitor's own model nothing is known: it is believed.
     own = {"main": ModelSpec(kind="openai", name="own", model="own")}
