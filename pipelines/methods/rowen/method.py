@@ -26,6 +26,7 @@ from pipelines.methods.rowen.decision import Conclusion, conclude
 from pipelines.methods.rowen.settings import RowenSettings
 from pipelines.methods.writing import ask, first_draft, found_for, needs_help, write_draft
 from pipelines.models.base import Capabilities
+from pipelines.models.judges.simple import OVERLAP_NAME
 from pipelines.retrieval.base import reciprocal_rank_fusion
 from pipelines.run.findings import RepairStarted, RowenPlan, RowenVerdict, Variant, VerifierKind
 from pipelines.run.scope import Scope
@@ -149,9 +150,9 @@ def _plan(question: Question, scope: Scope, settings: RowenSettings) -> RowenPla
 def _compared_for(scope: Scope, plan: RowenPlan) -> RowenPlan:
     """Who compares where the main model, when asked, finds that any two answers agree (ours).
 
-    Answers in one language are compared by a judge that reads it. Those in two are compared by a
-    judge or a verifier that reads both, else by their cosine. What nobody else compares is left to
-    the main model.
+    A judge that reads the answers' languages does, but for word overlap: equal answers in two
+    languages share no word. Else a verifier that reads them; else, of two languages, their cosine;
+    else the main model.
     """
     able = "verifier" if plan.verifier == "model" else "main"
     if able == "verifier" and scope.model("verifier").capabilities.weak:
@@ -159,12 +160,14 @@ def _compared_for(scope: Scope, plan: RowenPlan) -> RowenPlan:
 
     def of(languages: frozenset[str]) -> str:
         role = checker(scope, languages, "judge")
-        speaks = languages <= scope.model(able).capabilities.languages
-        return able if role == "main" and speaks else role
+        if role != "main" and scope.model(role).name != OVERLAP_NAME:
+            return role
+        if able == "verifier" and languages <= scope.model(able).capabilities.languages:
+            return able
+        across = len(languages) > 1 and languages <= scope.compared_languages
+        return EMBEDDER if across else "main"
 
     by, across = of(frozenset({plan.source})), of(plan.languages)
-    if across == "main" and plan.languages <= scope.compared_languages:
-        across = EMBEDDER
     known = {"by": by, "across": across, "weak": by == "main" and plan.weak}
     if by in JUDGES:
         known["judge"] = scope.model(by).name

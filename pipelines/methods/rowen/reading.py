@@ -26,6 +26,10 @@ _LATIN_WORD, _HAN_WORD = re.compile("[A-Za-z]{2,}"), re.compile(f"[{HAN}]+")
 _STAYS = re.compile("(?<![A-Za-z])[A-Z]{2,}(?![A-Za-z])|(?<=《)[^》]+(?=》)")
 _KANA = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
 
+_WHO: dict[Language, re.Pattern[str]] = {
+    "en": re.compile(r"\bwho(?:m|se)?\b", re.I),
+    "zh": re.compile("谁"),
+}
 _WORDING = load_wording("rowen")
 _NO_WORD = _WORDING.pattern("no_word")
 _QUESTION_FORM = {code: _WORDING.pattern(f"question_{code}") for code in ("en", "zh")}
@@ -76,8 +80,13 @@ def _why_not(text: str, question: Question, known: set[str]) -> DiscardReason | 
 
 def _asks_otherwise(text: str, question: Question) -> bool:
     """Whether a text asks for another kind of thing than the question: for a time, not a person."""
-    kinds = asked_kind(question), asked_kind(Question(text=text, language=question.language))
-    return None not in kinds and kinds[0] != kinds[1]
+    kind, own = (_kind_of(one, question.language) for one in (text, question.text))
+    return None not in (kind, own) and kind != own
+
+
+def _kind_of(text: str, language: Language) -> str | None:
+    found = asked_kind(Question(text=text, language=language))
+    return found or ("person" if _WHO[language].search(text) else None)
 
 
 def asks(text: str) -> bool:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from pipelines.methods.base import Question
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import asks_yes_or_no, says_yes, shares_words
-from pipelines.methods.rowen.reading import paraphrases_in, why_no_translation
+from pipelines.methods.rowen.reading import (
+    paraphrases_in,
+    translation_pattern,
+    why_no_translation,
+)
 from pipelines.text import detect_language
 
 
@@ -159,8 +164,8 @@ def test_without_an_embedder_a_paraphrase_shares_a_content_word(text, question, 
     ],
 )
 def test_a_date_is_no_paraphrase(noise):
-    reply = json.dumps({"questions": [noise, "In May 1906, who died?"]})
-    assert taken(reply) == ["In May 1906, who died?"]
+    reply = json.dumps({"questions": [noise, "In May 1906, where was he born?"]})
+    assert taken(reply) == ["In May 1906, where was he born?"]
 
 
 def test_a_number_inside_json_makes_no_question_another_one():
@@ -232,3 +237,27 @@ def test_a_translation_is_in_its_language_alone(text, original, code, expected):
 def test_an_untranslated_question_is_no_translation():
     original = "Was Mandela Präsident?"
     assert why_no_translation("Was Mandela Präsident", original, "de") == "language"
+
+
+def test_a_paraphrase_asks_for_what_the_question_asks_for():
+    question = Question(text="埃菲尔铁塔是谁设计的？", language="zh")
+    reply = "1. 埃菲尔铁塔设计于什么年？\n2. 谁设计了埃菲尔铁塔？"
+    assert paraphrases_in(reply, question) == (
+        ["谁设计了埃菲尔铁塔？"],
+        [("埃菲尔铁塔设计于什么年？", "meaning")],
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "fits"),
+    [
+        ("Who designed the Eiffel Tower?", "en", True),
+        ("Who designed the 埃菲尔铁塔?", "en", False),
+        ("谁发现了DNA的结构？", "zh", True),
+        ("谁发现了RNA的结构？", "zh", False),
+        ("谁发现了DNA的结构。", "zh", False),
+    ],
+)
+def test_translations_are_bound_to_the_letters_of_their_language(text: str, code, fits: bool):
+    pattern = translation_pattern("Who discovered the structure of DNA?", code)
+    assert (re.fullmatch(pattern, text) is not None) is fits
