@@ -228,10 +228,9 @@ class _Page(MethodPanel):
     def _notes(self) -> Iterable[str]:
         t, plan = self.t, self.plan
         # From the beginning: what is read must not move when the first answers are compared.
-        main = self.view.header.spec.models["main"].name if self.view.header else ""
-        names = (
-            {role: spec.name for role, spec in self.view.header.spec.models.items()} if main else {}
-        )
+        models = self.view.header.spec.models if self.view.header else {}
+        names = {role: one.name for role, one in models.items()}
+        main = names.get("main", "")
         if plan.sides != ("cl",) or not plan.across:
             who = "judge" if plan.judge else "main"
             yield t(f"rowen.by.{who}", name=plan.judge or names.get(plan.by, main))
