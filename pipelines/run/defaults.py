@@ -14,10 +14,8 @@ from pipelines.types import Language
 def default_models(language: Language | None = None) -> dict[str, ModelSpec]:
     """Role to model: all of them run on this machine, and need neither key nor hub.
 
-    The small model of both languages writes, so that Rowen asks one model in both, as its paper
-    does; the larger one where that alone was fetched, the bundled one where neither was. With the
-    `language` of a run, the verifier is there too where another model speaks it, see
-    `default_verifier`.
+    With the `language` of a run they are those of that language, see `by_language`; without one,
+    the bundled model is the main one.
 
     The bundled judge and word overlap judge: beside these two, similarity makes the SLM check
     worse on data (`docs/measurements.md`). Where the embedded encoder is not installed, word
@@ -25,37 +23,39 @@ def default_models(language: Language | None = None) -> dict[str, ModelSpec]:
     """
     panel = ("trained", "overlap") if minilm_folder() else ("overlap",)
     judges = [spec for spec in PROVIDERS["judge"].bundled if spec.model in panel]
-    models = {
-        "main": _fetched(SMALL_MODEL) or _fetched(LARGE_MODEL) or ModelSpec(),
-        **dict(zip(JUDGES, judges, strict=False)),
-    }
-    return models if language is None else with_verifier(models, language)
+    models = {"main": ModelSpec(), **dict(zip(JUDGES, judges, strict=False))}
+    return models if language is None else by_language(models, language)
+
+
+def by_language(models: Mapping[str, ModelSpec], language: Language) -> dict[str, ModelSpec]:
+    """`models` for a question in `language`, where nobody chose otherwise.
+
+    The bundled model speaks English only, and measures better there than the small model of both
+    languages (`docs/models.md`); in Chinese that one writes where it is here, else the larger one.
+    The verifier is another model that speaks the language: the larger one, else in English the
+    small or the bundled one. A model that somebody chose gets no verifier that nobody chose.
+    """
+    small, large = _fetched(SMALL_MODEL), _fetched(LARGE_MODEL)
+    main = models["main"]
+    if main == ModelSpec() and language != "en":
+        main = small or large or main
+    found = {**models, "main": main}
+    if "verifier" not in found and is_default(main):
+        # A smaller second opinion than the writer's own is none in Chinese.
+        others = (large, small, ModelSpec()) if language == "en" else (large,)
+        own = main.without_capabilities()
+        fit = (one for one in others if one is not None and one.without_capabilities() != own)
+        second = next(fit, None)
+        found |= {"verifier": second} if second is not None else {}
+    return found
 
 
 def is_default(main: ModelSpec) -> bool:
-    """Whether a main model is one that nobody needs to choose."""
-    usual = (default_models()["main"], ModelSpec())
-    return main.without_capabilities() in [one.without_capabilities() for one in usual]
-
-
-def default_verifier(main: ModelSpec, language: Language) -> ModelSpec | None:
-    """The second model that answers in `language` where `main` is a default; None for none.
-
-    It is the larger model where that was fetched; else, in English, the bundled one.
-    """
-    if not is_default(main):
-        return None
-    known = (_fetched(LARGE_MODEL), ModelSpec() if language == "en" else None)
-    return next((one for one in known if one is not None and one != main), None)
-
-
-def with_verifier(models: Mapping[str, ModelSpec], language: Language) -> dict[str, ModelSpec]:
-    """`models`, with the default's verifier of `language` where a default writes and none is named.
-
-    A model that somebody chose gets no verifier that nobody chose.
-    """
-    found = None if "verifier" in models else default_verifier(models["main"], language)
-    return dict(models) if found is None else {**models, "verifier": found}
+    """Whether a main model is one of those that nobody needs to choose."""
+    usual = (ModelSpec(), _fetched(SMALL_MODEL), _fetched(LARGE_MODEL))
+    return main.without_capabilities() in [
+        one.without_capabilities() for one in usual if one is not None
+    ]
 
 
 def _fetched(name: str) -> ModelSpec | None:

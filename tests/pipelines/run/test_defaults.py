@@ -17,8 +17,7 @@ from pipelines.models.catalogue import (
     write_manifest,
 )
 from pipelines.models.providers import ModelSpec, known_capabilities
-from pipelines.run import defaults
-from pipelines.run.defaults import default_models, is_default, with_verifier
+from pipelines.run.defaults import by_language, default_models, is_default
 
 SMOL = ModelSpec()
 
@@ -53,42 +52,39 @@ def test_the_bundled_model_alone_has_no_verifier(folder: Path):
     assert roles("en") == roles("zh") == (SMOL.name, None)
 
 
-def test_the_small_model_writes_and_the_bundled_one_verifies_english(folder: Path):
+def test_the_small_model_verifies_english_and_writes_chinese(folder: Path):
     fetch(SMALL_MODEL, folder)
-    assert roles("en") == (SMALL_MODEL, SMOL.name)
+    assert roles("en") == (SMOL.name, SMALL_MODEL)
     assert roles("zh") == (SMALL_MODEL, None)
-    assert roles(None) == (SMALL_MODEL, None)
+    assert roles(None) == (SMOL.name, None)
 
 
 def test_the_large_model_verifies_both_languages(folder: Path):
     fetch(LARGE_MODEL, folder)
-    assert roles("en") == (LARGE_MODEL, SMOL.name)
+    assert roles("en") == (SMOL.name, LARGE_MODEL)
     assert roles("zh") == (LARGE_MODEL, None)
     fetch(SMALL_MODEL, folder)
-    assert roles("en") == roles("zh") == (SMALL_MODEL, LARGE_MODEL)
+    assert roles("en") == (SMOL.name, LARGE_MODEL)
+    assert roles("zh") == (SMALL_MODEL, LARGE_MODEL)
 
 
-def test_a_chosen_model_gets_no_verifier_that_nobody_chose(folder: Path):
+def test_what_somebody_chose_stays(folder: Path):
     fetch(SMALL_MODEL, folder)
     own = {"main": ModelSpec(kind="openai", name="own", model="own")}
-    assert with_verifier(own, "en") == own
-    # The bundled model is verified by another one, whoever chose it.
-    assert "verifier" not in with_verifier({"main": SMOL}, "en")
-    chosen = {**default_models(), "verifier": own["main"]}
-    assert with_verifier(chosen, "en") == chosen
+    assert by_language(own, "en") == by_language(own, "zh") == own
+    chosen = {"main": SMOL, "verifier": own["main"]}
+    assert by_language(chosen, "en") == chosen
+    # The small model in English, as somebody chose: the bundled one verifies it.
+    small = default_models("zh")["main"]
+    assert by_language({"main": small}, "en")["verifier"] == SMOL
+    assert by_language({"main": small.to_be_checked()}, "en")["verifier"] == SMOL
 
 
-def test_a_default_with_other_findings_of_the_probe_is_the_default(folder: Path):
-    fetch(SMALL_MODEL, folder)
-    main = default_models()["main"]
-    assert is_default(main.to_be_checked())
-    assert with_verifier({"main": main.to_be_checked()}, "en")["verifier"] == SMOL
-    assert not is_default(ModelSpec(kind="openai", name=SMALL_MODEL, model="x"))
-
-
-def test_the_small_model_speaks_both_languages(folder: Path):
+def test_the_small_model_speaks_both_languages_and_is_helped(folder: Path):
     fetch(SMALL_MODEL, folder)
     can = known_capabilities(default_models("zh")["main"])
     assert can is not None
     assert can.languages == {"en", "zh"}
-    assert defaults.default_verifier(default_models()["main"], "zh") is None
+    assert can.weak
+    assert is_default(default_models("zh")["main"])
+    assert not is_default(ModelSpec(kind="openai", name=SMALL_MODEL, model="x"))
