@@ -141,6 +141,7 @@ class _Page(MethodPanel):
         models = self.view.header.spec.models if self.view.header else {}
         names = {role: spec.name for role, spec in models.items()}
         plan = self.plan
+        names["main"] = names.get(plan.speaker, "") if "cl" in plan.sides else names.get("main", "")
         return parts_line(plan.variant, plan.verifier, plan.source, plan.target, names, self.t)
 
     # The decision
@@ -490,6 +491,8 @@ def parts_ahead(
     same = models.get("verifier") == models["main"]
     variant, kind = parts_on(chosen, source, can["main"], can.get("verifier"), same=same)
     names = {role: one.name for role, one in models.items()}
+    if variant != "cm" and not can["main"].languages >= {"en", "zh"}:
+        names["main"] = names.get("verifier", "")
     return parts_line(variant, kind, source, chosen.target_for(source), names, t)
 
 

@@ -31,6 +31,7 @@ from pipelines.engine.checking import TextToCheck, is_check
 from pipelines.engine.completing import left_out
 from pipelines.errors import VeriscopeError
 from pipelines.methods.registry import METHODS
+from pipelines.run.defaults import by_language
 from pipelines.store import is_owner, new_owner
 from pipelines.types import Language
 
@@ -123,7 +124,7 @@ class PageEvents:
 
     def examples(self, language: Language) -> list[Example]:
         """Those that a page in `language` shows, as of now."""
-        return examples_for(language, self._catalog.models)
+        return examples_for(language, by_language(self._catalog.models, language))
 
     async def play(self, visit: VisitorSession) -> list[Any]:
         """The run of the address; where it names none, the walkthrough for the browser to play."""

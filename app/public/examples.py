@@ -39,7 +39,7 @@ def examples_for(
     speak the language, no question is offered that it would answer with noise: instead there are
     the walkthroughs of that language, and every recorded run.
     """
-    main = (models or default_models())["main"]
+    main = (models or default_models(language))["main"]
     if speaks(main, language):
         recorded = [one for one in recordings() if one.language == language]
         found = [Example(one.question, one.id) for one in _ranked(recorded)]

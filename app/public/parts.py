@@ -29,6 +29,7 @@ from pipelines.engine.admission import Turn
 from pipelines.engine.executor import MAX_QUESTION
 from pipelines.methods.registry import METHODS
 from pipelines.models.catalogue import catalogue
+from pipelines.run.defaults import by_language
 from pipelines.store.recordings import choice, recordings
 from pipelines.types import Language
 
@@ -211,7 +212,7 @@ class Parts:
 def space_head(catalog: ModelCatalog, t: Catalogue) -> str:
     """The name and what it is; for who reads another language than the model speaks, that."""
     title = tag("h1.vs-title", t("app.name"))
-    foreign = not speaks(catalog.models["main"], t.language)
+    foreign = not speaks(by_language(catalog.models, t.language)["main"], t.language)
     return tag(
         "header.vs-space-head",
         title,
@@ -223,7 +224,7 @@ def space_head(catalog: ModelCatalog, t: Catalogue) -> str:
 
 def space_about(catalog: ModelCatalog, limits: VisitorLimits, t: Catalogue) -> str:
     """In one line who answers here and how good they are; unfolded, what visitors may take."""
-    main = catalog.models["main"]
+    main = by_language(catalog.models, t.language)["main"]
     judge = next((m for m in catalog.models.values() if m.kind == "judge"), None)
     most = {"seconds": f"{limits.seconds:g}", "hours": f"{limits.keep_hours:g}"}
     facts = fold(

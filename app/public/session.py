@@ -22,7 +22,7 @@ from pipelines.engine.budget import RunBudget
 from pipelines.engine.executor import make_plan, used_models
 from pipelines.engine.thread import Engine
 from pipelines.errors import InvalidInputError, VeriscopeError, failure, first_problem
-from pipelines.run.defaults import in_language
+from pipelines.run.defaults import by_language
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.store.recordings import is_recording
@@ -191,7 +191,7 @@ def checked_run(
         question=question.strip(),
         methods=tuple(methods),
         models=used_models(
-            (method.name for method in methods), in_language(models, detect_language(question))
+            (method.name for method in methods), by_language(models, detect_language(question))
         ),
         evidence=evidence or EvidenceSpec(),
     )

@@ -42,7 +42,7 @@ from pipelines.prompts import own_prompts, worded
 from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.qdrant import Configured, configured, is_installed
 from pipelines.retrieval.web.providers import WEB_SEARCHES
-from pipelines.run.defaults import default_models, in_language, is_default
+from pipelines.run.defaults import by_language, default_models, is_default
 from pipelines.run.spec import (
     JUDGES,
     ROLES,
@@ -289,7 +289,7 @@ def draw_sources(t: Catalogue, methods: Sequence[str]) -> None:
     if "rowen" in methods:
         question = st.session_state.get("question") or ""
         spoken = detect_language(question) if question.strip() else t.language
-        then = in_language(models, spoken)
+        then = by_language(models, spoken)
         st.caption(parts_ahead(then, method_settings("rowen"), spoken, t))
     for role in roles:
         if models.get(role) == models["main"]:
@@ -358,13 +358,13 @@ def model_select(label: str, role: str, models: Mapping[str, ModelSpec], t: Cata
         # Not by `index`: a control that has one cannot be emptied.
         st.session_state[key] = _chosen_name(role)
     # A default's second opinion is that of the question's language.
-    by_language = role == "verifier" and is_default(chosen_models()["main"])
+    open_role = role == "verifier" and is_default(chosen_models()["main"])
     st.selectbox(
         label,
         list(models),
         index=0 if role == "main" else None,
         key=key,
-        placeholder=t("models.verifier.auto" if by_language else "models.nobody"),
+        placeholder=t("models.verifier.auto" if open_role else "models.nobody"),
         help=t(f"models.role.{role}"),
         persist_state="session",
     )
@@ -468,7 +468,7 @@ def chosen_spec(question: str) -> RunSpec:
     return RunSpec(
         question=question,
         methods=methods,
-        models=used_models(names, in_language(chosen_models(), detect_language(question))),
+        models=used_models(names, by_language(chosen_models(), detect_language(question))),
         evidence=chosen_evidence(),
         **run_settings(),
         prompts=chosen_wording(),
@@ -481,4 +481,4 @@ def completed_spec(view: RunView) -> RunSpec:
     """A run with the standard methods that the run of `view` left out, with chosen settings."""
     question = view.header.spec.question if view.header else ""
     settings = {name: _settings(name, question) for name in left_out(view)}
-    return completed(view, in_language(chosen_models(), detect_language(question)), settings)
+    return completed(view, by_language(chosen_models(), detect_language(question)), settings)

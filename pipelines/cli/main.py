@@ -64,7 +64,7 @@ from pipelines.models.catalogue import EMBEDDER_FILE
 from pipelines.paths import data_folder
 from pipelines.printable import guard_log, printable, printable_json
 from pipelines.retrieval.web.providers import WEB_SEARCHES
-from pipelines.run.defaults import in_language
+from pipelines.run.defaults import by_language
 from pipelines.run.events import Event, event_adapter
 from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
 from pipelines.run.view import fold
@@ -108,7 +108,7 @@ async def _ask(service: Service, options: argparse.Namespace) -> int:
     wording = chosen_wording(options, profile.prompts if profile else {})
     models, keys = await models_by_role(service, options, profile.models if profile else {})
     language = options.language or detect_language(options.question)
-    models = in_language(models, language)
+    models = by_language(models, language)
     search_key = named_key(options.search_key_env)
     if search_key:
         keys[f"search:{options.web}"] = search_key

@@ -121,8 +121,6 @@ async def models_by_role(
     unnamed = (options.profile, options.model, options.base_url) == (_BUNDLED, "", None)
     main = saved.get("main") if unnamed else None
     specs = dict(saved)
-    if main is None and unnamed:
-        main = default_models()["main"]
     specs["main"] = main or _spec(options.profile, options.model, options.base_url)
     urls = by_role(options.role_url, "--role-url")
     given = by_role(options.role, "--role")

@@ -22,7 +22,7 @@ from pipelines.methods.registry import get_method
 from pipelines.models.providers import ModelSpec
 from pipelines.prompts import checked_wording
 from pipelines.run.calibrations import Calibrations
-from pipelines.run.defaults import in_language
+from pipelines.run.defaults import by_language
 from pipelines.run.spec import MAX_TEXT, EvidenceSpec, GivenAnswer, MethodSpec, RunSpec
 from pipelines.store.evaluations import Task
 from pipelines.store.tables import refuse_keys_in_prompts
@@ -164,7 +164,7 @@ def run_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> Run
         methods=(system.method,),
         models=used_models(
             [system.method.name],
-            in_language(system.models, item.language or detect_language(item.question)),
+            by_language(system.models, item.language or detect_language(item.question)),
         ),
         evidence=evidence,
         language=item.language,

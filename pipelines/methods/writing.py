@@ -32,18 +32,18 @@ def grounded_messages(
     )
 
 
-def demonstrates(scope: Scope, setting: Demonstrations, step: str = "") -> bool:
-    """Whether the main model is shown demonstrations under this setting, for a kind of `step`."""
-    return setting == "on" or (setting == "auto" and needs_help(scope, step))
+def demonstrates(scope: Scope, setting: Demonstrations, step: str = "", role: str = "main") -> bool:
+    """Whether a model is shown demonstrations under this setting, for a kind of `step`."""
+    return setting == "on" or (setting == "auto" and needs_help(scope, step, role))
 
 
-def needs_help(scope: Scope, step: str) -> bool:
-    """Whether the main model is helped with this `step`, in the run's language.
+def needs_help(scope: Scope, step: str, role: str = "main") -> bool:
+    """Whether the model of `role` is helped with this `step`, in the run's language.
 
     Where that was measured (`assets/calibration/habits.json`), the measurement says so. Else weak
     models are helped.
     """
-    model = scope.model()
+    model = scope.model(role)
     measured = calibration("habits").get(model.name, {}).get(step, {}).get(scope.language)
     return model.capabilities.weak if measured is None else bool(measured["helped"])
 

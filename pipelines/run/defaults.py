@@ -14,8 +14,8 @@ from pipelines.types import Language
 def default_models(language: Language | None = None) -> dict[str, ModelSpec]:
     """Role to model: all of them run on this machine, and need neither key nor hub.
 
-    The bundled model writes English, in which it and what helps it were measured
-    (docs/default_model.md). With the `language` of a run, roles are those of `in_language`.
+    With the `language` of a run they are those of that language, see `by_language`; without one,
+    the bundled model is the main one.
 
     The bundled judge and word overlap judge: beside these two, similarity makes the SLM check
     worse on data (`docs/measurements.md`). Where the embedded encoder is not installed, word
@@ -24,40 +24,38 @@ def default_models(language: Language | None = None) -> dict[str, ModelSpec]:
     panel = ("trained", "overlap") if minilm_folder() else ("overlap",)
     judges = [spec for spec in PROVIDERS["judge"].bundled if spec.model in panel]
     models = {"main": ModelSpec(), **dict(zip(JUDGES, judges, strict=False))}
-    return models if language is None else in_language(models, language)
+    return models if language is None else by_language(models, language)
+
+
+def by_language(models: Mapping[str, ModelSpec], language: Language) -> dict[str, ModelSpec]:
+    """`models` for a question in `language`, where nobody chose otherwise.
+
+    The bundled model speaks English only, and measures better there than the small model of both
+    languages (`docs/models.md`); in Chinese that one writes where it is here, else the larger one.
+    The verifier is another model that speaks the language: the larger one, else in English the
+    small or the bundled one. A model that somebody chose gets no verifier that nobody chose.
+    """
+    small, large = _fetched(SMALL_MODEL), _fetched(LARGE_MODEL)
+    main = models["main"]
+    if main == ModelSpec() and language != "en":
+        main = small or large or main
+    found = {**models, "main": main}
+    if "verifier" not in found and is_default(main):
+        # A smaller second opinion than the writer's own is none in Chinese.
+        others = (large, small, ModelSpec()) if language == "en" else (large,)
+        own = main.without_capabilities()
+        fit = (one for one in others if one is not None and one.without_capabilities() != own)
+        second = next(fit, None)
+        found |= {"verifier": second} if second is not None else {}
+    return found
 
 
 def is_default(main: ModelSpec) -> bool:
-    """Whether a main model is one that comes with the application."""
-    usual = (ModelSpec(), _fetched(SMALL_MODEL))
-    return main.without_capabilities() in [one.without_capabilities() for one in usual if one]
-
-
-def in_language(models: Mapping[str, ModelSpec], language: Language) -> dict[str, ModelSpec]:
-    """`models` as a run in `language` has them, where those of the application write.
-
-    The bundled model reads English alone: in Chinese the fetched model of both languages takes its
-    place. Where no verifier is named, another model of the application that speaks the language
-    verifies. A model that somebody chose gets no verifier that nobody chose.
-    """
-    main = models["main"]
-    if language != "en" and main.without_capabilities() == ModelSpec().without_capabilities():
-        main = _fetched(SMALL_MODEL) or _fetched(LARGE_MODEL) or main
-    verifier = None if "verifier" in models else default_verifier(main, language)
-    return {**models, "main": main} | ({} if verifier is None else {"verifier": verifier})
-
-
-def default_verifier(main: ModelSpec, language: Language) -> ModelSpec | None:
-    """The second model that answers in `language` where `main` is a default; None for none.
-
-    It is the larger model where that was fetched; else, in English, the other one of the small
-    two.
-    """
-    if not is_default(main):
-        return None
-    small = (_fetched(SMALL_MODEL), ModelSpec()) if language == "en" else ()
-    others = (one for one in (_fetched(LARGE_MODEL), *small) if one is not None)
-    return next((one for one in others if one.name != main.name), None)
+    """Whether a main model is one of those that nobody needs to choose."""
+    usual = (ModelSpec(), _fetched(SMALL_MODEL), _fetched(LARGE_MODEL))
+    return main.without_capabilities() in [
+        one.without_capabilities() for one in usual if one is not None
+    ]
 
 
 def _fetched(name: str) -> ModelSpec | None:

@@ -160,6 +160,7 @@ class RowenPlan(Frozen):
 
     `by` is the role that compares two answers and `judge` its model's name where that is a judge;
     `across` is what compares answers in two languages, where that is another role, or "embedder";
+    `speaker` is the role whose answers in two languages are compared;
     `weak` marks a main model that compares although its verdicts were measured to be no better than
     chance.
     """
@@ -173,6 +174,7 @@ class RowenPlan(Frozen):
     by: str = "main"
     judge: str = ""
     across: str = ""
+    speaker: Literal["main", "verifier"] = "main"
 
     @property
     def sides(self) -> tuple[Side, ...]:

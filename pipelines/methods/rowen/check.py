@@ -7,7 +7,7 @@ at the same time, and a pair is compared as soon as both of its answers exist.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -63,7 +63,10 @@ class RowenCheck:
         self.pairs: list[Pair] = []
         self._yes_no = asks_yes_or_no(question)
         self._weak = scope.model().capabilities.weak
-        self._shown = demonstrates(scope, settings.demonstrations, "single")
+        # Both comparisons need them: of the verifier, where it is its languages that are compared.
+        self._shared_sides: tuple[_AnswerSide, ...] = ("source",)
+        if plan.speaker == "verifier":
+            self._shared_sides = ("source", "verifier")
         self._reasons = settings.reasons(weak=needs_help(scope, "reason"))
 
     async def run(self) -> None:
@@ -105,15 +108,18 @@ class RowenCheck:
         self, scope: Scope, index: int, taken: ParaphraseTaken, turn: asyncio.Event | None = None
     ) -> None:
         async with scope.span("pair", index=index, detail=taken) as step:
-            source = asyncio.ensure_future(
-                self._tried(self._answer(step, index, "source", taken.text))
-            )
+            known: dict[_AnswerSide, asyncio.Future[_Given]] = {
+                side: asyncio.ensure_future(
+                    self._tried(self._answer(step, index, side, taken.text))
+                )
+                for side in self._shared_sides
+            }
             try:
                 await together(
-                    *(self._side(step, index, taken.text, s, source, turn) for s in self.plan.sides)
+                    *(self._side(step, index, taken.text, s, known, turn) for s in self.plan.sides)
                 )
             finally:
-                await ended(source)
+                await ended(*known.values())
 
     async def _side(
         self,
@@ -121,16 +127,19 @@ class RowenCheck:
         index: int,
         text: str,
         side: Side,
-        source: asyncio.Future[_Given],
+        known: Mapping[_AnswerSide, asyncio.Future[_Given]],
         turn: asyncio.Event | None,
     ) -> None:
-        other = (
-            self._translated(scope, index, text)
-            if side == "cl"
-            else self._answer(scope, index, "verifier", text)
-        )
-        # Both sides wait for the source's answer; a side that is cancelled does not cancel it.
-        answers = await together(asyncio.shield(source), self._tried(other))
+        # Both sides wait for the same answer; a side that is cancelled does not cancel it.
+        speaks: _AnswerSide = "verifier" if self.plan.speaker == "verifier" else "source"
+        first = asyncio.shield(known[speaks if side == "cl" else "source"])
+        if side == "cl":
+            answers = await together(first, self._tried(self._translated(scope, index, text)))
+        elif "verifier" in known:
+            answers = await together(first, asyncio.shield(known["verifier"]))
+        else:
+            other = self._answer(scope, index, "verifier", text)
+            answers = await together(first, self._tried(other))
         async with scope.span("judge", index=index, side=side) as step:
             how, hard, choice = await self._compared(step, side, text, *answers)
             if turn is not None:
@@ -186,6 +195,7 @@ class RowenCheck:
                 plan.target,
                 min_similarity=self.settings.min_translation,
                 demonstrations=self.settings.demonstrations,
+                role=plan.speaker,
             )
         if not translation:
             return _Given("", (step.id,), "untranslated")
@@ -193,7 +203,7 @@ class RowenCheck:
         return _Given(given.text, (step.id, *given.spans))
 
     async def _answer(self, scope: Scope, index: int, side: _AnswerSide, text: str) -> _Given:
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"role": self.plan.speaker} if side == "target" else {}
         if side == "verifier" and self.plan.verifier == "model":
             options = {"role": "verifier"}
         elif side == "verifier":
@@ -205,7 +215,9 @@ class RowenCheck:
                 text,
                 self.plan.target if side == "target" else self.plan.source,
                 reasoned=self._reasons,
-                shown=self._shown,
+                shown=demonstrates(
+                    step, self.settings.demonstrations, "single", options.get("role", "main")
+                ),
                 max_tokens=self.settings.max_tokens,
                 **options,
             )

@@ -33,6 +33,7 @@ from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
 from pipelines.types import Answer, Generation, Language, Passage
 
+_BOTH: frozenset[Language] = frozenset({"en", "zh"})
 _BROKEN = ("length", "filter")
 
 
@@ -137,7 +138,10 @@ def _plan(question: Question, scope: Scope, settings: RowenSettings) -> RowenPla
         target=settings.target_for(source),
         verifier=verifier,
         weak=not can.judges,
+        speaker="main" if can.languages >= _BOTH else "verifier",
     )
+    if "cl" not in plan.sides:
+        plan = plan.model_copy(update={"speaker": "main"})
     if settings.checked_by == "auto" and needs_help(scope, "compare"):
         return _compared_for(scope, plan)
     role = checker(scope, plan.languages, settings.checked_by)
@@ -194,8 +198,10 @@ def parts_on(
         kind = "same_model" if same else kind
     if settings.variant != "auto":
         return settings.variant, kind
-    if not main.languages >= {"en", "zh"}:
-        return "cm", kind
+    if not main.languages >= _BOTH:
+        # A verifier of both languages can be asked in both.
+        both = kind == "model" and verifier is not None and verifier.languages >= _BOTH
+        return ("hybrid" if both else "cm"), kind
     return ("hybrid" if kind == "model" else "cl"), kind
 
 

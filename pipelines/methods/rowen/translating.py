@@ -25,21 +25,22 @@ async def translation_of(
     *,
     min_similarity: float,
     demonstrations: Demonstrations,
+    role: str = "main",
 ) -> str:
-    """`text` in the language `target`; "" where neither of two tries can be used.
+    """`text` in the language `target`, by the model of `role`; "" where no try can be used.
 
-    Each try is recorded with what was read of it. Its cosine with `text` has to reach
-    `min_similarity`, where something compares texts of both languages.
+    There are two, and each is recorded with what was read of it. Its cosine with `text` has to
+    reach `min_similarity`, where something compares texts of both languages.
     """
-    shots = f"translate_{target}" if demonstrates(step, demonstrations, "translate") else ""
+    shots = f"translate_{target}" if demonstrates(step, demonstrations, "translate", role) else ""
     name = asking.PROMPTS.fill(source, f"language_{target}")
     asked = asking.PROMPTS.turns(source, "translate", shots=shots, question=text, name=name)
     for attempt in range(2):
         drawn: dict[str, Any] = {"temperature": _AGAIN, "sample": attempt} if attempt else {}
-        if shots and step.model().capabilities.structured_output and target in ("en", "zh"):
+        if shots and step.model(role).capabilities.structured_output and target in ("en", "zh"):
             drawn["json_schema"] = {"type": "string", "pattern": translation_pattern(text, target)}
         most = asking.SHORT_TOKENS * 2
-        written = await ask(step, asked, max_tokens=most, complete=True, **drawn)
+        written = await ask(step, asked, role=role, max_tokens=most, complete=True, **drawn)
         read = await _read(step, written, text, target, min_similarity)
         step.judged("translation", written, verdict="unchecked", detail=read)
         if not read.reason:

@@ -16,9 +16,8 @@ from pipelines.models.catalogue import (
     place_of,
     write_manifest,
 )
-from pipelines.models.providers import ModelSpec, known_capabilities, model_spec
-from pipelines.run import defaults
-from pipelines.run.defaults import default_models, in_language, is_default
+from pipelines.models.providers import ModelSpec, known_capabilities
+from pipelines.run.defaults import by_language, default_models, is_default
 
 SMOL = ModelSpec()
 
@@ -69,27 +68,23 @@ def test_the_large_model_verifies_both_languages(folder: Path):
     assert roles("zh") == (SMALL_MODEL, LARGE_MODEL)
 
 
-def test_the_small_model_that_somebody_chose_writes_english_too(folder: Path):
-    fetch(SMALL_MODEL, folder)
-    main = model_spec(catalogue_entry(SMALL_MODEL))
-    assert in_language({"main": main}, "en") == {"main": main, "verifier": SMOL}
-    # What the probe found makes it no other model.
-    assert is_default(main.to_be_checked())
-    assert in_language({"main": main.to_be_checked()}, "en")["verifier"] == SMOL
-    assert not is_default(ModelSpec(kind="openai", name=SMALL_MODEL, model="x"))
-
-
-def test_a_chosen_model_gets_no_verifier_that_nobody_chose(folder: Path):
+def test_what_somebody_chose_stays(folder: Path):
     fetch(SMALL_MODEL, folder)
     own = {"main": ModelSpec(kind="openai", name="own", model="own")}
-    assert in_language(own, "en") == in_language(own, "zh") == own
-    chosen = {**default_models(), "verifier": own["main"]}
-    assert in_language(chosen, "en") == chosen
+    assert by_language(own, "en") == by_language(own, "zh") == own
+    chosen = {"main": SMOL, "verifier": own["main"]}
+    assert by_language(chosen, "en") == chosen
+    # The small model in English, as somebody chose: the bundled one verifies it.
+    small = default_models("zh")["main"]
+    assert by_language({"main": small}, "en")["verifier"] == SMOL
+    assert by_language({"main": small.to_be_checked()}, "en")["verifier"] == SMOL
 
 
-def test_the_small_model_speaks_both_languages(folder: Path):
+def test_the_small_model_speaks_both_languages_and_is_helped(folder: Path):
     fetch(SMALL_MODEL, folder)
     can = known_capabilities(default_models("zh")["main"])
     assert can is not None
     assert can.languages == {"en", "zh"}
-    assert defaults.default_verifier(default_models("zh")["main"], "zh") is None
+    assert can.weak
+    assert is_default(default_models("zh")["main"])
+    assert not is_default(ModelSpec(kind="openai", name=SMALL_MODEL, model="x"))

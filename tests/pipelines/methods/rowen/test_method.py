@@ -323,3 +323,19 @@ async def test_without_reasoning_the_answer_is_asked_for_at_once():
     outcome = await rowen(model, variant="cl")
     assert len(model.asked["single"]) == 13
     assert outcome.answer.text == "In York."
+
+
+async def test_a_verifier_of_both_languages_is_asked_in_both_for_a_model_of_one():
+    model = Speaker(cl=ALL, cm=ALL, capabilities=ENGLISH)
+    other = verifier()
+    outcome = await rowen(model, verifier=other)
+    (check,) = [e for e in outcome.events if isinstance(e, SpanStarted) and e.name == "check"]
+    assert isinstance(check.detail, RowenPlan)
+    assert (check.detail.variant, check.detail.speaker) == ("hybrid", "verifier")
+    # It translates, and answers each paraphrase and each translation once; both pairs have its
+    # answer in English.
+    assert (len(other.asked["translate"]), len(other.asked["short"])) == (6, 12)
+    assert "translate" not in model.asked
+    assert len(model.asked["short"]) == 7
+    texts = {(e.detail.side, e.text) for e in judged_in(outcome, "pair") if e.detail.index == 0}
+    assert texts == {("cl", "w0 | 答0"), ("cm", "a0 | w0")}
