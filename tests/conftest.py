@@ -82,6 +82,13 @@ def embedded_model() -> EmbeddedModel:
     return EmbeddedModel()
 
 
+@pytest.fixture
+def nothing_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No weights are there but those that are installed with the packages."""
+    monkeypatch.delenv(SHARED, raising=False)
+    monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path / "nothing fetched"))
+
+
 @pytest.fixture(scope="session")
 def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the index of the sample library, embedded once for all tests.

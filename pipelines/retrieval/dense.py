@@ -210,10 +210,14 @@ def english_embedder() -> Embedder | None:
     return EnglishEmbedder() if minilm_folder() else None
 
 
-@cache
+_bilingual = cache(BilingualEmbedder)
+"""One for each file: it is in memory once."""
+
+
 def _bilingual_embedder() -> Embedder | None:
+    # Looked for each time: it may be fetched while the program runs.
     path = fetched_file(EMBEDDER_FILE)
-    return BilingualEmbedder(path) if path else None
+    return _bilingual(path) if path else None
 
 
 def default_embedder() -> Embedder | None:

@@ -14,7 +14,6 @@ from app.screens import catalogue as screen
 from pipelines.engine.thread import Engine
 from pipelines.models.catalogue import (
     EMBEDDER_FILE,
-    SHARED,
     SMALL_MODEL,
     CatalogueEntry,
     Download,
@@ -210,12 +209,6 @@ def test_models_for_a_gpu_are_told_without_a_speed(engine: Engine, hub: Hub):
     assert not test.exception
     assert "For a GPU with at least the memory named" in "".join(one.value for one in test.caption)
     assert "Speed on this machine" not in seen(test)
-
-
-@pytest.fixture
-def nothing_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
-    monkeypatch.delenv(SHARED)
 
 
 @pytest.mark.parametrize(

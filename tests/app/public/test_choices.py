@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from app.public.choices import (
@@ -20,7 +18,6 @@ from app.public.session import checked_run
 from components.messages import LANGUAGES, Catalogue
 from pipelines.errors import InvalidInputError
 from pipelines.methods.registry import METHODS
-from pipelines.models.catalogue import SHARED
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec
 
@@ -97,15 +94,13 @@ def test_what_can_be_searched_has_a_name_and_none_is_among_it():
     ]
 
 
+@pytest.mark.usefixtures("nothing_fetched")
 @pytest.mark.parametrize(
     ("question", "foreign"), [("Who wrote it?", False), ("谁写了红楼梦？", True)]
 )
 def test_a_question_is_foreign_to_a_model_that_does_not_speak_its_language(
-    question: str, foreign: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    question: str, foreign: bool
 ):
-    # Nothing was fetched that speaks the other language.
-    monkeypatch.delenv(SHARED, raising=False)
-    monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
     models = {**default_models(), "main": ModelSpec()}
     spec = checked_run(question, [MethodSpec(name="direct")], models)
     assert foreign_to(spec) == foreign

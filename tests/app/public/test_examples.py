@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from app.public.examples import example_html, examples_for, sample_questions
 from components.ask import examples
 from components.messages import Catalogue
@@ -24,6 +26,7 @@ def test_recorded_questions_come_first_and_each_question_once():
     assert set(examples("en")) <= set(questions)
 
 
+@pytest.mark.usefixtures("nothing_fetched")
 def test_no_question_is_offered_that_would_be_answered_with_noise():
     found = examples_for("zh")
     assert all(one.run for one in found)
@@ -34,6 +37,7 @@ def test_no_question_is_offered_that_would_be_answered_with_noise():
     assert set(examples("zh")) <= {one.question for one in examples_for("zh", BOTH)}
 
 
+@pytest.mark.usefixtures("nothing_fetched")
 def test_an_example_says_what_is_shown_in_its_own_language():
     t = Catalogue("zh")
     first, *_, last = (read(example_html(one, t)) for one in examples_for("zh"))

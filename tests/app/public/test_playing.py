@@ -422,6 +422,7 @@ async def test_evidence_and_settings_are_those_of_the_run(tmp_path: Path):
         assert usable(frame)[:2] == [True, False]
 
 
+@pytest.mark.usefixtures("nothing_fetched")
 async def test_nothing_is_run_that_would_only_write_noise(tmp_path: Path):
     async with opened(tmp_path) as (page, runs, _):
         visit = VisitorSession(owner="me", language="zh")
@@ -434,6 +435,7 @@ async def test_nothing_is_run_that_would_only_write_noise(tmp_path: Path):
         assert runs.engine.service.store.list("me") == []
 
 
+@pytest.mark.usefixtures("nothing_fetched")
 async def test_chinese_examples_are_walkthroughs_and_recorded_runs(tmp_path: Path):
     async with opened(tmp_path) as (page, runs, _):
         visit = VisitorSession(owner="me", language="zh")
