@@ -322,8 +322,9 @@ class Embedders:
             return None
         if spec.kind == "default":
             default = self._find_default()
-            is_it = default is not None and spec.model in ("", default.name)
-            return default if is_it or not spec.model else bundled_embedder(spec.model)
+            if default is None or spec.model in ("", default.name):
+                return default
+            return bundled_embedder(spec.model)
         self.check(spec)
         if spec.kind == "openai":
             return OpenAIEmbedder(

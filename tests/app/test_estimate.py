@@ -15,7 +15,6 @@ from pipelines.engine.thread import Engine
 from pipelines.methods.registry import standard_methods
 from pipelines.models.providers import Price
 from pipelines.run.defaults import default_models
-from pipelines.run.spec import JUDGES, ModelSpec
 from tests.app.opening import always, page_engine
 from tests.app.playing import load
 from tests.app.test_screens import ME, QUESTION, finished_run, page, told
@@ -170,8 +169,7 @@ def test_the_other_methods_are_run_by_one_press(engine: Engine):
     assert [one.name for one in spec.methods] == standard_methods()
     # As they are set at the moment, and with the judges that are chosen.
     assert next(one for one in spec.methods if one.name == "rowen").settings == {"k": 3}
-    judges = {role: one for role, one in default_models().items() if role in JUDGES}
-    assert spec.models == {"main": ModelSpec(), **judges}
+    assert spec.models == default_models("en")
     engine.call(engine.service.stop(run_id, owner=ME))
 
 
