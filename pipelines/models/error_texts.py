@@ -113,6 +113,7 @@ def _is_error_object(text: str) -> bool:
     error = keys.pop("error", None) or keys.pop("errors", None)
     if error is not None:
         return bool(value[error]) and all(map(_ABOUT.fullmatch, keys))
-    said = value.get(keys.get("detail") or keys.get("message"))
-    about = all(map(_ABOUT.fullmatch, keys)) and isinstance(said, str)
-    return about and _ERROR_TEXT.fullmatch(said) is not None
+    said = value.get(keys.get("detail") or keys.get("message") or "")
+    if not isinstance(said, str) or not all(map(_ABOUT.fullmatch, keys)):
+        return False
+    return _ERROR_TEXT.fullmatch(said) is not None

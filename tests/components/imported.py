@@ -47,7 +47,8 @@ _WORLDS = (
     ("haarag", 9, 0.1),
     ("haarag", 7, 0.0),
     ("slm", 0, 0.1),
-    ("rarr", 1, 0.0),
+    ("slm", 2, 0.0),
+    ("rarr", 2, 0.0),
 )
 """Runs of all methods that hold every kind of event and of finding: method, world, faults."""
 

@@ -71,4 +71,4 @@ def test_they_follow_each_other_for_as_long_as_the_run_takes(
 def test_they_are_sent_as_differences_and_come_out_as_they_were(found: list[Picture]):
     text = json.dumps(packed(found, Catalogue("en")), ensure_ascii=False)
     assert put_together(json.loads(text)) == found
-    assert len(text) < sum(len(html) for one in found for html in one.views.values()) / 3
+    assert len(text) < sum(len(html) for one in found for html in one.views.values()) / 2.5

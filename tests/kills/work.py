@@ -171,7 +171,7 @@ def download(output: Path, data: Path, described: str, hub: str) -> None:
     _print_to(output)
     os.environ["HF_ENDPOINT"] = hub
     entry = CatalogueEntry.model_validate_json(described)
-    catalogue_commands.catalogue_entry = lambda name: entry
+    catalogue_commands.download_named = lambda name: entry
     os._exit(cli.main(["--data", str(data), "models", "download", entry.name]))
 
 

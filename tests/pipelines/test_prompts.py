@@ -24,7 +24,11 @@ DEMONSTRATED = {
     ("nearest", "answer"): "answer_question",
     ("rowen", "paraphrase"): "paraphrase",
     ("rowen", "paraphrase_yes_no"): "paraphrase",
+    ("rowen", "translate_en"): "translate",
+    ("rowen", "translate_zh"): "translate",
 }
+PLAIN = {("rowen", "single")}
+"""Sets whose questions and replies are turns as they are, and fill no prompt."""
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -108,10 +112,10 @@ def sets() -> set[tuple[str, str]]:
 
 
 def test_every_set_is_known_by_the_prompt_that_it_fills():
-    assert sets() == set(DEMONSTRATED)
+    assert sets() == {*DEMONSTRATED, *PLAIN}
 
 
-@pytest.mark.parametrize(("file", "name"), sorted(sets()))
+@pytest.mark.parametrize(("file", "name"), sorted(DEMONSTRATED))
 def test_every_demonstration_fills_its_prompt_in_both_languages(file: str, name: str):
     prompts, key = load_prompts(file), DEMONSTRATED[file, name]
     path = ASSETS / "prompts" / f"{file}.toml"
@@ -125,7 +129,9 @@ def test_every_demonstration_fills_its_prompt_in_both_languages(file: str, name:
         values = dict.fromkeys(wanted, "?")
         turns = prompts.turns(language, key, shots=name, **values)
         assert [turn.role for turn in turns] == [*["user", "assistant"] * len(found), "user"]
-    assert len(prompts.shots("en", name)) == len(prompts.shots("zh", name)) > 0
+    counts = {len(prompts.shots(language, name)) for language in LANGUAGES}
+    # What is translated is in the other language alone.
+    assert counts == {0, 4} if name.startswith("translate") else len(counts) == 1
 
 
 @pytest.mark.parametrize(("file", "name"), sorted(sets()))
@@ -133,4 +139,6 @@ def test_every_set_is_asked_for(file: str, name: str):
     methods = Path(pipelines.methods.__path__[0])
     modules = [*methods.rglob(f"{file}.py"), *methods.glob(f"{file}/*.py")]
     lines = [line for one in modules for line in one.read_text(encoding="utf-8").splitlines()]
-    assert any("shots" in line and f'"{name}"' in line for line in lines)
+    begun = name.removesuffix("_en").removesuffix("_zh")
+    said = (f'"{name}"', f'"{begun}_' + "{target}")
+    assert any("shots" in line and any(one in line for one in said) for line in lines)

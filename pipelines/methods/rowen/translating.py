@@ -9,6 +9,7 @@ from pipelines.methods.base import Demonstrations
 from pipelines.methods.rowen import asking
 from pipelines.methods.rowen.reading import translation_pattern, why_no_translation
 from pipelines.methods.writing import ask, demonstrates
+from pipelines.retrieval.bm25 import LexicalEmbedder
 from pipelines.run.findings import TargetLanguage, TranslationRead
 from pipelines.run.scope import Scope
 from pipelines.types import Language
@@ -61,7 +62,8 @@ async def _read(
 
 async def _similarity(step: Scope, written: str, text: str, target: TargetLanguage) -> float | None:
     """The cosine of the two; None where nothing compares the two languages by their meaning."""
-    if not {step.language, target} <= step.compared_languages:
+    by_words = step.embedder == LexicalEmbedder.name
+    if by_words or not {step.language, target} <= step.compared_languages:
         return None
     try:
         ((cosine,),) = await step.similarities([text], [written])

@@ -52,7 +52,7 @@ def test_a_folder_is_added_searched_and_deleted(run: CommandLine, papers: Path):
     listed = json.loads(out)
     assert (listed["name"], listed["documents"], listed["passages"]) == ("Sea", 2, 2)
     _, out, _ = run("library", "list")
-    assert out == "Sea  2 documents, 2 passages, embedder default\n"
+    assert out == "Sea  2 documents, 2 passages, embedder all-MiniLM-L6-v2\n"
     _, out, _ = run("library", "show", "Sea")
     assert out.splitlines() == [
         "sub/cats.txt  text 1 pages 1 passages",

@@ -123,7 +123,7 @@ async def test_what_a_first_question_needs_is_loaded_before_it(
         EntityRecognizer, "recognize", lambda self, text, language: read.append(text) or []
     )
     await bench.service.warm_up()
-    assert bench.built == [spec.name for spec in default_models().values()]
+    assert bench.built == [spec.name for spec in default_models("en").values()]
     assert bench.embedder.embedded
     assert read
 

@@ -276,7 +276,7 @@ def test_a_file_without_models_is_run_with_the_default_ones(tmp_path: Path):
     whole = content()
     del whole["models"]
     (tmp_path / "real.json").write_text(json.dumps(whole), encoding="utf-8")
-    assert walkthrough("real", tmp_path).spec().models == default_models()
+    assert walkthrough("real", tmp_path).spec().models == default_models("en")
 
 
 @pytest.mark.parametrize("name", [w.id for w in walkthroughs()])

@@ -86,7 +86,7 @@ async def haarag(
     **settings: Any,
 ) -> Outcome:
     """Run HAARAG with the main model's replies in order, on these searches and cosines."""
-    settings = PAPER | settings
+    settings = {**PAPER, **settings}
     model = (
         replies
         if isinstance(replies, Model)
@@ -111,7 +111,7 @@ async def haarag(
 
 def again(outcome: Outcome, **settings: Any) -> Reevaluation:
     """The recorded run with exactly these settings, and the paper's rule unless they say else."""
-    settings = PAPER | settings
+    settings = {**PAPER, **settings}
     return reevaluate(outcome.trace, outcome.method, outcome.method.settings(settings))
 
 

@@ -78,7 +78,7 @@ async def test_an_answer_that_adds_nothing_to_its_question_is_not_called_aligned
     (said,) = judged(outcome, "answer")
     assert said.verdict == "unchecked"
     assert outcome.answer.flags == ("nothing_added",)
-    outcome = await haarag(["In the town."], FOUND, table, **TAUS | {"entailment_decides": False})
+    outcome = await haarag(["In the town."], FOUND, table, **TAUS, entailment_decides=False)
     assert judged(outcome, "answer")[0].verdict == "aligned"
     # By itself it is near enough, and owes nothing to the question.
     outcome = await haarag(["In the town."], FOUND, table | {("In the town.", HOPE): 0.6}, **TAUS)

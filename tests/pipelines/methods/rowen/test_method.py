@@ -7,7 +7,7 @@ import pytest
 from pipelines.errors import AuthenticationError, UnreachableError
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Retrieved, Revised, RunFailed, SpanEnded, SpanStarted
-from pipelines.run.findings import RowenPlan
+from pipelines.run.findings import PairCompared, RowenPlan
 from pipelines.types import Generation
 from tests.pipelines.methods.bench import Shelf
 from tests.pipelines.methods.rowen.bench import (
@@ -337,5 +337,10 @@ async def test_a_verifier_of_both_languages_is_asked_in_both_for_a_model_of_one(
     assert (len(other.asked["translate"]), len(other.asked["short"])) == (6, 12)
     assert "translate" not in model.asked
     assert len(model.asked["short"]) == 7
-    texts = {(e.detail.side, e.text) for e in judged_in(outcome, "pair") if e.detail.index == 0}
+    pairs = [(one.detail, one.text) for one in judged_in(outcome, "pair")]
+    texts = {
+        (pair.side, text)
+        for pair, text in pairs
+        if isinstance(pair, PairCompared) and pair.index == 0
+    }
     assert texts == {("cl", "w0 | 答0"), ("cm", "a0 | w0")}
