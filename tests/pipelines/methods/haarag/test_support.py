@@ -1,5 +1,7 @@
 """Alignment is not support: what C_a, the question alone and the judges each say of an answer."""
 
+from typing import Any
+
 import pytest
 
 from pipelines.methods.haarag.alignment import AlignmentRules, Opinion
@@ -78,7 +80,8 @@ async def test_an_answer_that_adds_nothing_to_its_question_is_not_called_aligned
     (said,) = judged(outcome, "answer")
     assert said.verdict == "unchecked"
     assert outcome.answer.flags == ("nothing_added",)
-    outcome = await haarag(["In the town."], FOUND, table, **TAUS, entailment_decides=False)
+    by_cosine: dict[str, Any] = {**TAUS, "entailment_decides": False}
+    outcome = await haarag(["In the town."], FOUND, table, **by_cosine)
     assert judged(outcome, "answer")[0].verdict == "aligned"
     # By itself it is near enough, and owes nothing to the question.
     outcome = await haarag(["In the town."], FOUND, table | {("In the town.", HOPE): 0.6}, **TAUS)
