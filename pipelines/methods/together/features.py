@@ -372,7 +372,7 @@ EVIDENCE_FEATURES = (
     "no_subject",
     "wordy",
 )
-"""What is computed from the passages alone, whoever judged."""
+"""Features that are computed from the passages alone, without any detector."""
 
 
 def features_of(readings: SentenceReadings, evidence: Evidence) -> Features:
