@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from components.elements import Status, status_badge, verdict_badge
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue, duration, named
@@ -40,17 +42,8 @@ def run_line(run: RunSummary, when: str, t: Catalogue) -> Html:
 
 
 def _badge(verdict: str, t: Catalogue) -> Child:
-    known: tuple[Verdict, ...] = (
-        "supported",
-        "contradicted",
-        "not_enough",
-        "doubtful",
-        "confident",
-        "aligned",
-        "not_aligned",
-        "unchecked",
-    )
-    return next((verdict_badge(one, t) for one in known if one == verdict), verdict)
+    # A run of a newer release may hold a verdict that this one does not know.
+    return next((verdict_badge(one, t) for one in get_args(Verdict) if one == verdict), verdict)
 
 
 def _shortened(text: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, get_args
+from typing import Annotated
 
 from pydantic import Field
 
+from pipelines.engine.check_rows import together_record
 from pipelines.engine.checked import CheckedText, State
 from pipelines.methods.together.features import Use
 from pipelines.methods.together.verdict import TogetherFound, TogetherVerdict
@@ -177,17 +178,8 @@ def check_result(found: CheckedText, unavailable: dict[str, str]) -> CheckResult
 
 def together_result(found: TogetherFound) -> Together:
     """The one verdict as programs get it."""
-    return Together(
-        verdict=found.verdict,
-        probability=found.probability,
-        supported=found.supported,
-        evidence=found.evidence,
-        title=found.title,
-        why={language: found.line(language) for language in get_args(Language)},
-        judges=list(found.judges),
-        use=found.use,
-        nearest_use=found.nearest,
-    )
+    record = together_record(found)
+    return Together.model_validate({name: record[name] for name in Together.model_fields})
 
 
 def calibrated_scores(found: Iterable[Reading]) -> list[CalibratedScore]:

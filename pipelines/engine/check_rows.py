@@ -36,7 +36,7 @@ def check_record(found: CheckedText) -> dict[str, Any]:
         "question": found.question,
         "language": found.language,
         "unavailable": dict(found.unavailable),
-        "together": together_record(found.together),
+        "together": None if found.together is None else together_record(found.together),
         "detectors": {one.method: _detector(one) for one in found.detectors},
         "sentences": [
             {
@@ -53,15 +53,13 @@ def check_record(found: CheckedText) -> dict[str, Any]:
     }
 
 
-def together_record(found: TogetherFound | None) -> dict[str, Any] | None:
-    """The one verdict with plain values; None where there is no sentence.
+def together_record(found: TogetherFound) -> dict[str, Any]:
+    """The one verdict with plain values.
 
     `probability` in [0, 1] is that of the verdict, `supported` that of support. `why` is one line
     in each language, `judges` are the methods that spoke, `measured` how good the combination is on
     statements it was not fitted on.
     """
-    if found is None:
-        return None
     return {
         "verdict": found.verdict,
         "probability": found.probability,
