@@ -9,14 +9,13 @@ none, the evidence does not settle the matter (ours).
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from itertools import takewhile
 
 from pipelines.methods.wording import load_wording
 from pipelines.retrieval.bm25 import content_terms
 from pipelines.text.english_names import is_common
-from pipelines.text.languages import has_han
+from pipelines.text.languages import has_han, unaccented
 from pipelines.text.segmentation import tagged_words
 from pipelines.types import Passage
 
@@ -41,6 +40,18 @@ _SUBJECT_ENDS_ZH = re.compile(
     r"是|在|于|有|由|为|被|何|哪|谁|什么|多少|多[高长大远深]|几|怎|吗|[，。？?！：；]"
 )
 _TITLE_ZH = re.compile(r"《([^》]+)》")
+
+_NAMING_ZH = ("n", "j", "i", "l", "s")
+_NAMES_ZH = ("nr", "ns", "nt", "nz")
+"""How jieba's parts of speech of nouns and names begin, and those of names alone."""
+
+_PRONOUNS = frozenset({"he", "she", "it", "they", "his", "her", "its", "their", "yes", "no"})
+_FEW_WORDS, _FEW_CHARACTERS = 5, 6
+"""Words of an English and characters of a Chinese answer that may be no sentence."""
+
+_NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
+_STEM = 4
+"""Letters by which a name is known in another form: "Brazil" in "Brazilian"."""
 
 
 def find_concept(text: str, concept: str) -> tuple[int, int] | None:
@@ -106,6 +117,7 @@ def chinese_subject(text: str) -> str:
 
 
 def occurrences(text: str, concept: str) -> list[tuple[int, int]]:
+    """Return every place [start, end) of `concept` in `text`, as `find_concept` looks for it."""
     for wanted in (concept.strip(), concept.strip(AROUND)):
         words = wanted.translate(_ALIKE).split()
         if not words:
@@ -134,11 +146,6 @@ def _whole(text: str, start: int, end: int) -> bool:
 
 def _joins(left: str, right: str) -> bool:
     return left.isalnum() and right.isalnum() and not (has_han(left) or has_han(right))
-
-
-_PRONOUNS = frozenset({"he", "she", "it", "they", "his", "her", "its", "their", "yes", "no"})
-_FEW_WORDS, _FEW_CHARACTERS = 5, 6
-"""Words of an English and characters of a Chinese answer that may be no sentence."""
 
 
 def passages_about(
@@ -247,19 +254,14 @@ def _names(passage: Passage, subject: str) -> bool:
         return subject in text or bool(passage.title and passage.title in subject)
     telling = [word for word in words_of(subject) if word[0].isupper() and not is_common(word)]
     if telling:
-        plain = _unaccented(telling[-1])
-        return re.search(rf"(?<!\w){re.escape(plain)}(?!\w)", _unaccented(text)) is not None
+        plain = unaccented(telling[-1])
+        return re.search(rf"(?<!\w){re.escape(plain)}(?!\w)", unaccented(text)) is not None
     if any(word[0].isupper() for word in words_of(subject)):
         # "Apple" is no apple.
         return all(
             re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) for word in _said(words_of(subject))
         )
-    return set(content_terms(_unaccented(subject))) <= set(content_terms(_unaccented(text)))
-
-
-def _unaccented(text: str) -> str:
-    parts = unicodedata.normalize("NFKD", text)
-    return "".join(part for part in parts if not unicodedata.combining(part))
+    return set(content_terms(unaccented(subject))) <= set(content_terms(unaccented(text)))
 
 
 def chinese_head(text: str) -> str:
@@ -280,10 +282,6 @@ def chinese_head(text: str) -> str:
     return head if len(head) > 1 else ""
 
 
-_NAMING_ZH = ("n", "j", "i", "l", "s")
-"""Parts of speech of jieba that names and nouns have."""
-
-
 def chinese_names(text: str) -> list[str]:
     """Return the titles of works and the names in a Chinese text."""
     titles = _TITLE_ZH.findall(text)
@@ -291,20 +289,12 @@ def chinese_names(text: str) -> list[str]:
     return [*titles, *(name for name in named if len(name) > 1)]
 
 
-_NAMES_ZH = ("nr", "ns", "nt", "nz")
-
-
-_NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
-_STEM = 4
-"""Letters by which a name is known in another form: "Brazil" in "Brazilian"."""
-
-
 def holds_details(concept: str, passages: Sequence[Passage]) -> bool:
     """Return whether the passages give every number of a concept, and the names in it.
 
     Of a name the last word counts that is no ordinary one. Chinese names count as they are written.
     """
-    text = _unaccented(" ".join(f"{one.title} {one.text}" for one in passages))
+    text = unaccented(" ".join(f"{one.title} {one.text}" for one in passages))
     given = {number.replace(",", "") for number in _NUMBERS.findall(text)}
     if any(number.replace(",", "") not in given for number in _NUMBERS.findall(concept)):
         return False
@@ -313,5 +303,5 @@ def holds_details(concept: str, passages: Sequence[Passage]) -> bool:
     telling = [word for word in _said(words_of(concept)) if not is_common(word)]
     if not telling:
         return True
-    name = _unaccented(telling[-1]).casefold()
+    name = unaccented(telling[-1]).casefold()
     return name[: max(_STEM, len(name) - 2)] in text.casefold()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from pipelines.types import Language
 
@@ -37,3 +38,9 @@ def detect_language(text: str) -> Language:
     if not han:
         return "en"
     return "zh" if han / _HAN_PER_WORD >= len(_LATIN_WORD.findall(text)) else "en"
+
+
+def unaccented(text: str) -> str:
+    """Return the text without accents: "Gödel" is "Godel"."""
+    parts = unicodedata.normalize("NFKD", text)
+    return "".join(part for part in parts if not unicodedata.combining(part))
