@@ -36,7 +36,7 @@ from app.public.session import Runs, checked_run
 from app.public.visitors import Caller, caller_of
 from pipelines.engine.admission import Turn
 from pipelines.engine.budget import RunBudget, excess_error
-from pipelines.engine.checking import FEWER, TextToCheck, check_run, detectors
+from pipelines.engine.checking import FEWER, TextToCheck, check_run, detectors, models_for
 from pipelines.engine.estimate import basis_for, estimate, size_in
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.registry import METHODS
@@ -264,6 +264,7 @@ class Api:
                 )
         for name, values in asked.settings.items():
             check_settings(name, values, within=("settings", name))
+        models = models_for(given, models)
         lacks = lacking(
             models,
             asked=given.asked,

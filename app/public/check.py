@@ -19,6 +19,7 @@ from pipelines.engine.checking import (
     check_run,
     detectors,
     is_check,
+    models_for,
     split_sources,
     text_of,
     unmet_needs,
@@ -127,7 +128,7 @@ def check_spec(
     able = able_detectors(asked, methods, models)
     if methods and not able:
         raise failure("checking.no_detector")
-    return check_run(asked, [MethodSpec(name=name) for name in able], models)
+    return check_run(asked, [MethodSpec(name=n) for n in able], models_for(asked, models))
 
 
 def able_detectors(
@@ -135,7 +136,10 @@ def able_detectors(
 ) -> list[str]:
     """Those of `methods` that can check a text with these models."""
     needs = unmet_needs(
-        {role: known_capabilities(spec) or Capabilities() for role, spec in models.items()},
+        {
+            role: known_capabilities(spec) or Capabilities()
+            for role, spec in models_for(asked, models).items()
+        },
         asked=asked.asked,
         has_evidence=True,
         language=detect_language(asked.text),

@@ -56,6 +56,7 @@ from pipelines.engine.checking import (
     check_run,
     detectors,
     is_check,
+    models_for,
     problem_of,
     split_sources,
     text_of,
@@ -67,7 +68,8 @@ from pipelines.engine.profiles import held_calibrations
 from pipelines.engine.text_size import size_of
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Need
-from pipelines.run.spec import MAX_SOURCES, MAX_TEXT, MethodSpec, RunSpec
+from pipelines.run.defaults import by_language
+from pipelines.run.spec import MAX_SOURCES, MAX_TEXT, MethodSpec, ModelSpec, RunSpec
 from pipelines.samples.checks import sample_texts
 from pipelines.text import detect_language
 
@@ -275,12 +277,19 @@ def _needs(given: TextToCheck | None = None) -> dict[str, Need | None]:
     formed, given = given is None, given or _given()
     against: Against = st.session_state.get(_AGAINST) or "library"
     return unmet_needs(
-        {role: assumed_capabilities(spec) for role, spec in chosen_models().items()},
+        {role: assumed_capabilities(spec) for role, spec in _models(given).items()},
         asked=given.asked,
         has_evidence=not formed or against == "library" or bool(given.sources),
         language=detect_language(given.text) if given.text.strip() else None,
         settings={name: _settings_of(name) for name in detectors()},
     )
+
+
+def _models(given: TextToCheck) -> dict[str, ModelSpec]:
+    """Those chosen; before there is a text, those of the page's language."""
+    models = chosen_models()
+    empty = not given.text.strip()
+    return by_language(models, messages().language) if empty else models_for(given, models)
 
 
 def _given() -> TextToCheck:
@@ -308,7 +317,7 @@ def _estimate() -> Estimate | None:
     able, text = _able(), _given().text
     if not able or not text.strip():
         return None
-    models = chosen_models()
+    models = _models(_given())
     return estimate(able, models, basis(models["main"], size=size_of(text)))
 
 
@@ -343,7 +352,7 @@ def _run_of(given: TextToCheck, able: list[str]) -> RunSpec:
     return check_run(
         given,
         methods,
-        chosen_models(),
+        _models(given),
         evidence=chosen_evidence(),
         prompts=chosen_wording(),
         profile=recorded_profile(methods),

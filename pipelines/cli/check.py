@@ -30,6 +30,8 @@ from pipelines.engine.checking import (
     TextToCheck,
     check_run,
     detectors,
+    language_of,
+    models_for,
     title_of,
     unmet_needs,
 )
@@ -49,7 +51,6 @@ from pipelines.run.events import Score
 from pipelines.run.spec import EvidenceSpec, MethodSpec
 from pipelines.run.view import RunView, reduce
 from pipelines.store.profiles import Profile
-from pipelines.text import detect_language
 from pipelines.types import Language, UnsupportedSpan
 
 _REASONS: Mapping[str, str] = {
@@ -187,12 +188,12 @@ async def _one(
 
     Raises VeriscopeError for a text that cannot be checked, or not within the limits.
     """
-    models = asked.models
+    models = models_for(entry.given, asked.models)
     needs = unmet_needs(
         {role: known_capabilities(spec) or Capabilities() for role, spec in models.items()},
         asked=entry.given.asked,
         has_evidence=asked.evidence is not None or bool(entry.given.sources),
-        language=entry.given.language or detect_language(entry.given.text),
+        language=language_of(entry.given),
         settings=asked.settings,
     )
     able = [name for name in asked.names if needs[name] is None]

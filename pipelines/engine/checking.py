@@ -22,6 +22,7 @@ from pipelines.models.providers import ModelSpec, known_capabilities
 from pipelines.prompts import Wording, checked_wording, load_prompts
 from pipelines.retrieval.bm25 import terms
 from pipelines.run.calibrations import Calibration
+from pipelines.run.defaults import by_language
 from pipelines.run.spec import (
     JUDGES,
     MAX_SOURCES,
@@ -125,6 +126,16 @@ def _spoken(name: str, language: Language | None) -> tuple[Need, ...]:
     return (Need(reason="speaks", others=others, languages=frozenset({language})),)
 
 
+def models_for(given: TextToCheck, models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
+    """`models` for the language of a text, where nobody chose others (`by_language`)."""
+    return by_language(models, language_of(given))
+
+
+def language_of(given: TextToCheck) -> Language:
+    """The language of a text: what was said of it, else what is read from it."""
+    return given.language or detect_language(given.text)
+
+
 def check_run(
     given: TextToCheck,
     methods: Iterable[MethodSpec],
@@ -154,7 +165,7 @@ def check_run(
     known = detectors()
     if other := next((one.name for one in chosen if one.name not in known), None):
         raise failure("checking.no_such", method=other, known=", ".join(known))
-    language = given.language or detect_language(text)
+    language = language_of(given)
     question = " ".join(given.question.split())
     sources = _joined(given.sources)
     source = evidence or EvidenceSpec()

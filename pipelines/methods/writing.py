@@ -11,7 +11,7 @@ from pipelines.calibration import calibration
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.base import Demonstrations, Question
 from pipelines.methods.replies.parsing import visible
-from pipelines.models.base import Watcher
+from pipelines.models.base import AdaptedStep, Watcher
 from pipelines.prompts import Prompts
 from pipelines.run.scope import Scope
 from pipelines.text import text_key, without_thinking
@@ -48,12 +48,13 @@ def needs_help(scope: Scope, step: str, role: str = "main") -> bool:
     return model.capabilities.weak if measured is None else bool(measured["helped"])
 
 
-def adapts(scope: Scope, setting: Demonstrations) -> bool:
-    """Whether the main model is asked with its format adapter, for steps where that is better.
+def adapts(scope: Scope, setting: Demonstrations, step: AdaptedStep, role: str = "main") -> bool:
+    """Whether a model is asked for a `step` with its adapter, where it has one that is better.
 
-    docs/measurements.md says which steps these are. It has one where `demonstrates` holds.
+    docs/measurements.md says which steps these are. With "off" it is left as it is.
     """
-    return scope.model().capabilities.adapter and demonstrates(scope, setting)
+    able = step in scope.model(role).capabilities.adapted
+    return able and demonstrates(scope, setting, step, role)
 
 
 # --- Asking ---------------------------------------------------------------------------------------

@@ -11,6 +11,9 @@ from pydantic import ConfigDict, Field, PlainSerializer
 from pipelines.errors import failure
 from pipelines.types import Choice, Frozen, Generation, Language, Message, Token
 
+AdaptedStep = Literal["extract", "revise", "judge", "translate"]
+"""What an adapter can be trained for: concepts, a revised sentence, a verdict, a translation."""
+
 
 class Overrides(TypedDict, total=False):
     """What may be known better about one model than its backend assumes, see `Capabilities`."""
@@ -21,7 +24,7 @@ class Overrides(TypedDict, total=False):
     languages: Collection[Language] | None
     judges: bool | None
     weak: bool | None
-    adapter: bool
+    adapted: tuple[AdaptedStep, ...] | None
 
 
 class Capabilities(Frozen):
@@ -32,7 +35,8 @@ class Capabilities(Frozen):
     answered; `scores` that a given text can be teacher-forced; `judges` is False where its verdicts
     were measured to be no better than chance; `writes` is False for models made to judge. `weak`
     is True where the model was measured, or found by the probe, not to follow instructions without
-    demonstrations; `adapter` where it has a format adapter, which a request can switch on.
+    demonstrations; `adapted` are the steps that it does better with its adapter, which a request
+    can switch on.
     """
 
     # Runs recorded by older versions name abilities that nothing asks for any more.
@@ -51,7 +55,7 @@ class Capabilities(Frozen):
     judges: bool = True
     writes: bool = True
     weak: bool = False
-    adapter: bool = False
+    adapted: tuple[AdaptedStep, ...] = ()
 
     def overridden(self, **known: Unpack[Overrides]) -> Capabilities:
         """These abilities with what is known better about one model; None changes nothing.
@@ -98,7 +102,7 @@ class GenerationRequest(Frozen):
     `temperature` 0 is greedy. `sample` numbers repeated draws of the same prompt: without it a
     request above temperature 0 is never cached. `json_schema` constrains the output where the
     backend can. `reproducible` asks for one sequence at a time in float32. `adapted` switches the
-    model's format adapter on; without one it changes nothing.
+    model's adapter on; without one it changes nothing.
     """
 
     messages: tuple[Message, ...]
@@ -155,6 +159,7 @@ class ChoiceRequest(Frozen):
     options: tuple[Option, ...]
     claim: Claim | None = None
     reproducible: bool = False
+    adapted: bool = False
 
 
 class ScoreRequest(Frozen):

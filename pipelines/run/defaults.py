@@ -33,7 +33,9 @@ def by_language(models: Mapping[str, ModelSpec], language: Language) -> dict[str
     The bundled model speaks English only, and measures better there than the small model of both
     languages (`docs/models.md`); in Chinese that one writes where it is here, else the larger one.
     The verifier is another model that speaks the language: the larger one, else in English the
-    small or the bundled one. A model that somebody chose gets no verifier that nobody chose.
+    small or the bundled one. One of the two judges beside the bundled judge; that one reads English
+    only, so that in Chinese it judges alone. A model that somebody chose gets no verifier and no
+    judge that nobody chose.
     """
     small, large = _fetched(SMALL_MODEL), _fetched(LARGE_MODEL)
     main = models["main"]
@@ -47,7 +49,20 @@ def by_language(models: Mapping[str, ModelSpec], language: Language) -> dict[str
         fit = (one for one in others if one is not None and one.without_capabilities() != own)
         second = next(fit, None)
         found |= {"verifier": second} if second is not None else {}
+    if is_default(main):
+        others = {role: spec for role, spec in found.items() if role not in JUDGES}
+        found = others | _judges(found, language)
     return found
+
+
+def _judges(models: Mapping[str, ModelSpec], language: Language) -> dict[str, ModelSpec]:
+    """The judges of `models`, with a language model among them where nobody chose others."""
+    chosen = {role: spec for role, spec in models.items() if role in JUDGES}
+    usual = {role: spec for role, spec in default_models().items() if role in JUDGES}
+    judge = _fetched(LARGE_MODEL) or _fetched(SMALL_MODEL)
+    if judge is None or chosen != usual:
+        return chosen
+    return {**chosen, JUDGES[len(usual)]: judge} if language == "en" else {JUDGES[0]: judge}
 
 
 def is_default(main: ModelSpec) -> bool:

@@ -202,7 +202,7 @@ class Checker:
         values = {"sentence": target.text} | ({"question": self._asked} if self._asked else {})
         system, asked = PROMPTS.turns(language, "extract", user, **values)
         # Half of what is there is listed then, instead of a tenth.
-        adapted = adapts(step, self.settings.demonstrations)
+        adapted = adapts(step, self.settings.demonstrations, "extract")
         again = PROMPTS.fill(language, "extract_again")
         once_more = Message(role="user", content=f"{asked.content}\n\n{again}")
         listed: list[str] | None = None

@@ -75,7 +75,7 @@ async def rectify(
             ),
             max_tokens=160,
             # Of the three ways of rectifying, the adapter was trained and measured on this one.
-            adapted=reason == "revise" and adapts(step, demonstrations),
+            adapted=reason == "revise" and adapts(step, demonstrations, "revise"),
         )
     return read_rectified(written, target.text, question, short=short)
 

@@ -26,7 +26,7 @@ from pipelines.methods.haarag.retrieval import ChunkSearch, Retrieval
 from pipelines.methods.haarag.settings import HaaragSettings
 from pipelines.methods.replies.statements import states_nothing
 from pipelines.methods.replies.verdicts import checker
-from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
+from pipelines.methods.slm.judging import judge_sentence, probability_of_yes, taught_judges
 from pipelines.methods.writing import first_draft, grounded_messages, write_draft
 from pipelines.prompts import load_prompts
 from pipelines.retrieval.passages import indexed_text
@@ -403,7 +403,8 @@ def _judges(scope: Scope, question: Question, settings: HaaragSettings) -> list[
             return ["main"]
         case "judge":
             role = checker(scope, {question.language}, "judge")
-            return [] if role == "main" else [role]
+            made = [role] if role != "main" else taught_judges(scope, question.language)
+            return made[:1]
         case "judges":
             roles = [role for role in JUDGES if scope.has_model(role)]
             once = [

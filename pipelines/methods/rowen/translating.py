@@ -8,7 +8,7 @@ from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Demonstrations
 from pipelines.methods.rowen import asking
 from pipelines.methods.rowen.reading import translation_pattern, why_no_translation
-from pipelines.methods.writing import ask, demonstrates
+from pipelines.methods.writing import adapts, ask, demonstrates
 from pipelines.retrieval.bm25 import LexicalEmbedder
 from pipelines.run.findings import TargetLanguage, TranslationRead
 from pipelines.run.scope import Scope
@@ -33,15 +33,24 @@ async def translation_of(
     There are two, and each is recorded with what was read of it. Its cosine with `text` has to
     reach `min_similarity`, where something compares texts of both languages.
     """
-    shots = f"translate_{target}" if demonstrates(step, demonstrations, "translate", role) else ""
+    adapted = adapts(step, demonstrations, "translate", role)
+    # The adapter was trained on the plain prompt.
+    helped = not adapted and demonstrates(step, demonstrations, "translate", role)
+    shots = f"translate_{target}" if helped else ""
     name = asking.PROMPTS.fill(source, f"language_{target}")
     asked = asking.PROMPTS.turns(source, "translate", shots=shots, question=text, name=name)
     for attempt in range(2):
         drawn: dict[str, Any] = {"temperature": _AGAIN, "sample": attempt} if attempt else {}
-        if shots and step.model(role).capabilities.structured_output and target in ("en", "zh"):
+        if (
+            (shots or adapted)
+            and step.model(role).capabilities.structured_output
+            and target in ("en", "zh")
+        ):
             drawn["json_schema"] = {"type": "string", "pattern": translation_pattern(text, target)}
         most = asking.SHORT_TOKENS * 2
-        written = await ask(step, asked, role=role, max_tokens=most, complete=True, **drawn)
+        written = await ask(
+            step, asked, role=role, max_tokens=most, complete=True, adapted=adapted, **drawn
+        )
         read = await _read(step, written, text, target, min_similarity)
         step.judged("translation", written, verdict="unchecked", detail=read)
         if not read.reason:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipelines.calibration import calibration
 from pipelines.methods.replies.verdicts import YES_NO, claim_of
 from pipelines.models.base import ChoiceRequest
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
+from pipelines.run.spec import JUDGES
 from pipelines.types import Choice, Language, Message, Passage
 
 
@@ -19,10 +21,12 @@ def judge_request(
     *,
     reproducible: bool = False,
     known: bool = True,
+    adapted: bool = False,
 ) -> ChoiceRequest:
     """The request for P(yes | question, context, statement).
 
-    A model made to judge reads no question where that is not `known`.
+    A model made to judge reads no question where that is not `known`; one with an adapter for
+    verdicts is asked with it where this is `adapted`.
 
     Instructions, context and question come first and are the same for every statement, so that a
     server computes them once; the statement is the very last part.
@@ -38,6 +42,7 @@ def judge_request(
         options=YES_NO[language],
         claim=claim_of(statement, context, question if known else ""),
         reproducible=reproducible,
+        adapted=adapted,
     )
 
 
@@ -55,10 +60,24 @@ async def judge_sentence(
     "text"), and `best` is None when the text names neither.
     """
     known = step.given is None or (step.given.asked and not step.given.alone)
+    model = step.model(role)
+    most = calibration("habits").get(model.name, {}).get("judge", {}).get("passages")
     request = judge_request(
-        question, context, sentence, language, reproducible=step.reproducible, known=known
+        question,
+        context[:most],
+        sentence,
+        language,
+        reproducible=step.reproducible,
+        known=known,
+        adapted="judge" in model.capabilities.adapted,
     )
-    return await step.model(role).choose(request)
+    return await model.choose(request)
+
+
+def taught_judges(scope: Scope, language: Language) -> list[str]:
+    """The roles of language models that an adapter has taught verdicts of this kind."""
+    able = ((role, scope.model(role).capabilities) for role in JUDGES if scope.has_model(role))
+    return [role for role, can in able if "judge" in can.adapted and language in can.languages]
 
 
 def probability_of_yes(choice: Choice) -> float | None:

@@ -26,7 +26,7 @@ from pipelines.run.findings import ConceptVerified
 from pipelines.run.grounding import CellJudged
 from pipelines.run.view import MethodView
 from pipelines.text import Span, has_han, split_sentences
-from pipelines.text.languages import HAN
+from pipelines.text.languages import HAN, unaccented
 from pipelines.text.lexicon import words
 from pipelines.types import Frozen, Passage
 
@@ -35,9 +35,10 @@ Use = Literal["given", "library", "web", "own"]
 """What a text is checked against: sources that came with it, a searched library, the web, or
 whatever stood behind an answer that the model of the run wrote itself."""
 
-Reading = Literal["judge", "aligned", "model", "concepts"]
+Reading = Literal["judge", "aligned", "small", "model", "concepts"]
 """Who speaks: a judge on the passages of the SLM check or of P(yes), the same on HAARAG's chunks, a
-language model that judges, and the concepts that EVER has verified."""
+small language model with an adapter for verdicts, a language model that judges as it is, and the
+concepts that EVER has verified."""
 
 READINGS: tuple[Reading, ...] = get_args(Reading)
 
@@ -185,9 +186,13 @@ def _reading(method: MethodView, role: str) -> Reading | None:
 
 def reading_of(name: str, can: Capabilities) -> Reading | None:
     """What the word of a model is; None where it says nothing that is not counted here."""
-    if name in _NO_JUDGES or not can.judges or can.weak:
+    if name in _NO_JUDGES or not can.judges:
         return None
-    return "model" if can.writes else "judge"
+    if not can.writes:
+        return "judge"
+    if can.weak:
+        return "small" if "judge" in can.adapted else None
+    return "model"
 
 
 def _place(event: Judged, spans: Sequence[Span]) -> int | None:
@@ -312,8 +317,7 @@ def _share(wanted: frozenset[str], said: frozenset[str]) -> float:
 
 @lru_cache(maxsize=4096)
 def _folded(text: str) -> str:
-    plain = unicodedata.normalize("NFKD", text).casefold()
-    return "".join(c for c in plain if not unicodedata.combining(c))
+    return unaccented(text).casefold()
 
 
 @lru_cache(maxsize=4096)

@@ -204,9 +204,14 @@ def limit_for(
 
 def limit_used(method: str, score: Score | None, use: Use, language: Language) -> Limit | None:
     """The fitted threshold that a score was held against; None where it was another one."""
-    limit = limit_for(method, use, language)
-    same = limit is not None and score is not None and score.threshold == limit.value
-    return limit if same else None
+    if score is None:
+        return None
+    for one in (use, _NEAREST.get(use)):
+        for limit in limits():
+            known = (limit.method, limit.use, limit.language) == (method, one, language)
+            if known and score.threshold == limit.value:
+                return limit
+    return None
 
 
 def combination_for(
@@ -221,8 +226,13 @@ def combination_for(
     """
     there = set(spoke)
 
-    def rank(one: Combination) -> tuple[bool, bool, int]:
-        return "model" in one.readings, one.use == use, len(one.readings)
+    def rank(one: Combination) -> tuple[bool, bool, bool, int]:
+        return (
+            "model" in one.readings,
+            "small" in one.readings,
+            one.use == use,
+            len(one.readings),
+        )
 
     able = [
         one
@@ -411,6 +421,7 @@ def _judged(
 
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "judge": ("judge", "aligned"),
+    "small": ("small",),
     "model": ("model",),
     "concepts": ("concepts", "concepts_against"),
     "words": (
@@ -455,7 +466,7 @@ def _reasons(
 
 def _told(group: str, support: bool, said: SentenceReadings, evidence: Evidence) -> Why | None:
     """What a group of features says; None where it does not say that much."""
-    if group in ("judge", "model", "concepts"):
+    if group in ("judge", "small", "model", "concepts"):
         readings = ("judge", "aligned") if group == "judge" else (group,)
         value = next((said.values[one] for one in readings if one in said.values), None)
         if value is None or (value >= 0.5) != support or (group == "concepts" and support > value):

@@ -42,6 +42,18 @@ def _fit(options: argparse.Namespace) -> None:
     print(json.dumps(make_adapter(gguf_path(), made, options.to, schedule), indent=2))
 
 
+def _bilingual(options: argparse.Namespace) -> None:
+    from pipelines.research.adapter.bilingual import Amounts, bilingual_pairs
+    from pipelines.research.adapter.fit import Schedule, make_adapter
+
+    made = bilingual_pairs(options.data, Amounts(seed=options.seed))
+    # A whole epoch is enough, and the lower third of the layers reads much the same either way.
+    schedule = Schedule(
+        epochs=1, rate=2e-4, rank=16, alpha=32, first_layer=8, compiled=True, seed=options.seed
+    )
+    print(json.dumps(make_adapter(options.weights, made, options.to, schedule), indent=2))
+
+
 def _report(options: argparse.Namespace) -> None:
     from pipelines.research.adapter.measure import measure, table
 
@@ -66,6 +78,14 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--rank", type=int, default=8)
     fit.add_argument("--to", type=Path, required=True, help="the GGUF file to write")
     fit.set_defaults(run=_fit)
+    both = commands.add_parser(
+        "bilingual", help="train the adapter of a bilingual model: verdicts and translations"
+    )
+    both.add_argument("--data", type=Path, required=True, help="the folder of public data")
+    both.add_argument("--weights", type=Path, required=True, help="the model's GGUF file")
+    both.add_argument("--to", type=Path, required=True, help="the GGUF file to write")
+    both.add_argument("--seed", type=int, default=7)
+    both.set_defaults(run=_bilingual)
     report = commands.add_parser("report", help="measure it beside demonstrations")
     report.add_argument("adapter", type=Path, help="the GGUF file of an adapter")
     report.set_defaults(run=_report)

@@ -2,8 +2,8 @@
 
 LoRA (Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022, section 4.1): each
 adapted matrix W becomes W + (alpha / rank) B A, where only A and B are trained. Adapted are the
-matrices whose rows llama.cpp keeps in the order of the original; those of queries and keys it puts
-in another one. The loss is that of the reply's tokens alone.
+matrices whose rows llama.cpp keeps in the order of the original: of a Llama those of queries and
+keys are in another one. The loss is that of the reply's tokens alone.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from gguf import GGUFWriter
 from peft import LoraConfig, get_peft_model
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 from transformers.optimization import get_cosine_schedule_with_warmup
 
-from pipelines.models.local.loading import mixed_precision
+from pipelines.models.local.loading import choose_dtype, mixed_precision
 from pipelines.research.adapter.pairs import Pair
 
 _ADAPTED = {
@@ -33,10 +33,21 @@ _ADAPTED = {
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
 }
-"""The names of the adapted matrices in transformers and in GGUF."""
+_FAMILIES: dict[str, dict[str, str]] = {
+    "llama": _ADAPTED,
+    "qwen2": {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", **_ADAPTED},
+}
+"""The names of the adapted matrices in transformers and in GGUF, by the kind of the model, which
+both call by the same name."""
+
+_WIDTHS = (64, 96, 128, 192, 256, 320, 448, 640)
+"""Batches are as wide as one of these: for each, the layers are compiled once."""
 
 _UNREAD = -100
 """The label of a token that has no loss (transformers)."""
+
+_KEPT = 100
+"""Steps after which what has been learned so far is written."""
 
 _BUCKET = 32
 """Batches that are sorted by length together."""
@@ -45,7 +56,8 @@ _BUCKET = 32
 class Schedule(NamedTuple):
     """How long and how fast. `rate` is that of a step at its highest, after `warmup` of all steps.
 
-    `rank` and `alpha` are those of LoRA.
+    `rank` and `alpha` are those of LoRA; layers below `first_layer` are left as they are, and cost
+    no step backwards. `compiled` layers are faster after a minute for each width.
     """
 
     epochs: int = 2
@@ -55,6 +67,8 @@ class Schedule(NamedTuple):
     rank: int = 8
     alpha: int = 16
     seed: int = 7
+    first_layer: int = 0
+    compiled: bool = False
 
 
 class Tokens(NamedTuple):
@@ -76,20 +90,15 @@ def make_adapter(
     torch.manual_seed(schedule.seed)
     place = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
     tokenizer = AutoTokenizer.from_pretrained(**place)
-    model = AutoModelForCausalLM.from_pretrained(**place, dtype=torch.float32)
-    config = LoraConfig(
-        r=schedule.rank,
-        lora_alpha=schedule.alpha,
-        target_modules=[name.rpartition(".")[2] for name in _ADAPTED],
-        task_type="CAUSAL_LM",
-    )
-    adapted = get_peft_model(model, config).to(device)
+    adapted = _adapted(place, schedule, device)
     read = [_tokens(tokenizer, pair) for pair in pairs]
     curve: list[dict[str, float]] = []
     for step, loss in fit(adapted, read, schedule, device):
-        if step % 20 == 0:
+        if step % 20 == 0 or step == 1:
             curve.append({"step": step, "loss": round(loss, 4)})
             print(f"step {step}: loss {loss:.4f}, {time.monotonic() - started:.0f} s", flush=True)
+        if step % _KEPT == 0:
+            write_adapter(adapted, to, schedule.alpha)
     write_adapter(adapted, to, schedule.alpha)
     return {
         "schedule": schedule._asdict(),
@@ -99,6 +108,31 @@ def make_adapter(
         "minutes": round((time.monotonic() - started) / 60, 1),
         "bytes": to.stat().st_size,
     }
+
+
+def _adapted(place: dict[str, str], schedule: Schedule, device: str) -> Any:
+    """The model with matrices to train; its own weights are unpacked, and narrow where possible."""
+    model = AutoModelForCausalLM.from_pretrained(
+        **place,
+        dtype=choose_dtype(torch.device(device)),
+        quantization_config=GgufConfig(dequantize=True),
+    )
+    config = LoraConfig(
+        r=schedule.rank,
+        lora_alpha=schedule.alpha,
+        target_modules=[name.rpartition(".")[2] for name in _FAMILIES[model.config.model_type]],
+        layers_to_transform=list(range(schedule.first_layer, model.config.num_hidden_layers)),
+        task_type="CAUSAL_LM",
+    )
+    adapted: Any = get_peft_model(model, config).to(device)
+    for weight in adapted.parameters():
+        if weight.requires_grad:
+            weight.data = weight.data.float()
+    if schedule.compiled:
+        torch._dynamo.config.recompile_limit = 8 * len(_WIDTHS)
+        for layer in adapted.base_model.model.model.layers:
+            layer.forward = torch.compile(layer.forward, dynamic=False)
+    return adapted
 
 
 def _tokens(tokenizer: Any, pair: Pair) -> Tokens:
@@ -120,7 +154,8 @@ def fit(
     shape = get_cosine_schedule_with_warmup(optimizer, round(schedule.warmup * steps), steps)
     mean = 0.0
     for step, batch in enumerate(_batches(read, schedule), start=1):
-        width = max(len(one.tokens) for one in batch)
+        longest = max(len(one.tokens) for one in batch)
+        width = next((one for one in _WIDTHS if one >= longest), longest)
         tokens = torch.zeros(len(batch), width, dtype=torch.long)
         wanted = torch.full_like(tokens, _UNREAD)
         # What stands after a reply is seen by nothing before it, so that no mask is needed.
@@ -141,13 +176,18 @@ def fit(
 
 
 def loss_of(model: Any, tokens: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """The mean cross-entropy of the tokens in `wanted` that are not -100; shapes [batch, width]."""
+    """The cross-entropy of the tokens in `wanted` that are not -100; shapes [batch, width].
+
+    It is the mean of the replies' means: a verdict of one word counts as much as a long text.
+    """
     # Words are predicted where a reply is: the vocabulary is wider than everything else.
-    hidden = model.base_model.model.model(input_ids=tokens).last_hidden_state[:, :-1]
+    states = model.base_model.model.model(input_ids=tokens, use_cache=False).last_hidden_state
     targets = wanted[:, 1:]
     kept = targets != _UNREAD
-    scores = model.base_model.model.lm_head(hidden[kept])
-    return torch.nn.functional.cross_entropy(scores.float(), targets[kept])
+    scores = model.base_model.model.lm_head(states[:, :-1][kept])
+    losses = torch.nn.functional.cross_entropy(scores.float(), targets[kept], reduction="none")
+    share = kept / kept.sum(dim=1, keepdim=True).clamp(min=1)
+    return (losses * share[kept]).sum() / len(tokens)
 
 
 def _batches(read: Sequence[Tokens], schedule: Schedule) -> Iterator[list[Tokens]]:
@@ -166,7 +206,8 @@ def _batches(read: Sequence[Tokens], schedule: Schedule) -> Iterator[list[Tokens
 def write_adapter(model: Any, to: Path, alpha: float) -> None:
     """Write the matrices A and B of a peft model as llama.cpp reads them, in 16-bit numbers."""
     to.parent.mkdir(parents=True, exist_ok=True)
-    writer = GGUFWriter(to, arch="llama")
+    kind = model.config.model_type
+    writer = GGUFWriter(to, arch=kind)
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")
     writer.add_float32("adapter.lora.alpha", alpha)
@@ -176,13 +217,14 @@ def write_adapter(model: Any, to: Path, alpha: float) -> None:
         if weight.requires_grad
     }
     for layer in range(model.config.num_hidden_layers):
-        for name, known in _ADAPTED.items():
+        for name, known in _FAMILIES[kind].items():
             for side in ("A", "B"):
                 key = f"base_model.model.model.layers.{layer}.{name}.lora_{side}.default.weight"
-                writer.add_tensor(
-                    f"blk.{layer}.{known}.weight.lora_{side.lower()}",
-                    found[key].astype(np.float16),
-                )
+                if key in found:
+                    writer.add_tensor(
+                        f"blk.{layer}.{known}.weight.lora_{side.lower()}",
+                        found[key].astype(np.float16),
+                    )
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

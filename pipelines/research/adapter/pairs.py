@@ -28,11 +28,14 @@ from pipelines.text import EntityRecognizer, Span
 from pipelines.text.entities import Entity
 from pipelines.types import Message
 
-Task = Literal["paraphrase", "answer", "absent", "extract", "validate", "verify", "revise"]
-"""Steps that a reply is learned for: a paraphrase, an answer from a sentence, that a sentence does
-not hold the answer, concepts, a validation question, yes or no, a revised sentence."""
+FormTask = Literal["paraphrase", "answer", "absent", "extract", "validate", "verify", "revise"]
+"""Steps whose form is learned: a paraphrase, an answer from a sentence, that a sentence does not
+hold the answer, concepts, a validation question, yes or no, a revised sentence."""
 
-TASKS: tuple[Task, ...] = get_args(Task)
+TASKS: tuple[FormTask, ...] = get_args(FormTask)
+
+Task = FormTask | Literal["judge", "translate"]
+"""Those, a verdict on a statement, and a translation."""
 
 ABSENT = "The text does not say."
 """What is written where a sentence does not hold the answer."""
@@ -165,7 +168,7 @@ def pairs(articles: Sequence[Article], *, seed: int = 7, most: int = 240) -> lis
     names = Names()
     names.learn(texts)
     random.shuffle(cases)
-    makers: dict[Task, Iterable[Pair]] = {
+    makers: dict[FormTask, Iterable[Pair]] = {
         "paraphrase": _paraphrases(cases, names, random),
         "answer": _answers(cases),
         "absent": _absent(cases, random),

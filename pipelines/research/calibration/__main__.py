@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import date
+from hashlib import sha256
 from math import log
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,11 +29,13 @@ from pipelines.errors import InvalidInputError, VeriscopeError, exit_status, fai
 from pipelines.evaluation.datasets.questions import Article
 from pipelines.evaluation.datasets.texts import Biography
 from pipelines.methods.drad.rhd import entropies_over
+from pipelines.models.adapters import adapter_of
 from pipelines.models.base import EMBEDDED_NAME
+from pipelines.models.catalogue import LARGE_MODEL, SMALL_MODEL, catalogue_entry, fetched_file
 from pipelines.models.embedded import gguf_path, is_available
 from pipelines.models.judges.trained import WEIGHTS
 from pipelines.models.local import LocalModel
-from pipelines.models.providers import BUILT_IN
+from pipelines.models.providers import BUILT_IN, model_spec
 from pipelines.paths import ASSETS
 from pipelines.prompts import load_prompts
 from pipelines.research.calibration import centres, drad, haarag, nearest, rowen, slm, wikibio
@@ -124,7 +127,11 @@ def _table(path: Path) -> dict[str, Any]:
 
 async def _derive_slm(options: argparse.Namespace) -> dict[str, Any]:
     spec = _model(options)
-    judges = [one for one in BUILT_IN if one.kind == "judge"]
+    fetched = (name for name in (SMALL_MODEL, LARGE_MODEL) if fetched_file(name) is not None)
+    judges = [
+        *(one for one in BUILT_IN if one.kind == "judge"),
+        *(model_spec(catalogue_entry(name)) for name in fetched),
+    ]
     records, most = read_qa(options.qa), max(1, options.records // 2)
     halves: tuple[Half, Half] = (0, 1)
     fitted_on, reported_on = (
@@ -165,11 +172,13 @@ async def _derive_slm(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _kept_file(folder: Path, model: ModelSpec) -> Path:
-    """Where it is kept what a model says to the prompt as it is; a judge's weights count too."""
+    """Where it is kept what a model says to the prompt as it is; weights that ship count too."""
     folder.mkdir(parents=True, exist_ok=True)
     version = load_prompts("slm").hash
     if model.kind == "judge":
         version += f"-{fingerprint(WEIGHTS)}"
+    if (adapter := adapter_of(model.name)) is not None:
+        version += f"-{sha256(adapter.path.read_bytes()).hexdigest()[:12]}"
     name = re.sub(r"\W+", "-", model.name).strip("-")
     return folder / f"{name}-{version}.jsonl"
 

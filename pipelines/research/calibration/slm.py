@@ -127,7 +127,8 @@ async def judge_answers(
                 statements = [span.text for span in split_sentences(answer.text)]
                 whole = answer.text.strip()
                 for one in sorted({*statements, whole} - set(said)):
-                    request = judge_request(question, passages, one, "en")
+                    adapted = "judge" in judge.capabilities.adapted
+                    request = judge_request(question, passages, one, "en", adapted=adapted)
                     said[one] = await judge.choose(request)
                 found.append(
                     JudgedAnswer(

@@ -4,9 +4,9 @@ Statements whose truth is known are checked by the detectors, as the page Check 
 check has recorded is kept in FOLDER and not asked again, so that the command can be stopped and
 goes on where it was. Then the combinations are fitted, written to
 `assets/calibration/together.json`, and the tables are printed and written into docs/verdicts.md.
-After a change of a detector, delete its file in FOLDER: `judges.jsonl` (SLM check, P(yes),
-HAARAG), `ever.jsonl`,
-`sources.jsonl`, or that of the language model.
+After a change of a detector, delete its file in FOLDER: `judges.jsonl` (SLM check, P(yes) and
+HAARAG with the default judges of the language), `bundled.jsonl` (SLM check without a language
+model), `ever.jsonl`, that of the larger language model, or those for given sources.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
+from pipelines.models.catalogue import LARGE_MODEL
 from pipelines.paths import ASSETS
 from pipelines.research.sources import Sources, sources_in
-from pipelines.research.together.asking import Asking, ask, bundled, language_model, views_of
+from pipelines.research.together.asking import Asking, ask, language_model, usual, views_of
 from pipelines.research.together.fitting import fit_all, limits
 from pipelines.research.together.reading import seen_of
 from pipelines.research.together.report import tables
@@ -30,6 +33,7 @@ from pipelines.research.together.statements import (
     Statement,
     decided_statements,
     public_statements,
+    with_articles,
 )
 
 _OUT = ASSETS / "calibration" / "together.json"
@@ -44,16 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     options.kept.mkdir(parents=True, exist_ok=True)
     data = sources_in(options.data) if options.data else Sources()
-    given = public_statements(data, options.most)
+    given = [*with_articles(), *public_statements(data, options.most)]
     own = decided_statements()
     askings: list[tuple[Asking, list[Statement]]] = []
-    for asking in bundled():
-        if asking.name not in options.without:
-            askings.append((asking, own))
-    if given:
-        askings.append((bundled()[0]._replace(name="sources"), given))
-    if options.model:
-        askings.append((language_model(options.model), own))
+    larger = language_model(LARGE_MODEL)
+    askings += [(one, own) for one in (*usual(), larger) if one.name not in options.without]
+    judges, bundled, *_ = usual()
+    askings += [(one._replace(name=f"{one.name}-sources"), given) for one in (judges, bundled)]
     left = 0
     if not options.no_asking:
         for asking, statements in askings:
@@ -68,11 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     thresholds = limits(seen)
     record = {
         **_provenance(own, given, options),
-        "combinations": [one.model_dump(mode="json") for one in found],
-        "limits": [one.model_dump(mode="json") for one in thresholds],
     }
-    options.out.write_text(f"{json.dumps(record, indent=1)}\n", encoding="utf-8")
-    told = tables(seen, found, thresholds, options.model.stem if options.model else "")
+    listed = {"combinations": found, "limits": thresholds}
+    options.out.write_text(_written(record, listed), encoding="utf-8")
+    told = tables(seen, found, thresholds)
     print(told)
     if options.doc:
         before, _, rest = options.doc.read_text(encoding="utf-8").partition(_BEGIN)
@@ -80,6 +80,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         whole = f"{before}{_BEGIN}\n\n{told}\n\n{_END}{after}"
         options.doc.write_text(whole, encoding="utf-8")
     return 0
+
+
+def _written(record: dict[str, Any], listed: Mapping[str, Sequence[BaseModel]]) -> str:
+    """The record as JSON, with one line for each thing in its lists."""
+    head = json.dumps(record, indent=1, ensure_ascii=False).removesuffix("\n}")
+    lists = (
+        f' "{name}": [\n' + ",\n".join(f"  {one.model_dump_json()}" for one in of) + "\n ]"
+        for name, of in listed.items()
+    )
+    return ",\n".join([head, *lists]) + "\n}\n"
 
 
 def _provenance(
@@ -90,13 +100,13 @@ def _provenance(
         "data": {
             "library": f"{len(own)} statements of sample_data/decided_statements.csv about the"
             " sample library; the part `fit` fits, the part `report` reports on other facts",
-            "given": f"{len(given)} claims with their evidence:"
-            f" {', '.join(dict.fromkeys(one.wording for one in given)) or 'none'}; even records"
-            " fit, odd ones report",
+            "given": f"{len(given)} statements with their sources: the part `fit` with its articles"
+            " fits, and in English public claims report (odd records of"
+            f" {', '.join(dict.fromkeys(one.wording for one in given if one.kind == ''))}), in"
+            " Chinese the part `report` with its articles",
             "web": "none: the nearest use is a searched library",
             "own": "none: the nearest use is a searched library",
         },
-        "model": options.model.stem if options.model else "",
         "criterion": "logistic regression with an L2 penalty; grouped cross-validation (article or"
         " page); supported from one half on, or from what keeps false statements that are called"
         " supported at one in ten in cross-validation",
@@ -113,9 +123,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--data", type=Path, metavar="FOLDER", help="public files, for the use with given sources"
     )
-    parser.add_argument("--most", type=int, default=150, help="claims of a file in each half (150)")
-    parser.add_argument("--model", type=Path, metavar="GGUF", help="a language model that judges")
-    parser.add_argument("--without", action="append", default=[], choices=["ever"])
+    parser.add_argument("--most", type=int, default=75, help="claims of a public file at most (75)")
+    parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        choices=["ever", LARGE_MODEL],
+        help="who is not asked; the larger language model has to be fetched",
+    )
     parser.add_argument("--seconds", type=float, default=1e9, help="time for each set of detectors")
     parser.add_argument("--no-asking", action="store_true", help="fit what the folder holds")
     parser.add_argument("--out", type=Path, default=_OUT, metavar="FILE")

@@ -18,11 +18,12 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from pipelines.engine.checking import TextToCheck, check_run, unmet_needs
+from pipelines.engine.checking import TextToCheck, check_run, models_for, unmet_needs
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.models.base import Capabilities
-from pipelines.models.providers import ModelSpec, known_capabilities
+from pipelines.models.catalogue import catalogue_entry
+from pipelines.models.providers import ModelSpec, known_capabilities, model_spec
 from pipelines.research.suites.scoring import whole_lines
 from pipelines.research.together.statements import Statement
 from pipelines.run.defaults import default_models
@@ -39,22 +40,26 @@ class Asking(NamedTuple):
     name: str
     methods: tuple[MethodSpec, ...]
     models: Mapping[str, ModelSpec]
+    settled: bool = False
 
 
-def bundled(*, ever: bool = True) -> list[Asking]:
-    """The detectors that can vote, with the default models; EVER apart, because it writes."""
+def usual() -> list[Asking]:
+    """The detectors that can vote, with the default models of a language; EVER and the SLM check
+    without a language model apart."""
     models = default_models()
     judged = tuple(MethodSpec(name=name) for name in ("slm", "p_yes", "haarag"))
-    found = [Asking("judges", judged, models)]
-    return [*found, Asking("ever", (MethodSpec(name="ever"),), models)] if ever else found
+    return [
+        Asking("judges", judged, models),
+        Asking("bundled", judged[:1], models, settled=True),
+        Asking("ever", (MethodSpec(name="ever"),), models),
+    ]
 
 
-def language_model(path: Path) -> Asking:
-    """A language model as the one judge of the SLM check, which reads two passages."""
-    spec = ModelSpec(kind="local", name=path.stem, model=str(path), languages=("en", "zh"))
-    settings = {"passages": 2, "whole_response": False}
-    models = {"main": ModelSpec(), JUDGES[0]: spec}
-    return Asking(path.stem, (MethodSpec(name="slm", settings=settings),), models)
+def language_model(name: str) -> Asking:
+    """The language model of that name in the list of files, as the one judge of the SLM check."""
+    settings = {"whole_response": False}
+    models = {"main": ModelSpec(), JUDGES[0]: model_spec(catalogue_entry(name))}
+    return Asking(name, (MethodSpec(name="slm", settings=settings),), models, settled=True)
 
 
 async def ask(asking: Asking, statements: Sequence[Statement], folder: Path, seconds: float) -> int:
@@ -82,8 +87,9 @@ async def ask(asking: Asking, statements: Sequence[Statement], folder: Path, sec
 
 async def _events(service: Service, asking: Asking, one: Statement) -> list[object]:
     given = TextToCheck(text=one.text, sources=one.sources, language=one.language)
+    models = asking.models if asking.settled else models_for(given, asking.models)
     needs = unmet_needs(
-        {role: known_capabilities(spec) or Capabilities() for role, spec in asking.models.items()},
+        {role: known_capabilities(spec) or Capabilities() for role, spec in models.items()},
         asked=False,
         has_evidence=True,
         language=one.language,
@@ -91,7 +97,7 @@ async def _events(service: Service, asking: Asking, one: Statement) -> list[obje
     able = [method for method in asking.methods if needs[method.name] is None]
     if not able:
         return []
-    spec = check_run(given, able, asking.models)
+    spec = check_run(given, able, models)
     trace = await service.record(spec, owner="together")
     return _EVENTS.dump_python(trace.events, mode="json")
 

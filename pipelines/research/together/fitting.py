@@ -40,6 +40,9 @@ _MOST_FALSE = 0.10
 """The share of false statements that may be called supported in cross-validation."""
 
 _BINS = 10
+_LIMITED = {"slm": "slm", "bundled": "slm", "p_yes": "p_yes"}
+"""What a detector is called among the cells, and its method."""
+
 _FEWEST = 40
 """Statements of a use and a language below which nothing is fitted."""
 
@@ -234,7 +237,7 @@ def reliability(probabilities: Array, truth: Sequence[bool]) -> tuple[Bin, ...]:
 
 
 def limits(seen: Sequence[Seen]) -> list[Limit]:
-    """The threshold of the SLM check and of P(yes) for each use and language.
+    """The threshold of the SLM check and of P(yes) for each use, language and set of judges.
 
     Of those that call at most one in ten false statements supported, the one that doubts the
     fewest true ones; measured on the reporting half.
@@ -242,31 +245,29 @@ def limits(seen: Sequence[Seen]) -> list[Limit]:
     found: list[Limit] = []
     for use in _uses(seen):
         for language in get_args(Language):
-            for method in ("slm", "p_yes"):
+            for cell, method in _LIMITED.items():
                 of = [
                     one
                     for one in seen
                     if (one.statement.use, one.statement.language) == (use, language)
-                    and method in one.cells
+                    and cell in one.cells
                 ]
                 fits = [one for one in of if one.statement.part == "fit"]
                 others = [one for one in of if one.statement.part == "report"]
                 if len(fits) < _FEWEST or not others:
                     continue
-                false = sorted(
-                    (o.cells[method].score for o in fits if not o.supported), reverse=True
-                )
+                false = sorted((o.cells[cell].score for o in fits if not o.supported), reverse=True)
                 value = round(false[int(_MOST_FALSE * len(false))] + 0.0005, 3)
                 found.append(
                     Limit(
                         use=use,
                         language=language,
                         method=method,
-                        judges=fits[0].cells[method].models,
+                        judges=fits[0].cells[cell].models,
                         value=value,
                         fitted=len(fits),
                         reported=measured(
-                            [one.cells[method].score for one in others],
+                            [one.cells[cell].score for one in others],
                             [one.supported for one in others],
                             value,
                         ),

@@ -48,7 +48,7 @@ def _cells(asking: str, view: RunView) -> dict[str, Cell]:
         told = _cell(cell, view.methods[name])
         if told is not None:
             apart = name == "slm" and len(view.methods) == 1
-            found[asking if apart else name] = told
+            found[asking.removesuffix("-sources") if apart else name] = told
     return found
 
 

@@ -21,17 +21,14 @@ Said = tuple[float, bool]
 
 
 def tables(
-    seen: Sequence[Seen],
-    combinations: Sequence[Combination],
-    limits: Sequence[Limit],
-    model: str,
+    seen: Sequence[Seen], combinations: Sequence[Combination], limits: Sequence[Limit]
 ) -> str:
-    """Every table, in Markdown. `model` names the language model among the detectors, if any."""
+    """Every table, in Markdown."""
     parts: list[str] = []
     for title, of in _kinds(seen):
         rows = [
             _row(name, pairs, of)
-            for name, pairs in _systems(of, combinations, limits, model)
+            for name, pairs in _systems(of, combinations, limits)
             if any(pairs)
         ]
         head = "| | n | AUROC | right | false called supported | true doubted |"
@@ -62,7 +59,7 @@ def _kinds(seen: Sequence[Seen]) -> Iterator[tuple[str, list[Seen]]]:
 
 
 def _systems(
-    of: Sequence[Seen], combinations: Sequence[Combination], limits: Sequence[Limit], model: str
+    of: Sequence[Seen], combinations: Sequence[Combination], limits: Sequence[Limit]
 ) -> Iterator[tuple[str, list[Said | None]]]:
     for name in dict.fromkeys(n for one in of for n in one.cells):
         cells = [one.cells.get(name) for one in of]
@@ -75,39 +72,20 @@ def _systems(
                 f"{limit.method}, fitted threshold {limit.value:.2f}",
                 [None if c is None else (c.score, c.score >= limit.value) for c in cells],
             )
-    sets: dict[str, tuple[Reading, ...]] = {
-        "together: evidence alone": (),
-        "together: judge": ("judge",),
-        "together: judge, HAARAG": ("judge", "aligned"),
-        "together: judge, HAARAG, EVER": ("judge", "aligned", "concepts"),
-        f"together: {model}": ("model",),
-        f"together: judge, {model}": ("judge", "model"),
-        f"together: judge, HAARAG, {model}": ("judge", "aligned", "model"),
-        f"together: judge, HAARAG, EVER, {model}": ("judge", "aligned", "concepts", "model"),
-    }
-    for name, readings in sets.items():
-        chosen = next(
-            (
-                one
-                for one in combinations
-                if (one.use, one.readings) == (use, tuple(sorted(readings, key=_order)))
-                and language in one.languages
-            ),
-            None,
-        )
-        if chosen is None:
-            continue
-        yield (
-            name,
-            [
-                None if (p := _probability(one, chosen, combinations)) is None else (p[0], p[1])
-                for one in of
-            ],
-        )
+    for chosen in sorted(combinations, key=lambda one: len(one.readings)):
+        if chosen.use == use and language in chosen.languages:
+            name = ", ".join(_SPEAKERS[reading] for reading in chosen.readings)
+            said = [_probability(one, chosen, combinations) for one in of]
+            yield f"together: {name or 'evidence alone'}", said
 
 
-def _order(reading: Reading) -> int:
-    return ("judge", "aligned", "model", "concepts").index(reading)
+_SPEAKERS: dict[Reading, str] = {
+    "judge": "judge",
+    "aligned": "HAARAG",
+    "small": "0.5B",
+    "model": "1.5B",
+    "concepts": "EVER",
+}
 
 
 def _probability(

@@ -8,6 +8,7 @@ from app.public.check import asked_in, check_spec
 from app.public.session import checked_run
 from pipelines.engine.checking import FEWER, TextToCheck, is_check
 from pipelines.errors import InvalidInputError
+from pipelines.run import defaults
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import EvidenceSpec, MethodSpec
 
@@ -23,7 +24,8 @@ def test_a_text_is_checked_by_those_of_the_chosen_that_can():
     assert spec.evidence == EvidenceSpec()
 
 
-def test_chinese_is_checked_by_judges_where_nobody_speaks_it():
+def test_chinese_is_checked_by_judges_where_nobody_speaks_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(defaults, "fetched_file", lambda _: None)
     spec = check_spec(TextToCheck(text="居里夫人出生于华沙。"), FEWER, default_models())
     assert [one.name for one in spec.methods] == ["haarag", "slm", "p_yes"]
 

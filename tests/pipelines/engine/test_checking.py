@@ -12,6 +12,7 @@ from pipelines.engine.checking import (
     check_run,
     detectors,
     is_check,
+    models_for,
     problem_of,
     split_sources,
     text_of,
@@ -25,7 +26,7 @@ from pipelines.methods.registry import METHODS
 from pipelines.models.base import JUDGE, Capabilities
 from pipelines.retrieval.passages import GivenText
 from pipelines.run.defaults import default_models
-from pipelines.run.spec import MAX_SOURCES, MAX_TEXT, EvidenceSpec, MethodSpec
+from pipelines.run.spec import MAX_SOURCES, MAX_TEXT, EvidenceSpec, MethodSpec, ModelSpec
 from pipelines.run.view import RunView
 from pipelines.samples.checks import sample_texts
 from pipelines.text import detect_language, split_sentences
@@ -205,3 +206,13 @@ def test_the_examples_can_be_checked_and_say_what_is_wrong(sample: object):
 def test_there_are_examples_with_and_without_sources_in_both_languages():
     kinds = {(one.language, bool(one.sources)) for one in sample_texts()}
     assert kinds == {("en", True), ("en", False), ("zh", True), ("zh", False)}
+
+
+def test_models_are_those_of_the_texts_language_unless_chosen():
+    chosen = {"main": ModelSpec(kind="scripted", name="A script", model="one.json")}
+    assert models_for(TextToCheck(text="埃菲尔铁塔在巴黎。"), chosen) == chosen
+    for text, language in (("埃菲尔铁塔在巴黎。", "zh"), ("It is in Paris.", "en")):
+        found = models_for(TextToCheck(text=text), default_models())
+        assert found == default_models(language)
+    said = TextToCheck(text="1889", language="zh")
+    assert models_for(said, default_models()) == default_models("zh")

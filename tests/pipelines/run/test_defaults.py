@@ -18,6 +18,7 @@ from pipelines.models.catalogue import (
 )
 from pipelines.models.providers import ModelSpec, known_capabilities
 from pipelines.run.defaults import by_language, default_models, is_default
+from pipelines.run.spec import JUDGES
 
 SMOL = ModelSpec()
 
@@ -88,3 +89,26 @@ def test_the_small_model_speaks_both_languages_and_is_helped(folder: Path):
     assert can.weak
     assert is_default(default_models("zh")["main"])
     assert not is_default(ModelSpec(kind="openai", name=SMALL_MODEL, model="x"))
+
+
+def judges(language: str) -> list[str]:
+    found = default_models(language)  # pyright: ignore[reportArgumentType]
+    return [found[role].name for role in JUDGES if role in found]
+
+
+def test_a_language_model_judges_beside_the_bundled_ones_and_alone_in_chinese(folder: Path):
+    plain = judges("en")
+    assert judges("zh") == plain
+    fetch(SMALL_MODEL, folder)
+    assert judges("en") == [*plain, SMALL_MODEL]
+    assert judges("zh") == [SMALL_MODEL]
+    fetch(LARGE_MODEL, folder)
+    assert judges("en") == [*plain, LARGE_MODEL]
+    assert judges("zh") == [LARGE_MODEL]
+
+
+def test_chosen_judges_stay(folder: Path):
+    fetch(SMALL_MODEL, folder)
+    one = {JUDGES[0]: default_models()[JUDGES[0]]}
+    found = by_language({"main": SMOL, **one}, "zh")
+    assert {role: spec for role, spec in found.items() if role in JUDGES} == one

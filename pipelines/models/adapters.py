@@ -1,0 +1,46 @@
+"""The adapters that ship: LoRA files that teach a model single steps of the methods."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import TypeAdapter
+
+from pipelines.models.base import AdaptedStep
+from pipelines.paths import ASSETS
+from pipelines.types import Frozen
+
+_FOLDER = ASSETS / "adapter"
+
+
+class Adapter(NamedTuple):
+    """A file of llama.cpp beside a model's weights, and the steps that it is used for."""
+
+    path: Path
+    steps: tuple[AdaptedStep, ...]
+
+
+class _Listed(Frozen):
+    file: str
+    steps: tuple[AdaptedStep, ...]
+
+
+@cache
+def _listed() -> dict[str, _Listed]:
+    source = (_FOLDER / "adapters.toml").read_text(encoding="utf-8")
+    return TypeAdapter(dict[str, _Listed]).validate_python(tomllib.loads(source))
+
+
+def adapter_of(model: str) -> Adapter | None:
+    """Return the adapter of the model that people see by this name; None where none ships."""
+    found = _listed().get(model)
+    return None if found is None else Adapter(_FOLDER / found.file, found.steps)
+
+
+def adapted_steps(model: str) -> tuple[AdaptedStep, ...]:
+    """Return the steps for which that model is asked with its adapter."""
+    found = adapter_of(model)
+    return () if found is None else found.steps
