@@ -40,7 +40,7 @@ _MOST_FALSE = 0.10
 """The share of false statements that may be called supported in cross-validation."""
 
 _BINS = 10
-_LIMITED = {"slm": "slm", "bundled": "slm", "p_yes": "p_yes"}
+LIMITED = {"slm": "slm", "bundled": "slm", "p_yes": "p_yes"}
 """What a detector is called among the cells, and its method."""
 
 _FEWEST = 40
@@ -245,7 +245,7 @@ def limits(seen: Sequence[Seen]) -> list[Limit]:
     found: list[Limit] = []
     for use in _uses(seen):
         for language in get_args(Language):
-            for cell, method in _LIMITED.items():
+            for cell, method in LIMITED.items():
                 of = [
                     one
                     for one in seen

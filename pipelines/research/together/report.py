@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pipelines.methods.together.features import Reading, row_of
 from pipelines.methods.together.verdict import Combination, Limit, combination_for
-from pipelines.research.together.fitting import Array, Seen
+from pipelines.research.together.fitting import LIMITED, Array, Cell, Seen
 
 _DRAWS = 2000
 
@@ -67,9 +67,9 @@ def _systems(
     use, language = of[0].statement.use, of[0].statement.language
     for limit in limits:
         if (limit.use, limit.language) == (use, language):
-            cells = [one.cells.get(limit.method) for one in of]
+            cells = [_cell_of(one, limit) for one in of]
             yield (
-                f"{limit.method}, fitted threshold {limit.value:.2f}",
+                f"{limit.method} ({', '.join(limit.judges)}), threshold {limit.value:.2f}",
                 [None if c is None else (c.score, c.score >= limit.value) for c in cells],
             )
     for chosen in sorted(combinations, key=lambda one: len(one.readings)):
@@ -86,6 +86,12 @@ _SPEAKERS: dict[Reading, str] = {
     "model": "1.5B",
     "concepts": "EVER",
 }
+
+
+def _cell_of(one: Seen, limit: Limit) -> Cell | None:
+    """What the detector said with the judges that the threshold is for."""
+    named = (one.cells.get(name) for name, method in LIMITED.items() if method == limit.method)
+    return next((cell for cell in named if cell and cell.models == limit.judges), None)
 
 
 def _probability(
