@@ -293,5 +293,8 @@ def _judges(models: Mapping[str, ModelSpec], language: Language) -> dict[str, tu
     ]
     names = tuple(sorted({models[role].name for role in panel}))
     main = able.get("main")
-    asked = main is not None and (not main.judges or language not in main.languages)
-    return {"slm": names, "p_yes": tuple(models[role].name for role in panel[:1]) if asked else ()}
+    itself = main is not None and main.judges and language in main.languages
+    return {
+        "slm": names,
+        "p_yes": tuple(models[r].name for r in (["main"] if itself else panel[:1])),
+    }

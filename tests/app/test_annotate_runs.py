@@ -58,9 +58,9 @@ def test_runs_are_filtered_and_all_that_match_are_taken(engine: Engine):
     run = imported(engine)
     test = making("runs")
     assert offered(test) == {run, *(one.id for one in recordings())}
-    test.text_input(key=f"{MAKE}.text").input("darwin")
+    test.text_input(key=f"{MAKE}.text").input(recordings()[1].question)
     assert len(offered(drawn(test))) == 1
-    test.text_input(key=f"{MAKE}.text").input("curie")
+    test.text_input(key=f"{MAKE}.text").input(recordings()[0].question)
     test.checkbox(key=f"{MAKE}.all").check()
     drawn(test)
     test.checkbox(key=f"{MAKE}.without_gold").check()

@@ -17,7 +17,7 @@ BOTH = {"main": ModelSpec(kind="local", name="Two", model="a/b", languages=("en"
 
 def test_recorded_questions_come_first_and_each_question_once():
     found = examples_for("en")
-    recorded = {one.question: one.id for one in recordings()}
+    recorded = {one.question: one.id for one in recordings() if one.language == "en"}
     assert [one.run for one in found[: len(recorded)]] == [
         recorded[one.question] for one in found[: len(recorded)]
     ]

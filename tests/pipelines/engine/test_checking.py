@@ -211,7 +211,8 @@ def test_there_are_examples_with_and_without_sources_in_both_languages():
 def test_models_are_those_of_the_texts_language_unless_chosen():
     chosen = {"main": ModelSpec(kind="scripted", name="A script", model="one.json")}
     assert models_for(TextToCheck(text="埃菲尔铁塔在巴黎。"), chosen) == chosen
-    for text, language in (("埃菲尔铁塔在巴黎。", "zh"), ("It is in Paris.", "en")):
+    texts: dict[Language, str] = {"zh": "埃菲尔铁塔在巴黎。", "en": "It is in Paris."}
+    for language, text in texts.items():
         found = models_for(TextToCheck(text=text), default_models())
         assert found == default_models(language)
     said = TextToCheck(text="1889", language="zh")

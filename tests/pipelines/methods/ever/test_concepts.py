@@ -296,7 +296,7 @@ async def test_it_is_no_fact_in_an_answer_of_yes_or_no():
 
 
 @pytest.mark.parametrize(
-    ("weak", "adapter", "demonstrations", "adapted"),
+    ("weak", "taught", "demonstrations", "adapted"),
     [
         (True, True, "auto", True),
         (True, False, "auto", False),
@@ -306,11 +306,12 @@ async def test_it_is_no_fact_in_an_answer_of_yes_or_no():
     ],
 )
 async def test_facts_and_corrections_are_asked_for_with_the_format_adapter(
-    weak: bool, adapter: bool, demonstrations: str, adapted: bool
+    weak: bool, taught: bool, demonstrations: str, adapted: bool
 ):
+    steps = ("extract", "revise") if taught else ()
     model = EverModel(
         Part(texts={"": FIRST}, concepts={FIRST: ["1931"]}, verdicts={"1931": "False"}),
-        FULL.model_copy(update={"weak": weak, "adapter": adapter}),
+        FULL.model_copy(update={"weak": weak, "adapted": steps}),
     )
     outcome = await run_method(
         Ever(),

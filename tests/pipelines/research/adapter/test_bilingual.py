@@ -8,7 +8,7 @@ from pipelines.methods.slm.judging import judge_request
 from pipelines.prompts import load_prompts
 from pipelines.research.adapter.bilingual import judge_pair, translation_pair
 from pipelines.research.training.examples import Example
-from pipelines.types import Passage
+from pipelines.types import Language, Passage
 
 TRUE = Example(
     evidence="The old bridge: It was built in 1432.",
@@ -21,13 +21,10 @@ FALSE = TRUE.model_copy(update={"statement": "It was built in 1532.", "label": "
 
 
 def test_a_verdict_is_the_first_spelling_of_its_option() -> None:
-    for example, language, reply in (
-        (TRUE, "en", "YES"),
-        (FALSE, "en", "NO"),
-        (TRUE, "zh", "是"),
-        (FALSE, "zh", "否"),
-    ):
-        assert judge_pair(example, [TRUE], language, Random(1)).reply == reply
+    replies: dict[Language, tuple[str, str]] = {"en": ("YES", "NO"), "zh": ("是", "否")}
+    for language, (yes, no) in replies.items():
+        assert judge_pair(TRUE, [TRUE], language, Random(1)).reply == yes
+        assert judge_pair(FALSE, [TRUE], language, Random(1)).reply == no
 
 
 def test_a_verdict_is_asked_for_in_the_prompt_of_the_app() -> None:

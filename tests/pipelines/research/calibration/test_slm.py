@@ -272,8 +272,12 @@ def xquad(folder: Path) -> tuple[str, str]:
 
 
 def test_the_file_holds_scale_thresholds_and_provenance(
-    judge: JudgeModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    judge: JudgeModel,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ):
+    monkeypatch.setattr(command, "fetched_file", lambda _: None)
     data = written(tmp_path / "qa.jsonl", *map(record, range(6)))
     out = tmp_path / "new" / "slm.json"
     assert run("--qa", str(data), *xquad(tmp_path), "--out", str(out)) == 0
