@@ -103,22 +103,32 @@ def mean(values: Iterable[float | None]) -> float | None:
     return fsum(known) / len(known) if known else None
 
 
-def judge_sentences(step: Scope, subject: Subject, scores: Sequence[Sequence[Score]]) -> PartCounts:
-    """Record the verdict on each sentence, which the first of its scores decides; their counts.
+def judge_sentences(
+    step: Scope,
+    subject: Subject,
+    scores: Sequence[Sequence[Score]],
+    verdicts: Sequence[Verdict] | None = None,
+) -> PartCounts:
+    """Record the verdict on each sentence; their counts.
+
+    The first of its scores decides, where no `verdicts` are given.
 
     A score that no threshold is known for is a score all the same: its sentence is not missing.
     """
     known: list[Verdict] = [
         "confident" if of_sentence[0].value is not None else "unchecked" for of_sentence in scores
     ]
-    for number, (sentence, of_sentence) in enumerate(zip(subject.sentences, scores, strict=True)):
+    said = verdicts or [verdict_of(of_sentence[0]) for of_sentence in scores]
+    for number, (sentence, of_sentence, verdict) in enumerate(
+        zip(subject.sentences, scores, said, strict=True)
+    ):
         step.judged(
             "sentence",
             sentence.text,
             start=sentence.start,
             end=sentence.end,
             sentence=number,
-            verdict=verdict_of(of_sentence[0]),
+            verdict=verdict,
             scores=of_sentence,
         )
     return PartCounts.of(known)

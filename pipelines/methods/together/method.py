@@ -13,7 +13,13 @@ from pydantic import Field
 from pipelines.concurrency import together
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings
-from pipelines.methods.baselines.detecting import Subject, scored, take_subject, unchecked
+from pipelines.methods.baselines.detecting import (
+    Subject,
+    judge_sentences,
+    scored,
+    take_subject,
+    unchecked,
+)
 from pipelines.methods.flow import Stage
 from pipelines.methods.slm.context import Context, found_by_sentences
 from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
@@ -81,16 +87,8 @@ class Together(Method[TogetherSettings]):
             question="" if question.about else question.text,
             expected=bool(judges),
         )
-        for number, (sentence, one) in enumerate(zip(subject.sentences, found, strict=True)):
-            scope.judged(
-                "sentence",
-                sentence.text,
-                start=sentence.start,
-                end=sentence.end,
-                sentence=number,
-                verdict=one.verdict,
-                scores=(_score(one),),
-            )
+        scores = [(_score(one),) for one in found]
+        judge_sentences(scope, subject, scores, [one.verdict for one in found])
         whole = text_together(found)
         assert whole is not None
         scope.judged("answer", subject.text, verdict=whole.verdict, scores=(_score(whole),))
