@@ -357,8 +357,8 @@ def model_select(label: str, role: str, models: Mapping[str, ModelSpec], t: Cata
     if role != "main" and key not in st.session_state:
         # Not by `index`: a control that has one cannot be emptied.
         st.session_state[key] = _chosen_name(role)
-    # A default's second opinion is that of the question's language.
-    open_role = role == "verifier" and is_default(chosen_models()["main"])
+    # A default's second opinion and its language model that judges follow the question's language.
+    open_role = role in ("verifier", JUDGES[-1]) and is_default(chosen_models()["main"])
     st.selectbox(
         label,
         list(models),
