@@ -28,6 +28,7 @@ from pipelines.methods.replies.verdicts import (
     reason_then_decide,
 )
 from pipelines.methods.sentences import sentences_of
+from pipelines.methods.slm.judging import judge_sentence
 from pipelines.methods.subjects import holds_details, main_subject, passages_about
 from pipelines.methods.writing import adapts, ask_list, distinct, found_for
 from pipelines.models.base import ChoiceRequest
@@ -430,8 +431,21 @@ class Checker:
         return any(one.best == "true" for one in each)
 
     async def _read(self, own: Scope, claim: str, passages: Sequence[Passage]) -> Choice:
-        """What the judge says of a claim by these passages."""
+        """What the judge says of a claim by these passages.
+
+        A language model that an adapter has taught verdicts says yes or no; no leaves it open.
+        """
         language = self.question.language
+        if own.model(self.role).capabilities.writes:
+            said = await judge_sentence(
+                own, self.role, self.question.text, passages, claim, language
+            )
+            odds = {
+                "true": said.probabilities["yes"],
+                "nei": said.probabilities["no"],
+                "false": 0.0,
+            }
+            return said.model_copy(update={"probabilities": odds})
         listed = PROMPTS.listed(language, passages)
         return await own.model(self.role).choose(
             ChoiceRequest(

@@ -13,6 +13,7 @@ from pipelines.methods.ever.check import Checker, SentenceCheck, decided
 from pipelines.methods.ever.settings import EverSettings
 from pipelines.methods.nearest import takes_sentence
 from pipelines.methods.replies.verdicts import checker
+from pipelines.methods.slm.judging import taught_judges
 from pipelines.methods.writing import appended, cut, distinct, first_draft, found_for
 from pipelines.models.base import Watcher
 from pipelines.run.events import Place, RevisionReason, Score
@@ -44,6 +45,9 @@ class EverRun(ABC):
         # From memory only the main model can tell.
         wanted = "main" if settings.variant == "nrg_sq" else settings.checked_by
         role = checker(scope, {question.language}, wanted)
+        if role == "main" and wanted == "auto" and scope.model().capabilities.weak:
+            # Its own verdicts were measured to be poor; those that an adapter taught are not.
+            role = next(iter(taught_judges(scope, question.language)), role)
         self.checker = Checker(question, settings, role)
         self.flags: list[str] = []
         self.sentences: list[Sentence] = []

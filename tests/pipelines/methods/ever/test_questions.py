@@ -24,6 +24,7 @@ from tests.pipelines.methods.ever.bench import (
     ever_run,
     judged_of,
 )
+from tests.pipelines.methods.slm.judges import JudgeModel
 
 
 def span(sentence: str, text: str) -> Span:
@@ -312,6 +313,24 @@ async def test_every_verdict_of_a_judge_is_about_a_claim_of_its_own():
     assert {detail_of(event).claim for event in judged_of(outcome, "concept")} == {
         claim.statement for claim in reader.seen
     }
+
+
+async def test_a_weak_model_leaves_its_verdicts_to_a_judge_that_was_taught():
+    said = "Ada Brandt lived in Bergen."
+    part = Part(texts={"": said}, concepts={said: ["Bergen"]}, verdicts={"Bergen": "True"})
+    taught = FULL.model_copy(update={"weak": True, "adapted": ("judge",)})
+    judge = JudgeModel("A judge", lambda _: 0.1, taught)
+    found = Archive(lambda _: ["Ada Brandt lived in Oslo."])
+    outcome = await run_method(
+        Ever(),
+        QUESTION,
+        EverModel(part, FULL.model_copy(update={"weak": True})),
+        shelf=found,
+        models={"judge_1": judge},
+    )
+    (event,) = (one for one in judged_of(outcome, "concept") if detail_of(one).round == 0)
+    # By itself the main model would have said that it is true.
+    assert event.verdict == "not_enough"
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
