@@ -201,7 +201,7 @@ def marked_text(text: str, start: int = 0, end: int | None = None) -> list[Child
     for name, run in groupby(names[start:end]):
         piece = text[at : at + sum(1 for _ in run)]
         at += len(piece)
-        parts.append(tag("mark.vs-value", piece, title=name) if name else piece)
+        parts.append(tag("span.vs-value", piece, title=name) if name else piece)
     return parts
 
 

@@ -81,7 +81,7 @@ def test_what_fills_a_prompt_is_marked(t: Catalogue) -> None:
         "Read <b>that & this</b> now.",
     ]
     # The words of the prompt inside are none of the values.
-    marks = [(mark.attributes["title"], mark.text()) for mark in page.all("mark")]
+    marks = [(mark.attributes["title"], mark.text()) for mark in page.all(".vs-value")]
     assert marks == [("$one", "that & this")]
     words = page.text()
     assert "From x/end (English)." in words
@@ -92,7 +92,7 @@ def test_a_value_is_marked_on_both_sides_of_where_a_long_text_is_cut(t: Catalogu
     prompts = Prompts("x", '[en]\nask = "Q: $what."')
     asked = prompts.turns("en", "ask", what="a" * 1000)
     page = shown(t, request=GenerationRequest(messages=asked))
-    assert [len(mark.text()) for mark in page.all("mark")] == [697, 303]
+    assert [len(mark.text()) for mark in page.all(".vs-value")] == [697, 303]
 
 
 def test_a_writing_shows_prompt_and_reply(t: Catalogue) -> None:

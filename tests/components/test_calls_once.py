@@ -74,6 +74,6 @@ def test_values_are_marked_in_what_is_written(t: Catalogue):
     once.text(prompts.fill("en", "ask", name="Ada"), t)
     found = read(once.text(prompts.fill("en", "ask", name="Marie"), t))
     assert found.one("pre").text() == "Marie?"
-    assert found.one("mark").text() == "Marie"
+    assert found.one(".vs-value").text() == "Marie"
     cut = read(CallsOnce(most=len(PREFACE) + 10).text(prompts.fill("en", "ask", name="Ada"), t))
-    assert cut.one("mark").text() == "Ad"
+    assert cut.one(".vs-value").text() == "Ad"

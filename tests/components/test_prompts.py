@@ -169,7 +169,7 @@ def test_the_filled_text_is_shown_with_its_values(t: Catalogue):
     assert not list(faults(same))
     assert "What the run sent" in same
     assert "$question" in same
-    assert '<mark class="vs-value" title="$question">' in same
+    assert '<span class="vs-value" title="$question">' in same
     assert "\u202e" not in same
     other = filled_view(sent(), "Please: Why? \u202e", "en", t)
     assert not list(faults(other))
