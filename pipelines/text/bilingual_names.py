@@ -1,8 +1,9 @@
-"""Proper names in English and Chinese, from CC-CEDICT.
+"""Names and compound nouns in English and Chinese, from CC-CEDICT.
 
 A small model translates a question's grammar, but not its names: "the Great Wall" became a grand
-canyon and Bill Clinton a people of Asia. With a name already put in the other language the model
-only has to copy it, which it does (constraints by code-switching: Song et al. 2019).
+canyon, Bill Clinton a people of Asia, the naked eye (肉眼) an eye of meat. With a name already put
+in the other language the model only has to copy it, which it does (constraints by code-switching:
+Song et al. 2019).
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from typing import NamedTuple
 
 from pipelines.text.english_names import is_common
 from pipelines.text.languages import has_han
-from pipelines.text.segmentation import chinese_tokenizer, in_dictionary, word_boundaries
+from pipelines.text.segmentation import (
+    chinese_tokenizer,
+    in_dictionary,
+    tagged_words,
+    word_boundaries,
+)
 from pipelines.types import Language
 
 _MOST_WORDS = 6
@@ -33,22 +39,24 @@ _ENGLISH_WORD = re.compile(r"[A-Za-z][A-Za-z.'-]*")
 
 
 class NameInBoth(NamedTuple):
-    """A name that stands at `[start, end)` of a text, and what it is in the other language."""
+    """A name that stands at `[start, end)` of a text, and what it is in the other language.
+
+    One that is not `proper` is a compound noun, which a translation may say in other words.
+    """
 
     start: int
     end: int
-    text: str
     other: str
+    proper: bool
 
 
 def names_in_both(text: str, source: Language) -> list[NameInBoth]:
     """Return the names of `text` that the dictionary has in the other language, in their order.
 
-    A longer name goes before a shorter one inside it. Loads the dictionary on the first call (about
-    a second).
+    Chinese compound nouns are among them. A longer name goes before a shorter one inside it. Loads
+    the dictionary on the first call (about a second).
     """
-    found = _chinese_names(text) if source == "zh" else _english_names(text)
-    return [NameInBoth(start, end, text[start:end], other) for start, end, other in found]
+    return list(_chinese_names(text) if source == "zh" else _english_names(text))
 
 
 def with_names(text: str, names: list[NameInBoth]) -> str:
@@ -59,30 +67,29 @@ def with_names(text: str, names: list[NameInBoth]) -> str:
         at = name.end
     # "·" parts the names of a foreigner in Chinese.
     whole = "".join([*pieces, text[at:]]).replace(" · ", " ")
-    return " ".join(re.sub(r" (?=[^\w\s(“\"《])", "", whole).split())
+    return " ".join(re.sub(r" (?=[^\w\s(“\"《])|(?<=[(“《]) ", "", whole).split())
 
 
-def _chinese_names(text: str) -> Iterator[tuple[int, int, str]]:
-    english, _ = _dictionary()
-    edges, longest = word_boundaries(text, fine=True), max(map(len, english))
+def _chinese_names(text: str) -> Iterator[NameInBoth]:
+    names, nouns, _ = _dictionary()
+    edges, longest = word_boundaries(text, fine=True), max(map(len, names))
+    tagged = {(word.start, word.end) for word in tagged_words(text) if word.tag.startswith("n")}
     at = 0
     while at < len(text):
-        ends = range(min(len(text), at + longest), at + 1, -1)
-        taken = next((end for end in ends if end in edges and _is_name(text[at:end])), None)
-        if at in edges and taken is not None:
-            yield at, taken, english[text[at:taken]]
-            at = taken
+        for end in range(min(len(text), at + longest), at + 1, -1) if at in edges else ():
+            word = text[at:end]
+            # Two characters of a longer transliteration can look like a name: 莱切 in 布莱切利.
+            proper = word in names and (len(word) > 2 or in_dictionary(word))
+            if end in edges and (proper or (word in nouns and (at, end) in tagged)):
+                yield NameInBoth(at, end, names[word] if proper else nouns[word], proper)
+                at = end
+                break
         else:
             at += 1
 
 
-def _is_name(word: str) -> bool:
-    # Two characters of a longer transliteration can look like a name: 莱切 in 布莱切利.
-    return word in _dictionary()[0] and (len(word) > 2 or in_dictionary(word))
-
-
-def _english_names(text: str) -> Iterator[tuple[int, int, str]]:
-    _, chinese = _dictionary()
+def _english_names(text: str) -> Iterator[NameInBoth]:
+    _, _, chinese = _dictionary()
     words = list(_ENGLISH_WORD.finditer(text))
     at = 0
     while at < len(words):
@@ -91,7 +98,7 @@ def _english_names(text: str) -> Iterator[tuple[int, int, str]]:
             at += 1
             continue
         count, start, end, name = taken
-        yield start, end, name
+        yield NameInBoth(start, end, name, proper=True)
         at += count
 
 
@@ -113,8 +120,8 @@ def _name_from(
 
 
 @cache
-def _dictionary() -> tuple[dict[str, str], dict[str, str]]:
-    """The names of CC-CEDICT: English by simplified Chinese, Chinese by English key.
+def _dictionary() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """CC-CEDICT: English names and English nouns by simplified Chinese, Chinese by English key.
 
     The dictionary writes the pinyin of a proper name with a capital. What is an ordinary word too,
     in Chinese or in English, is left out. Of several Chinese names the one is taken that has the
@@ -125,19 +132,31 @@ def _dictionary() -> tuple[dict[str, str], dict[str, str]]:
     frequency = chinese_tokenizer().FREQ
     english: dict[str, str] = {}
     found: dict[str, list[tuple[int, int, str]]] = {}
-    ordinary: set[str] = set()
+    ordinary: dict[str, str] = {}
     for entry in CcCedict().get_entries():
         word = entry["simplified"]
         proper = len(word) > 1 and entry["pinyin"][:1].isupper()
         if not proper or _DATE.fullmatch(word):
-            ordinary.add(word)
+            ordinary.setdefault(word, _noun(word, entry["definitions"][0]))
             continue
         for place, (name, keys) in enumerate(_glosses(entry["definitions"], entry["pinyin"])):
             english.setdefault(word, name)
             for key in keys:
                 found.setdefault(key, []).append((place, -(frequency.get(word) or 0), word))
     chinese = {key: min(words)[-1] for key, words in found.items() if not _is_ordinary(key)}
-    return {word: name for word, name in english.items() if word not in ordinary}, chinese
+    names = {word: name for word, name in english.items() if word not in ordinary}
+    return names, {word: noun for word, noun in ordinary.items() if noun}, chinese
+
+
+def _noun(word: str, definition: str) -> str:
+    """The English of a compound: of three characters or more, or of two words; "" of others.
+
+    Shorter words have too many senses, and the model knows them.
+    """
+    noun = " ".join(_ASIDE.sub("", definition).split())
+    count = len(noun.split())
+    plain = re.fullmatch(r"[a-z][a-z -]+", noun) and not noun.startswith(("to ", "a ", "the "))
+    return noun if plain and (count == 2 or (count < 4 and len(word) > 2)) else ""
 
 
 def _is_ordinary(key: str) -> bool:
@@ -148,7 +167,7 @@ def _is_ordinary(key: str) -> bool:
 def _glosses(definitions: list[str], pinyin: str) -> Iterator[tuple[str, list[str]]]:
     """The names among `definitions`, and the keys of each: people's surnames are keys too."""
     for definition in definitions:
-        name = _EXPLAINED.split(_ASIDE.sub("", definition))[0].strip()
+        name = _EXPLAINED.split(_ASIDE.sub("", definition))[0].strip(' "')
         words = name.removeprefix("the ").split()
         if not words or not words[0][:1].isupper() or _NO_NAME.match(name) or has_han(name):
             continue

@@ -25,6 +25,10 @@ _SURE = 0.6
 (ours, assets/calibration/rowen.json)."""
 
 
+_CLEARLY = 0.05
+"""How much nearer a second try has to be: smaller differences are as often wrong (ours)."""
+
+
 async def translation_of(
     step: Scope,
     text: str,
@@ -37,7 +41,8 @@ async def translation_of(
 ) -> str:
     """Return `text` in the language `target`, by the model of `role`; "" where no try can be used.
 
-    There are at most two, and each is recorded with what was read of it: the nearer one is used.
+    There are at most two, and each is recorded with what was read of it: the second one is used
+    where it is clearly nearer or the only one.
     Its cosine with `text` has to reach `min_similarity`, where something compares texts of both
     languages. A model that needs help is given the names in the other language (ours).
     """
@@ -62,7 +67,9 @@ async def translation_of(
         if not read.reason and (read.similarity is None or read.similarity >= _SURE):
             break
     usable = [(read.similarity or 0.0, written) for written, read in tries if not read.reason]
-    used = max(usable)[1] if usable else ""
+    used = usable[0][1] if usable else ""
+    if len(usable) > 1 and usable[1][0] > usable[0][0] + _CLEARLY:
+        used = usable[1][1]
     for written, read in tries:
         farther = not read.reason and written != used
         detail = read.model_copy(update={"reason": "farther"}) if farther else read
@@ -106,8 +113,9 @@ async def _read(
     least: float,
 ) -> TranslationRead:
     given = tuple(name.other for name in names)
+    kept = [*(name.other for name in names if name.proper), *re.findall(r"\d+", text)]
     reason = why_no_translation(written, text, target)
-    if not reason and loses_any(written, [*given, *re.findall(r"\d+", text)]):
+    if not reason and loses_any(written, kept):
         reason = "names"
     if reason:
         return TranslationRead(reason=reason, names=given)

@@ -20,6 +20,10 @@ from pipelines.text.bilingual_names import names_in_both, with_names
         ("How deep is Lake Baikal?", "en", "How deep is 贝加尔湖?"),
         # A surname serves for people whose years are known.
         ("Who finished Mozart's Requiem?", "en", "Who finished 莫扎特's Requiem?"),
+        # Compound nouns of which a small model translates the parts.
+        ("肉眼能看见行星吗？", "zh", "naked eye 能看见行星吗？"),
+        ("谁发现了青霉素？", "zh", "谁发现了 penicillin？"),
+        ("《西游记》是谁写的？", "zh", "《Journey to the West》是谁写的？"),
         # Ordinary words are no names, also where a newspaper is called so; nor are months.
         ("Is the Sun a star?", "en", "Is the Sun a star?"),
         ("Did it open in December?", "en", "Did it open in December?"),

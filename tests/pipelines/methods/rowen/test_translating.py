@@ -60,9 +60,9 @@ async def test_a_near_translation_is_taken_at_once_and_its_names_were_given():
         # A name or a figure is lost: the second try is used.
         ((FIRST, SECOND), {FIRST: 0.9, SECOND: 0.5}, ["names", ""]),
         (("埃菲尔铁塔何时开放q0？", SECOND), {SECOND: 0.5}, ["names", ""]),
-        # Neither is sure: the nearer one is used.
-        ((SECOND, "问：" + SECOND), {SECOND: 0.5, "问：" + SECOND: 0.45}, ["", "farther"]),
-        ((SECOND, "问：" + SECOND), {SECOND: 0.45, "问：" + SECOND: 0.5}, ["farther", ""]),
+        # Neither is sure: the second one is used where it is clearly nearer.
+        ((SECOND, "问：" + SECOND), {SECOND: 0.5, "问：" + SECOND: 0.54}, ["", "farther"]),
+        ((SECOND, "问：" + SECOND), {SECOND: 0.45, "问：" + SECOND: 0.52}, ["farther", ""]),
         # Neither is near enough.
         ((SECOND, "问：" + SECOND), {SECOND: 0.1, "问：" + SECOND: 0.2}, ["meaning", "meaning"]),
     ],
