@@ -26,7 +26,7 @@ from typing import Any
 
 from pipelines.calibration import calibrated
 from pipelines.errors import VeriscopeError
-from pipelines.methods.answering import Answering, differing, held_from, parts_of
+from pipelines.methods.answering import Answering, differing, parts_of
 from pipelines.methods.base import Question, Wording
 from pipelines.methods.replies.asked import asked_kind, figures, holds_kind
 from pipelines.methods.replies.parsing import declines
@@ -34,12 +34,11 @@ from pipelines.methods.replies.questions import (
     asks_yes_or_no,
     echoes,
     says_yes,
-    shares_words,
     words_shared,
 )
 from pipelines.methods.replies.verdicts import YES_NO, checker, claim_of
 from pipelines.methods.sentences import NearSentence, least_nearness
-from pipelines.methods.wording import load_wording
+from pipelines.methods.telling import belief_in, denies, held_from, is_mistaken
 from pipelines.methods.writing import ask, joined_to
 from pipelines.models.base import ChoiceRequest
 from pipelines.prompts import load_prompts
@@ -65,15 +64,7 @@ _CLAIMED = 0.6
 # Enough for one short sentence (ours).
 _ANSWER_TOKENS = 48
 
-_WORDS = load_wording("nearest")
-_DENIES = {code: _WORDS.pattern(f"denies_{code}") for code in ("en", "zh")}
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
-_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|《[^》]*》")
-_GRANTS = {code: _WORDS.pattern(f"grants_{code}") for code in ("en", "zh")}
-_ASIDES = _WORDS.pattern("asides_en")
-_ALL = {code: _WORDS.pattern(f"all_{code}") for code in ("en", "zh")}
-_PART = {code: _WORDS.pattern(f"part_{code}") for code in ("en", "zh")}
-_CLAUSES, _HERE = re.compile("[，；。：]"), ("这", "那", "它", "并", "但", "而")
 
 
 def _quoted(one: NearSentence) -> SentenceAlso:
@@ -175,17 +166,16 @@ class _Chosen:
             return self._record(Correction("none"), SentenceChosen(form="none"))
         kept = None if asked_yes_no else await self._supporting(found, draft)
         chosen = kept or found[0]
-        self._score_nearness(chosen)
-        passage, span = chosen.passage, chosen.span
-        denies = asked_yes_no and self._denies(span.text)
         if kept is not None:
             correction = Correction("kept", draft)
         elif asked_yes_no:
-            correction = await self._yes_or_no(chosen, draft, denies=denies)
+            chosen, correction = await self._yes_or_no(found, draft)
         elif self.states or also is not None:
             correction = Correction("quoted", self._quotation(chosen, also))
         else:
             correction = await self._answer(chosen)
+        passage, span = chosen.passage, chosen.span
+        self._score_nearness(chosen)
         return self._record(
             correction,
             SentenceChosen(
@@ -196,7 +186,7 @@ class _Chosen:
                 start=span.start,
                 end=span.end,
                 asked_yes_no=asked_yes_no,
-                denies=denies,
+                denies=asked_yes_no and self._denies(span.text),
                 shortened=correction.shortened,
                 also=() if also is None or kept is not None else (_quoted(also),),
             ),
@@ -331,16 +321,40 @@ class _Chosen:
         known = f"{self.question.text} {sentence.title} {sentence.text}"
         return set(_FIGURE.findall(written)) <= set(_FIGURE.findall(known))
 
-    async def _yes_or_no(self, chosen: NearSentence, draft: str, *, denies: bool) -> Correction:
-        yes, quotation = await self._says(chosen.alone, denies=denies), self._quotation(chosen)
+    async def _yes_or_no(
+        self, found: Sequence[NearSentence], draft: str
+    ) -> tuple[NearSentence, Correction]:
+        """The sentence that decides, and what comes of it.
+
+        That is the nearest one; where it leaves the question open, one that is nearly as near and
+        calls what is asked a mistaken belief.
+        """
+        chosen = found[0]
+        yes = await self._says(chosen.alone, denies=self._denies(chosen.span.text))
         if yes is None:
-            return Correction("quoted", quotation)
+            other = next((one for one in found[1:] if self._is_belief(one)), chosen)
+            if other is not chosen:
+                chosen, yes = other, await self._says(other.alone, denies=False)
+        quotation = self._quotation(chosen)
+        if yes is None:
+            return chosen, Correction("quoted", quotation)
         if draft and says_yes(draft) == yes:
-            return Correction("kept", draft)
+            return chosen, Correction("kept", draft)
         if not self.says_yes_no:
-            return Correction("quoted", quotation)
+            return chosen, Correction("quoted", quotation)
         lead = PROMPTS.fill(self.question.language, "yes" if yes else "no")
-        return Correction("quoted", f"{lead} {quotation}")
+        return chosen, Correction("quoted", f"{lead} {quotation}")
+
+    def _is_belief(self, one: NearSentence) -> bool:
+        """Whether a sentence names what is asked as what people wrongly believe.
+
+        What the title names alone is not what they believe.
+        """
+        belief = belief_in(one.span.text, self.question.language)
+        asked = words_shared(f"{one.passage.title}: {belief}", self.question.text)
+        named = set(content_terms(self.question.text)) & set(content_terms(one.passage.title))
+        told = named <= set(content_terms(belief))
+        return self._corrects(one.span.text) and asked >= _CLAIMED and told
 
     async def _says(self, sentence: Passage, *, denies: bool) -> bool | None:
         """Whether the sentence answers yes; None where that is open or nobody can tell.
@@ -349,10 +363,9 @@ class _Chosen:
         its words decide.
         """
         negative = self._denies(self.question.text)
-        held = held_from(sentence.text, self.question.language)
-        if held is not None:
+        if self._corrects(sentence.text):
             # What people believe does not hold; where that denies something, it is so.
-            return self._denies(sentence.text[:held]) != negative
+            return self._denies(belief_in(sentence.text, self.question.language)) != negative
         if denies:
             # Where the question denies the same ("Was it never sold?"), this is a yes.
             return negative
@@ -367,25 +380,13 @@ class _Chosen:
         # The judge reads past the question's own "never", too: then support for the claim is a no.
         return not negative
 
+    def _corrects(self, text: str) -> bool:
+        """Whether `text` tells what people believe, and that it does not hold."""
+        language = self.question.language
+        return held_from(text, language) is not None or is_mistaken(text, language)
+
     def _denies(self, text: str) -> bool:
-        """Whether `text` denies something, by its own words and about what the question asks."""
-        language, question = self.question.language, self.question.text
-        held = held_from(text, language)
-        if held is not None:
-            return not self._denies(text[:held])
-        if _ALL[language].search(question) and _PART[language].search(text):
-            return True
-        # What it quotes is somebody else's.
-        own = _QUOTED.sub("", text)
-        if language == "zh":
-            clauses = _CLAUSES.split(own)
-            own = "，".join(
-                clause
-                for clause in clauses
-                if clause.startswith(_HERE) or shares_words(clause, question)
-            )
-        own = _ASIDES.sub(lambda aside: aside[0] if shares_words(aside[0], question) else "", own)
-        return _DENIES[language].search(_GRANTS[language].sub("", own)) is not None
+        return denies(text, self.question.text, self.question.language)
 
     async def _supports(self, sentence: Passage, text: str, what: str) -> bool:
         asked = "" if self.states else self.question.text

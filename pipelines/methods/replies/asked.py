@@ -32,6 +32,7 @@ _ASKS: dict[Language, dict[Kind, re.Pattern[str]]] = {
 _DATE = {code: _WORDING.pattern(f"date_{code}") for code in _LANGUAGES}
 _DATED = {code: _WORDING.pattern(f"dated_{code}") for code in _LANGUAGES}
 _NUMBER = {code: _WORDING.pattern(f"number_{code}") for code in _LANGUAGES}
+_PLACE = _WORDING.pattern("place_en")
 _WHOLE: dict[Language, str] = {"en": r"\b(?:{})\b", "zh": "(?:{})"}
 _FIGURE: dict[Language, str] = {
     "en": r"(?P<figure>{})(?P<times>(?:[ -](?:hundred|thousand|million|billion|trillion|square"
@@ -86,6 +87,8 @@ def holds_kind(
             return any(one["figure"].casefold() not in asked for one in measure.finditer(rest))
         return any(found[0].casefold() not in asked for found in numbers.finditer(rest))
     if kind == "person" and title and _is_new(title, question):
+        return True
+    if kind == "place" and _PLACE.search(sentence):
         return True
     return any(name.label in _NAMES[kind] and _is_new(name.text, question) for name in names)
 

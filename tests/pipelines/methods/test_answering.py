@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pipelines.engine.libraries import SAMPLE_LIBRARY
-from pipelines.methods.answering import Subject, held_from, parts_of, reports
+from pipelines.methods.answering import Subject, parts_of
 from pipelines.methods.base import Question
 from pipelines.methods.rag import Rag
 from pipelines.methods.replies.asked import figures
+from pipelines.methods.telling import held_from, reports
 from pipelines.retrieval.base import Retriever
 from pipelines.retrieval.bm25 import LexicalEmbedder
 from pipelines.retrieval.dense import EmbedderSimilarity
