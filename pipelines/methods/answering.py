@@ -189,6 +189,8 @@ class Answering:
         if self.kind != "date" or not asked:
             return []
         dated = [one for one in told if self._holds("date", one.span.text)]
+        if any(asked & events_in(one.span.text) for one in dated):
+            return []
         found: list[NearSentence] = []
         for one in told:
             if one in dated or not asked & events_in(one.span.text):
@@ -254,7 +256,9 @@ class Answering:
                 astray = strays(self.question, said, names_someone=someone, opens=opens)
                 # What a question of yes or no is nearest to is the claim itself, true or not.
                 astray = 0 if asks_yes_or_no(self.whole) else astray
-                found.append((round(one.nearness - _VAGUE * astray, 6), one))
+                value = round(one.nearness - _VAGUE * astray, 6)
+                if value >= self.least or self.kind != "date":
+                    found.append((value, one))
         found.sort(key=lambda pair: -pair[0])
         return [one for value, one in found if value >= found[0][0] - NEARLY]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from pipelines.methods.base import Question
+from pipelines.methods.replies.asked import asked_kind
 from pipelines.methods.replies.questions import events_in, expresses, is_form, shares_words
 from pipelines.methods.wording import load_wording
 from pipelines.retrieval.bm25 import content_terms
@@ -61,7 +62,7 @@ def strays(question: Question, sentence: str, *, names_someone: bool, opens: boo
     who = asks_who(question)
     return sum(
         (
-            not (who and opens) and not _says_event(question, sentence),
+            _unsaid(question) * (not (who and opens) and not _says_event(question, sentence)),
             who and not names_someone,
             _asks_future(question) and not _COMING[question.language].search(sentence),
             who and denies(sentence, question.text, question.language),
@@ -69,6 +70,11 @@ def strays(question: Question, sentence: str, *, names_someone: bool, opens: boo
             not _names_kind(question, sentence),
         )
     )
+
+
+def _unsaid(question: Question) -> int:
+    """How many of the ways an event that is not said counts as: another event has another date."""
+    return 2 if asked_kind(question) == "date" else 1
 
 
 def _says_event(question: Question, sentence: str) -> bool:

@@ -259,7 +259,7 @@ async def test_a_sentence_has_to_give_what_is_asked_for():
     assert numbers == {"nearness": 0.995}
 
 
-CLOSED = "The lamp factory of Carr closed in 1911."
+CLOSED = "Carr developed the lamp until 1911."
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ async def test_a_draft_stays_by_a_sentence_nearly_as_near(
     outcome = await answered(
         Rowen(),
         found=[f"{CLOSED} {NEAREST}"],
-        near={CLOSED: 0.95, NEAREST: 0.72},
+        near={CLOSED: 0.75, NEAREST: 0.9},
         draft=draft,
         reader=ClaimReader(read),
         recognizer=FixedRecognizer("1904", "1905"),
