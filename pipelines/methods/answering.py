@@ -39,12 +39,16 @@ _VAGUE = 0.1
 """What a sentence loses in nearness for each way in which it tells another thing than is asked for:
 "declared dead" is not "disappeared" (`telling.py`, ours)."""
 
+_BACK = 2
+"""How many sentences back a name is looked for to which "he" points (ours)."""
+
 _WORDS = load_wording("nearest")
 _LANGUAGES: tuple[Language, ...] = ("en", "zh")
 _REPORTS = {code: _WORDS.pattern(f"reports_{code}") for code in _LANGUAGES}
 _CORRECTS = {code: _WORDS.pattern(f"corrects_{code}") for code in _LANGUAGES}
 _POINTS_BACK = {code: _WORDS.pattern(f"points_back_{code}") for code in _LANGUAGES}
 _POINTS = {code: _WORDS.pattern(f"points_{code}") for code in _LANGUAGES}
+_SOMEBODY = {code: _WORDS.pattern(f"somebody_{code}") for code in _LANGUAGES}
 _ASKS = {code: _WORDS.pattern(f"asks_{code}") for code in _LANGUAGES}
 _JOINS = {code: _WORDS.pattern(f"joins_{code}") for code in _LANGUAGES}
 _SEVERAL = {code: _WORDS.pattern(f"several_{code}") for code in _LANGUAGES}
@@ -214,10 +218,8 @@ class Answering:
             one
             for one, distance in zip(ordered, far, strict=True)
             if distance <= near
-            and not (
-                distance
-                and (self._of_another(one, distance) or self._of_another_year(one.span.text))
-            )
+            and not (distance and self._of_another(one, distance))
+            and not ((distance or self.kind == "number") and self._of_another_year(one.span.text))
         ]
 
     def _of_another(self, one: NearSentence, distance: int) -> bool:
@@ -246,7 +248,9 @@ class Answering:
                 break
             said = one.span.text[held_from(one.span.text, self.whole.language) or 0 :]
             named = self.asks_who or (self.kind is not None and is_named(self.kind))
-            names = await self.step.entities(said) if named else ()
+            names = await self.step.entities(said) if named else []
+            if self.asks_who and subject.is_in(one.passage.title):
+                one, names = await self._with_name(one, names)
             if self.kind is None or holds_kind(
                 self.kind, self.question, said, names, one.passage.title
             ):
@@ -261,6 +265,22 @@ class Answering:
                     found.append((value, one))
         found.sort(key=lambda pair: -pair[0])
         return [one for value, one in found if value >= found[0][0] - NEARLY]
+
+    async def _with_name(
+        self, one: NearSentence, names: Sequence[Entity]
+    ) -> tuple[NearSentence, Sequence[Entity]]:
+        """The sentence about a "he" whom it does not name, from the one on that does, and names."""
+        somebody = _SOMEBODY[self.whole.language].search(one.span.text) is not None
+        if not somebody or names_person(names, self.whole):
+            return one, names
+        text = one.passage.text
+        before = [span for span in split_sentences(text) if span.end <= one.span.start]
+        for span in reversed(before[-_BACK:]):
+            known = await self.step.entities(span.text)
+            if any(name.label == "PERSON" for name in known):
+                whole = Span.of(text, span.start, one.span.end)
+                return NearSentence(one.passage, whole, one.cosine, one.words), known
+        return one, names
 
     def _holds(self, kind: Kind, sentence: str) -> bool:
         return holds_kind(kind, self.question, sentence)

@@ -29,10 +29,13 @@ _REPORTS, _TURNS, _CORRECTS = _patterns("reports"), _patterns("turns"), _pattern
 _MISTAKEN, _DENIES, _GRANTS = _patterns("mistaken"), _patterns("denies"), _patterns("grants")
 _ALL, _PART = _patterns("all"), _patterns("part")
 _WHO, _FUTURE, _COMING = _patterns("who"), _patterns("future"), _patterns("coming")
+_WHEN_VERB = _WORDS.pattern("when_verb_zh")
+_FIRST_KIND = _WORDS.pattern("first_kind_en")
 _MOST, _FIRST, _WOMAN = _patterns("most"), _patterns("first"), _patterns("woman")
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|《[^》]*》")
 _ASIDES = _WORDS.pattern("asides_en")
 _CLAUSES, _HERE = re.compile("[，；。：]"), ("这", "那", "它", "并", "但", "而")
+_CLAUSE_ENDS = re.compile("[,;，；。：]")
 _OPPOSITE = [pair.split() for pair in _WORDS.entries["opposites"]]
 
 _NARROWER = 3
@@ -68,6 +71,7 @@ def strays(question: Question, sentence: str, *, names_someone: bool, opens: boo
             who and denies(sentence, question.text, question.language),
             _NARROWER * _narrows(question, sentence),
             not _names_kind(question, sentence),
+            _is_first_of_another(question.text, sentence),
         )
     )
 
@@ -82,6 +86,8 @@ def _says_event(question: Question, sentence: str) -> bool:
     text, language = question.text, question.language
     if events_in(text):
         return expresses(sentence, text)
+    if (asked := _WHEN_VERB.search(text)) is not None and language == "zh":
+        return shares_words(sentence, asked["verb"])
     asked = _WHO[language].search(text)
     verb = asked.groupdict().get("verb") if asked is not None else None
     terms = content_terms(verb or "")
@@ -113,6 +119,13 @@ def _narrows(question: Question, sentence: str) -> bool:
 # --- What people say, and what is denied ------------------------------------------------------
 
 
+def _is_first_of_another(question: str, sentence: str) -> bool:
+    """Whether it calls things the first, and never of the kind that the question asks about."""
+    kinds = [found["kind"] for found in _FIRST_KIND.finditer(sentence)]
+    asks = _FIRST_KIND.search(question) is not None
+    return asks and bool(kinds) and not any(shares_words(question, kind) for kind in kinds)
+
+
 def _names_kind(question: Question, sentence: str) -> bool:
     """Whether it names what the question asks the most of: "the largest desert"."""
     asked = _MOST[question.language].search(question.text)
@@ -142,8 +155,11 @@ def is_mistaken(text: str, language: Language) -> bool:
 
 def belief_in(text: str, language: Language) -> str:
     """What `text` says that people believe, without the words that say that they do."""
-    told = text[: held_from(text, language)]
-    return _REPORTS[language].sub(" ", _MISTAKEN[language].sub(" ", told))
+    held, mistaken = held_from(text, language), _MISTAKEN[language].search(text)
+    if held is None and mistaken is not None:
+        # What comes after a comma is no longer what they believe.
+        return _CLAUSE_ENDS.split(text[mistaken.end() :])[0]
+    return _REPORTS[language].sub(" ", _MISTAKEN[language].sub(" ", text[:held]))
 
 
 def denies(text: str, question: str, language: Language) -> bool:
