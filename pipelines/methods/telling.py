@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from pipelines.methods.base import Question
-from pipelines.methods.replies.asked import asked_kind
+from pipelines.methods.replies.asked import Kind, asked_kind, holds_kind
 from pipelines.methods.replies.questions import events_in, expresses, is_form, shares_words
 from pipelines.methods.wording import load_wording
 from pipelines.retrieval.bm25 import content_terms
@@ -36,6 +36,10 @@ _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|《[^》]*》")
 _ASIDES = _WORDS.pattern("asides_en")
 _CLAUSES, _HERE = re.compile("[，；。：]"), ("这", "那", "它", "并", "但", "而")
 _CLAUSE_ENDS = re.compile("[,;，；。：]")
+_CLAUSES_OF: dict[Language, re.Pattern[str]] = {
+    "en": re.compile(r"[,;] | and | but | while "),
+    "zh": re.compile("[，；。]"),
+}
 _OPPOSITE = [pair.split() for pair in _WORDS.entries["opposites"]]
 
 _NARROWER = 3
@@ -74,6 +78,15 @@ def strays(question: Question, sentence: str, *, names_someone: bool, opens: boo
             _is_first_of_another(question.text, sentence),
         )
     )
+
+
+def clause_that_tells(sentence: str, question: Question, kind: Kind) -> str:
+    """The clauses of `sentence` that say the event asked about with a value of this kind; all of it
+    where there is none: "He was born in 1701 and died in 1762."."""
+    asked = events_in(question.text)
+    clauses = _CLAUSES_OF[question.language].split(sentence)
+    told = [one for one in clauses if asked & events_in(one) and holds_kind(kind, question, one)]
+    return "; ".join(told) if told else sentence
 
 
 def _unsaid(question: Question) -> int:

@@ -91,7 +91,7 @@ async def answered(
 
     def reply(request: GenerationRequest) -> Any:
         asked = request.messages[-1].content
-        if asked.startswith("A title: "):
+        if asked.startswith("A title: ") or ("A title" in asked and can.weak):
             return short
         if request.messages[0].content.startswith("List the factual details"):
             return "- Florida"
@@ -200,8 +200,8 @@ async def test_without_a_judge_the_model_is_not_asked():
 
 
 async def test_the_model_is_shown_two_examples_and_one_sentence():
-    outcome = await answered(Rag(), reader=judge(Carr=0.7))
-    request = next(c.request for c in outcome.calls if isinstance(c.request, GenerationRequest))
+    outcome = await answered(Haarag(), reader=judge(Carr=0.7))
+    request = next(one for one in written(outcome) if "Question" in one.messages[-1].content)
     roles = [turn.role for turn in request.messages]
     assert roles == ["system", *["user", "assistant"] * 2, "user"]
     assert request.messages[-1].content == f"A title: {NEAREST}\n\nQuestion: {QUESTION}"
