@@ -71,7 +71,7 @@ def strays(question: Question, sentence: str, *, names_someone: bool, opens: boo
         (
             _unsaid(question) * (not (who and opens) and not _says_event(question, sentence)),
             who and not names_someone,
-            _asks_future(question) and not _COMING[question.language].search(sentence),
+            2 * (_asks_future(question) and not _COMING[question.language].search(sentence)),
             who and denies(sentence, question.text, question.language),
             _NARROWER * _narrows(question, sentence),
             not _names_kind(question, sentence),
