@@ -8,13 +8,16 @@ reports what people say ("There is a saying that ...") is left out unless the qu
 or nothing else was found, and so is one without an answer of the kind that is asked for: where a
 question asks when, a sentence has to give a date. Where the judge finds the draft supported by the
 chosen sentence, or by one that is nearly as near and gives the draft's names and numbers, the draft
-stays. Otherwise the model answers from the chosen sentence alone, and where the judge does not find
-that answer supported, the sentence is quoted with its source. Where no sentence is near, nothing
-takes the draft's place.
+stays; and where the draft gives the very date, figure or name that the sentence answers with.
+Otherwise the model writes, each method in its own way: RAG from all passages, DRAD on from the text
+that it keeps, the others from the chosen sentence alone. Where what it writes is not supported by
+the sentence in the same sense, the sentence is quoted with its source. Where no sentence is near,
+nothing takes the draft's place.
 
 A question of yes or no is turned into a claim, and where the judge finds that the sentence supports
-it, the answer is yes. Where the sentence denies something, its words decide instead. The yes or no
-stands before the quoted sentence; where it is left open, the sentence stands alone.
+it, the answer is yes. Where the sentence denies something, its words decide instead, and where it
+calls what is asked a mistaken belief. The yes or no stands before the quoted sentence; where it is
+left open, the sentence stands alone.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Nearness does not see these: another event ("developed" for "discovered", "built" for "fell"), a
 narrower group ("the largest hot desert" for "the largest desert", "the first woman" for "the first
-person"), the past where the future is asked for, and an event that is only denied.
+person"), the past where the future is asked for, and an event that is only denied. What people only
+believe, and what a sentence denies, is read here too.
 """
 
 from __future__ import annotations
