@@ -35,7 +35,7 @@ _FIRST_KIND = _WORDS.pattern("first_kind_en")
 _MOST, _FIRST, _WOMAN = _patterns("most"), _patterns("first"), _patterns("woman")
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|《[^》]*》")
 _ASIDES = _WORDS.pattern("asides_en")
-_CLAUSES, _HERE = re.compile("[，；。：]"), ("这", "那", "它", "并", "但", "而")
+_CLAUSES, _HERE = re.compile("[，；。：]"), ("这", "那", "它", "他", "她", "并", "但", "而")
 _CLAUSE_ENDS = re.compile("[,;，；。：]")
 _CLAUSES_OF: dict[Language, re.Pattern[str]] = {
     "en": re.compile(r"[,;] | and | but | while "),

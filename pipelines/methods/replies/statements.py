@@ -6,6 +6,9 @@ a detector would measure on them says nothing of a fact (ours).
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 from pipelines.methods.base import Question
 from pipelines.methods.replies.asked import asked_kind, is_named
 from pipelines.methods.replies.parsing import declines
@@ -18,6 +21,9 @@ from pipelines.text import has_han, split_sentences
 _WORDING = load_wording("replies")
 _STANCE, _POLAR = _WORDING.words("stance"), _WORDING.words("polar")
 _NONE = _WORDING.words("names_none")
+_CHOICE = re.compile(r"\b(?:or|and|between|both)\b|还是|更|和|与|、", re.IGNORECASE)
+"""What a question has that may be answered by one of the things that it names itself."""
+
 _FEW = 2
 """Content terms of the shortest text that can state something without a question."""
 
@@ -32,7 +38,8 @@ def no_answer(text: str, question: Question) -> str:
 def states_nothing(text: str, question: Question) -> bool:
     """Return whether no sentence of `text` states anything, and the text as a whole does not.
 
-    A stance alone ("Never.") answers a question of yes or no, and states nothing elsewhere. Without
+    A stance alone ("Never.") answers a question of yes or no, and states nothing elsewhere, as does
+    what only has words of the question, unless that names things to choose from. Without
     a question a name or a number states nothing either.
     """
     asked = "" if question.about else question.text
@@ -54,6 +61,10 @@ def _is_empty(sentence: str, question: Question, *, alone: bool, stance: bool) -
             return not any(term in _POLAR for term in terms(sentence))
         # A name may look like small words, and is written as one: "The Who".
         return not _is_name(sentence)
+    if not (alone or stance or _CHOICE.search(question.text)):
+        # "The Eiffel Tower was designed." But Florence Nightingale was born in Florence.
+        if len(said) > _FEW and Counter(said) <= Counter(content_terms(question.text)):
+            return True
     numbers = all(term.replace(".", "").isdigit() for term in said)
     if alone:
         return len(said) < _FEW or numbers or _is_name(sentence)

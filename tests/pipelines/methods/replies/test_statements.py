@@ -30,6 +30,7 @@ def asked(text: str, language: Language = "en") -> Question:
         (IS, "12"),
         (IS, "The answer is that."),
         (WHEN, "What do you mean?"),
+        ("Who designed the Eiffel Tower in Paris?", "The Eiffel Tower was designed in Paris."),
     ],
 )
 def test_what_states_nothing(question: str, text: str) -> None:
@@ -49,6 +50,8 @@ def test_what_states_nothing(question: str, text: str) -> None:
         ("What does the status code 502 mean?", "Bad Gateway"),
         (WHO, "Yes, Gustave Eiffel. Right?"),
         ("Which band is it?", "The Who"),
+        ("Where was Florence Nightingale born?", "Florence Nightingale was born in Florence."),
+        ("Which river is longer, the Nile or the Amazon river?", "The Nile river is longer."),
     ],
 )
 def test_short_answers_are_answers(question: str, text: str) -> None:
