@@ -443,6 +443,7 @@ async def test_yes_and_no(question: str, sentence: str, p: float, lead: str):
         ("不少人喜欢它。", False),
         ("长城从太空看不见。", True),
         ("这只是民间传说。", True),
+        ("有人请他出任总统，他谢绝了。", True),
     ],
 )
 def test_chinese_denials(text: str, denies: bool):
