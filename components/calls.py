@@ -10,6 +10,7 @@ from components.elements import fold
 from components.failures import happened
 from components.markup import Child, Content, Html, tag
 from components.messages import Catalogue, duration, integer, named, probability, two_digits
+from components.prompts import marked_text, prompts_note
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
 from pipelines.run.events import ModelCalled, Retrieved
 from pipelines.run.view import MethodView, StepView
@@ -156,7 +157,10 @@ def _exchange(call: ModelCalled, t: Catalogue) -> list[Html]:
             cosines = _matrix(call.similarities, t)
             parts.append(_turn(t("timeline.reply.compare"), cosines, "reply"))
         return parts
-    parts = [_turn(t(f"timeline.turn.{m.role}"), _bounded(m.content, t)) for m in request.messages]
+    parts = [
+        _turn(t(f"timeline.turn.{one.role}"), [prompts_note(one.text, t), _bounded(one.text, t)])
+        for one in request.messages
+    ]
     if isinstance(request, ScoreRequest):
         return [*parts, _turn(t("timeline.reply.score"), _bounded(request.text, t), "reply")]
     if call.choice is not None:
@@ -214,14 +218,16 @@ def _matrix(cosines: Sequence[Sequence[float]], t: Catalogue) -> list[Child]:
 
 
 def _bounded(text: str, t: Catalogue) -> Html:
-    """A text as it is; of a long one the beginning, and the rest behind a disclosure.
+    """A text as it is, with what fills a prompt in it marked; of a long one the beginning, and the
+    rest behind a disclosure.
 
     Where every call stands once, a text that was written before is referred to.
     """
     if (once := calls_once()) is not None:
         return once.text(text, t)
     beginning, rest = (
-        tag("pre.vs-turn-text", piece, dir="auto") for piece in (text[:_LONGEST], text[_LONGEST:])
+        tag("pre.vs-turn-text", marked_text(text, *piece), dir="auto")
+        for piece in ((0, _LONGEST), (_LONGEST, None))
     )
     if len(text) <= _LONGEST:
         return beginning

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, integer
+from components.prompts import marked_text
 
 _SHARED = 400
 """Characters from which on a text, or the beginning of one, is referred to."""
@@ -43,7 +44,7 @@ class CallsOnce:
     def text(self, text: str, t: Catalogue) -> Html:
         """A text of a call, or a reference to the place where it was written before."""
         if len(text) < _SHARED:
-            return self._written(text, t)
+            return self._written(text, 0, t)
         if anchor := self._known.get(text):
             return self._reference("report.same_text", len(text), anchor, t)
         known, length = self._like(text)
@@ -51,9 +52,9 @@ class CallsOnce:
         self._known[text] = anchor
         self._begin.setdefault(text[:_HEAD], []).append(text)
         if not length:
-            return self._written(text, t, anchor)
+            return self._written(text, 0, t, anchor)
         begins = self._reference("report.same_beginning", length, self._known[known], t)
-        return tag("div", begins, self._written(text[length:], t), id=anchor)
+        return tag("div", begins, self._written(text, length, t), id=anchor)
 
     def _like(self, text: str) -> tuple[str, int]:
         """The text that shares the longest beginning with this one, and how long that is."""
@@ -66,14 +67,16 @@ class CallsOnce:
         length = max(text.rfind(mark, 0, length) + 1 for mark in ("\n", " ")) or length
         return (found, length) if length >= _SHARED else ("", 0)
 
-    def _written(self, text: str, t: Catalogue, anchor: str | None = None) -> Html:
-        over = 0 if self.most is None else len(text) - self.most
+    def _written(self, text: str, start: int, t: Catalogue, anchor: str | None = None) -> Html:
+        """The text from `start` on."""
+        length = len(text) - start
+        over = 0 if self.most is None else length - self.most
         if over <= 0:
-            return tag("pre.vs-turn-text", text, dir="auto", id=anchor)
+            return tag("pre.vs-turn-text", marked_text(text, start), dir="auto", id=anchor)
         self.cut += 1
         self.left_out += over
-        kept = tag("pre.vs-turn-text", text[: self.most], dir="auto")
-        note = t("report.cut", count=integer(over), total=integer(len(text)))
+        kept = tag("pre.vs-turn-text", marked_text(text, start, len(text) - over), dir="auto")
+        note = t("report.cut", count=integer(over), total=integer(length))
         return tag("div", kept, tag("p.vs-note", note), id=anchor)
 
     def _reference(self, words: str, length: int, anchor: str, t: Catalogue) -> Html:

@@ -97,11 +97,11 @@ def as_table(outcomes: Sequence[Outcome]) -> str:
     )
     calibrated = {name for one in outcomes if one.found for name in calibrated_detectors(one.found)}
     columns = row_columns(list(methods), calibrated)
-    written: list[list[str]] = []
+    written: list[dict[str, str]] = []
     for one in outcomes:
         if one.error is not None:
             rows = [{"id": one.id, "error": one.error.message}]
         else:
             rows = check_rows(one.found, one.id, one.run) if one.found else [{"id": one.id}]
-        written += [[printable(row.get(name, "")) for name in columns] for row in rows]
-    return csv_text(columns, written)
+        written += [{name: printable(cell) for name, cell in row.items()} for row in rows]
+    return csv_text(written, columns)

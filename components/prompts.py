@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from string import Template
 
 from components.diff import diff_html
 from components.elements import Row, notice, part, sign, table
-from components.markup import Child, Html, tag
+from components.markup import Child, Content, Html, tag
 from components.messages import Catalogue, integer, lang, named, probability
-from pipelines.engine.prompts import Filled, uncalibrated
+from pipelines.engine.prompts import SentPrompt, uncalibrated
 from pipelines.prompts import MAX_PROMPT, PromptProblem, load_prompts, own_prompts, prompt_files
 from pipelines.run.view import RunView
-from pipelines.types import Choice, Generation, Language
+from pipelines.types import Choice, FilledPrompt, FilledText, Generation, Language
 
 Place = tuple[str, str, str]
 """A prompt: its file, its language, its name in the file."""
@@ -155,7 +156,7 @@ def shots_view(place: Place, t: Catalogue) -> str:
     return tag("section.vs-run", tag("h3.vs-label", title), note, table(title, columns, rows))
 
 
-def filled_view(found: Filled, filled: str, language: str, t: Catalogue) -> str:
+def filled_view(found: SentPrompt, filled: str, language: str, t: Catalogue) -> str:
     """The values of a recorded run, and the text that they fill."""
     code: Language = "zh" if language == "zh" else "en"
     pairs = (
@@ -170,7 +171,8 @@ def filled_view(found: Filled, filled: str, language: str, t: Catalogue) -> str:
     values = tag("dl.vs-prompt-values", pairs) if found.values else None
     same = filled == found.text
     sent = t("prompts.filled.same" if same else "prompts.filled")
-    changed = filled if same else diff_html(found.text, filled, code, t)
+    sent_text = marked_text(found.message.text, found.part.start, found.part.end)
+    changed = sent_text if same else diff_html(found.text, filled, code, t)
     css = f"vs-prompt-long {'vs-prompt-text vs-card vs-padded' if same else 'vs-prompt-diff'}"
     body = _long(changed, sent, css, lang=lang(language))
     return tag(
@@ -180,7 +182,48 @@ def filled_view(found: Filled, filled: str, language: str, t: Catalogue) -> str:
     )
 
 
-def _long(text: Child, label: str, css: str, **attributes: str) -> Html:
+def marked_text(text: str, start: int = 0, end: int | None = None) -> list[Child]:
+    """Return `text`[`start`:`end`] with every value that fills a prompt as a mark of its own.
+
+    Of a prompt inside another one, the values are marked, and its own words are not. A text that
+    does not say what it was made of has no marks.
+    """
+    filled = text.filled if isinstance(text, FilledText) else ()
+    # What each character belongs to; what stands inside comes later and counts.
+    names = [""] * len(text)
+    for one in filled:
+        names[one.start : one.end] = [""] * (one.end - one.start)
+        for name, pieces in one.values.items():
+            for first, last in pieces:
+                names[first:last] = [f"${name}"] * (last - first)
+    parts: list[Child] = []
+    at = start
+    for name, run in groupby(names[start:end]):
+        piece = text[at : at + sum(1 for _ in run)]
+        at += len(piece)
+        parts.append(tag("span.vs-value", piece, title=name) if name else piece)
+    return parts
+
+
+def prompts_note(text: FilledText, t: Catalogue) -> Html | None:
+    """Return the note under a text that was sent: of which prompts it was made; None for no such.
+
+    Prompts inside others are not named.
+    """
+    outermost: list[FilledPrompt] = []
+    for one in text.filled:
+        if not outermost or one.start >= outermost[-1].end:
+            outermost.append(one)
+    if not outermost:
+        return None
+    places = dict.fromkeys((one.file, one.language, one.key) for one in outermost)
+    listed = t("list.separator").join(place_words(place, t) for place in places)
+    filled = any(one.values for one in text.filled)
+    key = "calls.filled_prompt" if filled else "calls.prompt"
+    return tag("p.vs-note", t(key, list=listed, count=len(places)))
+
+
+def _long(text: Content, label: str, css: str, **attributes: str) -> Html:
     """A text that may be long: it scrolls in its own place, for a keyboard too."""
     about = {"role": "group", "aria_label": label, "tabindex": "0", **attributes}
     return tag("div", text, class_=css, dir="auto", **about)

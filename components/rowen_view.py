@@ -344,6 +344,8 @@ class _Page(MethodPanel):
                 said = t("rowen.untranslated", why=why if not said else f"{why} ({said})")
             items.append(self._text(text, self.plan.target))
             items.append(self._note(said) if said else None)
+        if names := read[0][1].names:
+            items.append(self._note(t("rowen.translation.names", names=", ".join(names))))
         return items
 
     def _written(self, step: StepView | None, language: str) -> Content:

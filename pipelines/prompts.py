@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 
 from pipelines.errors import VeriscopeError, failure
 from pipelines.paths import ASSETS
-from pipelines.types import Language, Message, Passage
+from pipelines.types import FilledPrompt, FilledText, Language, Message, Passage
 
 Wording = Mapping[str, Mapping[str, Mapping[str, str]]]
 """Prompt file to language to prompt to the text that stands in place of the shipped one."""
@@ -99,13 +99,26 @@ class Prompts:
         """What the shipped prompt has placeholders for, in their order. Raises KeyError."""
         return Template(self._texts[language][key]).get_identifiers()
 
-    def fill(self, language: Language, key: str, **values: str) -> str:
-        """The prompt `key` with its placeholders filled, without white space around it.
+    def fill(self, language: Language, key: str, **values: str) -> FilledText:
+        """Return the prompt `key` with its placeholders filled, without white space around it.
 
-        Values that it has no placeholder for are ignored. Raises KeyError for a language or a
-        prompt that the file does not hold, and for a missing value.
+        The text knows what it was made of, and so does a message with this content. Values that it
+        has no placeholder for are ignored. Raises KeyError for a language or a prompt that the file
+        does not hold, and for a missing value.
         """
-        return Template(self.text(language, key)).substitute(values).strip()
+        pieces = list(_pieces(self.text(language, key), values))
+        whole = FilledText.joined("", (piece for _, piece in pieces))
+        places: dict[str, tuple[tuple[int, int], ...]] = {}
+        at = 0
+        for name, piece in pieces:
+            if name:
+                places[name] = (*places.get(name, ()), (at, at + len(piece)))
+            at += len(piece)
+        prompt = FilledPrompt(
+            file=self.name, language=language, key=key, start=0, end=at, values=places
+        )
+        text, left = whole.strip(), len(whole) - len(whole.lstrip())
+        return FilledText(text, (one.moved(-left, len(text)) for one in (prompt, *whole.filled)))
 
     def turns(
         self, language: Language, *keys: str, shots: str = "", **values: str
@@ -139,22 +152,37 @@ class Prompts:
             yield Message(role="user", content=self.fill(language, key, **shot))
             yield Message(role="assistant", content=shot["reply"].strip())
 
-    def listed(self, language: Language, passages: Sequence[Passage]) -> str:
+    def listed(self, language: Language, passages: Sequence[Passage]) -> FilledText:
         """The prompt `passage` for each of `passages`, numbered from 1 in their order.
 
         Passages without a title are worded by the prompt `untitled`, where the file has one.
         """
         untitled = "untitled" if "untitled" in self._texts[language] else "passage"
-        return "\n".join(
-            self.fill(
-                language,
-                "passage" if one.title else untitled,
-                rank=str(rank),
-                title=one.title,
-                text=one.text,
-            )
-            for rank, one in enumerate(passages, start=1)
+        return FilledText.joined(
+            "\n",
+            (
+                self.fill(
+                    language,
+                    "passage" if one.title else untitled,
+                    rank=str(rank),
+                    title=one.title,
+                    text=one.text,
+                )
+                for rank, one in enumerate(passages, start=1)
+            ),
         )
+
+
+def _pieces(text: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the pieces of a filled text, each with the placeholder that it fills, "" for none."""
+    at = 0
+    for match in Template.pattern.finditer(text):
+        yield "", text[at : match.start()]
+        name = match["named"] or match["braced"]
+        # Two dollar signs are one; a single one is refused.
+        yield (name, values[name]) if name else ("", Template(match[0]).substitute())
+        at = match.end()
+    yield "", text[at:]
 
 
 @cache

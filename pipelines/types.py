@@ -7,10 +7,11 @@ entropies are in nats, and character offsets are Python string indices, half-ope
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from math import exp
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 Language = Literal["en", "zh"]
 Role = Literal["system", "user", "assistant"]
@@ -41,11 +42,108 @@ Offset = Annotated[int, Field(ge=0)]
 """A string index."""
 
 
+class FilledPrompt(Frozen):
+    """Where a text holds the prompt `key` of `file`, filled, and where that holds its values.
+
+    The prompt stands at [start, end). `values` maps each placeholder to the pieces [start, end) of
+    the text that it was filled with, one for each place where it stands. Offsets are in the whole
+    text, so that a value is stored once, as part of what was sent.
+    """
+
+    file: str
+    language: str
+    key: str
+    start: Offset
+    end: Offset
+    values: dict[str, tuple[tuple[Offset, Offset], ...]] = Field(default_factory=dict)
+
+    def moved(self, by: int, length: int) -> FilledPrompt:
+        """Return it `by` characters further on, cut to a text of `length` characters."""
+
+        def place(at: int) -> int:
+            return min(max(0, at + by), length)
+
+        pieces = {
+            name: tuple((place(start), place(end)) for start, end in found)
+            for name, found in self.values.items()
+        }
+        update = {"start": place(self.start), "end": place(self.end), "values": pieces}
+        return self.model_copy(update=update)
+
+    def texts(self, content: str) -> dict[str, str]:
+        """Return the value of each placeholder, where `content` is the text that holds it."""
+        firsts = {name: found[0] for name, found in self.values.items() if found}
+        return {name: content[start:end] for name, (start, end) in firsts.items()}
+
+    def is_within(self, length: int) -> bool:
+        """Return whether all of it lies in a text of `length` characters."""
+        pieces = [(self.start, self.end), *(one for found in self.values.values() for one in found)]
+        return all(start <= end <= length for start, end in pieces)
+
+
+class FilledText(str):
+    """A text that remembers which prompts it was made of; otherwise a string like any other.
+
+    `filled` are the prompts in it, each before those inside it. What string methods and f-strings
+    make of it is a plain string, which remembers nothing; `joined` keeps it.
+    """
+
+    filled: tuple[FilledPrompt, ...]
+
+    def __new__(cls, text: str, filled: Iterable[FilledPrompt] = ()) -> Self:
+        made = super().__new__(cls, text)
+        made.filled = tuple(filled)
+        return made
+
+    @classmethod
+    def joined(cls, separator: str, texts: Iterable[str]) -> Self:
+        """Return the texts with `separator` between them, as `str.join` does."""
+        parts = list(texts)
+        whole = separator.join(parts)
+        found: list[FilledPrompt] = []
+        at = 0
+        for part in parts:
+            if isinstance(part, FilledText):
+                found += [one.moved(at, len(whole)) for one in part.filled]
+            at += len(part) + len(separator)
+        return cls(whole, found)
+
+
 class Message(Frozen):
-    """One turn of a chat. A final assistant message is a prefix for the model to go on from."""
+    """One turn of a chat. A final assistant message is a prefix for the model to go on from.
+
+    `filled` says what prompts its content was made of, where that is known; a content that is a
+    `FilledText` says so itself. Models read none of it, so messages are equal without it.
+    """
 
     role: Role
     content: str
+    filled: Annotated[tuple[FilledPrompt, ...], Field(exclude_if=lambda filled: not filled)] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_filled(cls, data: Any) -> Any:
+        content = data.get("content") if isinstance(data, Mapping) else None
+        return {"filled": content.filled, **data} if isinstance(content, FilledText) else data
+
+    @model_validator(mode="after")
+    def _check_filled(self) -> Self:
+        if not all(one.is_within(len(self.content)) for one in self.filled):
+            raise ValueError("a prompt lies outside the text that it is part of")
+        return self
+
+    @property
+    def text(self) -> FilledText:
+        """The content with what it was made of."""
+        return FilledText(self.content, self.filled)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message):
+            return NotImplemented
+        return (self.role, self.content) == (other.role, other.content)
+
+    def __hash__(self) -> int:
+        return hash((self.role, self.content))
 
 
 class Alternative(Frozen):

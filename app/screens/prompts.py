@@ -46,13 +46,14 @@ from components.prompts import (
     shots_view,
 )
 from pipelines.engine.prompts import (
-    Filled,
+    SentPrompt,
     ask_model,
     asked_again,
     files_of,
     fill,
-    filled_in,
     recorded_reply,
+    records_prompts,
+    sent_in,
     users_of,
 )
 from pipelines.errors import VeriscopeError
@@ -87,7 +88,7 @@ class Trial(NamedTuple):
 
     place: Place
     text: str
-    before: Filled
+    before: SentPrompt
     model: str
     future: Future[Generation | Choice]
 
@@ -324,9 +325,10 @@ def _try(place: Place, t: Catalogue) -> None:
         **_KEPT,
     )
     trace = engine().call(engine().service.load(run, owner=owner()))
-    found = filled_in(trace, file, code, key)
+    found = sent_in(trace, file, code, key)
     if found is None:
-        show_html(notice(t("prompts.try.unused"), "unused"), key="prompts-unused")
+        why = "unused" if records_prompts(trace) else "not_recorded"
+        show_html(notice(t(f"prompts.try.{why}"), why), key="prompts-unused")
         return
     text = (st.session_state.get(_draft_key(place)) or "").strip()
     try:
@@ -336,14 +338,13 @@ def _try(place: Place, t: Catalogue) -> None:
         show_html(notice(t("prompts.try.problems"), "problems"), key="prompts-not-filled")
         return
     show_html(filled_view(found, filled, code, t), key="prompts-filled")
-    _call(place, text, filled, found, trace.header.spec.models, t)
+    _call(place, text, found, trace.header.spec.models, t)
 
 
 def _call(
     place: Place,
     text: str,
-    filled: str,
-    found: Filled,
+    found: SentPrompt,
     models: dict[str, ModelSpec],
     t: Catalogue,
 ) -> None:
@@ -365,7 +366,7 @@ def _call(
             t("prompts.try.begin"),
             key="prompts-begin",
             on_click=_begin,
-            args=(place, text, filled, found, known[model]),
+            args=(place, text, found, known[model]),
         )
     st.caption(t("prompts.try.cost"))
     trial = _current_trial()
@@ -373,9 +374,9 @@ def _call(
         _outcome(trial, of_run.name if of_run else found.call.model, text, t)
 
 
-def _begin(place: Place, text: str, filled: str, found: Filled, spec: ModelSpec) -> None:
+def _begin(place: Place, text: str, found: SentPrompt, spec: ModelSpec) -> None:
     with remembered(_PAGE):
-        request, key = asked_again(found, filled), key_for(spec)
+        request, key = asked_again(found, text), key_for(spec)
         service = engine().service
 
         async def call() -> Generation | Choice:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -32,37 +32,52 @@ from pipelines.annotation.types import (
 from pipelines.error_words import Fact, phrase, problem_at
 from pipelines.errors import InvalidInputError, VeriscopeError, failure
 from pipelines.evaluation.results.export import Cell, csv_text, harmless
-from pipelines.store.annotation_records import WholeSession
+from pipelines.store.annotation_records import StoredItem, WholeSession
 from pipelines.store.tables import to_json
 from pipelines.text.tables import csv_source
-
-COLUMNS = (
-    "item",
-    "key",
-    "task",
-    "annotator",
-    "label",
-    "spans",
-    "at",
-    "guidelines",
-    "overlap",
-    "seconds",
-    "fast",
-    "revealed",
-    "changes",
-    "run",
-    "method",
-    "start",
-    "end",
-    "piece",
-    "text",
-    "question",
-)
 
 _DAY = 86_400
 _MOST_VERSIONS = 1_000_000
 _CHOICE = "verdict"
 _SPANS = "spans"
+
+
+class _Labelled(NamedTuple):
+    """A label that stands, with who gave it and what it is on."""
+
+    one: GivenLabel
+    annotator: str
+    stored: StoredItem
+    body: ItemBody
+
+
+_COLUMNS: dict[str, Callable[[_Labelled], Cell]] = {
+    "item": lambda row: row.one.item,
+    "key": lambda row: row.stored.key,
+    "task": lambda row: row.stored.task,
+    "annotator": lambda row: row.annotator,
+    "label": lambda row: verdict_of(row.one.label),
+    "spans": lambda row: _spans(row.one.label),
+    "at": lambda row: row.one.at.isoformat(),
+    "guidelines": lambda row: row.one.guidelines,
+    "overlap": lambda row: row.one.overlap,
+    "seconds": lambda row: row.one.seconds,
+    "fast": lambda row: int(row.one.fast),
+    "revealed": lambda row: int(row.one.revealed),
+    "changes": lambda row: row.one.changes,
+    "run": lambda row: row.one.run,
+    "method": lambda row: row.body.place.method,
+    "start": lambda row: row.body.start,
+    "end": lambda row: row.body.end,
+    "piece": lambda row: row.body.piece,
+    "text": lambda row: row.body.text,
+    "question": lambda row: row.body.question,
+}
+"""The columns of the CSV export, each with its cell; one more is a line here."""
+
+
+def _spans(label: Label) -> str:
+    return json.dumps(to_json(label)["spans"]) if isinstance(label, SpanLabel) else ""
 
 
 def export_csv(lead: Lead) -> str:
@@ -73,35 +88,14 @@ def export_csv(lead: Lead) -> str:
     whole = lead.whole()
     names = _names(whole)
     items = {one.number: one for one in whole.items}
-    rows: list[list[Cell]] = []
-    for one in standing_labels(whole.events):
+
+    def record(one: GivenLabel) -> dict[str, Cell]:
         stored = items[one.item]
         body = ItemBody.model_validate(stored.body)
-        spans = to_json(one.label)["spans"] if isinstance(one.label, SpanLabel) else None
-        row: dict[str, Cell] = {
-            "item": one.item,
-            "key": stored.key,
-            "task": stored.task,
-            "annotator": names[one.annotator],
-            "label": verdict_of(one.label),
-            "spans": "" if spans is None else json.dumps(spans),
-            "at": one.at.isoformat(),
-            "guidelines": one.guidelines,
-            "overlap": one.overlap,
-            "seconds": one.seconds,
-            "fast": int(one.fast),
-            "revealed": int(one.revealed),
-            "changes": one.changes,
-            "run": one.run,
-            "method": body.place.method,
-            "start": body.start,
-            "end": body.end,
-            "piece": body.piece,
-            "text": body.text,
-            "question": body.question,
-        }
-        rows.append([row[name] for name in COLUMNS])
-    return csv_text(COLUMNS, rows)
+        row = _Labelled(one, names[one.annotator], stored, body)
+        return {name: cell(row) for name, cell in _COLUMNS.items()}
+
+    return csv_text(map(record, standing_labels(whole.events)), _COLUMNS)
 
 
 def read_csv(text: str) -> dict[str, list[ReadLabel]]:

@@ -1,26 +1,18 @@
-"""Which methods use a prompt, and the values that a recorded run filled it with.
-
-The values are read back from the requests of the run, by the shape of the prompt. So runs need not
-record the values.
-"""
+"""Which methods use a prompt, and the values that a recorded run filled it with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from string import Template
 
-from pipelines.engine.prompt_shape import Shape
 from pipelines.errors import failure
 from pipelines.methods.registry import METHODS, get_method
 from pipelines.models.base import ChoiceRequest, GenerationRequest, Model
-from pipelines.prompts import Prompts, Wording, checked_text, load_prompts, worded
+from pipelines.prompts import Prompts, Wording, checked_text, load_prompts
 from pipelines.run.events import ModelCalled
 from pipelines.run.trace import Trace
-from pipelines.types import Choice, Generation, Message
-
-MOST_TEXT = 40_000
-"""Characters of a message that is read back; a longer one is passed over."""
+from pipelines.types import Choice, FilledPrompt, Generation, Message
 
 CALIBRATED = {"drad": "direct", "haarag": "slm", "slm": "slm"}
 """Methods with numbers that were calibrated with the shipped texts of a prompt file: which file."""
@@ -44,68 +36,55 @@ def uncalibrated(methods: Iterable[str], wording: Wording) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Filled:
-    """A prompt as a recorded run filled it.
-
-    It stands in message `at` of the request of `call`, as `text`; `values` are those of its
-    placeholders.
-    """
+class SentPrompt:
+    """A prompt as a recorded run sent it: `part` of message `at` of the request of `call`."""
 
     call: ModelCalled
     at: int
-    text: str
-    values: Mapping[str, str]
+    part: FilledPrompt
 
     @property
     def message(self) -> Message:
         """The message that it stands in."""
         return _messages(self.call)[self.at]
 
+    @property
+    def text(self) -> str:
+        """The filled prompt, without what stands around it in its message."""
+        return self.message.content[self.part.start : self.part.end]
 
-def filled_in(trace: Trace, file: str, language: str, key: str) -> Filled | None:
-    """The last request of a run that a prompt is in, whole or as a part of another prompt of its
-    file; None where the run did not use it, or it cannot be told from other texts."""
-    with worded(trace.header.spec.prompts):
-        prompts = load_prompts(file)
-        texts = {one: prompts.text(language, one) for one in prompts.keys(language)}
-    wanted = _shapes(key, texts)
-    others = [Shape(text) for one, text in texts.items() if one != key]
-    wordy = [shape for shape in others if shape.begins_with_words]
-    own_words = len(Template.pattern.sub("", texts[key]).strip())
-    places = [
-        (call, at, message.content)
-        for call in reversed(_calls(trace, file))
-        for at, message in reversed(list(enumerate(_messages(call))))
-        if message.role != "assistant" and len(message.content) <= MOST_TEXT
-    ]
-    for call, at, content in places:
-        if own_words < _FEWEST_WORDS and _fits(wordy, content):
-            # Every text fits a prompt that is a placeholder alone.
-            continue
-        # Beside another prompt of the file, it is surely the file's.
-        if _is_among(_messages(call), at, wordy) and (found := _first(wanted, content)) is not None:
-            return Filled(call, at, content, found)
-    # Without placeholders only the very same text fits.
-    telling = own_words >= _ENOUGH_WORDS or not Template(texts[key]).get_identifiers()
-    for call, at, content in places if telling else ():
-        if (found := _first(wanted, content)) is not None:
-            return Filled(call, at, content, found)
-    for call, at, content in places if own_words >= _FEWEST_WORDS else ():
-        for text in _parts(content, others):
-            if (found := _first(wanted, text)) is not None:
-                return Filled(call, at, text, found)
-        if (end := _at_the_end(texts[key], content)) is not None:
-            return Filled(call, at, *end)
+    @property
+    def values(self) -> dict[str, str]:
+        """The value of each of its placeholders."""
+        return self.part.texts(self.message.content)
+
+
+def sent_in(trace: Trace, file: str, language: str, key: str) -> SentPrompt | None:
+    """Return the last request of a run that a prompt is in, whole or as a part of another prompt.
+
+    None where the run did not use it, did not record it, or recorded it with other placeholders
+    than it has now.
+    """
+    wanted, needed = (file, language, key), set(load_prompts(file).placeholders(language, key))
+    for call in reversed(_calls(trace)):
+        for at, message in reversed(list(enumerate(_messages(call)))):
+            for part in message.filled:
+                if (part.file, part.language, part.key) == wanted and needed <= part.values.keys():
+                    return SentPrompt(call, at, part)
     return None
 
 
-def _calls(trace: Trace, file: str) -> list[ModelCalled]:
-    """The calls of the methods that use the file, in their order."""
-    users = set(users_of(file))
-    names = [one.name for one in trace.header.spec.methods if one.name in users]
-    found = (event for name in names for event in trace.of_method(name))
-    calls = {event.seq: event for event in found if isinstance(event, ModelCalled)}
-    return [calls[seq] for seq in sorted(calls)]
+def records_prompts(trace: Trace) -> bool:
+    """Return whether the calls of a run say what their prompts were made of, or it has none.
+
+    Runs of earlier versions do not.
+    """
+    messages = [message for call in _calls(trace) for message in _messages(call)]
+    return not messages or any(message.filled for message in messages)
+
+
+def _calls(trace: Trace) -> list[ModelCalled]:
+    return [event for event in trace.events if isinstance(event, ModelCalled)]
 
 
 def fill(file: str, language: str, key: str, text: str, values: Mapping[str, str]) -> str:
@@ -114,19 +93,31 @@ def fill(file: str, language: str, key: str, text: str, values: Mapping[str, str
     return Template(checked).substitute(values).strip()
 
 
-def asked_again(found: Filled, filled: str) -> GenerationRequest | ChoiceRequest:
-    """The recorded request with `filled` in place of what the prompt was filled with.
+def asked_again(found: SentPrompt, text: str) -> GenerationRequest | ChoiceRequest:
+    """Return the recorded request with `text` in place of the prompt, filled with the same values.
 
-    Raises InvalidInputError where the request was of another kind.
+    It takes its place wherever the request has it, in demonstrations and for each passage of a
+    list. Raises InvalidInputError where the text cannot be filled, or the request was of another
+    kind.
     """
     request = found.call.request
     if not isinstance(request, GenerationRequest | ChoiceRequest):
         raise failure("prompts.not_asked")
-    messages = list(request.messages)
-    old = messages[found.at]
-    content = old.content.replace(found.text, filled, 1)
-    messages[found.at] = old.model_copy(update={"content": content})
-    return request.model_copy(update={"messages": tuple(messages)})
+    messages = tuple(_reworded(one, found.part, text) for one in request.messages)
+    return request.model_copy(update={"messages": messages})
+
+
+def _reworded(message: Message, prompt: FilledPrompt, text: str) -> Message:
+    """The message with `text`, filled, wherever it has `prompt`."""
+    content = message.content
+    wanted = (prompt.file, prompt.language, prompt.key)
+    # From the end, so that the places before stay what they are.
+    for part in sorted(message.filled, key=lambda one: one.start, reverse=True):
+        same = (part.file, part.language, part.key) == wanted
+        if same and part.values.keys() >= prompt.values.keys():
+            filled = fill(*wanted, text, part.texts(message.content))
+            content = content[: part.start] + filled + content[part.end :]
+    return Message(role=message.role, content=content)
 
 
 async def ask_model(
@@ -142,7 +133,7 @@ async def ask_model(
     return first
 
 
-def recorded_reply(found: Filled) -> Generation | Choice | None:
+def recorded_reply(found: SentPrompt) -> Generation | Choice | None:
     """What the model of the run said to it; None where the call failed."""
     call = found.call
     if call.choice is not None:
@@ -153,69 +144,3 @@ def recorded_reply(found: Filled) -> Generation | Choice | None:
 def _messages(call: ModelCalled) -> tuple[Message, ...]:
     request = call.request
     return request.messages if isinstance(request, GenerationRequest | ChoiceRequest) else ()
-
-
-def _parts(content: str, shapes: list[Shape]) -> Iterator[str]:
-    """The parts of `content`, as far as other prompts show them: their values, and the
-    lines of these, and again the same of what is found."""
-    known = {content}
-    left = [content]
-    while left:
-        text = left.pop()
-        for shape in shapes:
-            for value in (shape.fit(text) or {}).values():
-                for part in (value, *value.splitlines()):
-                    if part and part not in known:
-                        known.add(part)
-                        left.append(part)
-                        yield part
-        if len(known) > _MOST_PARTS:
-            return
-
-
-_MOST_PARTS = 500
-
-
-def _first(shapes: list[Shape], text: str) -> dict[str, str] | None:
-    """The values with which the first of the shapes fits the text."""
-    for shape in shapes:
-        if (found := shape.fit(text)) is not None:
-            return {name: value for name, value in found.items() if "__" not in name}
-    return None
-
-
-def _shapes(key: str, texts: Mapping[str, str]) -> list[Shape]:
-    """What fits the prompt `key`: first with each prompt inside that a placeholder is named after,
-    which tells better where a value ends."""
-    inside = {name: text for name, text in texts.items() if name != key}
-    names = set(Template(texts[key]).get_identifiers()) & inside.keys()
-    alone = Shape(texts[key])
-    return [Shape(texts[key], {name: inside[name] for name in names}), alone] if names else [alone]
-
-
-def _is_among(messages: tuple[Message, ...], at: int, others: list[Shape]) -> bool:
-    """Whether another message of the request is a prompt of the same file."""
-    return any(
-        _fits(others, message.content)
-        for number, message in enumerate(messages)
-        if number != at and len(message.content) <= MOST_TEXT
-    )
-
-
-def _fits(shapes: list[Shape], text: str) -> bool:
-    return any(shape.fit(text) is not None for shape in shapes)
-
-
-def _at_the_end(text: str, content: str) -> tuple[str, dict[str, str]] | None:
-    """The prompt where it ends a message that something else begins, and its values."""
-    begins = text.strip().partition("$")[0]
-    if len(begins) < _FEWEST_WORDS or len(content) > MOST_TEXT:
-        return None
-    at = content.rfind(begins)
-    found = Shape(text).fit(content[at:]) if at > 0 else None
-    return None if found is None else (content[at:], found)
-
-
-_FEWEST_WORDS = 4
-_ENOUGH_WORDS = 24
-"""Characters of a prompt's own: with fewer, texts of other prompts may look like it."""

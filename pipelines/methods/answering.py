@@ -23,8 +23,9 @@ from pipelines.methods.replies.asked import (
     is_named,
     names_person,
 )
-from pipelines.methods.replies.questions import asks_yes_or_no, expresses, is_form
+from pipelines.methods.replies.questions import asks_yes_or_no, events_in, is_form
 from pipelines.methods.sentences import NearSentence, sentences_by_nearness
+from pipelines.methods.telling import asks_who, held_from, is_mistaken, opposes, reports, strays
 from pipelines.methods.wording import load_wording
 from pipelines.retrieval.bm25 import content_terms
 from pipelines.run.scope import Scope
@@ -35,16 +36,19 @@ NEARLY = 0.1
 """By how much a sentence may be less near than the nearest to support a draft (ours)."""
 
 _VAGUE = 0.1
-"""What a sentence loses in nearness that names no person where one is asked for, and one that does
-not say the event that is asked about: "declared dead" is not "disappeared" (ours)."""
+"""What a sentence loses in nearness for each way in which it tells another thing than is asked for:
+"declared dead" is not "disappeared" (`telling.py`, ours)."""
+
+_BACK = 2
+"""How many sentences back a name is looked for to which "he" points (ours)."""
 
 _WORDS = load_wording("nearest")
 _LANGUAGES: tuple[Language, ...] = ("en", "zh")
 _REPORTS = {code: _WORDS.pattern(f"reports_{code}") for code in _LANGUAGES}
-_TURNS = {code: _WORDS.pattern(f"turns_{code}") for code in _LANGUAGES}
 _CORRECTS = {code: _WORDS.pattern(f"corrects_{code}") for code in _LANGUAGES}
 _POINTS_BACK = {code: _WORDS.pattern(f"points_back_{code}") for code in _LANGUAGES}
 _POINTS = {code: _WORDS.pattern(f"points_{code}") for code in _LANGUAGES}
+_SOMEBODY = {code: _WORDS.pattern(f"somebody_{code}") for code in _LANGUAGES}
 _ASKS = {code: _WORDS.pattern(f"asks_{code}") for code in _LANGUAGES}
 _JOINS = {code: _WORDS.pattern(f"joins_{code}") for code in _LANGUAGES}
 _SEVERAL = {code: _WORDS.pattern(f"several_{code}") for code in _LANGUAGES}
@@ -53,22 +57,6 @@ _YEAR = re.compile(r"(?<![\d.,])(?:1\d{3}|20\d\d)(?![\d,]|\.\d)")
 _NO_NAMES = frozenset(
     {"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL", "LANGUAGE", "NORP"}
 )
-
-
-def reports(text: str, language: Language) -> bool:
-    """Whether `text` only tells what people say, by its words."""
-    return _REPORTS[language].search(text) is not None and held_from(text, language) is None
-
-
-def held_from(text: str, language: Language) -> int | None:
-    """Offset at which `text` turns from what people say to what holds; None where it does not."""
-    told = _REPORTS[language].search(text)
-    turn = None if told is None else _TURNS[language].search(text, told.end())
-    if turn is None and told is not None:
-        spans = split_sentences(text)
-        turns = (span for span in spans[1:] if _CORRECTS[language].search(span.text))
-        return next((span.start for span in turns if span.start >= told.end()), None)
-    return None if turn is None else turn.start()
 
 
 def parts_of(question: Question) -> tuple[Question, ...]:
@@ -154,6 +142,7 @@ class Answering:
         self.least = least if question == whole else least - NEARLY
         self.states = states
         self.kind: Kind | None = None if states else asked_kind(question)
+        self.asks_who = not states and asks_who(question)
         self.nearest: NearSentence | None = None
 
     async def sentences(self, passages: Sequence[Passage]) -> list[NearSentence]:
@@ -169,13 +158,53 @@ class Answering:
             text = f"{text} ({known})" if known else text
         candidates = list(_candidates(passages, language))
         if not reports(self.whole.text, language):
-            stated = [(p, span) for p, span in candidates if not reports(span.text, language)]
+            stated = [(p, span) for p, span in candidates if self._is_stated(span.text)]
             candidates = stated or candidates
         ordered = await sentences_by_nearness(self.step, text, candidates, asked=not self.states)
         self.nearest = ordered[0] if ordered else None
-        if not self.states:
-            ordered = self._about(ordered, subject)
-        return await self._of_kind([one for one in ordered if one.nearness >= self.least])
+        if self.states:
+            near = [one for one in ordered if one.nearness >= self.least]
+            return [one for one in near if one.nearness >= near[0].nearness - NEARLY]
+        about = self._about(ordered, subject)
+        told = [one for one in about if not opposes(text, one.span.text)]
+        near = [one for one in told if one.nearness >= self._least(one, subject)]
+        return await self._that_tell([*near, *self._dated(told)], subject)
+
+    def _is_stated(self, sentence: str) -> bool:
+        """Whether it says what holds. Of a belief that it calls wrong it says that it does not,
+        which answers a question of yes or no."""
+        language = self.whole.language
+        answers = asks_yes_or_no(self.whole) and is_mistaken(sentence, language)
+        return answers or not reports(sentence, language)
+
+    def _least(self, one: NearSentence, subject: Subject) -> float:
+        """The least nearness. It is less for the sentence in the article on a person that names
+        what the question asks after: nothing else there need be like "Who wrote ...?"."""
+        if self.kind != "person" and not self.asks_who:
+            return self.least
+        other = one.passage.title and not subject.is_in(one.passage.title)
+        named = subject.names and other and subject.is_in(one.span.text)
+        return self.least - NEARLY if named else self.least
+
+    def _dated(self, told: Sequence[NearSentence]) -> list[NearSentence]:
+        """Two sentences as one where the first gives a date, and the second without one says the
+        event that is asked about: "On 9 November he spoke. The guards opened the gates."."""
+        asked = events_in(self.question.text)
+        if self.kind != "date" or not asked:
+            return []
+        dated = [one for one in told if self._holds("date", one.span.text)]
+        if any(asked & events_in(one.span.text) for one in dated):
+            return []
+        found: list[NearSentence] = []
+        for one in told:
+            if one in dated or not asked & events_in(one.span.text):
+                continue
+            before = next((other for other in dated if _follows(other, one)), None)
+            if before is not None:
+                span = Span.of(one.passage.text, before.span.start, one.span.end)
+                cosine = max(one.cosine, before.cosine)
+                found.append(NearSentence(one.passage, span, cosine, one.words))
+        return [one for one in found if one.nearness >= self.least]
 
     def _about(self, ordered: Sequence[NearSentence], subject: Subject) -> list[NearSentence]:
         """Those about the subject: they, the title, or the rest of the passage name it."""
@@ -189,10 +218,8 @@ class Answering:
             one
             for one, distance in zip(ordered, far, strict=True)
             if distance <= near
-            and not (
-                distance
-                and (self._of_another(one, distance) or self._of_another_year(one.span.text))
-            )
+            and not (distance and self._of_another(one, distance))
+            and not ((distance or self.kind == "number") and self._of_another_year(one.span.text))
         ]
 
     def _of_another(self, one: NearSentence, distance: int) -> bool:
@@ -209,24 +236,54 @@ class Answering:
         asked, said = (set(_YEAR.findall(text)) for text in (self.whole.text, sentence))
         return bool(asked and said) and not asked & said
 
-    async def _of_kind(self, near: Sequence[NearSentence]) -> list[NearSentence]:
-        """Those that hold an answer of the kind asked for, as near as the first of them."""
-        if self.kind is None:
-            first = near[0].nearness if near else 0.0
-            return [one for one in near if one.nearness >= first - NEARLY]
+    async def _that_tell(
+        self, near: Sequence[NearSentence], subject: Subject
+    ) -> list[NearSentence]:
+        """Those that hold an answer of the kind asked for, if any, and are as near as the first of
+        them, each less near by the ways in which it tells another thing."""
         found: list[tuple[float, NearSentence]] = []
         for one in near:
             best = max((value for value, _ in found), default=0.0)
             if found and one.nearness < best - NEARLY:
                 break
             said = one.span.text[held_from(one.span.text, self.whole.language) or 0 :]
-            names = await self.step.entities(said) if is_named(self.kind) else ()
-            if holds_kind(self.kind, self.question, said, names, one.passage.title):
-                vague = self.kind == "person" and not names_person(names, self.whole)
-                other = not expresses(said, self.question.text)
-                found.append((one.nearness - _VAGUE * (vague + other), one))
+            named = self.asks_who or (self.kind is not None and is_named(self.kind))
+            names = await self.step.entities(said) if named else []
+            if self.asks_who and subject.is_in(one.passage.title):
+                one, names = await self._with_name(one, names)
+            if self.kind is None or holds_kind(
+                self.kind, self.question, said, names, one.passage.title
+            ):
+                opens = not one.span.start and not one.passage.start
+                opens = opens and subject.distance(one.passage, said) == 0
+                someone = names_person(names, self.whole)
+                astray = strays(self.question, said, names_someone=someone, opens=opens)
+                # What a question of yes or no is nearest to is the claim itself, true or not.
+                astray = 0 if asks_yes_or_no(self.whole) else astray
+                value = round(one.nearness - _VAGUE * astray, 6)
+                if value >= self.least or self.kind != "date":
+                    found.append((value, one))
         found.sort(key=lambda pair: -pair[0])
         return [one for value, one in found if value >= found[0][0] - NEARLY]
+
+    async def _with_name(
+        self, one: NearSentence, names: Sequence[Entity]
+    ) -> tuple[NearSentence, Sequence[Entity]]:
+        """The sentence about a "he" whom it does not name, from the one on that does, and names."""
+        somebody = _SOMEBODY[self.whole.language].search(one.span.text) is not None
+        if not somebody or names_person(names, self.whole):
+            return one, names
+        text = one.passage.text
+        before = [span for span in split_sentences(text) if span.end <= one.span.start]
+        for span in reversed(before[-_BACK:]):
+            known = await self.step.entities(span.text)
+            if any(name.label == "PERSON" for name in known):
+                whole = Span.of(text, span.start, one.span.end)
+                return NearSentence(one.passage, whole, one.cosine, one.words), known
+        return one, names
+
+    def _holds(self, kind: Kind, sentence: str) -> bool:
+        return holds_kind(kind, self.question, sentence)
 
     def continued(self, one: NearSentence) -> NearSentence:
         """The sentence with the one behind it, where it says how many things there are that are
@@ -260,6 +317,13 @@ def differing(
         if given and not own & given and {unit for _, unit in own} & {unit for _, unit in given}:
             return other
     return None
+
+
+def _follows(before: NearSentence, one: NearSentence) -> bool:
+    """Whether a sentence stands directly behind another in the same passage."""
+    if before.passage.id != one.passage.id or before.span.end > one.span.start:
+        return False
+    return not one.passage.text[before.span.end : one.span.start].strip()
 
 
 def _candidates(passages: Sequence[Passage], language: Language) -> Iterator[tuple[Passage, Span]]:

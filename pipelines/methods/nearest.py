@@ -8,38 +8,55 @@ reports what people say ("There is a saying that ...") is left out unless the qu
 or nothing else was found, and so is one without an answer of the kind that is asked for: where a
 question asks when, a sentence has to give a date. Where the judge finds the draft supported by the
 chosen sentence, or by one that is nearly as near and gives the draft's names and numbers, the draft
-stays. Otherwise the model answers from the chosen sentence alone, and where the judge does not find
-that answer supported, the sentence is quoted with its source. Where no sentence is near, nothing
-takes the draft's place.
+stays; and where the draft gives the very date, figure or name that the sentence answers with.
+Otherwise the model writes, each method in its own way: RAG from all passages, DRAD on from the text
+that it keeps, the others from the chosen sentence alone. Where what it writes is not supported by
+the sentence in the same sense, the sentence is quoted with its source. Where no sentence is near,
+nothing takes the draft's place.
 
 A question of yes or no is turned into a claim, and where the judge finds that the sentence supports
-it, the answer is yes. Where the sentence denies something, its words decide instead. The yes or no
-stands before the quoted sentence; where it is left open, the sentence stands alone.
+it, the answer is yes. Where the sentence denies something, its words decide instead, and where it
+calls what is asked a mistaken belief. The yes or no stands before the quoted sentence; where it is
+left open, the sentence stands alone.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pipelines.calibration import calibrated
 from pipelines.errors import VeriscopeError
-from pipelines.methods.answering import Answering, differing, held_from, parts_of
+from pipelines.methods.answering import Answering, differing, parts_of
 from pipelines.methods.base import Question, Wording
-from pipelines.methods.replies.asked import asked_kind, figures, holds_kind
+from pipelines.methods.replies.asked import (
+    asked_kind,
+    figures,
+    figures_in,
+    holds_kind,
+    is_named,
+    names_same,
+    new_names,
+)
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import (
     asks_yes_or_no,
     echoes,
     says_yes,
-    shares_words,
     words_shared,
 )
 from pipelines.methods.replies.verdicts import YES_NO, checker, claim_of
 from pipelines.methods.sentences import NearSentence, least_nearness
-from pipelines.methods.wording import load_wording
+from pipelines.methods.slm.judging import judge_sentence, probability_of_yes, taught_judges
+from pipelines.methods.telling import (
+    asks_who,
+    belief_in,
+    clause_that_tells,
+    denies,
+    held_from,
+    is_mistaken,
+)
 from pipelines.methods.writing import ask, joined_to
 from pipelines.models.base import ChoiceRequest
 from pipelines.prompts import load_prompts
@@ -64,16 +81,6 @@ _CLAIMED = 0.6
 
 # Enough for one short sentence (ours).
 _ANSWER_TOKENS = 48
-
-_WORDS = load_wording("nearest")
-_DENIES = {code: _WORDS.pattern(f"denies_{code}") for code in ("en", "zh")}
-_FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
-_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|《[^》]*》")
-_GRANTS = {code: _WORDS.pattern(f"grants_{code}") for code in ("en", "zh")}
-_ASIDES = _WORDS.pattern("asides_en")
-_ALL = {code: _WORDS.pattern(f"all_{code}") for code in ("en", "zh")}
-_PART = {code: _WORDS.pattern(f"part_{code}") for code in ("en", "zh")}
-_CLAUSES, _HERE = re.compile("[，；。：]"), ("这", "那", "它", "并", "但", "而")
 
 
 def _quoted(one: NearSentence) -> SentenceAlso:
@@ -132,6 +139,7 @@ async def correct(
     says_yes_no: bool = True,
     states: bool = False,
     begun: str = "",
+    asked: Sequence[Message] = (),
 ) -> Correction:
     """What takes the place of `draft` by the evidence in `passages`.
 
@@ -145,9 +153,14 @@ async def correct(
 
     `begun` is the beginning of a sentence that is kept: the model goes on from there with the
     sentence of the evidence in view, and where that cannot be used, the sentence is quoted.
+
+    `asked` is what the method asks its model for an answer, by all passages say; without it the
+    model is asked about the one sentence. What it writes is taken where the sentence supports it.
     """
     async with scope.span("nearest") as step:
-        chosen = _Chosen(step, question, says_yes_no=says_yes_no, states=states, begun=begun)
+        chosen = _Chosen(
+            step, question, says_yes_no=says_yes_no, states=states, begun=begun, asked=asked
+        )
         return await chosen.correct(passages, draft)
 
 
@@ -155,16 +168,25 @@ class _Chosen:
     """One correction in the making: the question, the judge, and the numbers so far."""
 
     def __init__(
-        self, step: Scope, question: Question, *, says_yes_no: bool, states: bool, begun: str
+        self,
+        step: Scope,
+        question: Question,
+        *,
+        says_yes_no: bool,
+        states: bool,
+        begun: str,
+        asked: Sequence[Message],
     ) -> None:
         self.step = step
+        self.asked = asked
         self.begun = begun.rstrip()
         self.states = states
         self.question = question
         self.says_yes_no = says_yes_no
-        # Only a model made to judge is asked what a sentence supports, never the main model.
+        # Only a model made to judge, or taught to, is asked what a sentence supports.
         role = checker(step, {question.language}, "judge")
-        self.judge = None if role == "main" else role
+        made = [role] if role != "main" else taught_judges(step, question.language)
+        self.judge = next(iter(made), None)
         self.least = least_nearness(step.embedder, question.language)
         self.scores: list[Score] = []
 
@@ -175,17 +197,16 @@ class _Chosen:
             return self._record(Correction("none"), SentenceChosen(form="none"))
         kept = None if asked_yes_no else await self._supporting(found, draft)
         chosen = kept or found[0]
-        self._score_nearness(chosen)
-        passage, span = chosen.passage, chosen.span
-        denies = asked_yes_no and self._denies(span.text)
         if kept is not None:
             correction = Correction("kept", draft)
         elif asked_yes_no:
-            correction = await self._yes_or_no(chosen, draft, denies=denies)
+            chosen, correction = await self._yes_or_no(found, draft)
         elif self.states or also is not None:
             correction = Correction("quoted", self._quotation(chosen, also))
         else:
             correction = await self._answer(chosen)
+        passage, span = chosen.passage, chosen.span
+        self._score_nearness(chosen)
         return self._record(
             correction,
             SentenceChosen(
@@ -196,7 +217,7 @@ class _Chosen:
                 start=span.start,
                 end=span.end,
                 asked_yes_no=asked_yes_no,
-                denies=denies,
+                denies=asked_yes_no and self._denies(span.text),
                 shortened=correction.shortened,
                 also=() if also is None or kept is not None else (_quoted(also),),
             ),
@@ -242,25 +263,48 @@ class _Chosen:
             return None
         if await self._supports(near[0].alone, draft, "draft"):
             return near[0]
-        kind = None if self.states else asked_kind(self.question)
-        told = kind in ("date", "number") and holds_kind(kind, self.question, draft)
-        if len(near) > 1 or told:
+        for one in () if self.states else near:
+            if await self._says_the_same(one, draft):
+                return one
+        if len(near) > 1:
             entities = await self.step.entities(draft)
             known = set() if self.states else set(content_terms(self.question.text))
             details = {term for one in entities for term in content_terms(one.text)} - known
-            for other in near if told else near[1:]:
+            for other in near[1:]:
                 given = set(content_terms(f"{other.passage.title} {other.span.text}"))
+                # A judge of this size is not asked about what the sentence does not name.
                 if details and details <= given:
-                    # The date or figure that was asked for is the sentence's own. Else a judge of
-                    # this size is not asked about what the sentence does not name.
-                    agrees = told and not self._denies(other.span.text)
-                    agrees = agrees or await self._supports(other.alone, draft, "draft")
-                    return other if agrees else None
+                    supported = await self._supports(other.alone, draft, "draft")
+                    return other if supported else None
         return None
+
+    async def _says_the_same(self, one: NearSentence, text: str) -> bool:
+        """Whether `text` gives the date, the figure or the name that the sentence answers with.
+
+        Nobody need judge that. All that it names is in the question or in the sentence, and the
+        value that is asked for stands where the sentence says the event.
+        """
+        question, sentence = self.question, one.span.text
+        kind = asked_kind(question) or ("person" if asks_who(question) else None)
+        if kind is None or self._denies(sentence) != self._denies(text):
+            return False
+        names = await self.step.entities(text)
+        known = set(content_terms(question.text))
+        details = {term for name in names for term in content_terms(name.text)} - known
+        if not details or not details <= set(content_terms(f"{one.passage.title} {sentence}")):
+            return False
+        if not is_named(kind):
+            part = clause_that_tells(sentence, question, kind)
+            new = figures_in(text) - figures_in(question.text)
+            return holds_kind(kind, question, text) and new <= figures_in(part)
+        told = await self.step.entities(sentence)
+        answers = new_names(kind, told, question) or (one.passage.title,)
+        return names_same(answers[0], text)
 
     async def _answer(self, chosen: NearSentence) -> Correction:
         shortened = await self._shortened(chosen.alone)
-        if shortened and await self._supports(chosen.alone, shortened, "answer"):
+        same = bool(shortened) and await self._says_the_same(chosen, shortened)
+        if same or (shortened and await self._supports(chosen.alone, shortened, "answer")):
             return Correction("shortened", shortened, shortened)
         return Correction("quoted", self._quotation(chosen), shortened)
 
@@ -287,7 +331,7 @@ class _Chosen:
             # Nobody could tell whether the sentence supports the answer, or the model does not
             # speak the language.
             return ""
-        asked = PROMPTS.turns(
+        asked = self.asked or PROMPTS.turns(
             language,
             "answer",
             "answer_question",
@@ -301,20 +345,27 @@ class _Chosen:
         begun = (Message(role="assistant", content=self.begun),) if self.begun else ()
         try:
             written = await ask(
-                self.step, (*asked, *begun), max_tokens=_ANSWER_TOKENS, complete=not begun
+                self.step,
+                (*asked, *begun),
+                max_tokens=_ANSWER_TOKENS,
+                complete=not (begun or self.asked),
             )
         except VeriscopeError:
             # Recorded with the call. The sentence itself is still there.
             return ""
         if begun:
             written = self._gone_on(written)
+        elif self.asked:
+            written = _complete(written)
         none = not written or declines(written) or echoes(written, self.question)
-        if none or len(split_sentences(written)) != 1:
+        # Asked by all passages, it is to answer in one or two.
+        if none or len(split_sentences(written)) > (2 if self.asked else 1):
             return ""
-        kind = asked_kind(self.question) if begun else None
+        kind = asked_kind(self.question) if begun or self.asked else None
         if kind in ("date", "number") and not holds_kind(kind, self.question, written):
             return ""
-        return written if self._figures_stand(written, sentence) else ""
+        stands = self._figures_stand(written, sentence)
+        return written if stands and await self._names_stand(written, sentence) else ""
 
     def _gone_on(self, written: str) -> str:
         """The sentence that was begun, with what the model adds to it; "" where it adds nothing."""
@@ -328,19 +379,56 @@ class _Chosen:
 
     def _figures_stand(self, written: str, sentence: Passage) -> bool:
         """Whether each figure in what was written is the question's or the sentence's."""
-        known = f"{self.question.text} {sentence.title} {sentence.text}"
-        return set(_FIGURE.findall(written)) <= set(_FIGURE.findall(known))
+        return figures_in(written) <= figures_in(
+            f"{self.question.text} {sentence.title} {sentence.text}"
+        )
 
-    async def _yes_or_no(self, chosen: NearSentence, draft: str, *, denies: bool) -> Correction:
-        yes, quotation = await self._says(chosen.alone, denies=denies), self._quotation(chosen)
+    async def _names_stand(self, written: str, sentence: Passage) -> bool:
+        """Whether what was written from all passages names nothing but what the question and the
+        sentence name: a judge of this size reads past another name."""
+        if not self.asked:
+            return True
+        known = set(content_terms(f"{self.question.text} {sentence.title} {sentence.text}"))
+        names = await self.step.entities(written)
+        return all(set(content_terms(name.text)) <= known for name in names)
+
+    async def _yes_or_no(
+        self, found: Sequence[NearSentence], draft: str
+    ) -> tuple[NearSentence, Correction]:
+        """The sentence that decides, and what comes of it.
+
+        That is the nearest one; where it leaves the question open, one that is nearly as near and
+        calls what is asked a mistaken belief.
+        """
+        chosen = found[0]
+        yes = await self._says(chosen.alone, denies=self._denies(chosen.span.text))
         if yes is None:
-            return Correction("quoted", quotation)
+            other = next((one for one in found[1:] if self._is_belief(one)), chosen)
+            if other is not chosen:
+                chosen, yes = other, await self._says(other.alone, denies=False)
+        quotation = self._quotation(chosen)
+        if yes is None:
+            supported = draft and await self._supports(chosen.alone, draft, "draft")
+            return chosen, Correction("kept", draft) if supported else Correction(
+                "quoted", quotation
+            )
         if draft and says_yes(draft) == yes:
-            return Correction("kept", draft)
+            return chosen, Correction("kept", draft)
         if not self.says_yes_no:
-            return Correction("quoted", quotation)
+            return chosen, Correction("quoted", quotation)
         lead = PROMPTS.fill(self.question.language, "yes" if yes else "no")
-        return Correction("quoted", f"{lead} {quotation}")
+        return chosen, Correction("quoted", f"{lead} {quotation}")
+
+    def _is_belief(self, one: NearSentence) -> bool:
+        """Whether a sentence names what is asked as what people wrongly believe.
+
+        What the title names alone is not what they believe.
+        """
+        belief = belief_in(one.span.text, self.question.language)
+        asked = words_shared(f"{one.passage.title}: {belief}", self.question.text)
+        named = set(content_terms(self.question.text)) & set(content_terms(one.passage.title))
+        told = named <= set(content_terms(belief))
+        return self._corrects(one.span.text) and asked >= _CLAIMED and told
 
     async def _says(self, sentence: Passage, *, denies: bool) -> bool | None:
         """Whether the sentence answers yes; None where that is open or nobody can tell.
@@ -349,10 +437,9 @@ class _Chosen:
         its words decide.
         """
         negative = self._denies(self.question.text)
-        held = held_from(sentence.text, self.question.language)
-        if held is not None:
+        if self._corrects(sentence.text):
             # What people believe does not hold; where that denies something, it is so.
-            return self._denies(sentence.text[:held]) != negative
+            return self._denies(belief_in(sentence.text, self.question.language)) != negative
         if denies:
             # Where the question denies the same ("Was it never sold?"), this is a yes.
             return negative
@@ -367,25 +454,13 @@ class _Chosen:
         # The judge reads past the question's own "never", too: then support for the claim is a no.
         return not negative
 
+    def _corrects(self, text: str) -> bool:
+        """Whether `text` tells what people believe, and that it does not hold."""
+        language = self.question.language
+        return held_from(text, language) is not None or is_mistaken(text, language)
+
     def _denies(self, text: str) -> bool:
-        """Whether `text` denies something, by its own words and about what the question asks."""
-        language, question = self.question.language, self.question.text
-        held = held_from(text, language)
-        if held is not None:
-            return not self._denies(text[:held])
-        if _ALL[language].search(question) and _PART[language].search(text):
-            return True
-        # What it quotes is somebody else's.
-        own = _QUOTED.sub("", text)
-        if language == "zh":
-            clauses = _CLAUSES.split(own)
-            own = "，".join(
-                clause
-                for clause in clauses
-                if clause.startswith(_HERE) or shares_words(clause, question)
-            )
-        own = _ASIDES.sub(lambda aside: aside[0] if shares_words(aside[0], question) else "", own)
-        return _DENIES[language].search(_GRANTS[language].sub("", own)) is not None
+        return denies(text, self.question.text, self.question.language)
 
     async def _supports(self, sentence: Passage, text: str, what: str) -> bool:
         asked = "" if self.states else self.question.text
@@ -398,8 +473,11 @@ class _Chosen:
         """The judge's P(yes) that the sentence supports `text`; None where nobody can tell."""
         if self.judge is None:
             return None
+        model, language = self.step.model(self.judge), self.question.language
+        if model.capabilities.writes:
+            return await self._taught(self.judge, sentence, text, what)
         asked = PROMPTS.turns(
-            self.question.language,
+            language,
             "supports",
             title=sentence.title,
             text=sentence.text,
@@ -408,16 +486,29 @@ class _Chosen:
         )
         request = ChoiceRequest(
             messages=asked,
-            options=YES_NO[self.question.language],
+            options=YES_NO[language],
             claim=claim_of(text, [sentence], question),
             reproducible=self.step.reproducible,
         )
         try:
-            choice = await self.step.model(self.judge).choose(request)
+            choice = await model.choose(request)
         except VeriscopeError:
             # Recorded with the call.
             return None
         value = None if choice.best is None else choice.probabilities["yes"]
+        self._score(f"{what}_supported", value, SUPPORTED)
+        return value
+
+    async def _taught(self, role: str, sentence: Passage, text: str, what: str) -> float | None:
+        """The same by a language model that an adapter has taught verdicts, in their prompt."""
+        asked = self.question
+        try:
+            choice = await judge_sentence(
+                self.step, role, asked.text, [sentence], text, asked.language
+            )
+        except VeriscopeError:
+            return None
+        value = probability_of_yes(choice)
         self._score(f"{what}_supported", value, SUPPORTED)
         return value
 
@@ -437,3 +528,11 @@ class _Chosen:
             detail=chosen,
         )
         return correction
+
+
+def _complete(written: str) -> str:
+    """What was written, to the end of its last complete sentence."""
+    spans = split_sentences(written)
+    if spans and spans[-1].text[-1] not in ".!?。！？":
+        spans = spans[:-1]
+    return written[: spans[-1].end] if spans else ""

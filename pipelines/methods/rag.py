@@ -65,12 +65,14 @@ class Rag(Method[RagSettings]):
     async def _from_sentence(
         self, question: Question, scope: Scope, passages: Sequence[Passage]
     ) -> Answer:
-        """The answer of the nearest sentence; where none is near, only that there is none.
+        """What the model writes from the passages, where the nearest sentence supports it.
 
+        Else that sentence, and where none is near, only that there is none.
         What a weak model writes from passages that do not answer reads like an answer.
         """
+        messages = grounded_messages(self.prompts[0], question, passages)
         async with scope.span("draft") as step:
-            correction = await nearest.correct(step, question, passages)
+            correction = await nearest.correct(step, question, passages, asked=messages)
             text = correction.text or self.prompts[0].fill(question.language, "insufficient")
             step.revised(Generation(text=text))
         return Answer(

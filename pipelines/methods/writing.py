@@ -314,7 +314,7 @@ class Continuation:
             handed = Message(role="assistant", content=prefix)
             return cls((*messages, handed), prefix, prefilled=True)
         asked = prompts.turns(
-            question.language, "continue", question=messages[-1].content, prefix=prefix
+            question.language, "continue", question=messages[-1].text, prefix=prefix
         )
         return cls((*messages[:-1], *asked), prefix, prefilled=False)
 

@@ -388,7 +388,8 @@ class GgufModel(ServedModel):
         adapter: Path | None = None,
         **known: Unpack[Overrides],
     ) -> None:
-        super().__init__(GgufServer(path, name=name, adapter=adapter), "local", progress, **known)
+        server = GgufServer(path, name=name, faster=_faster_copy, adapter=adapter)
+        super().__init__(server, "local", progress, **known)
 
     async def aclose(self) -> None:
         """Stop the server; calls under way fail."""

@@ -1,15 +1,17 @@
 """A copy of a weights file in numbers that processors read faster.
 
-llama.cpp multiplies blocks of 4-bit numbers with an offset (Q4_1) one vector at a time. For blocks
-of 8-bit numbers (Q8_0) it has kernels that read many tokens of a prompt together, on all common
-processors. Every 4-bit number with its offset is near one of the 8-bit numbers, so that the copy
-says nearly the same, which does not hold for Q4_0 (docs/measurements.md).
+llama.cpp multiplies blocks of 4-bit numbers with an offset (Q4_1) and of 5-bit numbers (Q5_0) one
+vector at a time. For blocks of 8-bit numbers (Q8_0) it has kernels that read many tokens of a
+prompt together, on all common processors. Every 4-bit number with its offset is near one of the
+8-bit numbers, so that the copy says nearly the same, which does not hold for Q4_0
+(docs/measurements.md).
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import os
 import struct
 import tempfile
@@ -35,9 +37,18 @@ _TYPE_Q8_0 = 7
 """What that field says of a file in Q8_0 (llama.h, `LLAMA_FTYPE_MOSTLY_Q8_0`)."""
 
 _ALIGNMENT = 32
-_Q4_1, _Q8_0 = 3, 8
-_BLOCK = 32
-_BLOCK_BYTES = {_Q4_1: 20, _Q8_0: 34}
+_Q8_0 = 8
+_BLOCK, _BLOCK_BYTES = 32, 34
+"""Numbers and bytes of a block of Q8_0."""
+
+_SLOW = {3: 20, 6: 22}
+"""The kinds of blocks of as many numbers that are read slowly, Q4_1 and Q5_0: bytes of a block."""
+
+_LOOKED_UP, _OUTPUT = b"token_embd.weight", b"output.weight"
+"""The first is only looked up row by row, unless it is the second too."""
+
+_LARGEST = 10**9
+"""Bytes. The copy of a larger file costs more than it gains."""
 
 # Of the kinds of values that a field may have, those of a fixed size, in bytes (gguf.md).
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
@@ -48,10 +59,12 @@ def requantized(source: Path, folder: Path) -> Path | None:
     """The copy of `source` in `folder`, made if it is not there; blocks for seconds then.
 
     The copy's name holds the digests of the source and of itself, so that one which is damaged, or
-    of another source, is not used. None where the copy cannot be made: no room on the disk, no
-    right to write, a source that cannot be read.
+    of another source, is not used. None where the copy gains nothing or cannot be made: no room
+    on the disk, no right to write, a source that cannot be read.
     """
     try:
+        if not _gains(source):
+            return None
         stem = f"{source.stem.removesuffix('.Q4_1')}.Q8_0.{_digest(source)}"
         for known in sorted(folder.glob(f"{stem}.*.gguf")):
             if known.name == f"{stem}.{_digest(known)}.gguf":
@@ -62,6 +75,13 @@ def requantized(source: Path, folder: Path) -> Path | None:
         # Whatever it is, the source serves as well, only more slowly.
         _logger.warning("%s is used as it is shipped: %s", source.name, error)
         return None
+
+
+def _gains(source: Path) -> bool:
+    if source.stat().st_size > _LARGEST:
+        return False
+    header = _Header(np.memmap(source, np.uint8, mode="r"))
+    return any(header.is_slow(tensor) for tensor in header.tensors)
 
 
 def _made(source: Path, folder: Path, stem: str) -> Path:
@@ -104,6 +124,10 @@ class _Tensor(NamedTuple):
     kind: int
     at: int
 
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
 
 class _Header:
     """What stands before the numbers of a GGUF file. ValueError or struct.error where it is none.
@@ -131,6 +155,11 @@ class _Header:
         found = [self._tensor() for _ in range(count)]
         begin = _aligned(self._at)
         self.tensors = [tensor._replace(at=tensor.at + begin) for tensor in found]
+        self._has_output = any(tensor.name == _OUTPUT for tensor in found)
+
+    def is_slow(self, tensor: _Tensor) -> bool:
+        """Whether the numbers of `tensor` are read faster in blocks of Q8_0."""
+        return tensor.kind in _SLOW and not (self._has_output and tensor.name == _LOOKED_UP)
 
     def _take(self, form: str) -> tuple[Any, ...]:
         values = struct.unpack_from(form, self._view, self._at)
@@ -174,18 +203,18 @@ def _pieces(source: Path) -> Iterator[bytes]:
     ends = [*(tensor.at for tensor in tensors[1:]), len(file)]
     table, offset = b"", 0
     for tensor, end in zip(tensors, ends, strict=True):
-        kind = _Q8_0 if tensor.kind == _Q4_1 else tensor.kind
+        kind = _Q8_0 if header.is_slow(tensor) else tensor.kind
         table += struct.pack("<Q", len(tensor.name)) + tensor.name
         table += struct.pack(f"<I{len(tensor.shape)}Q", len(tensor.shape), *tensor.shape)
         table += struct.pack("<IQ", kind, offset)
-        blocks = _blocks(tensor) * _BLOCK_BYTES[_Q8_0]
-        offset += _aligned(blocks if tensor.kind == _Q4_1 else end - tensor.at)
+        blocks = tensor.size // _BLOCK * _BLOCK_BYTES
+        offset += _aligned(blocks if header.is_slow(tensor) else end - tensor.at)
     yield bytes(fields)
     yield table
     yield bytes(_aligned(len(fields) + len(table)) - len(fields) - len(table))
     for tensor, end in zip(tensors, ends, strict=True):
         data = file[tensor.at : end]
-        numbers = _in_8_bits(tensor, data) if tensor.kind == _Q4_1 else data.tobytes()
+        numbers = _in_8_bits(tensor, data) if header.is_slow(tensor) else data.tobytes()
         yield numbers
         yield bytes(_aligned(len(numbers)) - len(numbers))
 
@@ -195,16 +224,12 @@ def _in_8_bits(tensor: _Tensor, data: NDArray[np.uint8]) -> bytes:
     from gguf import GGMLQuantizationType
     from gguf.quants import dequantize, quantize
 
-    size = _blocks(tensor) * _BLOCK_BYTES[_Q4_1]
+    size = tensor.size // _BLOCK * _SLOW[tensor.kind]
     if len(data) < size:
         raise ValueError("Numbers are missing at its end.")
-    rows = data[:size].reshape(-1, tensor.shape[0] // _BLOCK * _BLOCK_BYTES[_Q4_1])
-    numbers = dequantize(rows, GGMLQuantizationType.Q4_1)
-    return quantize(numbers, GGMLQuantizationType.Q8_0).tobytes()
-
-
-def _blocks(tensor: _Tensor) -> int:
-    return int(np.prod(tensor.shape)) // _BLOCK
+    rows = data[:size].reshape(-1, tensor.shape[0] // _BLOCK * _SLOW[tensor.kind])
+    values = dequantize(rows, GGMLQuantizationType(tensor.kind))
+    return quantize(values, GGMLQuantizationType.Q8_0).tobytes()
 
 
 def _aligned(size: int) -> int:

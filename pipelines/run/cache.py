@@ -25,8 +25,10 @@ _LEAST = 8
 
 def request_key(request: ModelRequest | SimilarityRequest) -> str:
     """What two requests share exactly when they ask the same."""
-    # A claim says what its prompt says, for those who read none.
-    return f"{type(request).__name__}:{request.model_dump_json(exclude={'claim'})}"
+    # A claim says what its prompt says, for those who read none; what a message was made of changes
+    # nothing in what is asked.
+    unread = {"claim": True, "messages": {"__all__": {"filled"}}}
+    return f"{type(request).__name__}:{request.model_dump_json(exclude=unread)}"
 
 
 def is_random(request: object) -> bool:

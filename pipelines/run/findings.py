@@ -228,14 +228,16 @@ class TranslationRead(Frozen):
     """A text that was written as the translation of a paraphrase, and whether it is used.
 
     `reason` says why it is not: it is in another language or in more than one, asks nothing
-    although it translates a question, is far from what it translates, or is none at all; "" for
-    one that is used. `similarity` is its cosine with that, in [-1, 1], None where it was not
-    computed.
+    although it translates a question, loses a name or a figure, is far from what it translates,
+    farther than another try, or is none at all; "" for one that is used. `similarity` is its cosine
+    with that, in [-1, 1], None where it was not computed. `names` were given to the model in the
+    other language.
     """
 
     kind: Literal["translation"] = "translation"
-    reason: Literal["", "language", "statement", "meaning", "unusable"] = ""
+    reason: Literal["", "language", "statement", "names", "meaning", "farther", "unusable"] = ""
     similarity: float | None = None
+    names: tuple[str, ...] = ()
 
 
 class PairCompared(Frozen):

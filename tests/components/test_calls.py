@@ -12,6 +12,7 @@ from components.messages import Catalogue
 from components.timeline import call_bars, timeline
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
+from pipelines.prompts import Prompts
 from pipelines.run.events import ModelCalled
 from pipelines.run.view import MethodView
 from pipelines.types import Choice, FinishReason, Generation, Message
@@ -68,6 +69,30 @@ def shown(t: Catalogue, **fields: Any) -> Node:
 
 def turns(page: Node) -> dict[str, str]:
     return {node.one(".vs-label").text(): node.text("vs-label") for node in page.all(".vs-turn")}
+
+
+def test_what_fills_a_prompt_is_marked(t: Catalogue) -> None:
+    prompts = Prompts("x", '[en]\nask = "Read $what now."\nnote = "<b>$one</b>"\nend = "Stop."')
+    inside = prompts.fill("en", "note", one="that & this")
+    asked = prompts.turns("en", "end", "ask", what=inside)
+    page = shown(t, request=GenerationRequest(messages=asked))
+    assert [turn.one("pre").text() for turn in page.all(".vs-turn")][:2] == [
+        "Stop.",
+        "Read <b>that & this</b> now.",
+    ]
+    # The words of the prompt inside are none of the values.
+    marks = [(mark.attributes["title"], mark.text()) for mark in page.all(".vs-value")]
+    assert marks == [("$one", "that & this")]
+    words = page.text()
+    assert "From x/end (English)." in words
+    assert "From x/ask (English). The values that fill it are marked." in words
+
+
+def test_a_value_is_marked_on_both_sides_of_where_a_long_text_is_cut(t: Catalogue) -> None:
+    prompts = Prompts("x", '[en]\nask = "Q: $what."')
+    asked = prompts.turns("en", "ask", what="a" * 1000)
+    page = shown(t, request=GenerationRequest(messages=asked))
+    assert [len(mark.text()) for mark in page.all(".vs-value")] == [697, 303]
 
 
 def test_a_writing_shows_prompt_and_reply(t: Catalogue) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from components.calls_once import CallsOnce, calls_once, writing_once
 from components.messages import Catalogue
+from pipelines.prompts import Prompts
 from tests.components.html_tree import read
 
 PREFACE = "Answer in one word, whatever you are asked. " * 20
@@ -65,3 +66,14 @@ def test_what_is_cut_is_counted_and_told(t: Catalogue):
     once.text("y" * 501, t)
     once.text("y" * 501, t)
     assert (once.cut, once.left_out) == (2, 1_201)
+
+
+def test_values_are_marked_in_what_is_written(t: Catalogue):
+    prompts = Prompts("x", f'[en]\nask = "{PREFACE}Who was $name?"')
+    once = CallsOnce()
+    once.text(prompts.fill("en", "ask", name="Ada"), t)
+    found = read(once.text(prompts.fill("en", "ask", name="Marie"), t))
+    assert found.one("pre").text() == "Marie?"
+    assert found.one(".vs-value").text() == "Marie"
+    cut = read(CallsOnce(most=len(PREFACE) + 10).text(prompts.fill("en", "ask", name="Ada"), t))
+    assert cut.one(".vs-value").text() == "Ad"

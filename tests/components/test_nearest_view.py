@@ -67,8 +67,8 @@ def test_what_was_made_of_the_sentence(t: Catalogue, found: SentenceChosen, conc
 
 def test_the_words_in_english(t: Catalogue):
     taken = shown(t, chosen("shortened", shortened=SHORT)).text()
-    assert f"What the model wrote from it{SHORT}" in taken
-    assert "supports what the model wrote from it, which becomes the answer" in taken
+    assert f"What the model wrote{SHORT}" in taken
+    assert "supports what the model wrote, which becomes the answer" in taken
     assert "so the sentence itself is quoted" in shown(t, chosen("quoted", shortened=SHORT)).text()
     assert "The sentence supports the draft, which stays." in shown(t, chosen("kept")).text()
     assert "No sentence of what was found" in shown(t, SentenceChosen(form="none")).text()

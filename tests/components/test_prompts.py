@@ -27,7 +27,7 @@ from components.prompts import (
 from components.report import report_html
 from components.run_changes import changes_view
 from pipelines.engine.profiles import lacks
-from pipelines.engine.prompts import Filled
+from pipelines.engine.prompts import SentPrompt
 from pipelines.engine.templates import TEMPLATES
 from pipelines.models.base import GenerationRequest
 from pipelines.models.providers import Price
@@ -36,7 +36,7 @@ from pipelines.run.events import ModelCalled, RunStarted
 from pipelines.run.spec import ModelSpec
 from pipelines.run.view import RunView, fold
 from pipelines.store.profiles import Profile, ProfileOrigin
-from pipelines.types import Choice, Generation, Language, Message
+from pipelines.types import Choice, FilledPrompt, Generation, Language, Message
 from tests.components.html_rules import faults
 from tests.components.recorded import Record, full_method
 
@@ -143,7 +143,11 @@ def test_examples_are_those_that_fill_the_prompt(t: Catalogue):
     assert shots_view(PLACE, t) == ""
 
 
-def filled(text: str = "Q: Why? \u202e") -> Filled:
+def sent(text: str = "Q: Why? \u202e") -> SentPrompt:
+    part = FilledPrompt(
+        file="x", language="en", key="ask", start=0, end=len(text), values={"question": ((3, 9),)}
+    )
+    message = Message(role="user", content=text, filled=(part,))
     call = ModelCalled(
         run="r",
         span="s",
@@ -152,21 +156,22 @@ def filled(text: str = "Q: Why? \u202e") -> Filled:
         time=0.0,
         role="main",
         model="tiny",
-        request=GenerationRequest(messages=(Message(role="user", content=text),)),
+        request=GenerationRequest(messages=(message,)),
         attempt=1,
         started=0.0,
         generations=(Generation(text="Because."),),
     )
-    return Filled(call, 0, text, {"question": "Why? \u202e"})
+    return SentPrompt(call, 0, part)
 
 
 def test_the_filled_text_is_shown_with_its_values(t: Catalogue):
-    same = filled_view(filled(), "Q: Why? \u202e", "en", t)
+    same = filled_view(sent(), "Q: Why? \u202e", "en", t)
     assert not list(faults(same))
     assert "What the run sent" in same
     assert "$question" in same
+    assert '<span class="vs-value" title="$question">' in same
     assert "\u202e" not in same
-    other = filled_view(filled(), "Please: Why? \u202e", "en", t)
+    other = filled_view(sent(), "Please: Why? \u202e", "en", t)
     assert not list(faults(other))
     assert "What would be sent" in other
     assert "vs-ins" in other

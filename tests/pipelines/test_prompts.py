@@ -8,11 +8,13 @@ from string import Template
 from typing import Any, get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pipelines.methods
 from pipelines.paths import ASSETS
 from pipelines.prompts import Prompts, load_prompts
-from pipelines.types import Language
+from pipelines.types import FilledText, Language, Message, Passage
 
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 FILES = sorted((ASSETS / "prompts").glob("*.toml"))
@@ -44,6 +46,92 @@ def test_filling_leaves_dollar_signs_of_values_alone_and_misses_nothing():
     assert prompts.fill("zh", "a", question="?") == "问：?"
     with pytest.raises(KeyError):
         prompts.fill("en", "a")
+
+
+PIECES = Prompts(
+    "x",
+    """
+[en]
+ask = "  $a, $b and $a: $$5\\n"
+list = "Of $things"
+passage = "[$rank] $title: $text"
+untitled = "[$rank] $text"
+""",
+)
+
+
+def known(text: FilledText) -> list[tuple[str, dict[str, list[str]]]]:
+    """The prompts in a text, each with the pieces of the text that fill it."""
+    return [
+        (
+            one.key,
+            {name: [text[a:b] for a, b in found] for name, found in one.values.items()},
+        )
+        for one in text.filled
+    ]
+
+
+def test_a_filled_text_knows_its_prompt_and_where_its_values_stand():
+    text = PIECES.fill("en", "ask", a="x y", b="", c="no")
+    assert text == "x y,  and x y: $5"
+    assert known(text) == [("ask", {"a": ["x y", "x y"], "b": [""]})]
+    (prompt,) = text.filled
+    assert (prompt.file, prompt.language, prompt.start, prompt.end) == ("x", "en", 0, len(text))
+    assert prompt.values["a"] == ((0, 3), (10, 13))
+    assert prompt.texts(text) == {"a": "x y", "b": ""}
+
+
+def test_white_space_that_is_cut_off_moves_the_places():
+    text = PIECES.fill("en", "ask", a=" \n x ", b="y")
+    assert text == "x , y and  \n x : $5"
+    assert known(text) == [("ask", {"a": ["x ", " \n x "], "b": ["y"]})]
+    assert PIECES.fill("en", "list", things="all \n").filled[0].values == {"things": ((3, 6),)}
+
+
+def test_a_prompt_inside_another_keeps_its_places():
+    one = Passage(id="1", title="T", text="Rain.", source="s")
+    other = Passage(id="2", title="", text="Sun.", source="s")
+    (message,) = PIECES.turns("en", "list", things=PIECES.listed("en", [one, other]))
+    assert message.content == "Of [1] T: Rain.\n[2] Sun."
+    # What is stored and read back says the same.
+    read = Message.model_validate_json(message.model_dump_json())
+    for text in (message.text, read.text):
+        assert known(text) == [
+            ("list", {"things": ["[1] T: Rain.\n[2] Sun."]}),
+            ("passage", {"rank": ["1"], "title": ["T"], "text": ["Rain."]}),
+            ("untitled", {"rank": ["2"], "text": ["Sun."]}),
+        ]
+
+
+VALUES = st.text(alphabet="a $\n字", max_size=6)
+
+
+@given(VALUES, VALUES)
+def test_the_values_fill_the_prompt_to_the_same_text(a: str, b: str):
+    text = FilledText.joined("--", ("before", PIECES.fill("en", "ask", a=a, b=b)))
+    (prompt,) = text.filled
+    template = Template(PIECES.text("en", "ask"))
+    sent = text[prompt.start : prompt.end]
+    assert sent == template.substitute(a=a, b=b).strip()
+    assert [sent.count(one) for one in prompt.texts(text).values()] >= [1, 1]
+
+
+def test_what_a_message_was_made_of_makes_it_no_other_message():
+    filled = PIECES.fill("en", "list", things="all")
+    made = Message(role="user", content=filled)
+    plain = Message(role="user", content=str(filled))
+    assert made.filled
+    assert made == plain
+    assert len({made, plain}) == 1
+    assert made != Message(role="system", content=filled)
+    assert "filled" not in plain.model_dump_json()
+    assert type(made.content) is str
+
+
+def test_a_place_outside_the_text_is_refused():
+    far = PIECES.fill("en", "list", things="all things").filled
+    with pytest.raises(ValueError, match="outside the text"):
+        Message(role="user", content="Of all", filled=far)
 
 
 def test_another_wording_has_another_hash():

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from string import Template
 
 import pytest
 
@@ -18,7 +19,9 @@ from pipelines.engine.pool import ModelPool
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.engine.service import Service
 from pipelines.methods.registry import METHODS, standard_methods
-from pipelines.run.events import Judged, RunFinished, Verdict
+from pipelines.models.base import SimilarityRequest
+from pipelines.prompts import load_prompts
+from pipelines.run.events import Judged, ModelCalled, RunFinished, Verdict
 from pipelines.run.trace import Trace
 from pipelines.samples.walkthroughs import build_unpaced, walkthrough, walkthroughs
 from pipelines.store.recordings import load_recording, recordings
@@ -103,3 +106,19 @@ def test_a_replay_gives_the_same_answer(play: Play, run: str, name: str):
     trace, again = play(run)
     assert answers_of(again)[name] == answers_of(trace)[name]
     assert again.header.spec == trace.header.spec
+
+
+@pytest.mark.parametrize("run", dict.fromkeys(run for run, _ in CASES))
+def test_every_request_says_which_prompts_it_was_made_of(play: Play, run: str):
+    # The replay of a run that was recorded without them has them as well.
+    _, again = play(run)
+    for event in again.events:
+        if not isinstance(event, ModelCalled) or isinstance(event.request, SimilarityRequest):
+            continue
+        messages = event.request.messages
+        assert any(message.filled for message in messages)
+        for message in messages:
+            for one in message.filled:
+                text = Template(load_prompts(one.file).text(one.language, one.key))
+                filled = text.substitute(one.texts(message.content)).strip()
+                assert message.content[one.start : one.end] == filled

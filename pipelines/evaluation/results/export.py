@@ -6,13 +6,13 @@ evalstats and inspect_ai read. Numbers of files for programs are not rounded.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
+
+import pandas as pd
 
 from pipelines.errors import failure
 from pipelines.evaluation.results.papers import PaperFigure
@@ -20,7 +20,7 @@ from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE, has_few_gro
 from pipelines.evaluation.results.scores import COSTS, Evaluation, ItemScore, MetricInfo
 from pipelines.evaluation.results.table import ResultsRow, ResultsTable
 from pipelines.evaluation.statistics.estimates import Correction
-from pipelines.evaluation.statistics.resampling import Estimate
+from pipelines.evaluation.statistics.resampling import Estimate, Sampling
 from pipelines.printable import printable
 
 Cell = str | int | float | None
@@ -68,14 +68,23 @@ def harmless(text: str) -> str:
     return text
 
 
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """Rows as CSV (RFC 4180) under a row of names; None is an empty cell."""
-    file = io.StringIO()
-    writer = csv.writer(file)
-    writer.writerow([harmless(name) for name in columns])
-    for row in rows:
-        writer.writerow([harmless(cell) if isinstance(cell, str) else cell for cell in row])
-    return file.getvalue()
+def csv_text(records: Iterable[Mapping[str, Cell]], columns: Iterable[str] = ()) -> str:
+    """Return records as CSV (RFC 4180), a row each under a row of their names.
+
+    A name that a record lacks, and None, are an empty cell. First come `columns`, also where no
+    record has them, then others in the order in which records name them. No text begins a formula
+    (`harmless`); numbers are not rounded.
+    """
+    rows = list(records)
+    names = list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
+    cells = [[_guarded(row.get(name)) for name in names] for row in rows]
+    # As objects, so that a column of integers with an empty cell is not made one of floats.
+    table = pd.DataFrame(cells, columns=[_guarded(name) for name in names], dtype=object)
+    return table.to_csv(index=False, lineterminator="\r\n")
+
+
+def _guarded(cell: Cell) -> Cell:
+    return harmless(cell) if isinstance(cell, str) else cell
 
 
 def shown_metrics(table: ResultsTable) -> list[MetricInfo]:
@@ -89,39 +98,15 @@ def shown_metrics(table: ResultsTable) -> list[MetricInfo]:
 
 def table_csv(table: ResultsTable) -> str:
     """The table, one row a system: each number with its interval, method and count of items."""
-    names = ["system", "method", "models", "n", "repeats", "errors"]
-    numbers = ["abstained", *(info.name for info in shown_metrics(table))]
-    for name in numbers:
-        names += [name, f"{name}_low", f"{name}_high", f"{name}_n", f"{name}_interval"]
-        names.append(f"{name}_remark")
-    corrected = list(dict.fromkeys(name for row in table.rows for name in row.corrections))
-    for name in corrected:
-        for kind in ("corrected", "spoiled", "change"):
-            names += [f"{name}_{kind}", f"{name}_{kind}_low", f"{name}_{kind}_high"]
-    for name in table.detection.measures if table.detection else ():
-        names += [name, f"{name}_low", f"{name}_high", f"{name}_n"]
-    for name in COSTS:
-        names += [f"{name}_mean", f"{name}_total"]
-    names += ["paper_figures", "data_set", "data_hash", "seed", "resamples", "level"]
-    if _worded(table):
-        names.append("own_prompts")
-    if _filters(table):
-        names += ["only", "items"]
-    rows = [_table_row(row, table, corrected) for row in table.rows]
-    return csv_text(names, [*rows, *(_control_row(one, table, names) for one in table.controls)])
+    rows = [_table_row(row, table) for row in table.rows]
+    return csv_text([*rows, *(_control_row(name, table) for name in table.controls)])
 
 
-def _control_row(name: str, table: ResultsTable, names: Sequence[str]) -> list[Cell]:
+def _control_row(name: str, table: ResultsTable) -> dict[str, Cell]:
     """Answer length or word overlap as a detector: its measures alone."""
     cells: dict[str, Cell] = {"system": name, "method": "control"}
-    for measure, one in table.detection.estimates(name).items() if table.detection else ():
-        cells |= {measure: one.value, f"{measure}_low": one.low, f"{measure}_high": one.high}
-        cells[f"{measure}_n"] = one.n
-    sampling = table.sampling
-    cells |= {"data_set": table.data_set, "data_hash": table.data_hash, "seed": sampling.seed}
-    cells |= {"resamples": sampling.resamples, "level": sampling.level}
-    cells |= {"only": "; ".join(_filters(table)), "items": table.items}
-    return [cells.get(column) for column in names]
+    known = table.detection.estimates(name) if table.detection else {}
+    return cells | _measures(known) | _origin(table)
 
 
 def _worded(table: ResultsTable) -> bool:
@@ -129,37 +114,65 @@ def _worded(table: ResultsTable) -> bool:
     return any(row.description.prompts for row in table.rows)
 
 
-def _table_row(row: ResultsRow, table: ResultsTable, corrected: Sequence[str]) -> list[Cell]:
+def _table_row(row: ResultsRow, table: ResultsTable) -> dict[str, Cell]:
     models = "; ".join(f"{role}: {name}" for role, name in row.description.models.items())
-    cells: list[Cell] = [row.system, row.description.method, models]
-    cells += [row.n, row.repeats, row.errors]
-    for one in (row.abstained, *(row.metrics[info.name] for info in shown_metrics(table))):
-        cells += [one.value, one.low, one.high, one.n, one.reason or one.method]
-        cells.append(f"{one.groups} groups: too narrow" if has_few_groups(one) else "")
-    for name in corrected:
+    cells: dict[str, Cell] = {
+        "system": row.system,
+        "method": row.description.method,
+        "models": models,
+        "n": row.n,
+        "repeats": row.repeats,
+        "errors": row.errors,
+    }
+    metrics = {info.name: row.metrics[info.name] for info in shown_metrics(table)}
+    for name, one in {"abstained": row.abstained, **metrics}.items():
+        cells |= interval_cells(name, one) | {f"{name}_n": one.n}
+        cells[f"{name}_interval"] = one.reason or one.method
+        few = has_few_groups(one)
+        cells[f"{name}_remark"] = f"{one.groups} groups: too narrow" if few else ""
+    # Every row has the columns of all, so that they stand where they belong.
+    for name in dict.fromkeys(name for one in table.rows for name in one.corrections):
         found = row.corrections.get(name)
         for kind in ("corrected", "spoiled", "change"):
-            one = getattr(found, kind) if found else Estimate(value=None)
-            cells += [one.value, one.low, one.high]
+            estimate = getattr(found, kind) if found else Estimate(value=None)
+            cells |= interval_cells(f"{name}_{kind}", estimate)
     if table.detection:
         known = table.detection.estimates(row.system)
-        for name in table.detection.measures:
-            one = known.get(name, Estimate(value=None))
-            cells += [one.value, one.low, one.high, one.n]
+        measures = table.detection.measures
+        cells |= _measures({name: known.get(name, Estimate(value=None)) for name in measures})
     for name in COSTS:
-        cells += [row.costs[name].mean, row.costs[name].total]
-    cells.append("; ".join(map(paper_words, row.papers)))
-    sampling = table.sampling
-    return [
-        *cells,
-        table.data_set,
-        table.data_hash,
-        sampling.seed,
-        sampling.resamples,
-        sampling.level,
-        *(["; ".join(row.description.prompts)] if _worded(table) else []),
-        *(["; ".join(_filters(table)), table.items] if _filters(table) else []),
-    ]
+        cells |= {f"{name}_mean": row.costs[name].mean, f"{name}_total": row.costs[name].total}
+    cells["paper_figures"] = "; ".join(map(paper_words, row.papers))
+    worded = {"own_prompts": "; ".join(row.description.prompts)} if _worded(table) else {}
+    return cells | _origin(table, worded)
+
+
+def interval_cells(name: str, one: Estimate) -> dict[str, Cell]:
+    """Return the cells of an estimate called `name`: its value and the ends of its interval."""
+    return {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high}
+
+
+def _measures(known: Mapping[str, Estimate]) -> dict[str, Cell]:
+    """How well something detects, by each measure."""
+    cells: dict[str, Cell] = {}
+    for name, one in known.items():
+        cells |= interval_cells(name, one) | {f"{name}_n": one.n}
+    return cells
+
+
+def origin_cells(data_set: str, data_hash: str, sampling: Sampling) -> dict[str, Cell]:
+    """Return the cells that say what a row was computed from, and how its intervals were drawn."""
+    cells: dict[str, Cell] = {"data_set": data_set, "data_hash": data_hash}
+    drawn = {"seed": sampling.seed, "resamples": sampling.resamples, "level": sampling.level}
+    return cells | drawn
+
+
+def _origin(table: ResultsTable, worded: Mapping[str, Cell] | None = None) -> dict[str, Cell]:
+    """What a row was computed from; `worded` says which prompts were the user's own."""
+    cells = origin_cells(table.data_set, table.data_hash, table.sampling) | dict(worded or {})
+    if filters := _filters(table):
+        cells |= {"only": "; ".join(filters), "items": table.items}
+    return cells
 
 
 def _filters(table: ResultsTable) -> list[str]:
@@ -385,22 +398,25 @@ def scores_csv(evaluation: Evaluation) -> str:
     """Every score of every item, one row each."""
     metrics = evaluation.metric_names()
     originals = sorted({name for one in evaluation.scores for name in one.original_values})
-    names = ["item", "group", "system", "repeat", "run", "error", "flags"]
-    names += [*metrics, *(f"original.{name}" for name in originals)]
-    names += [f"cost.{name}" for name in COSTS]
-    names += ["question", "answer", "original"]
 
-    def row(score: ItemScore) -> list[Cell]:
-        return [
-            *(score.item, score.group, score.method, score.repeat, score.run, score.error),
-            ";".join(score.flags),
-            *(score.values.get(name) for name in metrics),
-            *(score.original_values.get(name) for name in originals),
-            *(score.cost.get(name) for name in COSTS),
-            *(evaluation.items[score.item].text, score.answer, score.original),
-        ]
+    def row(score: ItemScore) -> dict[str, Cell]:
+        return {
+            "item": score.item,
+            "group": score.group,
+            "system": score.method,
+            "repeat": score.repeat,
+            "run": score.run,
+            "error": score.error,
+            "flags": ";".join(score.flags),
+            **{name: score.values.get(name) for name in metrics},
+            **{f"original.{name}": score.original_values.get(name) for name in originals},
+            **{f"cost.{name}": score.cost.get(name) for name in COSTS},
+            "question": evaluation.items[score.item].text,
+            "answer": score.answer,
+            "original": score.original,
+        }
 
-    return csv_text(names, map(row, evaluation.scores))
+    return csv_text(map(row, evaluation.scores))
 
 
 def scores_jsonl(evaluation: Evaluation) -> str:
@@ -418,13 +434,18 @@ def evalstats_csv(evaluation: Evaluation, metrics: Sequence[str] | None = None) 
     missing are left out.
     """
     chosen = evaluation.metric_names() if metrics is None else metrics
-    rows = (
-        (score.method, score.item, score.repeat, metric, score.values[metric])
+    return csv_text(
+        {
+            "prompt": score.method,
+            "input": score.item,
+            "run": score.repeat,
+            "evaluator": metric,
+            "score": score.values[metric],
+        }
         for score in evaluation.scores
         for metric in chosen
         if not score.error and score.values.get(metric) is not None
     )
-    return csv_text(("prompt", "input", "run", "evaluator", "score"), rows)
 
 
 def inspect_jsonl(evaluation: Evaluation, system: str) -> str:

@@ -33,17 +33,15 @@ _HEADS: tuple[tuple[str, str | None], ...] = (
 
 def comparison_csv(found: Comparison) -> str:
     """Every item, a row each: its value, answer and run by each system; numbers are not rounded."""
-    names = ["item", "question", "spread"]
-    for system in found.systems:
-        names += [f"{system}.{part}" for part in ("value", "repeats", "answer", "run", "error")]
 
-    def row(item: ComparedItem) -> list[Cell]:
-        cells: list[Cell] = [item.item, item.summary.text, item.spread]
-        for one in item.answers:
-            cells += [one.value, one.repeats, one.answer, one.run, one.error]
+    def row(item: ComparedItem) -> dict[str, Cell]:
+        cells = {"item": item.item, "question": item.summary.text, "spread": item.spread}
+        for system, one in zip(found.systems, item.answers, strict=True):
+            for part in ("value", "repeats", "answer", "run", "error"):
+                cells[f"{system}.{part}"] = getattr(one, part)
         return cells
 
-    return csv_text(names, map(row, found.items))
+    return csv_text(map(row, found.items))
 
 
 def comparison_jsonl(found: Comparison) -> str:

@@ -9,8 +9,10 @@ from pipelines.evaluation.results.export import (
     Cell,
     csv_text,
     estimate_words,
+    interval_cells,
     latex_table,
     markdown_table,
+    origin_cells,
     paper_words,
 )
 from pipelines.evaluation.results.terminal import WIDTH, aligned_parts, wrapped
@@ -111,30 +113,23 @@ def choice_notes(study: Study) -> list[str]:
 def study_csv(study: Study) -> str:
     """One row a point: values, counts, and each metric with its interval; nothing is rounded."""
     names = [info.name for info in study.metrics]
-    heads = [*(axis.name for axis in study.axes), "point", "current", "chosen"]
-    heads += ["replayed", "diverged"]
-    for name in names:
-        heads += [name, f"{name}_low", f"{name}_high", f"{name}_n"]
-        heads += [f"{name}_difference", f"{name}_difference_low", f"{name}_difference_high"]
-    heads += ["paper_figures", "system", "data_set", "data_hash", "seed", "resamples", "level"]
 
-    def row(number: int, point: StudyPoint) -> list[Cell]:
-        cells: list[Cell] = [point.values.get(axis.name) for axis in study.axes]
-        cells += [point.label, int(point.current), int(_chosen(study) == number)]
-        cells += [point.replayed, point.diverged]
+    def row(number: int, point: StudyPoint) -> dict[str, Cell]:
+        cells: dict[str, Cell] = {axis.name: point.values.get(axis.name) for axis in study.axes}
+        cells |= {"point": point.label, "current": int(point.current)}
+        cells["chosen"] = int(_chosen(study) == number)
+        cells |= {"replayed": point.replayed, "diverged": point.diverged}
         for name in names:
-            one, pair = point.metrics[name], point.differences.get(name)
-            cells += [one.value, one.low, one.high, one.n]
-            found = pair.difference if pair else Estimate(value=None)
-            cells += [found.value, found.low, found.high]
-        sampling = study.sampling
-        cells += ["; ".join(map(paper_words, point.papers)), study.system]
-        return [
-            *(*cells, study.data_set, study.data_hash),
-            *(sampling.seed, sampling.resamples, sampling.level),
-        ]
+            pair = point.differences.get(name)
+            cells |= interval_cells(name, point.metrics[name])
+            cells[f"{name}_n"] = point.metrics[name].n
+            difference = pair.difference if pair else Estimate(value=None)
+            cells |= interval_cells(f"{name}_difference", difference)
+        cells["paper_figures"] = "; ".join(map(paper_words, point.papers))
+        cells["system"] = study.system
+        return cells | origin_cells(study.data_set, study.data_hash, study.sampling)
 
-    return csv_text(heads, (row(number, point) for number, point in enumerate(study.points)))
+    return csv_text(row(number, point) for number, point in enumerate(study.points))
 
 
 def study_jsonl(study: Study) -> str:

@@ -34,7 +34,7 @@ from pipelines.run.events import Score
 from pipelines.run.findings import QuestionAnswered
 from pipelines.run.scope import Scope
 from pipelines.text import changes_to_chinese, text_key
-from pipelines.types import Answer, Generation
+from pipelines.types import Answer, FilledText, Generation
 
 PROMPTS = load_prompts("cove")
 
@@ -196,11 +196,12 @@ async def _final(
 ) -> Generation | None:
     language = question.language
     lines = [
-        " ".join(
+        FilledText.joined(
+            " ",
             (
                 PROMPTS.fill(language, "check", question=one.question, answer=one.answer),
                 *((PROMPTS.fill(language, "disagrees"),) if one.disagrees else ()),
-            )
+            ),
         )
         for one in checks
     ]
@@ -210,7 +211,7 @@ async def _final(
         "final_question",
         question=question.text,
         draft=draft.text,
-        checks="\n".join(lines),
+        checks=FilledText.joined("\n", lines),
     )
     known = (draft.text, *(one.answer for one in checks))
     return await written_anew(step, asked, question, *known, max_tokens=settings.max_tokens)

@@ -36,7 +36,7 @@ from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
 from pipelines.run.scope import Scope
 from pipelines.text import text_key
-from pipelines.types import Answer, Generation, Message
+from pipelines.types import Answer, FilledText, Generation, Message
 
 PROMPTS = load_prompts("debate")
 
@@ -191,10 +191,11 @@ class _Run(BaselineRun[DebateSettings]):
         return await together(*(reply(agent) for agent in range(len(said))))
 
     def _listed(self, texts: Sequence[str]) -> str:
-        return "\n\n".join(
+        others = (
             PROMPTS.fill(self.question.language, "other", number=str(number), answer=text)
             for number, text in enumerate(texts, start=1)
         )
+        return FilledText.joined("\n\n", others)
 
     async def _reply(self, number: int, agent: int, asked: Sequence[Message]) -> str:
         """One agent's reply; "" where it cannot be used."""

@@ -24,7 +24,7 @@ from pipelines.methods.flow import Stage
 from pipelines.methods.replies.verdicts import TRUE_FALSE, decide_between, truth
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
-from pipelines.types import Answer, Message
+from pipelines.types import Answer, FilledText, Message
 
 PROMPTS = load_prompts("baselines")
 
@@ -107,7 +107,7 @@ def _messages(question: Question, subject: Subject, ideas: list[str]) -> tuple[M
     language = question.language
     if not ideas:
         return PROMPTS.turns(language, "p_true", question=question.text, answer=subject.text)
-    listed = "\n".join(PROMPTS.fill(language, "idea", text=text) for text in ideas)
+    listed = FilledText.joined("\n", (PROMPTS.fill(language, "idea", text=text) for text in ideas))
     return PROMPTS.turns(
         language, "p_true_ideas", question=question.text, answer=subject.text, ideas=listed
     )

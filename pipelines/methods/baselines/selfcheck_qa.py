@@ -30,7 +30,7 @@ from pipelines.models.base import Option
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
 from pipelines.text import text_key
-from pipelines.types import Language
+from pipelines.types import FilledText, Language
 
 PROMPTS = load_prompts("selfcheck_qa")
 
@@ -154,7 +154,11 @@ async def _chosen(
         choice = await decide_between(
             step,
             PROMPTS.turns(
-                language, "answer", text=text, question=question.text, options="\n".join(lines)
+                language,
+                "answer",
+                text=text,
+                question=question.text,
+                options=FilledText.joined("\n", lines),
             ),
             [Option(label=one, spellings=(one,)) for one in (*letters, unsaid)],
             reminder=PROMPTS.fill(language, "reminder", letters=", ".join([*letters, unsaid])),

@@ -36,7 +36,7 @@ from pipelines.run.events import Score, Verdict
 from pipelines.run.findings import Attempt, ConceptsListed, ConceptVerified, Listed
 from pipelines.run.scope import Scope
 from pipelines.text import Span
-from pipelines.types import Choice, Message, Passage
+from pipelines.types import Choice, FilledText, Message, Passage
 
 SAMPLING_TEMPERATURE = 0.3
 """Of the verdicts that a majority is taken of (code)."""
@@ -205,7 +205,7 @@ class Checker:
         # Half of what is there is listed then, instead of a tenth.
         adapted = adapts(step, self.settings.demonstrations, "extract")
         again = PROMPTS.fill(language, "extract_again")
-        once_more = Message(role="user", content=f"{asked.content}\n\n{again}")
+        once_more = Message(role="user", content=FilledText.joined("\n\n", (asked.text, again)))
         listed: list[str] | None = None
         async with step.span("extract", sentence=target.sentence, round=target.round) as own:
             for last in (asked, once_more):

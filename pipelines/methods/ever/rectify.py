@@ -12,7 +12,7 @@ from pipelines.run.events import RevisionReason
 from pipelines.run.scope import Scope
 from pipelines.text import split_sentences
 from pipelines.text.languages import has_han
-from pipelines.types import Language
+from pipelines.types import FilledText, Language
 
 _WORDING = load_wording("ever")
 _ANNOUNCED, _COMMENTARY = _WORDING.pattern("announced"), _WORDING.pattern("commentary")
@@ -70,7 +70,7 @@ async def rectify(
                 question=question.text,
                 context=target.context or PROMPTS.fill(language, "none_before"),
                 sentence=target.text,
-                feedback="\n".join(feedback),
+                feedback=FilledText.joined("\n", feedback),
                 evidence=evidence_listed(language, check),
             ),
             max_tokens=160,

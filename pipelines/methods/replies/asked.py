@@ -32,6 +32,8 @@ _ASKS: dict[Language, dict[Kind, re.Pattern[str]]] = {
 _DATE = {code: _WORDING.pattern(f"date_{code}") for code in _LANGUAGES}
 _DATED = {code: _WORDING.pattern(f"dated_{code}") for code in _LANGUAGES}
 _NUMBER = {code: _WORDING.pattern(f"number_{code}") for code in _LANGUAGES}
+_PLACE = _WORDING.pattern("place_en")
+_DIGITS, _SEPARATOR = re.compile(r"\d+(?:[.,]\d+)*"), re.compile(r",(?=\d{3}(?!\d))")
 _WHOLE: dict[Language, str] = {"en": r"\b(?:{})\b", "zh": "(?:{})"}
 _FIGURE: dict[Language, str] = {
     "en": r"(?P<figure>{})(?P<times>(?:[ -](?:hundred|thousand|million|billion|trillion|square"
@@ -85,7 +87,9 @@ def holds_kind(
         if (measure := _measure(question)) is not None:
             return any(one["figure"].casefold() not in asked for one in measure.finditer(rest))
         return any(found[0].casefold() not in asked for found in numbers.finditer(rest))
-    if kind == "person" and title and _is_new(title, question):
+    if kind == "person" and title and not names_same(title, question.text):
+        return True
+    if kind == "place" and _PLACE.search(sentence):
         return True
     return any(name.label in _NAMES[kind] and _is_new(name.text, question) for name in names)
 
@@ -93,6 +97,23 @@ def holds_kind(
 def names_person(names: Sequence[Entity], question: Question) -> bool:
     """Whether a person is among `names` whom the question does not name itself."""
     return any(name.label == "PERSON" and _is_new(name.text, question) for name in names)
+
+
+def new_names(kind: Kind, names: Sequence[Entity], question: Question) -> tuple[str, ...]:
+    """The names among `names` that can be the answer of this kind, in order."""
+    found = (name for name in names if name.label in _NAMES[kind])
+    return tuple(name.text for name in found if _is_new(name.text, question))
+
+
+def names_same(name: str, text: str) -> bool:
+    """Whether `text` names what `name` names, by its last word at least, as a surname is."""
+    terms = content_terms(name)
+    return bool(terms) and terms[-1] in content_terms(text)
+
+
+def figures_in(text: str) -> frozenset[str]:
+    """The figures in `text`, without separators of thousands."""
+    return frozenset(_SEPARATOR.sub("", one) for one in _DIGITS.findall(text))
 
 
 def figures(question: Question, sentence: str) -> frozenset[tuple[str, str]]:

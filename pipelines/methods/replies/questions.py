@@ -17,10 +17,14 @@ from pipelines.text.languages import HAN
 _WORDING = load_wording("replies")
 _YES_NO_QUESTION = {code: _WORDING.pattern(f"yes_no_question_{code}") for code in ("en", "zh")}
 _ASKED_FOR = _WORDING.pattern("asked_for")
-_EVENTS = [
-    re.compile(rf"(?<![^\W\d_{HAN}])(?:{words.pattern})(?![^\W\d_{HAN}])", re.I)
-    for words in map(load_wording("events").pattern, load_wording("events").entries)
-]
+_EVENT_WORDS = load_wording("events")
+_EVENTS_BY_NAME = {
+    name: re.compile(
+        rf"(?<![^\W\d_{HAN}])(?:{_EVENT_WORDS.pattern(name).pattern})(?![^\W\d_{HAN}])", re.I
+    )
+    for name in _EVENT_WORDS.entries
+}
+_EVENTS = [*_EVENTS_BY_NAME.values()]
 _YES_NO = [
     Option(label=label, spellings=words) for label, words in _WORDING.entries["says"].items()
 ]
@@ -69,6 +73,12 @@ def words_shared(text: str, question: str) -> float:
     )
     count = len(wanted) + phrases
     return given / count if count else 1.0
+
+
+def events_in(text: str) -> frozenset[str]:
+    """The events and properties of `assets/wording/events.toml` that `text` says, by name."""
+    bare = _ASKED_FOR.sub(" ", text)
+    return frozenset(name for name, words in _EVENTS_BY_NAME.items() if words.search(bare))
 
 
 def expresses(text: str, question: str) -> bool:

@@ -9,7 +9,7 @@ from pipelines.methods.writing import ask
 from pipelines.prompts import load_prompts
 from pipelines.run.findings import TargetLanguage
 from pipelines.run.scope import Scope
-from pipelines.types import Language, Message
+from pipelines.types import FilledText, Language, Message
 
 PROMPTS = load_prompts("rowen")
 
@@ -57,7 +57,7 @@ def question_messages(key: str, text: str, code: TargetLanguage) -> tuple[Messag
     system = PROMPTS.fill(words, key)
     if words != code:
         name = PROMPTS.fill(words, f"language_{code}")
-        system = f"{system}\n{PROMPTS.fill(words, 'in_language', name=name)}"
+        system = FilledText.joined("\n", (system, PROMPTS.fill(words, "in_language", name=name)))
     return (Message(role="system", content=system), Message(role="user", content=text))
 
 
@@ -66,7 +66,7 @@ def short_messages(
 ) -> tuple[Message, ...]:
     """The second turn, for the answer alone; without a reasoning it is the only one."""
     if not reasoning:
-        return question_messages("single", messages[-1].content, code)
+        return question_messages("single", messages[-1].text, code)
     said = Message(role="assistant", content=reasoning)
     return (*messages, said, *PROMPTS.turns(_words(code), "short"))
 

@@ -113,6 +113,16 @@ def why_no_translation(
     return "statement" if asks(original) and not asks(text) else ""
 
 
+def loses_any(translation: str, kept: Iterable[str]) -> bool:
+    """Return whether a name or figure that a translation has to keep is missing from it."""
+    text = _plain(translation)
+    return any(_plain(one) not in text for one in kept)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"^the\s|[\W_]", "", text.casefold())
+
+
 def translation_pattern(original: str, code: Language) -> str:
     """A regular expression, from ^ to $, of questions in `code` alone: see `why_no_translation`.
 

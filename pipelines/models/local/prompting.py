@@ -154,7 +154,7 @@ def encode_prompt(vocabulary: Vocabulary, messages: Sequence[Message]) -> Prompt
     Raises InvalidInputError when there is nothing to answer or the template refuses the messages.
     """
     tokenizer = vocabulary.tokenizer
-    chat = [message.model_dump() for message in messages]
+    chat = [message.model_dump(include={"role", "content"}) for message in messages]
     prefilled = bool(chat) and chat[-1]["role"] == "assistant"
     if prefilled and not chat[-1]["content"].strip():
         chat, prefilled = chat[:-1], False

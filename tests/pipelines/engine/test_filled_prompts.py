@@ -1,164 +1,151 @@
-"""What a recorded run filled a prompt with, read back from its requests; the call made again."""
+"""The prompts that a recorded run sent, with their values; the call made again."""
 
 from __future__ import annotations
 
-import gzip
-from pathlib import Path
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipelines.engine.prompts import (
     ask_model,
     asked_again,
     files_of,
     fill,
-    filled_in,
     recorded_reply,
+    records_prompts,
+    sent_in,
     uncalibrated,
     users_of,
 )
 from pipelines.errors import InvalidInputError
-from pipelines.models.base import GenerationRequest
+from pipelines.methods.slm.judging import judge_request
+from pipelines.models.base import ChoiceRequest, GenerationRequest
 from pipelines.models.scripted import ScriptedModel
-from pipelines.prompts import load_prompts
-from pipelines.run.events import RunStarted
+from pipelines.prompts import load_prompts, worded
 from pipelines.run.trace import Trace
-from pipelines.store.exchange import parse_lines
-from pipelines.types import Generation, Message
+from pipelines.types import Generation, Message, Passage
 from tests.components.recorded import Record
 
-RECORDED = Path(__file__).parents[2] / "data" / "runs" / "clinton.jsonl.gz"
+DIRECT, NEAREST = load_prompts("direct"), load_prompts("nearest")
 
 
-@pytest.fixture(scope="module")
-def trace() -> Trace:
-    text = gzip.decompress(RECORDED.read_bytes()).decode()
-    return Trace(events=parse_lines(text))
-
-
-@pytest.mark.parametrize(
-    ("file", "key", "names"),
-    [
-        ("direct", "system", []),
-        ("direct", "question", ["question"]),
-        ("rag", "question", ["passages", "question"]),
-        ("ever", "verify", ["passages", "question"]),
-        ("ever", "validate_sentence", ["concept", "context", "sentence", "subject"]),
-        ("drad", "question", ["passages", "question"]),
-        ("rowen", "paraphrase", ["count", "question"]),
-        # Parts of other prompts.
-        ("slm", "context", ["passages", "question"]),
-        ("slm", "question", ["question", "statement"]),
-        ("rag", "passage", ["rank", "text", "title"]),
-    ],
-)
-def test_the_values_are_those_that_fill_what_was_sent(
-    trace: Trace, file: str, key: str, names: list[str]
-):
-    found = filled_in(trace, file, "en", key)
-    assert found is not None
-    assert sorted(found.values) == names
-    default = load_prompts(file).default("en", key)
-    assert fill(file, "en", key, default, found.values) == found.text
-    assert found.text in found.message.content
-
-
-def test_the_question_is_the_runs_own(trace: Trace):
-    for file in ("direct", "rag", "drad", "haarag"):
-        found = filled_in(trace, file, "en", "question")
-        assert found is not None
-        assert found.values["question"] == trace.header.spec.question
-    found = filled_in(trace, "slm", "en", "question")
-    assert found is not None
-    assert found.values["question"] == trace.header.spec.question
-
-
-def test_what_the_run_did_not_use_is_not_found(trace: Trace):
-    assert filled_in(trace, "ever", "en", "recall") is None
-    assert filled_in(trace, "ever", "zh", "verify") is None
-    assert filled_in(trace, "debate", "en", "question") is None
-
-
-def test_a_run_is_read_by_the_wording_that_it_had():
-    own = {"direct": {"en": {"question": "Please: $question!"}}}
-    system = load_prompts("direct").default("en", "system")
-    messages = (
-        Message(role="system", content=system),
-        Message(role="user", content="Please: Where was Ada born?!"),
-    )
-    trace = recorded(messages, own)
-    found = filled_in(trace, "direct", "en", "question")
-    assert found is not None
-    assert found.values == {"question": "Where was Ada born?"}
-    assert recorded_reply(found) == Generation(text="In London.")
-
-
-def recorded(
-    messages: tuple[Message, ...],
-    own: dict[str, dict[str, dict[str, str]]],
-    method: str = "direct",
-) -> Trace:
-    """A run of one method, each call of which had these messages."""
-    record = Record(method)
-    record.begin(method)
-    step = record.step(method, "draft")
-    request = GenerationRequest(messages=messages)
-    record.call(step, request=request, generations=(Generation(text="In London."),))
-    record.end(method, "In London.", "In London.")
+def recorded(*requests: GenerationRequest | ChoiceRequest) -> Trace:
+    """A run that made these requests."""
+    record = Record("direct")
+    record.begin("direct")
+    step = record.step("direct", "draft")
+    for request in requests:
+        record.call(step, request=request, generations=(Generation(text="In London."),))
+    record.end("direct", "In London.", "In London.")
     record.finish()
-    started, *rest = record.events
-    assert isinstance(started, RunStarted)
-    spec = started.spec.model_copy(update={"prompts": own})
-    return Trace(events=(started.model_copy(update={"spec": spec}), *rest))
+    # As it is read from a store or a file.
+    return Trace.model_validate_json(Trace(events=tuple(record.events)).model_dump_json())
 
 
-def test_a_short_text_without_placeholders_is_found():
-    own = {"direct": {"en": {"system": "Be brief."}}}
-    messages = (
-        Message(role="system", content="Be brief."),
-        Message(role="user", content="Where was Ada born?"),
-    )
-    found = filled_in(recorded(messages, own), "direct", "en", "system")
+def written(*messages: Message) -> GenerationRequest:
+    return GenerationRequest(messages=messages)
+
+
+def test_the_last_request_with_a_prompt_is_found_with_its_values():
+    first, second = (DIRECT.turns("en", "system", "question", question=q) for q in ("A?", "B?"))
+    trace = recorded(written(*first), written(*second), written(Message(role="user", content="C")))
+    found = sent_in(trace, "direct", "en", "question")
     assert found is not None
-    assert (found.at, found.text) == (0, "Be brief.")
+    assert (found.at, found.values, found.text) == (1, {"question": "B?"}, second[1].content)
+    assert recorded_reply(found) == Generation(text="In London.")
+    system = sent_in(trace, "direct", "en", "system")
+    assert system is not None
+    assert (system.at, system.values) == (0, {})
 
 
-WORDS = st.text(alphabet="ab ?字", min_size=1, max_size=12).map(str.strip).filter(bool)
+def test_what_the_run_did_not_send_is_not_found():
+    trace = recorded(written(*DIRECT.turns("en", "system", "question", question="A?")))
+    assert sent_in(trace, "ever", "en", "verify") is None
+    assert sent_in(trace, "direct", "zh", "question") is None
 
 
-@given(WORDS, WORDS)
-def test_whatever_was_filled_in_is_found_again(sample: str, sentence: str):
-    prompts = load_prompts("baselines")
-    text = prompts.fill("en", "supported", sample=sample, sentence=sentence)
-    trace = recorded((Message(role="user", content=text),), {}, "selfcheck")
-    found = filled_in(trace, "baselines", "en", "supported")
+def test_words_that_look_like_a_prompt_are_none():
+    content = DIRECT.default("en", "system")
+    trace = recorded(written(Message(role="system", content=content)))
+    assert sent_in(trace, "direct", "en", "system") is None
+    assert not records_prompts(trace)
+    assert records_prompts(recorded())
+
+
+def test_values_under_other_placeholders_than_now_are_passed_over():
+    (asked,) = DIRECT.turns("en", "question", question="A?")
+    (known,) = asked.filled
+    former = known.model_copy(update={"values": {"query": known.values["question"]}})
+    trace = recorded(written(Message(role="user", content=asked.content, filled=(former,))))
+    assert sent_in(trace, "direct", "en", "question") is None
+    assert records_prompts(trace)
+
+
+def test_the_values_are_those_of_the_runs_own_wording():
+    with worded({"direct": {"en": {"question": "Please: $question!"}}}):
+        turns = DIRECT.turns("en", "system", "question", question="Where was Ada born?")
+    found = sent_in(recorded(written(*turns)), "direct", "en", "question")
     assert found is not None
-    assert dict(found.values) == {"sample": sample, "sentence": sentence}
+    assert found.text == "Please: Where was Ada born?!"
+    assert found.values == {"question": "Where was Ada born?"}
 
 
-async def test_the_call_is_made_again_with_the_new_text(trace: Trace):
-    found = filled_in(trace, "direct", "en", "question")
+def judged() -> Trace:
+    """A run whose one request has prompts inside a prompt: two passages and a question."""
+    passages = [
+        Passage(id=name, title=f"Of {name}", text=f"It is {name}.", source="s") for name in "ab"
+    ]
+    return recorded(judge_request("Who?", passages, "She.", "en"))
+
+
+def test_a_part_of_a_message_is_replaced_where_it_stands():
+    found = sent_in(judged(), "slm", "en", "question")
     assert found is not None
-    text = fill("direct", "en", "question", "In short: $question", found.values)
-    request = asked_again(found, text)
+    assert found.values == {"question": "Who?", "statement": "She."}
+    text = load_prompts("slm").default("en", "question")
+    same = asked_again(found, text)
+    assert isinstance(same, ChoiceRequest)
+    assert same.messages == found.call.request.messages  # type: ignore[union-attr]
+    other = asked_again(found, "$question / $statement").messages[found.at].content
+    assert other == found.message.content.replace(found.text, "Who? / She.")
+
+
+def test_a_prompt_is_replaced_for_each_passage_of_a_list():
+    found = sent_in(judged(), "slm", "en", "passage")
+    assert found is not None
+    placeholders = load_prompts("slm").placeholders("en", "passage")
+    text = "#".join(f"${name}" for name in placeholders)
+    again = asked_again(found, text).messages[found.at].content
+    for number, name in enumerate("ab", start=1):
+        values = {"rank": str(number), "title": f"Of {name}", "text": f"It is {name}."}
+        assert "#".join(values[one] for one in placeholders) in again
+
+
+def test_a_prompt_is_replaced_in_its_demonstrations():
+    values = {"title": "Ada", "text": "She was born in London.", "question": "Where?"}
+    turns = NEAREST.turns("en", "answer", "answer_question", shots="answer", **values)
+    found = sent_in(recorded(written(*turns)), "nearest", "en", "answer_question")
+    assert found is not None
+    assert found.values == values
+    again = asked_again(found, "$title|$text|$question").messages
+    assert [one.role for one in again] == [one.role for one in turns]
+    assert again[-1].content == "Ada|She was born in London.|Where?"
+    asked = [one.content for one in again if one.role == "user"]
+    assert len(asked) > 1
+    assert all(one.count("|") == 2 for one in asked)
+
+
+async def test_the_call_is_made_again_with_the_new_text():
+    turns = DIRECT.turns("en", "system", "question", question="Where?")
+    found = sent_in(recorded(written(*turns)), "direct", "en", "question")
+    assert found is not None
+    request = asked_again(found, "In short: $question")
     assert isinstance(request, GenerationRequest)
-    assert request.messages[-1].content == f"In short: {trace.header.spec.question}"
-    assert request.messages[:-1] == found.call.request.messages[:-1]  # type: ignore[union-attr]
-    assert request.max_tokens == found.call.request.max_tokens  # type: ignore[union-attr]
+    assert request.messages == (turns[0], Message(role="user", content="In short: Where?"))
     model = ScriptedModel.from_replies(["In Hope."])
     reply = await ask_model(model, request)
     assert isinstance(reply, Generation)
     assert reply.text == "In Hope."
-
-
-def test_a_part_of_a_message_is_replaced_where_it_stands(trace: Trace):
-    found = filled_in(trace, "slm", "en", "question")
-    assert found is not None
-    request = asked_again(found, "Is it so?")
-    before = found.message.content
-    assert request.messages[found.at].content == before.replace(found.text, "Is it so?")
+    with pytest.raises(InvalidInputError, match="lacks the placeholder"):
+        asked_again(found, "Where?")
 
 
 def test_a_text_that_cannot_be_filled_is_refused():

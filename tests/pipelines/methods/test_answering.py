@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pipelines.engine.libraries import SAMPLE_LIBRARY
-from pipelines.methods.answering import Subject, held_from, parts_of, reports
+from pipelines.methods.answering import Subject, parts_of
 from pipelines.methods.base import Question
 from pipelines.methods.rag import Rag
-from pipelines.methods.replies.asked import figures
-from pipelines.retrieval.base import Retriever
+from pipelines.methods.replies.asked import figures, holds_kind
+from pipelines.methods.telling import clause_that_tells, held_from, opposes, reports, strays
+from pipelines.retrieval.base import Embedder, Retriever
 from pipelines.retrieval.bm25 import LexicalEmbedder
-from pipelines.retrieval.dense import EmbedderSimilarity
+from pipelines.retrieval.dense import EmbedderSimilarity, default_embedder
 from pipelines.retrieval.documents import load_library
 from pipelines.run.events import Judged
 from pipelines.run.findings import SentenceChosen
@@ -43,7 +44,9 @@ class Found(Retriever):
         return self._passages
 
 
-async def answer(question: str, *passages: Passage) -> tuple[str, SentenceChosen]:
+async def answer(
+    question: str, *passages: Passage, embedder: Embedder | None = None
+) -> tuple[str, SentenceChosen]:
     """RAG's answer without a judge and without a model's words, and what was chosen."""
     outcome = await run_method(
         Rag(),
@@ -51,7 +54,7 @@ async def answer(question: str, *passages: Passage) -> tuple[str, SentenceChosen
         PieceModel(lambda _: "", WEAK),
         shelf=Found(*passages),
         # Words alone, so that no other model decides what these tests are about.
-        similarity=EmbedderSimilarity(LexicalEmbedder()),
+        similarity=EmbedderSimilarity(embedder or LexicalEmbedder()),
     )
     (event,) = (e for e in outcome.events if isinstance(e, Judged) and e.what == "correction")
     assert isinstance(event.detail, SentenceChosen)
@@ -77,12 +80,41 @@ NONE = ("The passages do not answer this question.", "资料没有回答这个�
         ("李白是什么时候去世的？", ("zh/li-bai", "zh/du-fu"), "卒于762年"),
         ("故宫有多少间房屋？", ("zh/gu-gong",), "八千七百多间"),
         ("鲁迅是什么时候出生的？", ("zh/lu-xun",), "1881年9月25日"),
+        # Another event, a narrower group, the past, a thing that failed.
+        ("When did the Berlin Wall fall?", ("en/berlin-wall",), "9 November 1989"),
+        ("When did Nelson Mandela get out of prison?", ("en/nelson-mandela",), "11 February 1990"),
+        ("What is the largest desert in the world?", ("en/sahara",), "Antarctica"),
+        ("When did the first modern Olympic Games take place?", ("en/olympic-games",), "1896"),
+        ("When will Halley's Comet come back?", ("en/halleys-comet",), "2061"),
+        ("Where does the wreck of the Titanic lie?", ("en/titanic",), "3,800 metres"),
+        ("柏林墙是哪一年倒塌的？", ("zh/bo-lin-qiang",), "1989年"),
+        ("谁第一个登上珠穆朗玛峰？", ("zh/zhu-mu-lang-ma",), "希拉里"),
+        ("谁提纯了青霉素？", ("zh/qing-mei-su",), "弗洛里"),
+        ("哈雷彗星下一次什么时候回来？", ("zh/ha-lei-hui-xing",), "2061年"),
+        ("冥王星的名字是谁起的？", ("zh/ming-wang-xing",), "威妮夏·伯尼"),
+        # The work that is named, in the article on somebody; and who "he" is.
+        ("Who composed the opera Don Giovanni?", ("en/wolfgang-amadeus-mozart",), "Don Giovanni"),
+        ("Who made Machu Picchu known?", ("en/machu-picchu",), "Hiram Bingham"),
     ],
 )
 async def test_the_sentence_quoted_answers(question: str, names: tuple[str, ...], words: str):
     text, chosen = await answer(question, *map(article, names))
     assert words in text
     assert words in chosen.sentence
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "words"),
+    [
+        ("Who discovered penicillin?", "en/penicillin", "Alexander Fleming returned"),
+        ("Is Sydney the capital of Australia?", "en/canberra", "No. “Many people abroad wrongly"),
+        ("世界上最大的沙漠是哪一个？", "zh/sa-ha-la-sha-mo", "南极洲"),
+        ("歌剧《魔笛》是谁写的？", "zh/mo-zha-te", "《魔笛》"),
+    ],
+)
+async def test_the_sentence_that_is_near_in_meaning_answers(question: str, name: str, words: str):
+    text, _ = await answer(question, article(name), embedder=default_embedder())
+    assert words in text
 
 
 @pytest.mark.parametrize(
@@ -190,6 +222,9 @@ async def test_sources_with_different_figures_are_both_named():
         ),
         ("Can lightning strike the same place twice?", "en/lightning", "Yes.", "It is wrong"),
         ("在月球上用肉眼能看到长城吗？", "zh/chang-cheng", "否。", "这是错误的"),
+        ("Did Nelson Mandela die in prison?", "en/nelson-mandela", "No.", "wrongly remember"),
+        ("悉尼是澳大利亚的首都吗？", "zh/kan-pei-la", "否。", "误以为"),
+        ("闪电会两次击中同一个地方吗？", "zh/shan-dian", "是。", "这种说法是错的"),
         # A part of a kind is not all of it.
         ("Do all species of bats live on blood?", "en/bat-eyesight", "No.", "Only three species"),
         # What has failed to happen in a clause about something else denies nothing.
@@ -261,6 +296,61 @@ def test_how_far_a_sentence_is_from_the_subject(title: str, text: str, sentence:
     asked = "Who planned Brasília?"
     subject = Subject.of(asked, [], [passage("Brasília", "")])
     assert subject.distance(found, sentence) == far
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence", "against"),
+    [
+        ("When was it built?", "It fell in 1989.", True),
+        ("When was it built?", "It was built in 1961 and fell in 1989.", False),
+        ("他是什么时候出狱的？", "他在1964年被判处终身监禁。", True),
+    ],
+)
+def test_an_opposite_event_is_no_answer(question: str, sentence: str, against: bool):
+    assert opposes(question, sentence) == against
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence", "ways"),
+    [
+        # Nobody is named, the verb is another.
+        ("Who bred the horse?", "The horse was sold.", 2),
+        ("Who bred the horse?", "The horse was bred here.", 1),
+        ("What is the largest desert?", "It is the largest hot desert.", 3),
+        ("What is the largest desert?", "It is the largest lake.", 1),
+        ("What is the largest desert?", "It is the largest desert.", 0),
+        ("When will the comet return?", "It returned in 1758.", 2),
+        ("When will the comet return?", "It is expected to return in 2061.", 0),
+        # The date of an event that is not said counts twice.
+        ("When was the bridge built?", "The bridge was painted in 1961.", 2),
+        ("这项技术是什么时候形成的？", "他在1919年演出。", 2),
+    ],
+)
+def test_in_how_many_ways_a_sentence_strays(question: str, sentence: str, ways: int):
+    asked = Question(text=question, language=detect_language(question))
+    assert strays(asked, sentence, names_someone=False, opens=False) == ways
+
+
+@pytest.mark.parametrize(
+    ("sentence", "dates"),
+    [
+        ("柏林墙把柏林分隔了28年。", False),
+        ("它曾在76年间被当作行星。", False),
+        ("前后约500年。", False),
+        ("生于429年。", True),
+        ("活字在庆历三年发明。", True),
+        ("它在1989年倒塌。", True),
+    ],
+)
+def test_a_span_of_years_is_no_date(sentence: str, dates: bool):
+    asked = Question(text="它是什么时候倒塌的？", language="zh")
+    assert holds_kind("date", asked, sentence) == dates
+
+
+def test_the_clause_that_says_the_event():
+    asked = Question(text="When did he die?", language="en")
+    told = clause_that_tells("He was born in 1701 and died in 1762.", asked, "date")
+    assert told == "died in 1762."
 
 
 def test_figures_with_their_units():

@@ -20,6 +20,7 @@ from pipelines.models.judges.base import ClaimVerdict
 from pipelines.retrieval.base import Matrix, Similarity
 from pipelines.run.events import Judged
 from pipelines.run.findings import SentenceChosen, SentenceVerified
+from pipelines.text import Entity
 from tests.pipelines.methods.bench import (
     FULL,
     ClaimReader,
@@ -91,7 +92,7 @@ async def answered(
 
     def reply(request: GenerationRequest) -> Any:
         asked = request.messages[-1].content
-        if asked.startswith("A title: "):
+        if asked.startswith("A title: ") or ("A title" in asked and can.weak):
             return short
         if request.messages[0].content.startswith("List the factual details"):
             return "- Florida"
@@ -200,8 +201,8 @@ async def test_without_a_judge_the_model_is_not_asked():
 
 
 async def test_the_model_is_shown_two_examples_and_one_sentence():
-    outcome = await answered(Rag(), reader=judge(Carr=0.7))
-    request = next(c.request for c in outcome.calls if isinstance(c.request, GenerationRequest))
+    outcome = await answered(Haarag(), reader=judge(Carr=0.7))
+    request = next(one for one in written(outcome) if "Question" in one.messages[-1].content)
     roles = [turn.role for turn in request.messages]
     assert roles == ["system", *["user", "assistant"] * 2, "user"]
     assert request.messages[-1].content == f"A title: {NEAREST}\n\nQuestion: {QUESTION}"
@@ -259,7 +260,7 @@ async def test_a_sentence_has_to_give_what_is_asked_for():
     assert numbers == {"nearness": 0.995}
 
 
-CLOSED = "The lamp factory of Carr closed in 1911."
+CLOSED = "Carr developed the lamp until 1911."
 
 
 @pytest.mark.parametrize(
@@ -284,7 +285,7 @@ async def test_a_draft_stays_by_a_sentence_nearly_as_near(
     outcome = await answered(
         Rowen(),
         found=[f"{CLOSED} {NEAREST}"],
-        near={CLOSED: 0.95, NEAREST: 0.72},
+        near={CLOSED: 0.75, NEAREST: 0.9},
         draft=draft,
         reader=ClaimReader(read),
         recognizer=FixedRecognizer("1904", "1905"),
@@ -292,6 +293,97 @@ async def test_a_draft_stays_by_a_sentence_nearly_as_near(
     detail, _ = chosen(outcome)
     assert detail.sentence == (sentence or CLOSED)
     assert (detail.form == "kept") == (sentence is not None)
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence", "draft", "names", "stays"),
+    [
+        # The judge supports nothing here: the value itself is compared.
+        (
+            "Who bred the lamp?",
+            "The lamp was bred by Ada Carr.",
+            "Ada Carr bred it.",
+            "Ada Carr",
+            True,
+        ),
+        (
+            "Who bred the lamp?",
+            "The lamp was bred by Ada Carr.",
+            "Bob Hill bred it.",
+            "Bob Hill",
+            False,
+        ),
+        # Another name or year of the sentence is not what it answers with.
+        (
+            "Who bred the lamp?",
+            "The lamp was bred by Ada Carr for Bob Hill.",
+            "Bob Hill bred it.",
+            "Bob Hill",
+            False,
+        ),
+        (
+            "When did Carr die?",
+            "Carr was born in 1904 and died in 1950.",
+            "In 1904.",
+            "1904",
+            False,
+        ),
+        ("When did Carr die?", "Carr was born in 1904 and died in 1950.", "In 1950.", "1950", True),
+        (
+            "Who bred the lamp?",
+            "The lamp was bred by Ada Carr.",
+            "Not Ada Carr.",
+            "Ada Carr",
+            False,
+        ),
+        ("谁制造了这盏灯？", "这盏灯由卡尔制造。", "卡尔制造的。", "卡尔", True),
+        ("谁制造了这盏灯？", "这盏灯由卡尔制造。", "希尔制造的。", "希尔", False),
+    ],
+)
+async def test_a_draft_with_the_value_of_the_sentence_stays(
+    question: str, sentence: str, draft: str, names: str, stays: bool
+):
+    class People(FixedRecognizer):
+        def recognize(self, text: str, language: str | None = None) -> list[Entity]:
+            found = super().recognize(text, language)
+            return [one.model_copy(update={"label": "PERSON"}) for one in found]
+
+    outcome = await answered(
+        Rowen(),
+        question=question,
+        found=[sentence],
+        near={sentence: 0.9},
+        draft=draft,
+        recognizer=People("Ada Carr", "Bob Hill", "卡尔", "希尔", "1904", "1950"),
+    )
+    assert (chosen(outcome)[0].form == "kept") is stays
+    assert (outcome.answer.text == draft) is stays
+
+
+async def test_methods_write_in_their_own_ways():
+    """RAG from all passages, HAARAG from the sentence; each text is taken if it is supported."""
+    rag = await answered(Rag(), reader=judge(Carr=0.7))
+    haarag = await answered(Haarag(), reader=judge(Carr=0.7))
+    (by_rag,) = written(rag)
+    assert OTHER in by_rag.messages[-1].content
+    by_haarag = next(one for one in written(haarag) if "Question" in one.messages[-1].content)
+    assert OTHER not in by_haarag.messages[-1].content
+
+
+@pytest.mark.parametrize(
+    ("short", "text"),
+    [
+        (f"{SHORT} It burned", SHORT),
+        # A name, a figure that the sentence does not give.
+        ("Florida Carr invented it in 1904.", QUOTED),
+        ("The Carr lamp was invented in 1905.", QUOTED),
+    ],
+)
+async def test_what_is_written_from_all_passages_has_to_stand_in_the_sentence(
+    short: str, text: str
+):
+    outcome = await answered(Rag(), short=short, reader=judge(Carr=0.7))
+    assert outcome.answer.text == text
 
 
 async def test_a_question_said_again_is_no_answer():

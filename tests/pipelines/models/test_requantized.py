@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,22 @@ from gguf.quants import dequantize, quantize
 
 from pipelines.models.requantized import requantized
 
-Q4_1, Q8_0 = GGMLQuantizationType.Q4_1, GGMLQuantizationType.Q8_0
+Q4_1, Q5_0 = GGMLQuantizationType.Q4_1, GGMLQuantizationType.Q5_0
+Q8_0 = GGMLQuantizationType.Q8_0
 WORDS = ["the", "capital", "巴黎", ""]
 
 
-def save_weights(path: Path, *, seed: int = 0, alignment: int | None = None) -> Path:
-    """A file with fields of several kinds, and with numbers in Q4_1, Q8_0 and float32."""
+_KINDS = {"token_embd.weight": Q8_0, "first": Q4_1, "norm": None, "second": Q4_1}
+
+
+def save_weights(
+    path: Path,
+    *,
+    seed: int = 0,
+    alignment: int | None = None,
+    kinds: Mapping[str, GGMLQuantizationType | None] = _KINDS,
+) -> Path:
+    """A file with fields of several kinds, and with numbers of `kinds`, float32 without one."""
     draw = np.random.default_rng(seed)
     writer = GGUFWriter(path, "llama")
     writer.add_name("Tiny")
@@ -30,7 +41,7 @@ def save_weights(path: Path, *, seed: int = 0, alignment: int | None = None) -> 
     writer.add_token_types([1, 1, 6, 1])
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_add_bos_token(True)
-    for name, kind in (("embedding", Q8_0), ("first", Q4_1), ("norm", None), ("second", Q4_1)):
+    for name, kind in kinds.items():
         numbers = draw.standard_normal((3, 64)).astype(np.float32)
         if kind is None:
             writer.add_tensor(name, numbers[0, :5].copy())
@@ -70,6 +81,26 @@ def test_the_copy_says_the_same_in_8_bits(source: Path, tmp_path: Path):
         assert np.array_equal(other.data, quantize(wanted, Q8_0))
         # The numbers of a block lie on steps of 1/127 of its largest.
         assert np.abs(wanted - found).max() <= np.abs(wanted).max() * 0.6 / 127
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [({}, ["Q8_0", "Q8_0", "F32"]), ({"output.weight": Q8_0}, ["Q5_0", "Q8_0", "F32", "Q8_0"])],
+)
+def test_a_table_of_words_that_is_only_looked_up_stays(
+    tmp_path: Path, output: dict[str, GGMLQuantizationType], expected: list[str]
+):
+    kinds = {"token_embd.weight": Q5_0, "first": Q5_0, "norm": None} | output
+    source = save_weights(tmp_path / "tiny.gguf", kinds=kinds)
+    copy = requantized(source, tmp_path / "models")
+    assert copy is not None
+    assert [tensor.tensor_type.name for tensor in GGUFReader(copy).tensors] == expected
+
+
+def test_a_file_without_slow_numbers_has_no_copy(tmp_path: Path):
+    source = save_weights(tmp_path / "tiny.gguf", kinds={"first": Q8_0, "norm": None})
+    assert requantized(source, tmp_path / "models") is None
+    assert not (tmp_path / "models").exists()
 
 
 def test_it_is_made_once(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

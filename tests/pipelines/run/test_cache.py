@@ -5,8 +5,10 @@ import asyncio
 import pytest
 
 from pipelines.errors import ServerFailedError
-from pipelines.models.base import Delta, ScoreRequest
-from pipelines.run.cache import Cache, is_random
+from pipelines.models.base import Delta, GenerationRequest, ScoreRequest
+from pipelines.prompts import load_prompts
+from pipelines.run.cache import Cache, is_random, request_key
+from pipelines.types import Message
 from tests.pipelines.run.fakes import FakeModel, request
 
 
@@ -21,6 +23,16 @@ def test_only_a_free_draw_is_answered_differently_each_time():
     assert not is_random(request(temperature=0.7, sample=0))
     assert not is_random(request())
     assert not is_random(ScoreRequest(messages=(), text="hello"))
+
+
+async def test_what_a_prompt_was_made_of_asks_nothing_else():
+    (made,) = load_prompts("direct").turns("en", "question", question="Who?")
+    plain = Message(role="user", content=made.content)
+    assert made.filled
+    keys = {request_key(GenerationRequest(messages=(one,))) for one in (made, plain)}
+    # As keys were before messages could say it.
+    whole = GenerationRequest(messages=(plain,)).model_dump_json()
+    assert keys == {f"GenerationRequest:{whole}"}
 
 
 async def test_a_repeated_request_is_answered_once():

@@ -74,7 +74,8 @@ def test_what_a_spreadsheet_would_run_is_made_harmless(cell: str, safe: str) -> 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
 def test_no_text_cell_begins_a_formula(cells: list[str]) -> None:
-    (row,) = list(csv.reader(io.StringIO(csv_text(["n"] * len(cells), [cells]), newline="")))[1:]
+    enumerated = ((f"n{number}", cell) for number, cell in enumerate(cells))
+    (row,) = list(csv.reader(io.StringIO(csv_text([dict(enumerated)]), newline="")))[1:]
     for cell, before in zip(row, cells, strict=True):
         # The reader of the test turns line ends into \n, as the writer does not.
         assert cell in (before, f"'{before}")
@@ -256,3 +257,8 @@ def test_the_form_of_inspect() -> None:
     assert lines[0]["metadata"]["run"] == "run-a-q0-0"
     with pytest.raises(InvalidInputError, match="no system 'c'"):
         inspect_jsonl(evaluation(scores), "c")
+
+
+def test_columns_stand_there_without_records_and_integers_stay_integers() -> None:
+    assert csv_text([], ["a", "=b"]) == "a,'=b\r\n"
+    assert csv_text([{"n": 1}, {"m": 0.1, "n": None}]) == "n,m\r\n1,\r\n,0.1\r\n"

@@ -1,0 +1,196 @@
+"""In which ways a sentence that is near a question tells another thing than it asks (ours).
+
+Nearness does not see these: another event ("developed" for "discovered", "built" for "fell"), a
+narrower group ("the largest hot desert" for "the largest desert", "the first woman" for "the first
+person"), the past where the future is asked for, and an event that is only denied. What people only
+believe, and what a sentence denies, is read here too.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.methods.base import Question
+from pipelines.methods.replies.asked import Kind, asked_kind, holds_kind
+from pipelines.methods.replies.questions import events_in, expresses, is_form, shares_words
+from pipelines.methods.wording import load_wording
+from pipelines.retrieval.bm25 import content_terms
+from pipelines.text import split_sentences
+from pipelines.types import Language
+
+_WORDS = load_wording("nearest")
+_LANGUAGES: tuple[Language, ...] = ("en", "zh")
+
+
+def _patterns(name: str) -> dict[Language, re.Pattern[str]]:
+    return {code: _WORDS.pattern(f"{name}_{code}") for code in _LANGUAGES}
+
+
+_REPORTS, _TURNS, _CORRECTS = _patterns("reports"), _patterns("turns"), _patterns("corrects")
+_MISTAKEN, _DENIES, _GRANTS = _patterns("mistaken"), _patterns("denies"), _patterns("grants")
+_ALL, _PART = _patterns("all"), _patterns("part")
+_WHO, _FUTURE, _COMING = _patterns("who"), _patterns("future"), _patterns("coming")
+_WHEN_VERB = _WORDS.pattern("when_verb_zh")
+_FIRST_KIND = _WORDS.pattern("first_kind_en")
+_MOST, _FIRST, _WOMAN = _patterns("most"), _patterns("first"), _patterns("woman")
+_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|《[^》]*》")
+_ASIDES = _WORDS.pattern("asides_en")
+_CLAUSES, _HERE = re.compile("[，；。：]"), ("这", "那", "它", "并", "但", "而")
+_CLAUSE_ENDS = re.compile("[,;，；。：]")
+_CLAUSES_OF: dict[Language, re.Pattern[str]] = {
+    "en": re.compile(r"[,;] | and | but | while "),
+    "zh": re.compile("[，；。]"),
+}
+_OPPOSITE = [pair.split() for pair in _WORDS.entries["opposites"]]
+
+_NARROWER = 3
+"""How many of the other ways a narrower group counts as: it has most of the question's words."""
+
+
+def asks_who(question: Question) -> bool:
+    """Whether a question asks for somebody by what they did or are."""
+    return _WHO[question.language].search(question.text) is not None
+
+
+def opposes(question: str, sentence: str) -> bool:
+    """Whether `sentence` says the opposite event of the one that is asked about, and not that."""
+    asked, said = events_in(question), events_in(sentence)
+    if asked & said:
+        return False
+    pairs = [*_OPPOSITE, *(pair[::-1] for pair in _OPPOSITE)]
+    return any(one in asked and other in said for one, other in pairs)
+
+
+def strays(question: Question, sentence: str, *, names_someone: bool, opens: bool) -> int:
+    """In how many ways `sentence` tells another thing than `question` asks.
+
+    `names_someone` says that it names a person whom the question does not; `opens` that it opens
+    the article on what is asked about, which begins with what that is known for.
+    """
+    who = asks_who(question)
+    return sum(
+        (
+            _unsaid(question) * (not (who and opens) and not _says_event(question, sentence)),
+            who and not names_someone,
+            2 * (_asks_future(question) and not _COMING[question.language].search(sentence)),
+            who and denies(sentence, question.text, question.language),
+            _NARROWER * _narrows(question, sentence),
+            not _names_kind(question, sentence),
+            _is_first_of_another(question.text, sentence),
+        )
+    )
+
+
+def clause_that_tells(sentence: str, question: Question, kind: Kind) -> str:
+    """The clauses of `sentence` that say the event asked about with a value of this kind; all of it
+    where there is none: "He was born in 1701 and died in 1762."."""
+    asked = events_in(question.text)
+    clauses = _CLAUSES_OF[question.language].split(sentence)
+    told = [one for one in clauses if asked & events_in(one) and holds_kind(kind, question, one)]
+    return "; ".join(told) if told else sentence
+
+
+def _unsaid(question: Question) -> int:
+    """How many of the ways an event that is not said counts as: another event has another date."""
+    return 2 if asked_kind(question) == "date" else 1
+
+
+def _says_event(question: Question, sentence: str) -> bool:
+    """Whether it says the event that is asked about; of "Who ...?" at least its verb."""
+    text, language = question.text, question.language
+    if events_in(text):
+        return expresses(sentence, text)
+    if (asked := _WHEN_VERB.search(text)) is not None and language == "zh":
+        return shares_words(sentence, asked["verb"])
+    asked = _WHO[language].search(text)
+    verb = asked.groupdict().get("verb") if asked is not None else None
+    terms = content_terms(verb or "")
+    return not terms or any(is_form(terms[0], other) for other in content_terms(sentence))
+
+
+def _asks_future(question: Question) -> bool:
+    return _FUTURE[question.language].search(question.text) is not None
+
+
+def _narrows(question: Question, sentence: str) -> bool:
+    """Whether it speaks of the most or the first of a narrower group than the question."""
+    language = question.language
+    first, woman = _FIRST[language], _WOMAN[language]
+    if first.search(question.text) and not woman.search(question.text) and woman.search(sentence):
+        return True
+    asked = _MOST[language].search(question.text)
+    if asked is None:
+        return False
+    most, kind = re.escape(asked["most"]), re.escape(asked["kind"])
+    if language == "zh":
+        whole, part = f"{most}的?{kind}", f"{most}的?[^，。；]{{1,6}}{kind}"
+    else:
+        whole, part = rf"\b{most} {kind}", rf"\b{most} (?:[\w-]+ ){{1,2}}{kind}"
+    narrower = re.search(part, sentence, re.I) is not None
+    return narrower and re.search(whole, sentence, re.I) is None
+
+
+# --- What people say, and what is denied ------------------------------------------------------
+
+
+def _is_first_of_another(question: str, sentence: str) -> bool:
+    """Whether it calls things the first, and never of the kind that the question asks about."""
+    kinds = [found["kind"] for found in _FIRST_KIND.finditer(sentence)]
+    asks = _FIRST_KIND.search(question) is not None
+    return asks and bool(kinds) and not any(shares_words(question, kind) for kind in kinds)
+
+
+def _names_kind(question: Question, sentence: str) -> bool:
+    """Whether it names what the question asks the most of: "the largest desert"."""
+    asked = _MOST[question.language].search(question.text)
+    return asked is None or shares_words(sentence, asked["kind"])
+
+
+def reports(text: str, language: Language) -> bool:
+    """Whether `text` only tells what people say, by its words."""
+    return _REPORTS[language].search(text) is not None and held_from(text, language) is None
+
+
+def held_from(text: str, language: Language) -> int | None:
+    """Offset at which `text` turns from what people say to what holds; None where it does not."""
+    told = _REPORTS[language].search(text)
+    turn = None if told is None else _TURNS[language].search(text, told.end())
+    if turn is None and told is not None:
+        spans = split_sentences(text)
+        turns = (span for span in spans[1:] if _CORRECTS[language].search(span.text))
+        return next((span.start for span in turns if span.start >= told.end()), None)
+    return None if turn is None else turn.start()
+
+
+def is_mistaken(text: str, language: Language) -> bool:
+    """Whether `text` says itself that what it reports is wrong: "many wrongly assume that ..."."""
+    return _MISTAKEN[language].search(text) is not None
+
+
+def belief_in(text: str, language: Language) -> str:
+    """What `text` says that people believe, without the words that say that they do."""
+    held, mistaken = held_from(text, language), _MISTAKEN[language].search(text)
+    if held is None and mistaken is not None:
+        # What comes after a comma is no longer what they believe.
+        return _CLAUSE_ENDS.split(text[mistaken.end() :])[0]
+    return _REPORTS[language].sub(" ", _MISTAKEN[language].sub(" ", text[:held]))
+
+
+def denies(text: str, question: str, language: Language) -> bool:
+    """Whether `text` denies something, by its own words and about what `question` asks."""
+    held = held_from(text, language)
+    if held is not None:
+        return denies(text[:held], question, language)
+    if _ALL[language].search(question) and _PART[language].search(text):
+        return True
+    # What it quotes is somebody else's.
+    own = _QUOTED.sub("", text)
+    if language == "zh":
+        clauses = _CLAUSES.split(own)
+        own = "，".join(
+            clause
+            for clause in clauses
+            if clause.startswith(_HERE) or shares_words(clause, question)
+        )
+    own = _ASIDES.sub(lambda aside: aside[0] if shares_words(aside[0], question) else "", own)
+    return _DENIES[language].search(_GRANTS[language].sub("", own)) is not None

@@ -1,0 +1,34 @@
+"""Names in English and Chinese, by the dictionary."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.text.bilingual_names import names_in_both, with_names
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "expected"),
+    [
+        ("埃菲尔铁塔是谁设计的？", "zh", "Eiffel Tower 是谁设计的？"),
+        ("在月球上能看到长城吗？", "zh", "在月球上能看到 the Great Wall 吗？"),
+        ("比尔·克林顿出生在哪里？", "zh", "Bill Clinton 出生在哪里？"),
+        ("Where was Bill Clinton born?", "en", "Where was 克林顿 born?"),
+        # The longest name, and its own "the"; a possessive stays outside.
+        ("Who designed the Eiffel Tower's lifts?", "en", "Who designed 埃菲尔铁塔's lifts?"),
+        # Of several Chinese words the one that has the English name first.
+        ("How deep is Lake Baikal?", "en", "How deep is 贝加尔湖?"),
+        # A surname serves for people whose years are known.
+        ("Who finished Mozart's Requiem?", "en", "Who finished 莫扎特's Requiem?"),
+        # Compound nouns of which a small model translates the parts.
+        ("肉眼能看见行星吗？", "zh", "naked eye 能看见行星吗？"),
+        ("谁发现了青霉素？", "zh", "谁发现了 penicillin？"),
+        ("《西游记》是谁写的？", "zh", "《Journey to the West》是谁写的？"),
+        # Ordinary words are no names, also where a newspaper is called so; nor are months.
+        ("Is the Sun a star?", "en", "Is the Sun a star?"),
+        ("Did it open in December?", "en", "Did it open in December?"),
+        ("他喜欢和平吗？", "zh", "他喜欢和平吗？"),
+    ],
+)
+def test_names_are_put_in_the_other_language(text, language, expected):
+    assert with_names(text, names_in_both(text, language)) == expected
