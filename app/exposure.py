@@ -20,7 +20,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.models.providers import PROVIDERS
 from pipelines.models.restricted import SWITCH
 
@@ -68,9 +68,7 @@ def exposure_of(address: str | None, environment: Mapping[str, str]) -> Exposure
     try:
         any_address = _SWITCH.validate_python(said) if said else None
     except ValidationError:
-        raise InvalidInputError(
-            f"{SWITCH} cannot be {said!r}.", remedy="Set it to 1 or 0, or leave it out."
-        ) from None
+        raise failure("environment.switch", variable=SWITCH, said=said) from None
     hosts = (name.strip().lower().strip("[]") for name in environment.get(HOSTS, "").split(","))
     return Exposure((address or "").strip(), tuple(filter(None, hosts)), any_address)
 

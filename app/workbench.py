@@ -32,6 +32,7 @@ from app.judging import stop_judging  # noqa: E402
 from app.nested import NestedPages  # noqa: E402
 from app.routes import routes  # noqa: E402
 from app.session import OwnerCookie  # noqa: E402
+from pipelines.error_words import language_of_terminal  # noqa: E402
 from pipelines.errors import VeriscopeError, exit_status  # noqa: E402
 from pipelines.printable import guard_log  # noqa: E402
 
@@ -39,7 +40,7 @@ guard_log()
 try:
     EXPOSURE = workbench_exposure()
 except VeriscopeError as error:
-    raise SystemExit(str(error)) from error
+    raise SystemExit(error.info().sentence(language_of_terminal())) from error
 
 
 def _greeting() -> str:

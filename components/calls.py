@@ -7,6 +7,7 @@ from typing import Literal
 
 from components.calls_once import calls_once
 from components.elements import fold
+from components.failures import happened
 from components.markup import Child, Content, Html, tag
 from components.messages import Catalogue, duration, integer, named, probability, two_digits
 from components.prompts import marked_text, prompts_note
@@ -130,7 +131,7 @@ def _turns(call: Call, t: Catalogue) -> list[Html]:
         return [_turn(t("timeline.reply.generate"), _bounded(call.text, t), "reply")]
     turns = _search(call, t) if isinstance(call, Retrieved) else _exchange(call, t)
     if call.error is not None:
-        turns.append(_turn(t("timeline.error"), _bounded(call.error.message, t), "error"))
+        turns.append(_turn(t("timeline.error"), _bounded(happened(call.error, t), t), "error"))
     return turns
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from components.failures import explained
+from components.failures import error_title, explained, usual_remedy
 from components.glossary import what_it_means
 from components.markup import Child, Content, Html, tag, visible
 from components.messages import Catalogue, comparison, duration, integer, named, two_digits
@@ -128,11 +128,6 @@ def divergence(diverges_at: int | None, t: Catalogue) -> Html | None:
     return notice(t("page.diverges", number=diverges_at + 1), "diverges")
 
 
-def error_title(code: str, t: Catalogue) -> str:
-    """What failed, in words; for a code without any, that it was not expected."""
-    return t.first(f"error.{code}.title", "error.unexpected.title")
-
-
 def error_note(error: ErrorInfo, t: Catalogue, retry: str | None = None) -> Html:
     """What failed and what to do; `retry` adds a button that asks for "retry" with that value."""
     provider = tag("span", f" ({error.provider})") if error.provider else None
@@ -145,7 +140,7 @@ def error_note(error: ErrorInfo, t: Catalogue, retry: str | None = None) -> Html
     return tag(
         "div.vs-error",
         tag("p", sign("✗"), tag("span.vs-strong", error_title(error.code, t)), provider),
-        tag("p", t.first(f"error.{error.code}.remedy", "error.unexpected.remedy")),
+        tag("p", usual_remedy(error.code, t)),
         details,
         button(t("action.retry"), "retry", retry) if retry is not None else None,
         role="alert",

@@ -19,9 +19,10 @@ from components.evaluation_numbers import (
     right_badge,
     sampling_text,
 )
+from components.failures import error_title
 from components.glossary import means_list
 from components.markup import Child, Html, tag
-from components.messages import Catalogue, integer, named
+from components.messages import Catalogue, integer
 from components.page import section
 from pipelines.evaluation.results.compare import ComparedAnswer, ComparedItem, Comparison
 from pipelines.evaluation.results.remarks import has_few_groups
@@ -215,7 +216,7 @@ def _answer(one: ComparedAnswer, item: str, t: Catalogue, *, binary: bool) -> Ht
         ),
     ]
     if one.error:
-        body.append(tag("p.vs-note", t("evaluate.failed", what=named("error", one.error, t))))
+        body.append(tag("p.vs-note", t("evaluate.failed", what=error_title(one.error, t))))
     body.append(answer_text(one.answer) if one.answer else tag("p.vs-note", t("ask.no_answer")))
     if one.repeats > 1:
         body.append(tag("p.vs-note", t("evaluate.repeats", count=one.repeats)))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from components.elements import Column, Row, notice, table
 from components.evaluation_numbers import estimate_text
 from components.evaluation_state import spent_words
+from components.failures import happened
 from components.glossary import means_list
 from components.markup import Child, Html, join, tag, visible
 from components.messages import Catalogue, integer, two_digits
@@ -39,7 +40,7 @@ def judging_view(progress: JudgingProgress | None, t: Catalogue, *, going_on: bo
     ended: Html | None = None
     if not going_on:
         reason = progress.reason or ("failed" if progress.failed else "stopped")
-        said = t(f"evaluate.judge.ended.{reason}", error=visible(progress.last_error))
+        said = t(f"evaluate.judge.ended.{reason}", error=visible(happened(progress.last_error, t)))
         ended = notice(said, f"judging-{reason}", role="status")
     return tag(
         "div.vs-run.vs-evaluation-progress",

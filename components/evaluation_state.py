@@ -19,6 +19,7 @@ from components.elements import (
     table,
 )
 from components.evaluation_numbers import metric_title, money_text, right_badge
+from components.failures import error_title, happened
 from components.glossary import meaning, means_list
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue, duration, integer, named
@@ -252,7 +253,7 @@ def _latest(one: LatestAnswer | None, place: int, t: Catalogue) -> Html:
     if one is None:
         return tag("li", reserved(), key=f"latest-{place}")
     if one.error:
-        mark = tag("span.vs-badge.vs-status-failed", sign("✗"), named("error", one.error, t))
+        mark = tag("span.vs-badge.vs-status-failed", sign("✗"), error_title(one.error, t))
     elif one.declined:
         mark = tag("span.vs-note", t("evaluate.abstained"))
     elif one.right is None:
@@ -308,11 +309,11 @@ def ended_view(
     """
     if progress is None or error is not None or progress.reason in (None, "done"):
         if error is None and progress is not None and progress.failed:
-            why = progress.last_error
+            why = happened(progress.last_error, t)
             return notice(t("evaluate.open_answers", count=progress.failed, why=why), "ended")
         return None
     if progress.limit is None:
-        words = t(f"evaluate.ended.{progress.reason}", why=progress.last_error)
+        words = t(f"evaluate.ended.{progress.reason}", why=happened(progress.last_error, t))
     else:
         # The limit may have been changed since.
         most = getattr(spec.limits, progress.limit) or 0

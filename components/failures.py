@@ -1,50 +1,27 @@
-"""Why something failed, in the language of a page.
-
-An error holds its English words alone, also where it was recorded. Where assets/failures.toml has
-Chinese words for it, its facts are read back from the English ones.
-"""
+"""The words of an error in the language of a page (assets/errors.toml)."""
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from string import Formatter
-
 from components.messages import Catalogue
-from pipelines.errors import ErrorInfo, failure_words
+from pipelines.error_words import kind_words
+from pipelines.errors import ErrorInfo
+
+
+def error_title(code: str, t: Catalogue) -> str:
+    """Return what failed, in words; for a code without any, that it was not expected."""
+    return kind_words(code, t.language)[0]
+
+
+def usual_remedy(code: str, t: Catalogue) -> str:
+    """Return what helps against most errors of this code."""
+    return kind_words(code, t.language)[1]
 
 
 def explained(error: ErrorInfo, t: Catalogue) -> str:
-    """What happened and what to do about it; in English where there are no other words."""
-    said = f"{error.message} {error.remedy}".strip()
-    if t.language == "en":
-        return said
-    for pattern, chinese in _translated():
-        if found := pattern.fullmatch(said):
-            return chinese.format_map(found.groupdict())
-    return said
+    """Return what happened and what to do about it."""
+    return error.sentence(t.language)
 
 
-@cache
-def _translated() -> list[tuple[re.Pattern[str], str]]:
-    """Each failure that has Chinese words: what its English ones look like, and the Chinese."""
-    return [
-        (_pattern(f"{said['message']} {said['remedy']}"), said["chinese"])
-        for group in failure_words().values()
-        for said in group.values()
-        if "chinese" in said
-    ]
-
-
-def _pattern(words: str) -> re.Pattern[str]:
-    """`words` with a group for each fact. One that is written as Python does is in quotes."""
-    known: set[str] = set()
-    parts: list[str] = []
-    for literal, name, _, conversion in Formatter().parse(words):
-        parts.append(re.escape(literal))
-        if name is None:
-            continue
-        group = f"(?P={name})" if name in known else f"(?P<{name}>.*)"
-        parts.append(f"['\"]{group}['\"]" if conversion == "r" else group)
-        known.add(name)
-    return re.compile("".join(parts), re.DOTALL)
+def happened(error: ErrorInfo | None, t: Catalogue) -> str:
+    """Return what happened; "" without an error."""
+    return "" if error is None else error.said(t.language)[0]

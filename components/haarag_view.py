@@ -24,6 +24,7 @@ from components.elements import (
     verdict_badge,
 )
 from components.evidence import EvidenceItem, evidence, fact
+from components.failures import happened
 from components.glossary import means_list, what_it_means
 from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue, named, two_digits
@@ -145,7 +146,7 @@ class _Page(MethodPanel):
         for search in searches:
             if search.error is not None:
                 words = tag("span", t("haarag.search_failed"), " ", search.query)
-                why = tag("span.vs-note", " ", search.error.message)
+                why = tag("span.vs-note", " ", happened(search.error, t))
                 parts.append(tag("p.vs-flag", words, why))
         if judged is not None and rated is not None:
             parts += self._rated(judged, rated, number)

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from components.elements import Column, Row, button, notice, status_badge, table
+from components.failures import explained
 from components.markup import Child, Html, join, safe_url, tag, visible
 from components.messages import Catalogue, duration, integer, two_digits
 from pipelines.engine.indexing import IndexingProgress
+from pipelines.errors import failure
 from pipelines.retrieval.base import PassageStore
 from pipelines.retrieval.preparing import Section
 from pipelines.store.collections import StoredCollection, StoredDocument
@@ -163,7 +165,7 @@ def _told(document: StoredDocument, t: Catalogue) -> Iterable[str]:
     """What people should know of a document."""
     facts = {name: visible(str(value)) for name, value in document.facts.items()}
     if document.state == "refused":
-        yield t(f"library.refused.{document.reason}", **facts)
+        yield explained(failure(f"reading.{document.reason}", **facts).info(), t)
     for remark in document.remarks:
         if remark == "mislabelled":
             facts |= {name: t(f"library.kind.{facts[name]}") for name in ("promised", "kind")}

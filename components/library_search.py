@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from components.elements import error_title, fold, marked_text
-from components.failures import explained
+from components.elements import fold, marked_text
+from components.failures import error_title, explained, usual_remedy
 from components.glossary import what_it_means
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, integer, two_digits
@@ -72,11 +72,7 @@ def _column(
     if found.error is not None:
         info = found.error.info()
         key = "library.search.unreadable"
-        words = (
-            t(key)
-            if info.code == "capability"
-            else t.first(f"error.{info.code}.remedy", "error.unexpected.remedy")
-        )
+        words = t(key) if info.code == "capability" else usual_remedy(info.code, t)
         body: Child = tag(
             "div.vs-empty",
             tag("p.vs-strong", error_title(info.code, t)),

@@ -23,6 +23,7 @@ from components.elements import (
     verdict_badge,
 )
 from components.evidence import EvidenceItem, evidence
+from components.failures import happened
 from components.glossary import means_list
 from components.heatmap import heat_class
 from components.markup import Child, Html, tag, visible
@@ -273,7 +274,7 @@ class _Check(MethodPanel):
             parts.append(tag("p.vs-formula", t("slm.z.formula")))
             parts.append(tag("p.vs-note.vs-num", inputs))
         if said.error is not None:
-            parts.append(tag("p.vs-note", said.error.message))
+            parts.append(tag("p.vs-note", happened(said.error, t)))
         return tag(
             "details.vs-details.vs-slm-cell",
             tag(

@@ -1,8 +1,8 @@
-"""Errors that reach a person. Each names what failed and what to do about it.
+"""Errors that reach a person: each is a key with facts, and a class that says what can be done.
 
-`code` is the catalogue key under `error.*` with which a screen words the error in the visitor's
-language; `str(error)` is the English sentence for logs and the command line. The words of most
-failures of models, of searches and of the storage are in assets/failures.toml.
+Their words are in assets/errors.toml and looked up where they are shown (`ErrorInfo.said`); the
+English ones are kept beside the key for the log, and for readers of a record whose key is gone.
+`failure` makes an error. Nothing else does: words in the code are forbidden by a test.
 """
 
 from __future__ import annotations
@@ -10,29 +10,60 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache, partial
-from typing import Any
+from functools import partial
+from typing import Any, Literal, Self
 
-from pydantic import ValidationError
+from pydantic import Field
 
-from pipelines.paths import ASSETS
+from pipelines.error_words import (
+    Fact,
+    Phrase,
+    as_facts,
+    entries,
+    facts_of,
+    language_of_terminal,
+    words_of,
+)
 from pipelines.printable import printable
-from pipelines.types import Frozen
+from pipelines.types import Frozen, Language
 
 _logger = logging.getLogger(__name__)
 
 
 class ErrorInfo(Frozen):
-    """An error as an event stores it. Never contains a key or a path of the machine."""
+    """An error as an event stores it. Never contains a key of a service or a path of the machine.
+
+    `key` and `facts` are what it is ("service.timeout", the host); `message` and `remedy` are its
+    English words, shown where this release has no words for the key, as for older records.
+    """
 
     code: str
     message: str
     remedy: str
     provider: str | None = None
     retryable: bool = False
+    key: str = ""
+    facts: dict[str, Fact] = Field(default_factory=dict)
+
+    def said(self, language: Language) -> tuple[str, str]:
+        """Return what happened and what to do about it, in `language` where it has words."""
+        return self._worded(language) or (self.message, self.remedy)
+
+    def sentence(self, language: Language) -> str:
+        """Return what happened and what to do about it as one text."""
+        worded = self._worded(language)
+        # Chinese sentences have no space between them.
+        between = "" if worded and language == "zh" else " "
+        return between.join(filter(None, worded or (self.message, self.remedy)))
+
+    def _worded(self, language: Language) -> tuple[str, str] | None:
+        match words_of(self.key, self.facts, language):
+            case (message, remedy):
+                return message, remedy
+            case _:
+                return None
 
 
 class _ExplainedError(Exception):
@@ -54,12 +85,16 @@ class _ExplainedError(Exception):
         retry_after: float | None = None,
         code: str | None = None,
         retryable: bool | None = None,
+        key: str = "",
+        facts: Mapping[str, Fact] | None = None,
     ) -> None:
         super().__init__(f"{message} {remedy}".strip())
         self.message = message
         self.remedy = remedy
         self.provider = provider
         self.retry_after = retry_after
+        self.key = key
+        self.facts = dict(facts or {})
         if code is not None:
             self.code = code
         if retryable is not None:
@@ -69,14 +104,34 @@ class _ExplainedError(Exception):
         """Errors come back from other processes as they were."""
         return partial(type(self), **vars(self)), ()
 
+    @classmethod
+    def of(cls, key: str, provider: str | None = None, /, **facts: object) -> Self:
+        """Return the error of this class that assets/errors.toml has under `key`."""
+        entry, named = entries()[key], facts_of(key)
+        stored = as_facts({name: value for name, value in facts.items() if name in named})
+        words = words_of(key, stored, "en")
+        if words is None:
+            raise KeyError(f"{key} needs other facts than {', '.join(facts) or 'none'}")
+        message, remedy = words
+        code = None if entry.code == getattr(cls, "code", None) else entry.code
+        return cls(message, remedy=remedy, provider=provider, code=code, key=key, facts=stored)
+
+    def phrase(self, part: Literal[0, 1] = 0) -> Fact:
+        """Return what happened, or what to do about it (1), as a part of another error's words."""
+        if not self.key:
+            return (self.message, self.remedy)[part].rstrip(".")
+        return Phrase(key=self.key, facts=self.facts, part=part)
+
     def info(self) -> ErrorInfo:
-        """The error as a storable value."""
+        """Return the error as a storable value."""
         return ErrorInfo(
             code=self.code,
             message=self.message,
             remedy=self.remedy,
             provider=self.provider,
             retryable=self.retryable,
+            key=self.key,
+            facts=self.facts,
         )
 
 
@@ -105,13 +160,6 @@ class LimitReached(MethodEnded):
     `code` is one of `LIMIT_CODES`.
     """
 
-    @classmethod
-    def of(cls, name: str, **facts: object) -> LimitReached:
-        """The error for the limit `name`, with `facts` put into its words."""
-        said = failure_words()["limit"][name]
-        message, remedy = (said[part].format_map(facts) for part in ("message", "remedy"))
-        return cls(message, remedy=remedy, code=said["code"])
-
 
 LIMIT_CODES = {
     "limit_calls": "calls",
@@ -127,47 +175,40 @@ def limit_in(code: str) -> str | None:
     return LIMIT_CODES.get(code)
 
 
-def revived(info: ErrorInfo) -> VeriscopeError:
-    """The error that `info` was made of, of the class that has its code.
+def revived(info: ErrorInfo) -> VeriscopeError | MethodEnded:
+    """Return the error that `info` was made of, of the class that has its code.
 
-    A code that this version does not know is kept. Not for a `MissingReply`, which is no
-    VeriscopeError.
+    A code that this version does not know is kept.
     """
-    error = _of_code(info.code, info.message, info.remedy, info.provider)
+    kind: type[VeriscopeError | MethodEnded] = _class_of(info.code)
+    if info.code == MissingReply.code:
+        kind = MissingReply
+    elif limit_in(info.code) is not None:
+        kind = LimitReached
+    error = kind(
+        info.message,
+        remedy=info.remedy,
+        provider=info.provider,
+        code=None if getattr(kind, "code", None) == info.code else info.code,
+        key=info.key,
+        facts=info.facts,
+    )
     if error.retryable != info.retryable:
         error.retryable = info.retryable
     return error
 
 
-def failure(name: str, provider: str | None = None, /, **facts: object) -> VeriscopeError:
-    """The error that the file has under `name` ("loading.gated"), with `facts` put into its words.
+def failure(key: str, provider: str | None = None, /, **facts: object) -> VeriscopeError:
+    """Return the error that assets/errors.toml has under `key` ("loading.gated"), with its facts.
 
-    It is of the class that has its code.
+    It is of the class that has its code. `provider` is whose service failed.
     """
-    group, _, key = name.partition(".")
-    said = failure_words()[group][key]
-    message, remedy = (said[part].format_map(facts) for part in ("message", "remedy"))
-    return _of_code(said["code"], message, remedy, provider)
+    return _class_of(entries()[key].code).of(key, provider, **facts)
 
 
-@cache
-def failure_words() -> dict[str, dict[str, Any]]:
-    """Group to name to the code, message and remedy of a failure."""
-    return tomllib.loads((ASSETS / "failures.toml").read_text(encoding="utf-8"))
-
-
-def first_problem(error: ValidationError) -> tuple[str, str]:
-    """Where the first mistake is ("methods.0.name", empty for the whole), and what it is."""
-    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    said = problem["msg"].removeprefix("Value error, ")
-    return ".".join(str(part) for part in problem["loc"]), said
-
-
-def _of_code(code: str, message: str, remedy: str, provider: str | None) -> VeriscopeError:
+def _class_of(code: str) -> type[VeriscopeError]:
     kinds = {kind.code: kind for kind in _subclasses(VeriscopeError)}
-    kind = kinds.get(code, VeriscopeError)
-    unknown = None if kind.code == code else code
-    return kind(message, remedy=remedy, provider=provider, code=unknown)
+    return kinds.get(code, VeriscopeError)
 
 
 def _subclasses(kind: type[VeriscopeError]) -> list[type[VeriscopeError]]:
@@ -372,7 +413,7 @@ def exit_status(command: Callable[[], int | None]) -> int:
             sys.stdout.flush()
         return status
     except VeriscopeError as error:
-        _say(printable(str(error)))
+        _say(printable(error.info().sentence(language_of_terminal())))
         return 2 if isinstance(error, InvalidInputError) else 1
     except BrokenPipeError:
         # Who read the output wants no more of it.
@@ -384,7 +425,8 @@ def exit_status(command: Callable[[], int | None]) -> int:
         level = logging.DEBUG if error.strerror else logging.ERROR
         _logger.log(level, "The command failed.", exc_info=error)
         said = error.strerror or type(error).__name__
-        _say(f"Something could not be written or read ({said}). Check disks and rights.")
+        known = failure("command.system", said=said)
+        _say(known.info().sentence(language_of_terminal()))
         return 1
     except KeyboardInterrupt:
         return 130

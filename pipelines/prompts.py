@@ -296,7 +296,7 @@ def _known(file: str, language: str, key: str) -> str:
     """The prompt as messages name it; raises InvalidInputError where there is none."""
     files = prompt_files()
     if file not in files:
-        raise failure("prompts.no_file", file=repr(file), known=", ".join(files))
+        raise failure("prompts.no_file", file=repr(file), known=[*files])
     prompts = load_prompts(file)
     if language not in prompts.languages:
         known = ", ".join(sorted(prompts.languages))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # A text of the interface that is missing is an error in tests, not a fallback.
 os.environ["VERISCOPE_STRICT_MESSAGES"] = "1"
+# Commands tell errors in the language of the terminal.
+os.environ["LC_ALL"] = "C.UTF-8"
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Threads that wait for each other by spinning take the cores of the other workers.
     os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -21,6 +21,7 @@ PACKAGES = ("pipelines", "components", "app")
 LAYERS = (
     (
         "pipelines.types",
+        "pipelines.error_words",
         "pipelines.errors",
         "pipelines.paths",
         "pipelines.prompts",

@@ -58,10 +58,6 @@ _logger = logging.getLogger(__name__)
 _LOOK = 2.0
 """Seconds between two looks at a run that another process carries out."""
 
-_OVER = (
-    "Ask with fewer methods or detectors, or with higher limits, or with `anyway`: the run then"
-    " stops at the limit and keeps what it has."
-)
 _NEXT = 'Call get_run with run "{run}" and wait 45 (HTTP: GET /api/runs/{run}?wait=45).'
 
 
@@ -220,10 +216,9 @@ class Api:
         for place, name in enumerate(names):
             field = "method" if place == 0 else f"compare_with.{place - 1}"
             if name not in METHODS:
-                known = ", ".join(METHODS)
-                raise Refused(f"There is no method {name!r}.", f"Give one of: {known}.", field)
+                raise Refused("request.no_method", field, name=name, known=[*METHODS])
             if name in names[:place]:
-                raise Refused(f"The method {name!r} is given twice.", "Give it once.", field)
+                raise Refused("request.method_twice", field, name=name)
         check_settings(asked.method, asked.settings)
         methods = [
             MethodSpec(name=name, settings=asked.settings if place == 0 else {})
@@ -239,7 +234,7 @@ class Api:
         expected = estimate(names, models, known)
         budget = RunBudget(RunLimits(**limits.model_dump()), expected=expected)
         if not anyway and (error := excess_error(budget)) is not None:
-            raise Refused(error.message, _OVER, "limits", code=error.code)
+            raise Refused("request.over_limit", "limits", **error.facts)
         return budget
 
     async def check(self, asked: CheckRequest, request: Connection | None) -> Going:
@@ -257,11 +252,7 @@ class Api:
         )
         for field, name in named:
             if name not in known:
-                raise Refused(
-                    f"{name!r} does not check a given text.",
-                    f"Give one of: {', '.join(known)}.",
-                    field,
-                )
+                raise Refused("request.no_detector", field, name=name, known=[*known])
         for name, values in asked.settings.items():
             check_settings(name, values, within=("settings", name))
         models = models_for(given, models)
@@ -275,12 +266,7 @@ class Api:
         chosen = list(dict.fromkeys(asked.detectors or (n for n in FEWER if n not in lacks)))
         for name in chosen:
             if name in lacks:
-                raise Refused(
-                    f"{name} cannot work on this: it {lacks[name]}.",
-                    "Give that, or leave the detector out.",
-                    "detectors",
-                    code="capability",
-                )
+                raise Refused("request.cannot_work", "detectors", name=name, needed=lacks[name])
         methods = (MethodSpec(name=name, settings=asked.settings.get(name, {})) for name in chosen)
         return await self._begin(check_run(given, methods, models), request, asked)
 
@@ -417,12 +403,7 @@ class Api:
         if found is None:
             return None
         if found.status == "running" and run not in self._over:
-            raise Refused(
-                "Another process of this server carries out the run, and only it can end it.",
-                "Send the request again to the process that started the run, or wait: every run"
-                " ends by itself at the limits of the server.",
-                code="elsewhere",
-            )
+            raise Refused("request.elsewhere")
         return found.id
 
     async def _stored(self, run: str) -> RunSummary | None:

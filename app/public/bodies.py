@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.public.http_api import as_answer
-from app.public.refusals import ApiError
+from app.public.refusals import Refused, speak
 
 MAX_BODY = 256 * 1024
 """Bytes of a request: the longest texts, however they are escaped."""
@@ -24,21 +24,6 @@ MAX_DEPTH = 64
 """Arrays and objects within each other: more than any request has, and far from what Python's own
 limit on recursion leaves to those who read, check and show what was sent."""
 
-_TOO_LARGE = ApiError(
-    code="too_large",
-    message=f"The request is longer than {MAX_BODY} bytes.",
-    remedy="Shorten its texts.",
-)
-_TOO_DEEP = ApiError(
-    code="invalid_json",
-    message=f"The body has more than {MAX_DEPTH} arrays and objects within each other.",
-    remedy="Send a JSON object with the fields of the call.",
-)
-_NO_UPLOADS = ApiError(
-    code="not_found",
-    message="No files can be sent here.",
-    remedy="Send texts as JSON. GET /api/openapi.json describes every call.",
-)
 _RPC_CODES = {400: -32700, 413: -32600}
 """The code of JSON-RPC for a status: what cannot be parsed, and what is no valid request."""
 
@@ -70,7 +55,11 @@ class CheckedBodies:
         address = scope["path"].rstrip("/")
         in_rpc = address.endswith(self._rpc)
 
-        async def refuse(error: ApiError, status: int) -> None:
+        headers = Headers(scope=scope)
+        speak(headers.get("accept-language", ""))
+
+        async def refuse(key: str, status: int, **facts: object) -> None:
+            error = Refused(key, **facts).error
             answer = as_answer(error, status)
             if in_rpc:
                 told = {
@@ -81,9 +70,8 @@ class CheckedBodies:
                 answer = JSONResponse({"jsonrpc": "2.0", "id": None, "error": told}, status)
             await answer(scope, receive, send)
 
-        headers = Headers(scope=scope)
         if not in_rpc and _is_upload(address, headers.get("content-type", "")):
-            await refuse(_NO_UPLOADS, 404)
+            await refuse("request.no_uploads", 404)
             return
         body, more = bytearray(), True
         while more:
@@ -93,11 +81,11 @@ class CheckedBodies:
                 return
             body += message.get("body", b"")
             if len(body) > MAX_BODY:
-                await refuse(_TOO_LARGE, 413)
+                await refuse("request.too_large", 413, most=MAX_BODY)
                 return
             more = message.get("more_body", False)
         if too_deep(bytes(body)):
-            await refuse(_TOO_DEEP, 400)
+            await refuse("request.too_deep", 400, most=MAX_DEPTH)
             return
         unread: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 

@@ -15,6 +15,7 @@ from app.public.examples import speaks
 from app.public.models import OwnModel
 from components.compare import default_numbers, setting_words
 from components.messages import Catalogue, named, setting_key
+from pipelines.error_words import phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.controls import field_bound, field_kind
 from pipelines.methods.registry import METHODS
@@ -109,7 +110,7 @@ def _read(method: str, field: str, typed: str) -> float:
     except ValueError:
         value = nan
     if not low <= value <= high:
-        kind = "a whole number" if whole else "a number"
+        kind = phrase("wanted.whole_number" if whole else "wanted.number")
         facts = {"low": f"{low:g}", "high": f"{high:g}", "kind": kind}
         raise failure("asking.outside", method=method, setting=field, **facts)
     return value

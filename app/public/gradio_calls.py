@@ -27,7 +27,8 @@ from app.public.contract import (
     MethodList,
 )
 from app.public.http_api import as_answer
-from app.public.refusals import ApiError, Refused, told
+from app.public.refusals import Refused, told
+from pipelines.error_words import phrase
 from pipelines.errors import VeriscopeError
 
 R = TypeVar("R", bound=BaseModel)
@@ -160,14 +161,14 @@ def _complete(kind: type[BaseModel], body: bytes, *, named: bool) -> bytes:
     values = given if named else given.get("data") if isinstance(given, dict) else None
     if isinstance(values, list) and not named:
         if len(values) > len(fields):
-            known = ", ".join(fields) or "none"
-            raise Refused("There are too many arguments.", f"They are: {known}.", "data")
+            known = [*fields] or phrase("detail.none")
+            raise Refused("request.many_arguments", "data", known=known)
         values = dict(zip(fields, values, strict=False))
     if not isinstance(values, dict):
         return body
     for left_out in _LEFT_OUT & values.keys():
-        known = ", ".join(fields) or "none"
-        raise Refused(f"There is no field `{left_out}`.", f"The fields are: {known}.", left_out)
+        known = [*fields] or phrase("detail.none")
+        raise Refused("request.no_field", left_out, field=left_out, known=known)
     asked = checked(kind, values).model_dump(include=set(fields))
     complete = asked if named else {**given, "data": [asked[field] for field in fields]}
     return json.dumps(complete).encode()
@@ -181,9 +182,7 @@ async def no_such_call(request: Request, error: Exception) -> Response:
     """The answer to `NO_SUCH_CALL`; any other error of these kinds is raised again."""
     name = request.url.path.rstrip("/").rpartition("/")[2]
     if isinstance(error, FnIndexInferError) or error.args == (f"/{name}",):
-        known = f"The calls are: {', '.join(_KINDS)}."
-        none = ApiError(code="not_found", message="There is no such call.", remedy=known)
-        return as_answer(none, 404)
+        return as_answer(Refused("request.no_call", known=[*_KINDS]).error, 404)
     raise error
 
 

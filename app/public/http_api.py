@@ -64,13 +64,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 _REQUESTS: dict[str, type[BaseModel]] = {"ask": AskRequest, "check": CheckRequest}
 """What is sent to an address, by its last part."""
 
-_SEE = "GET /api/openapi.json describes every call."
-_OTHERS = {
-    400: ("The body cannot be read.", "Send a JSON object."),
-    404: ("There is no such address.", _SEE),
-    405: ("This address has no such method.", _SEE),
-}
-_CODES = {404: "not_found"}
+_OTHERS = {400: "unreadable", 404: "no_address", 405: "no_http_method"}
 
 _Wait = Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait.")]
 
@@ -167,21 +161,9 @@ async def _wrong_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     problems = error.errors()
     if problems[0]["type"] == "json_invalid":
-        return as_answer(
-            ApiError(
-                code="invalid_json", message="The body is no JSON.", remedy="Send a JSON object."
-            ),
-            400,
-        )
+        return as_answer(Refused("request.no_json").error, 400)
     if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
-        return as_answer(
-            ApiError(
-                code="invalid_json",
-                message="The body is not sent as JSON.",
-                remedy="Send the header Content-Type: application/json.",
-            ),
-            415,
-        )
+        return as_answer(Refused("request.not_sent_as_json").error, 415)
     kind = _REQUESTS.get(request.url.path.rpartition("/")[2], GetRunRequest)
     # The first part says whether it stood in the body, the path or the query.
     inside = [{**problem, "loc": problem["loc"][1:]} for problem in problems]
@@ -192,10 +174,9 @@ async def _other(request: Request, error: Exception) -> Response:
     """What is wrong with a request before any call reads it."""
     del request
     assert isinstance(error, HTTPException)
-    message, remedy = _OTHERS.get(error.status_code, (error.detail, _SEE))
-    code = _CODES.get(error.status_code, "invalid_request")
-    known = ApiError(code=code, message=message, remedy=remedy)
-    answer = as_answer(known, error.status_code)
+    key = _OTHERS.get(error.status_code, "other")
+    known = Refused(f"request.{key}", said=error.detail)
+    answer = as_answer(known.error, error.status_code)
     answer.headers.update(error.headers or {})
     return answer
 

@@ -36,7 +36,7 @@ from app.public.contract import (
     RunResult,
     with_methods,
 )
-from app.public.refusals import ApiError, Refused, told
+from app.public.refusals import Refused, speak, told
 from pipelines.errors import VeriscopeError, failure
 
 _BEAT = 5.0
@@ -47,9 +47,6 @@ _ABOUT = (
     " answers against texts. A run that takes longer than `wait` goes on; get_run gives its result."
 )
 
-_CANCELLED = ApiError(
-    code="cancelled", message="The client cancelled the call.", remedy="Call it again."
-)
 _logger = logging.getLogger(__name__)
 
 _READS = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
@@ -165,6 +162,7 @@ class McpServer:
         context = self._server.request_context
         request = context.request
         assert isinstance(request, Request)
+        speak(request.headers.get("accept-language", ""))
         call = (request.headers.get(MCP_SESSION_ID_HEADER, ""), str(context.request_id))
         try:
             with CancelScope() as scope:
@@ -178,12 +176,12 @@ class McpServer:
             return _reply(told(failure("asking.unexpected")), failed=True)
         finally:
             self._under_way.pop(call, None)
-        return _reply(_CANCELLED, failed=True)
+        return _reply(Refused("request.cancelled").error, failed=True)
 
     async def _work(self, name: str, arguments: dict[str, Any], request: Request) -> BaseModel:
         tool = self.tools.get(name)
         if tool is None:
-            raise Refused(f"There is no tool {name!r}.", f"The tools are: {', '.join(self.tools)}.")
+            raise Refused("request.no_tool", name=name, known=[*self.tools])
         asked = checked(tool.request, arguments)
         return await tool.work(asked, request, self._teller())
 

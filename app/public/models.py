@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pipelines.engine.thread import Engine
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.models.catalogue import catalogue_entry
 from pipelines.models.providers import PROVIDERS, ModelSpec, build_model, model_spec
 from pipelines.paths import ASSETS
@@ -96,30 +96,16 @@ class OwnModel(NamedTuple):
         if not (model or key or server):
             return None
         if self.kind not in OWN_KINDS or not model:
-            raise InvalidInputError(
-                "Your own model has no name.",
-                remedy="Type what its provider calls it, or clear all fields of your own model.",
-            )
+            raise failure("own_model.no_name")
         if server and not custom_servers:
-            raise InvalidInputError(
-                "Servers of your own cannot be used here.",
-                remedy="Leave the address empty, or run your own copy.",
-            )
+            raise failure("own_model.no_servers")
         if server and not PROVIDERS[self.kind].any_server:
             # Only some kinds' connections are kept from addresses of this machine's own network.
-            raise InvalidInputError(
-                "A server can be named for OpenAI-compatible models only.",
-                remedy="Choose that kind, or leave the address empty.",
-            )
+            raise failure("own_model.other_kind")
         if server and urlsplit(server).scheme not in ("http", "https"):
-            raise InvalidInputError(
-                f"{server!r} is no address of a server.",
-                remedy="Type one that begins with https://.",
-            )
+            raise failure("own_model.no_address", server=server)
         if not key and not server:
-            raise InvalidInputError(
-                "Your own model needs a key.", remedy="Type the key that its provider gave you."
-            )
+            raise failure("own_model.no_key")
         return ModelSpec(kind=self.kind, name=model, model=model, base_url=server or None)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
+from operator import itemgetter
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from pipelines.errors import ErrorInfo, VeriscopeError
-from pipelines.types import Frozen
+from pipelines.error_words import entries, phrase, phrase_in, what_is_wrong
+from pipelines.errors import ErrorInfo, VeriscopeError, failure
+from pipelines.types import Frozen, Language
 
 _SHOWN = 60
 """Characters of a wrong value that its error repeats."""
@@ -29,67 +32,64 @@ class ApiError(Frozen):
     )
 
 
+_speaking: ContextVar[Language] = ContextVar("language of the caller", default="en")
+
+
+def speak(accepted: str) -> None:
+    """Word errors in this task as the header Accept-Language says; English unless Chinese is first.
+
+    Programs that send no such header read English.
+    """
+    wanted = [
+        (-_weight(parameters), tag.strip().lower())
+        for tag, _, parameters in (one.partition(";") for one in accepted.split(","))
+    ]
+    known = [tag for _, tag in sorted(wanted, key=itemgetter(0)) if tag[:2] in ("en", "zh")]
+    _speaking.set("zh" if known and known[0].startswith("zh") else "en")
+
+
+def _weight(parameters: str) -> float:
+    try:
+        return float(parameters.strip().removeprefix("q="))
+    except ValueError:
+        return 1.0
+
+
+def spoken() -> Language:
+    """Return the language of the caller whom this task answers."""
+    return _speaking.get()
+
+
 class Refused(Exception):  # noqa: N818 - what happened to the request
-    """A request that cannot be carried out as it is."""
+    """A request that cannot be carried out as it is: a key of assets/errors.toml and facts."""
 
-    def __init__(
-        self,
-        message: str,
-        remedy: str,
-        field: str | None = None,
-        *,
-        code: str = "invalid_input",
-    ) -> None:
-        super().__init__(f"{message} {remedy}")
-        self.error = ApiError(code=code, message=message, remedy=remedy, field=field)
+    def __init__(self, key: str, field: str | None = None, /, **facts: object) -> None:
+        known = failure(key, **facts)
+        super().__init__(str(known))
+        self.info, self.field = known.info(), field
 
+    @property
+    def error(self) -> ApiError:
+        """What the program is told, in the language of the caller."""
+        message, remedy = self.info.said(spoken())
+        return ApiError(code=self.info.code, message=message, remedy=remedy, field=self.field)
 
-_OF_MODELS = (
-    "Ask again later or with another method; if it happens again, tell who runs the server."
-)
-_REMEDIES = {
-    "capability": "Ask with another method: list_methods says what each needs.",
-    "not_found": "Give the id that ask or check gave as `run`, or that of a shared run. Runs are"
-    " deleted after some time.",
-    "queued_already": "All programs that ask from one address count as one visitor. Wait until one"
-    " of these runs is over, or cancel the one that waits (cancel_run; HTTP: POST"
-    " /api/runs/RUN/cancel).",
-    "unexpected": "Ask again; if it happens again, tell who runs the server.",
-    "refused_request": "Shorten the question or the texts, or ask with other settings.",
-    "rate_limit": _OF_MODELS,
-    "storage": "Ask again later; if it happens again, tell who runs the server.",
-    "storage_busy": "Ask again in a moment.",
-    "storage_damaged": "Tell who runs the server: the database of runs is damaged.",
-    "storage_disk": "Tell who runs the server: the disk that keeps the runs reports an error.",
-    "storage_full": "Tell who runs the server: there is no space left.",
-    "storage_lost": "Ask again: the run ended when the server lost the connection to its storage.",
-    "storage_read_only": "Tell who runs the server: runs cannot be stored.",
-    "storage_unreadable": "Start a new run: another release of the server recorded this one.",
-    **dict.fromkeys(
-        (
-            "authentication",
-            "gated",
-            "invalid_reply",
-            "missing_key",
-            "offline",
-            "server_failed",
-            "timeout",
-            "unknown_model",
-            "unreachable",
-        ),
-        _OF_MODELS,
-    ),
-}
-"""What a program can do about an error. It sees no screens, and cannot choose models or keys."""
 
 _RETRY_AFTER = {"busy": 30.0, "queued_already": 10.0, "storage": 30.0, "storage_busy": 5.0}
 """Seconds after which asking again may work, for errors that pass by themselves."""
 
 
 def for_caller(info: ErrorInfo) -> ApiError:
-    """An error that a run recorded, as a program can use it."""
-    remedy = _REMEDIES.get(info.code, info.remedy)
-    return ApiError(code=info.code, message=info.message, remedy=remedy)
+    """An error that a run recorded, as a program can use it.
+
+    What a program can do about an error is not what a visitor can: it sees no screens, and cannot
+    choose models or keys.
+    """
+    message, remedy = info.said(spoken())
+    own = f"program.{info.code}"
+    if own in entries():
+        remedy = phrase_in(phrase(own), spoken())
+    return ApiError(code=info.code, message=message, remedy=remedy)
 
 
 def told(error: Refused | VeriscopeError) -> ApiError:
@@ -99,27 +99,14 @@ def told(error: Refused | VeriscopeError) -> ApiError:
     known = for_caller(error.info())
     if error.retry_after is not None:
         # It says itself what to wait for.
-        return known.model_copy(update={"remedy": error.remedy, "retry_after": error.retry_after})
+        _, remedy = error.info().said(spoken())
+        return known.model_copy(update={"remedy": remedy, "retry_after": error.retry_after})
     return known.model_copy(update={"retry_after": _RETRY_AFTER.get(error.code)})
-
-
-_WORDS = {
-    "Input should be": "It has to be",
-    "String should have": "It has to have",
-    "a valid boolean": "true or false",
-    "a valid list": "a list",
-    "a valid string": "a text",
-    "a valid number": "a number",
-}
-"""Words of pydantic, and those of JSON."""
-
-_OBJECT = "It has to be an object"
-_NO_OBJECT = ("dict_type", "model_type", "model_attributes_type")
 
 
 def problems_of(error: ValidationError) -> list[Any]:
     """The problems of `error` as `refused` takes them."""
-    return error.errors(include_url=False, include_context=False)
+    return error.errors(include_url=False)
 
 
 def refused(
@@ -132,16 +119,14 @@ def refused(
     problem = next(iter(problems))
     field = ".".join(str(part) for part in (*within, *problem["loc"]))
     if problem["type"] == "missing":
-        return Refused(f"`{field}` is missing.", "Give it.", field)
+        return Refused("request.missing_field", field, field=field)
     if problem["type"] == "extra_forbidden":
-        known = ", ".join(fields) or "none"
-        return Refused(f"There is no field `{field}`.", f"The fields are: {known}.", field)
-    wanted = _OBJECT if problem["type"] in _NO_OBJECT else problem["msg"]
-    for theirs, ours in _WORDS.items():
-        wanted = wanted.replace(theirs, ours)
-    where = f"`{field}`" if field else "The request"
+        known = [*fields] or phrase("detail.none")
+        return Refused("request.no_field", field, field=field, known=known)
+    where = phrase("request.the_field", field=field) if field else phrase("request.body")
     given = _shown(problem.get("input"))
-    return Refused(f"{where} cannot be {given}.", f"{wanted}.", field or None)
+    wanted = what_is_wrong(problem)
+    return Refused("request.bad_value", field or None, where=where, given=given, wanted=wanted)
 
 
 def _shown(value: Any) -> str:

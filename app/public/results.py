@@ -23,7 +23,7 @@ from app.public.contract import (
     SourceFound,
     VerdictFound,
 )
-from app.public.refusals import for_caller
+from app.public.refusals import for_caller, spoken
 from components.messages import Catalogue, named
 from components.method_cards import MethodRow
 from components.run_view import (
@@ -36,6 +36,7 @@ from components.run_view import (
 from pipelines.engine.checked import checked_text
 from pipelines.engine.checking import unmet_needs
 from pipelines.engine.estimate import Estimate, basis_for, estimate
+from pipelines.error_words import Phrase, phrase, phrase_in
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
 from pipelines.methods.together.verdict import answer_together
@@ -47,17 +48,6 @@ from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.run.view import RunView
 from pipelines.types import Language
 
-_NEEDS = {
-    "model": "a model that writes",
-    "evidence": "passages to search",
-    "logprobs": "a model that reports token probabilities",
-    "proxy": "a local model that scores a given text",
-    "languages": "a model that speaks both languages of the variant",
-    "scores": "a local model that gives log-probabilities of a given text",
-    "question": "the question that the text answers",
-    "speaks": "a model that speaks the language of the text",
-    "writes": "an answer to write: it checks no given text",
-}
 _VERDICT = {"what", "text", "draft", "start", "end", "verdict"}
 _SCORE = {"name", "value", "threshold", "bad", "flagged"}
 _PASSAGE = {"id", "title", "text", "url"}
@@ -96,7 +86,10 @@ def _checked(view: RunView) -> CheckResult | None:
     found = checked_text(view)
     if found is None:
         return None
-    unavailable = {name: f"needs {_NEEDS[why]}" for name, why in found.unavailable.items()}
+    unavailable = {
+        name: phrase_in(phrase("detail.needs", what=_needed(why)), spoken())
+        for name, why in found.unavailable.items()
+    }
     if language_unsupported(view):
         # What it would say is noise.
         found = found.model_copy(update={"sentences": (), "detectors": (), "together": None})
@@ -110,13 +103,17 @@ def lacking(
     has_evidence: bool,
     language: Language,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
-) -> dict[str, str]:
+) -> dict[str, Phrase]:
     """The detectors that cannot check a text on these models, and what they need."""
     able = {role: known_capabilities(spec) or Capabilities() for role, spec in models.items()}
     needs = unmet_needs(
         able, asked=asked, has_evidence=has_evidence, language=language, settings=settings
     )
-    return {name: f"needs {_NEEDS[need.reason]}" for name, need in needs.items() if need}
+    return {name: _needed(need.reason) for name, need in needs.items() if need}
+
+
+def _needed(reason: str) -> Phrase:
+    return phrase(f"needed.{reason}")
 
 
 def expected_in(found: Estimate) -> Expected:
@@ -203,7 +200,7 @@ def _info(
         calls=round(cost.calls, 1),
         judge_calls=round(cost.judge_calls, 1),
         seconds=None if cost.seconds is None else round(cost.seconds, 1),
-        needs=list(dict.fromkeys(_NEEDS[need.reason] for need in needs)),
+        needs=list(dict.fromkeys(phrase_in(_needed(need.reason), "en") for need in needs)),
         available=not any(need.unmet(able, has_evidence=True) for need in needs),
         settings=method.settings_type.model_json_schema(),
     )

@@ -21,7 +21,8 @@ from pipelines.engine.admission import Admission, Turn
 from pipelines.engine.budget import RunBudget
 from pipelines.engine.executor import make_plan, used_models
 from pipelines.engine.thread import Engine
-from pipelines.errors import InvalidInputError, VeriscopeError, failure, first_problem
+from pipelines.error_words import first_problem
+from pipelines.errors import VeriscopeError, failure
 from pipelines.run.defaults import by_language
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
@@ -104,9 +105,8 @@ class VisitorLimits(Frozen):
             return cls.model_validate(values)
         except ValidationError as error:
             name, problem = first_problem(error)
-            raise InvalidInputError(
-                f"{variables[name]} cannot be used: {problem}.",
-                remedy="Correct it, or leave it out for the default.",
+            raise failure(
+                "environment.unusable", variable=variables[name], problem=problem
             ) from None
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import NamedTuple
 
-from pipelines.errors import InvalidInputError, failure
+from pipelines.errors import failure
 
 HOUR = 3600.0
 
@@ -85,12 +85,7 @@ def proxies_to_believe(environment: Mapping[str, str], named: str | None) -> str
         try:
             ip_network(one)
         except ValueError:
-            raise InvalidInputError(
-                f"VERISCOPE_TRUSTED_PROXIES cannot be used: {one[:_LONGEST]!r} is neither an"
-                " address nor a network.",
-                remedy="Name addresses or networks, such as 10.0.0.0/8, with commas between them;"
-                " none for no proxy.",
-            ) from None
+            raise failure("environment.proxies", value=one[:_LONGEST]) from None
     return ",".join(found)
 
 

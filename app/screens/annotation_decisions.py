@@ -10,12 +10,14 @@ from typing import Any
 
 from app.annotated import Disputes
 from app.screens.annotation_requests import Standing, refusal_words
+from components.failures import error_title
 from components.labelling import CONFIDENCE, stored_value
 from components.messages import Catalogue
 from pipelines.annotation.adjudication import adjudicate, merged_spans
 from pipelines.annotation.labels import Decision
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import MAX_COMMENT, Label, SpanLabel, parse_label
+from pipelines.error_words import phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.store.annotation_records import MAX_NAME
 
@@ -65,7 +67,7 @@ def handle_decision(
                     raise failure("annotation.bad_name", most=MAX_NAME)
                 _decide(lead, found, name, item, request, deciding)
             case other:
-                problem = f"no request is called {str(other)[:40]}"
+                problem = phrase("label.no_request", name=str(other)[:40])
                 raise failure("annotation.bad_value", problem=problem)
     except VeriscopeError as error:
         if error.retryable:
@@ -75,7 +77,7 @@ def handle_decision(
             deciding.notice = t("annotate.decide.name.first")
         deciding.answer(client, deciding.notice)
     except Exception:
-        deciding.answer(client, t("error.unexpected.title"))
+        deciding.answer(client, error_title("unexpected", t))
         raise
     else:
         deciding.answer(client)
@@ -92,7 +94,7 @@ def _merge(found: Disputes, item: int, request: dict[str, Any], deciding: Decidi
     elif rule in ("union", "majority"):
         taken = merged_spans(spans, rule) if spans else None
     if taken is None:
-        raise failure("annotation.bad_value", problem="nothing can be merged in this way")
+        raise failure("annotation.bad_value", problem=phrase("label.no_merging"))
     if deciding.merging != item:
         deciding.merging, deciding.merged = item, {}
     deciding.merged.pop(str(rule), None)

@@ -16,7 +16,7 @@ from components.messages import Catalogue, integer
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import VERDICTS, ItemBody, label_adapter
 from pipelines.annotation.watching import ItemBrief, brief_of
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.store.annotation_records import StoredItem
 
 _ERRORS = "annotate-gold"
@@ -143,9 +143,6 @@ def _label(number: int, body: ItemBody) -> dict[str, Any]:
     for line in filter(None, map(str.strip, lines)):
         start = body.text.find(line)
         if start < 0:
-            raise InvalidInputError(
-                f"The text of the item does not hold {line!r}.",
-                remedy="Copy each piece from the text, one on each line.",
-            )
+            raise failure("annotation.not_in_text", line=line)
         spans.append({"start": start, "end": start + len(line), "kind": "other"})
     return {"task": "span", "spans": spans}

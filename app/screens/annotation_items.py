@@ -31,6 +31,7 @@ from app.screens.run_row import local_time
 from app.session import messages, owner
 from components.annotation import collecting_view, problems_view
 from components.elements import notice
+from components.failures import explained
 from components.messages import Catalogue, integer
 from pipelines.annotation.sources import (
     Collected,
@@ -41,7 +42,7 @@ from pipelines.annotation.sources import (
     read_session_file,
     run_steps,
 )
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.plan import EvaluationSpec
 
 SOURCES = ("runs", "evaluation", "data", "file", "questions")
@@ -113,7 +114,7 @@ def draw_items(place: str, t: Catalogue) -> Chosen | None:
         return None
     if found is None:
         return None
-    if problems := [f"{one.message} {one.remedy}".strip() for one in found.problems]:
+    if problems := [explained(one.info(), t) for one in found.problems]:
         show_html(problems_view(problems, t), key=f"{place}-left-out")
     if not found.items:
         show_html(notice(t("annotate.make.no_items"), "no-items"), key=f"{place}-no-items")
@@ -321,10 +322,7 @@ def decoded(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InvalidInputError(
-            "The file is no text in UTF-8.",
-            remedy="Choose a session that was exported here, or by Label Studio.",
-        ) from None
+        raise failure("annotation.no_utf8") from None
 
 
 def names_in(lines: str) -> Sequence[str]:

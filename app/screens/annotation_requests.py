@@ -9,29 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from components.failures import error_title, explained
 from components.labelling import stored_value
 from components.messages import Catalogue
 from pipelines.annotation.working import Worker
-from pipelines.errors import VeriscopeError, failure, failure_words
+from pipelines.error_words import entries, phrase, phrase_in
+from pipelines.errors import VeriscopeError, failure
 
 _KEPT = 50
 """Acknowledgements that are told again: the component drops a request once it has heard of it."""
-
-_WORDED = (
-    "bad_name",
-    "closed",
-    "forbidden",
-    "full",
-    "lost",
-    "name_taken",
-    "no_item",
-    "not_given",
-    "not_invited",
-    "not_revealed",
-    "too_long",
-    "wrong_state",
-)
-"""Failures that have words of their own for annotators."""
 
 
 @dataclass
@@ -78,7 +64,7 @@ def handle(worker: Worker, request: dict[str, Any], standing: Standing, t: Catal
         standing.looked = None
         standing.answer(client, standing.notice)
     except Exception:
-        standing.answer(client, t("error.unexpected.title"))
+        standing.answer(client, error_title("unexpected", t))
         raise
     else:
         standing.answer(client)
@@ -124,17 +110,17 @@ def _carry_out(
         case "guidelines":
             standing.guidelines = True
         case other:
-            raise failure("annotation.bad_value", problem=f"no request is called {str(other)[:40]}")
+            raise failure(
+                "annotation.bad_value", problem=phrase("label.no_request", name=str(other)[:40])
+            )
 
 
 def refusal_words(error: VeriscopeError, t: Catalogue) -> str:
-    """Why something was refused, in the words of the page."""
-    words = failure_words()["annotation"]
-    for name in _WORDED:
-        # Facts stand in some messages; up to the first one they are the same.
-        if error.message.startswith(words[name]["message"].partition("{")[0]):
-            return t(f"annotate.refused.{name}")
-    return t("annotate.refused.other", problem=f"{error.message} {error.remedy}".strip())
+    """Why something was refused, in words for who has just sent a label where there are any."""
+    own = f"annotating.{error.key.partition('.')[2]}"
+    if error.key.startswith("annotation.") and own in entries():
+        return phrase_in(phrase(own), t.language)
+    return t("annotate.refused.other", problem=explained(error.info(), t))
 
 
 def _value(worker: Worker, item: int, value: object) -> dict[str, Any]:

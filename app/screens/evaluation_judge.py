@@ -29,7 +29,7 @@ from app.session import key_for, messages, owner
 from components.elements import notice
 from components.evaluation_judge import calibration_view, judging_view
 from components.messages import Catalogue, integer
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.judging.calibration import Calibration, calibrated, read_labels
 from pipelines.evaluation.judging.prompts import checked_prompts, shipped_source
 from pipelines.evaluation.judging.reading import graded_answers
@@ -148,9 +148,7 @@ def _prompt() -> tuple[str, str]:
     try:
         source = upload.getvalue().decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InvalidInputError(
-            f"{name} is no text in UTF-8.", remedy="Give a TOML file in UTF-8."
-        ) from None
+        raise failure("judging.no_utf8", file=name) from None
     checked_prompts(source, name)
     return source, name
 

@@ -40,7 +40,7 @@ from components.models import (
     reliability_figure,
 )
 from components.page import loading_note
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.models.hub_judges.formats import FORMATS, parse_labels
 from pipelines.models.hub_judges.model import judge_name, split_revision
 from pipelines.models.probe import ProbeReport, probe
@@ -295,10 +295,7 @@ def _given_price() -> Price | None:
     if read is None and written is None:
         return None
     if read is None or written is None:
-        raise InvalidInputError(
-            "Only half of the price was given.",
-            remedy="Write what a million tokens cost, read and written, or leave both empty.",
-        )
+        raise failure("model.half_a_price")
     currency = st.session_state.get("new.price.currency") or get_args(Currency)[0]
     return Price(read=read, written=written, currency=currency)
 
@@ -308,14 +305,9 @@ def _described() -> ModelSpec:
     given = {name: (st.session_state.get(f"new.{name}") or "").strip() for name in _FIELDS}
     kind = st.session_state.get("new.kind") or _offered()[0]
     if not given["model"]:
-        raise InvalidInputError(
-            "The model was not named.",
-            remedy="Write the id, folder or file under which it is to be found.",
-        )
+        raise failure("model.no_name")
     if given["name"] in _BUILT_IN:
-        raise InvalidInputError(
-            "That is the name of a bundled model.", remedy="Choose another name."
-        )
+        raise failure("model.bundled_name")
     hosted = provider_of(kind).hosted
     spec = ModelSpec(
         kind=kind,

@@ -41,7 +41,7 @@ from components.messages import Catalogue
 from components.profiles import contents_words, profile_details, profile_view, template_view
 from pipelines.engine.profiles import checked_profile, lacks, profile_text, read_profile
 from pipelines.engine.templates import TEMPLATES, made
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.methods.registry import METHODS
 from pipelines.models.providers import ModelSpec, provider_of
 from pipelines.models.restricted import why_refused
@@ -258,10 +258,7 @@ def _save_new() -> None:
         name = (state.get("profiles.name") or "").strip()
         profile = _present(name, (state.get("profiles.description") or "").strip(), parts)
         if not (profile.models or profile.settings or profile.prompts):
-            raise InvalidInputError(
-                "A profile without anything in it says nothing.",
-                remedy="Tick models, settings or prompts, and change something on the page Ask.",
-            )
+            raise failure("profiles.nothing_ticked")
         _keep(profile, replace=False)
         state["profiles.name"] = state["profiles.description"] = ""
         _say("profiles.saved", name)
@@ -332,10 +329,7 @@ def _bring_in() -> None:
         try:
             text = file.getvalue().decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise InvalidInputError(
-                "The file is no text in UTF-8.",
-                remedy="Choose a file that was made by Export on this page.",
-            ) from None
+            raise failure("profiles.no_utf8") from None
         profile = read_profile(text)
         _keep(profile, replace=bool(st.session_state.get("profiles.replace")))
         _say("profiles.imported", profile.name)

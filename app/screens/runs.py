@@ -22,7 +22,7 @@ from app.session import messages, owner
 from components.elements import error_note, notice
 from components.markup import tag, visible
 from components.messages import Catalogue
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.store import RunFilter
 from pipelines.store.archive import import_archive, is_archive
 
@@ -133,8 +133,5 @@ def _bring_in() -> None:
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise InvalidInputError(
-                "The file is no exported run.",
-                remedy="Choose a .jsonl or .zip file that was exported here.",
-            ) from None
+            raise failure("storage.no_run_file") from None
         show_run(engine().service.store.import_run(text, owner()))

@@ -22,6 +22,7 @@ from pipelines.annotation.types import (
     parse_label,
     verdict_of,
 )
+from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.evaluation.metrics.spans import count_spans
 from pipelines.store.annotation_events import Action
@@ -109,7 +110,7 @@ def adjudicate(lead: Lead, by: str, item: int, decision: Decision, *, client: st
     InvalidInputError for a label that is none of the item's, NotFoundError for no item.
     """
     if not client or len(client) > MAX_CLIENT:
-        raise failure("annotation.bad_value", problem="the request has no usable name")
+        raise failure("annotation.bad_value", problem=phrase("label.no_request_name"))
     stored = lead.store.annotations.item(lead.session_id, item)
     parse_label(to_json(decision)["label"], ItemBody.model_validate(stored.body))
     # Who labelled an item does not also decide it: another kind of the same name is refused.

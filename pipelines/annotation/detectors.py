@@ -16,7 +16,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from pipelines.annotation.types import Hidden, Label, ModelVerdict, Task, is_wrong
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.metrics import best_cut, brier, calibration_error
 from pipelines.evaluation.statistics.agreement import Share, share
 from pipelines.evaluation.statistics.detection import (
@@ -183,10 +183,7 @@ def _is_about(said: ModelVerdict, task: Task) -> bool:
 def detector_report(found: LabelledScores, sampling: Sampling | None = None) -> DetectorReport:
     """Rankings, curves and reliability. Raises InvalidInputError without scores and labels."""
     if not found.methods:
-        raise InvalidInputError(
-            "No labelled item has a detector's score.",
-            remedy="Label items of runs in which a detector judged them.",
-        )
+        raise failure("annotation.no_scores")
     every = {
         method: curves(row, found.labels)
         for method, row in zip(found.methods, found.scores, strict=True)

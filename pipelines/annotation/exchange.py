@@ -27,7 +27,8 @@ from pipelines.annotation.types import (
     label_adapter,
     require_fitting,
 )
-from pipelines.errors import VeriscopeError, failure, first_problem
+from pipelines.error_words import Fact, PhraseError, phrase, problem_at
+from pipelines.errors import VeriscopeError, failure
 from pipelines.printable import printable_json
 from pipelines.store import RunStore
 from pipelines.store.annotation_records import (
@@ -97,7 +98,7 @@ def import_session(store: RunStore, owner: str, lines: Iterable[str]) -> Lead:
         if not line.strip():
             continue
         if number > MOST_LINES or len(line) > MOST_IN_LINE:
-            raise _bad(number, "it is too large")
+            raise _bad(number, phrase("import.too_large"))
         try:
             told = portable(json.loads(line))
             if session is None:
@@ -105,18 +106,21 @@ def import_session(store: RunStore, owner: str, lines: Iterable[str]) -> Lead:
                 continue
             kind = told.pop("kind", None) if isinstance(told, dict) else None
             if not isinstance(kind, str) or kind not in _KINDS:
-                raise ValueError(f"a line of the kind {kind!r} is not known")
+                raise PhraseError("import.unknown_kind", kind=kind)
             value = _KINDS[kind].model_validate(_renamed(kind, told))
             checker.check(value)
         except ValidationError as error:
-            place, problem = first_problem(error)
-            raise _bad(number, f"{place}: {problem}" if place else problem) from None
-        except (ValueError, RecursionError) as error:
-            raise _bad(number, str(error) or "it is nested too deeply") from None
+            raise _bad(number, problem_at(error)) from None
+        except PhraseError as error:
+            raise _bad(number, error.phrase) from None
+        except ValueError as error:
+            raise _bad(number, str(error)) from None
+        except RecursionError:
+            raise _bad(number, phrase("import.too_deep")) from None
         found[kind].append(value)
     empty = not found["item"] and not (session and session.spec.get("visitors"))
     if session is None or empty or not found["guidelines"]:
-        raise _bad(1, "it holds no session with items and guidelines")
+        raise _bad(1, phrase("import.no_session"))
     session = session.model_copy(update={"guidelines": len(found["guidelines"])})
     made = store.annotations.restore(
         owner,
@@ -151,13 +155,13 @@ class _Checker:
         match value:
             case Guidelines():
                 self._versions += 1
-                _require(value.version == self._versions, "a version is missing")
+                _require(value.version == self._versions, "import.no_version")
             case Annotator():
                 name = value.name.strip()
-                _require(value.number == len(self._annotators), "an annotator is missing")
+                _require(value.number == len(self._annotators), "import.no_annotator")
                 usable = bool(name) and len(value.name) <= MAX_NAME
-                _require(usable, "an annotator has no usable name")
-                _require(name not in self._annotators, "two annotators have one name")
+                _require(usable, "import.no_annotator_name")
+                _require(name not in self._annotators, "import.same_annotator")
                 self._annotators.add(name)
             case StoredItem():
                 self._check_item(value)
@@ -166,58 +170,58 @@ class _Checker:
             case StoredEvent():
                 self._check_event(value)
             case _:
-                raise ValueError("it is not known")
+                raise PhraseError("import.unknown")
 
     def counted(self, items: list[StoredItem]) -> list[StoredItem]:
         """The items with the labels that the claims say they have."""
         return [one.model_copy(update={"labels": self._labels.get(one.number, 0)}) for one in items]
 
     def _check_item(self, value: StoredItem) -> None:
-        _require(value.number == len(self._items), "an item is missing")
-        _require(value.key not in self._keys, "an item is there twice")
-        _require(0 < len(value.key) <= MAX_KEY, "an item has no usable key")
+        _require(value.number == len(self._items), "import.no_item")
+        _require(value.key not in self._keys, "import.same_item")
+        _require(0 < len(value.key) <= MAX_KEY, "import.no_item_key")
         body = ItemBody.model_validate(value.body)
-        _require(body.task == value.task, "an item has two tasks")
+        _require(body.task == value.task, "import.two_tasks")
         Hidden.model_validate(value.hidden)
         if value.gold is not None:
             require_fitting(_label(value.gold), body)
             self._controls.add(value.number)
-        _require(value.probability is None or 0 < value.probability <= 1, "a probability is wrong")
+        _require(value.probability is None or 0 < value.probability <= 1, "import.bad_probability")
         self._keys.add(value.key)
         self._items[value.number] = body
 
     def _check_claim(self, value: StoredClaim) -> None:
         self._require_known(value.item, value.annotator)
         key = value.item, value.annotator
-        _require(key not in self._claims, "an item was given to one person twice")
+        _require(key not in self._claims, "import.given_twice")
         self._claims.add(key)
         if value.slot is not None:
-            _require(0 <= value.slot < MOST_OVERLAP, "a claim has an impossible place")
-            _require((value.item, value.slot) not in self._slots, "two people have one place")
+            _require(0 <= value.slot < MOST_OVERLAP, "import.bad_place")
+            _require((value.item, value.slot) not in self._slots, "import.same_place")
             self._slots.add((value.item, value.slot))
         if value.state == "labelled" and value.item not in self._controls:
             self._labels[value.item] = self._labels.get(value.item, 0) + 1
 
     def _check_event(self, value: StoredEvent) -> None:
         self._require_known(value.item, value.annotator)
-        _require(value.seq == self._events, "an event is missing")
+        _require(value.seq == self._events, "import.no_event")
         self._events += 1
-        _require((value.annotator, value.client) not in self._clients, "a request is there twice")
-        _require(0 < len(value.client) <= MAX_CLIENT, "a request has no usable name")
-        _require(len(value.run) <= MAX_KEY, "the name of a run is too long")
-        _require(1 <= value.overlap <= MOST_OVERLAP, f"the overlap is not 1 to {MOST_OVERLAP}")
+        _require((value.annotator, value.client) not in self._clients, "import.same_request")
+        _require(0 < len(value.client) <= MAX_CLIENT, "import.no_request_name")
+        _require(len(value.run) <= MAX_KEY, "import.long_run_name")
+        _require(1 <= value.overlap <= MOST_OVERLAP, "import.bad_overlap", most=MOST_OVERLAP)
         seconds = value.seconds
-        _require(seconds is None or 0 <= seconds < 86_400, "an active time is impossible")
+        _require(seconds is None or 0 <= seconds < 86_400, "import.bad_active_time")
         self._clients.add((value.annotator, value.client))
-        _require(1 <= value.guidelines <= self._versions, "a version of the guidelines is missing")
+        _require(1 <= value.guidelines <= self._versions, "import.no_guidelines_version")
         if value.kind in (*GIVING, "proposed"):
             require_fitting(_label(value.value), self._items[value.item])
         elif value.kind == "adjudicated":
             require_fitting(Decision.model_validate(value.value).label, self._items[value.item])
 
     def _require_known(self, item: int, annotator: int) -> None:
-        _require(item in self._items, "an item is missing")
-        _require(0 <= annotator < len(self._annotators), "an annotator is missing")
+        _require(item in self._items, "import.no_item")
+        _require(0 <= annotator < len(self._annotators), "import.no_annotator")
 
 
 _values: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
@@ -231,10 +235,10 @@ def _session_of(told: object) -> StoredSession:
     )
     SessionSpec.model_validate(session.spec)
     _require_moments(session)
-    _require(1 <= session.overlap <= MOST_OVERLAP, f"the overlap is not 1 to {MOST_OVERLAP}")
+    _require(1 <= session.overlap <= MOST_OVERLAP, "import.bad_overlap", most=MOST_OVERLAP)
     usable = bool(session.name.strip()) and len(session.name) <= MAX_NAME
-    _require(usable, "the session has no usable name")
-    _require(0 < len(session.seed) <= 32, "the session has no usable seed")
+    _require(usable, "import.no_session_name")
+    _require(0 < len(session.seed) <= 32, "import.no_seed")
     return session
 
 
@@ -244,11 +248,11 @@ def _require_moments(value: Frozen) -> None:
         moment = getattr(value, name)
         if not isinstance(moment, datetime):
             continue
-        _require(moment.tzinfo is not None, f"the time {name} names no zone")
+        _require(moment.tzinfo is not None, "import.no_zone", name=name)
         try:
             moment.astimezone(UTC)
         except OverflowError:
-            raise ValueError(f"the time {name} is impossible") from None
+            raise PhraseError("import.bad_time", name=name) from None
 
 
 def _label(value: object) -> Label:
@@ -274,10 +278,10 @@ def _line(value: dict[str, Any]) -> str:
     return printable_json(json.dumps(value, ensure_ascii=False, sort_keys=True)) + "\n"
 
 
-def _require(condition: bool, problem: str) -> None:
+def _require(condition: bool, problem: str, **facts: object) -> None:
     if not condition:
-        raise ValueError(problem)
+        raise PhraseError(problem, **facts)
 
 
-def _bad(line: int, problem: str) -> VeriscopeError:
+def _bad(line: int, problem: Fact) -> VeriscopeError:
     return failure("annotation.bad_file", problem=problem, line=line)

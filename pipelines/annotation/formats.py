@@ -29,7 +29,8 @@ from pipelines.annotation.types import (
     parse_label,
     verdict_of,
 )
-from pipelines.errors import InvalidInputError, VeriscopeError, failure, first_problem
+from pipelines.error_words import Fact, phrase, problem_at
+from pipelines.errors import InvalidInputError, VeriscopeError, failure
 from pipelines.evaluation.results.export import Cell, csv_text, harmless
 from pipelines.store.annotation_records import StoredItem, WholeSession
 from pipelines.store.tables import to_json
@@ -194,9 +195,9 @@ def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[Read
     try:
         tasks = json.loads(text)
     except (ValueError, RecursionError):
-        raise _bad(1, "it is no JSON") from None
+        raise _bad(1, phrase("import.no_json")) from None
     if not isinstance(tasks, list) or not tasks:
-        raise _bad(1, "it is no list of tasks")
+        raise _bad(1, phrase("import.no_tasks"))
     items: list[SessionItem] = []
     labels: dict[str, list[ReadLabel]] = {}
     for number, told in enumerate(tasks, start=1):
@@ -221,10 +222,9 @@ def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[Read
                 )
                 labels.setdefault(person, []).append(read)
         except ValidationError as error:
-            place, problem = first_problem(error)
-            raise _bad(number, f"{place}: {problem}" if place else problem) from None
+            raise _bad(number, problem_at(error)) from None
         except InvalidInputError as error:
-            raise _bad(number, str(error).rstrip(".")) from None
+            raise _bad(number, error.phrase()) from None
     return items, labels
 
 
@@ -252,10 +252,9 @@ def _label_of_row(row: Mapping[str, str | None], line: int) -> Label:
             told = {"task": task, "spans": json.loads(row.get("spans") or "[]")}
         return label_adapter.validate_python(told)
     except ValidationError as error:
-        place, problem = first_problem(error)
-        raise _bad(line, f"{place}: {problem}" if place else problem) from None
+        raise _bad(line, problem_at(error)) from None
     except (ValueError, RecursionError):
-        raise _bad(line, "its spans are no JSON") from None
+        raise _bad(line, phrase("import.spans_no_json")) from None
 
 
 def _unescaped(cell: str) -> str:
@@ -387,7 +386,7 @@ def _label_of(annotation: _Annotation, body: ItemBody) -> Label:
 def _span_of(value: Mapping[str, Any], body: ItemBody) -> dict[str, Any]:
     start, end = value.get("start"), value.get("end")
     if not isinstance(start, int) or not isinstance(end, int):
-        raise failure("annotation.bad_value", problem="a region has no start and end")
+        raise failure("annotation.bad_value", problem=phrase("label.no_region"))
     found = {"start": code_point_offset(body.text, start), "end": code_point_offset(body.text, end)}
     names = value.get("labels")
     name = names[0] if isinstance(names, list) and names else "other"
@@ -409,5 +408,5 @@ def _names(whole: WholeSession) -> dict[int, str]:
     return {one.number: one.name for one in whole.annotators}
 
 
-def _bad(task: int, problem: str) -> VeriscopeError:
+def _bad(task: int, problem: Fact) -> VeriscopeError:
     return failure("annotation.bad_file", problem=problem, line=task)

@@ -29,7 +29,8 @@ from pipelines.annotation.types import (
     SpanLabel,
     Task,
 )
-from pipelines.errors import failure, first_problem
+from pipelines.error_words import problem_at
+from pipelines.errors import failure
 from pipelines.evaluation.items import Item, LabelledSpan
 from pipelines.evaluation.metrics.spans import overlap
 from pipelines.evaluation.outcomes import Outcome, Piece, outcome_of
@@ -203,9 +204,8 @@ def _refusing(source: str) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        place, problem = first_problem(error)
-        said = f"{place}: {problem}" if place else problem
-        raise failure("annotation.bad_source", source=source, problem=said) from None
+        problem = problem_at(error)
+        raise failure("annotation.bad_source", source=source, problem=problem) from None
 
 
 class _Said(NamedTuple):

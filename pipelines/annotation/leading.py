@@ -19,6 +19,7 @@ from pipelines.annotation.types import (
     parse_spec,
     require_text,
 )
+from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.store import RunStore
 from pipelines.store.annotation_events import Action
@@ -57,14 +58,16 @@ def create_session(
     _require_overlap(overlap)
     require_text(guidelines, MAX_GUIDELINES)
     if not items and not spec.visitors:
-        raise failure("annotation.bad_session", problem="it has no items")
+        raise failure("annotation.bad_session", problem=phrase("session.no_items"))
     meant = spec.without_gold or spec.visitors
     if not meant and not any(item.gold is not None for item in items):
-        problem = "it has no control items, which has to be confirmed (without_gold)"
+        problem = phrase("session.no_controls")
         raise failure("annotation.bad_session", problem=problem)
     strange = sorted({item.body.task for item in items} - set(spec.tasks))
     if strange:
-        raise failure("annotation.bad_session", problem=f"its tasks lack {', '.join(strange)}")
+        raise failure(
+            "annotation.bad_session", problem=phrase("session.tasks_lack", tasks=[*strange])
+        )
     made = store.annotations.create(owner, name, to_json(spec), overlap, guidelines)
     lead = Lead(store, made, owner)
     lead.add_items(items)
@@ -219,4 +222,6 @@ class Lead:
 
 def _require_overlap(overlap: int) -> None:
     if not 1 <= overlap <= MOST_OVERLAP:
-        raise failure("annotation.bad_session", problem=f"its overlap is not 1 to {MOST_OVERLAP}")
+        raise failure(
+            "annotation.bad_session", problem=phrase("session.bad_overlap", most=MOST_OVERLAP)
+        )

@@ -19,7 +19,7 @@ from pipelines.annotation.types import Hidden, ItemPlace, Task
 from pipelines.engine.calibrations import conditions
 from pipelines.engine.executor import used_models
 from pipelines.engine.profiles import checked_profile
-from pipelines.errors import InvalidInputError, NotFoundError, VeriscopeError
+from pipelines.errors import NotFoundError, VeriscopeError, failure
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.methods.registry import get_method
 from pipelines.models.providers import ModelSpec
@@ -162,10 +162,7 @@ def fitted_profile(
         if not (one.threshold or calibrated):
             continue
         if known.method in settings:
-            raise InvalidInputError(
-                f"Two of the chosen detectors are of the method {known.method!r}.",
-                remedy="Choose one of them.",
-            )
+            raise failure("annotation.same_method", method=known.method)
         settings[known.method] = {**known.settings, **one.settings}
         on = f"{one.fitted.tested} others"
         said: list[str] = []
@@ -185,11 +182,7 @@ def fitted_profile(
                 said[-1] += f", Brier score {made.brier:.3f} on {on}"
         told.append(f"{known.method}, fitted on {one.fitted.trained} items: {', '.join(said)}")
     if not told:
-        raise InvalidInputError(
-            "There is nothing fitted to save.",
-            remedy="Choose a method whose threshold is one of its settings, or that has a"
-            " calibration.",
-        )
+        raise failure("annotation.nothing_fitted")
     alone = systems[0] if len(settings) == len(systems) == 1 else ("", None)
     return checked_profile(
         Profile(

@@ -9,7 +9,8 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from pipelines.errors import failure, first_problem
+from pipelines.error_words import PhraseError, problem_at
+from pipelines.errors import failure
 from pipelines.types import Frozen, Offset
 
 Task = Literal["concept", "span", "sentence", "comparison", "answer"]
@@ -55,7 +56,7 @@ class LabelSpan(Frozen):
     @model_validator(mode="after")
     def _has_length(self) -> Self:
         if self.end <= self.start:
-            raise ValueError("a span has at least one character")
+            raise PhraseError("label.empty_span")
         return self
 
 
@@ -161,14 +162,14 @@ class ItemBody(Frozen):
     @model_validator(mode="after")
     def _piece_within(self) -> Self:
         if (self.start is None) != (self.end is None):
-            raise ValueError("a piece has a start and an end")
+            raise PhraseError("label.half_a_piece")
         if self.start is not None and self.end is not None:
             if not self.start < self.end <= len(self.text):
-                raise ValueError("the piece lies outside of the text")
+                raise PhraseError("label.piece_outside")
         elif self.task in ("concept", "sentence"):
-            raise ValueError(f"an item of the task {self.task} names a piece of its text")
+            raise PhraseError("label.no_piece", task=self.task)
         if (self.task == "comparison") != bool(self.other):
-            raise ValueError("a comparison, and nothing else, has another text")
+            raise PhraseError("label.other_text")
         return self
 
     @property
@@ -272,9 +273,9 @@ MOST_OVERLAP = 50
 def require_fitting(label: Label, body: ItemBody) -> None:
     """Raise ValueError unless `label` is one for this item."""
     if label.task != body.task:
-        raise ValueError(f"the item's task is {body.task}, the label's {label.task}")
+        raise PhraseError("label.other_task", wanted=body.task, given=label.task)
     if isinstance(label, SpanLabel) and any(one.end > len(body.text) for one in label.spans):
-        raise ValueError("a span lies outside of the text")
+        raise PhraseError("label.span_outside")
 
 
 def parse_label(value: object, body: ItemBody) -> Label:
@@ -283,11 +284,9 @@ def parse_label(value: object, body: ItemBody) -> Label:
         label = label_adapter.validate_python(value)
         require_fitting(label, body)
     except ValidationError as error:
-        place, problem = first_problem(error)
-        said = f"{place}: {problem}" if place else problem
-        raise failure("annotation.bad_value", problem=said) from None
-    except ValueError as error:
-        raise failure("annotation.bad_value", problem=error) from None
+        raise failure("annotation.bad_value", problem=problem_at(error)) from None
+    except PhraseError as error:
+        raise failure("annotation.bad_value", problem=error.phrase) from None
     return label
 
 
@@ -296,9 +295,7 @@ def parse_spec(value: object) -> SessionSpec:
     try:
         return SessionSpec.model_validate(value)
     except ValidationError as error:
-        place, problem = first_problem(error)
-        said = f"{place}: {problem}" if place else problem
-        raise failure("annotation.bad_session", problem=said) from None
+        raise failure("annotation.bad_session", problem=problem_at(error)) from None
 
 
 def verdict_of(label: Label) -> str:

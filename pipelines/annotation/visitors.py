@@ -21,6 +21,7 @@ from pipelines.annotation.types import (
     label_adapter,
     parse_label,
 )
+from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.store import RunStore
 from pipelines.store.annotation_events import Action
@@ -60,7 +61,7 @@ class VisitorsBook:
         item does not have, and where the session is closed; TooOftenError where too many wait.
         """
         if not client or len(client) > MAX_CLIENT:
-            raise failure("annotation.bad_value", problem="the request has no usable name")
+            raise failure("annotation.bad_value", problem=phrase("label.no_request_name"))
         value = to_json(parse_label(label, item.body))
         new = NewItem(item.key, item.body.task, to_json(item.body), to_json(item.hidden))
         action = Action(client, "proposed", value, run=item.body.place.run)

@@ -22,6 +22,7 @@ from pipelines.annotation.types import (
     parse_label,
     require_text,
 )
+from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.store import RunStore
 from pipelines.store.annotation_events import Action
@@ -188,7 +189,7 @@ class Worker:
             return self._act("redone", item, known.value, client)
         taken = last_undone(events, item, self.annotator)
         if taken is None:
-            raise failure("annotation.wrong_state", state="not taken back")
+            raise failure("annotation.wrong_state", state=phrase("state.not_taken_back"))
         kept: dict[str, Any] = {"fast": taken.fast, "guidelines": taken.guidelines}
         return self._act("redone", item, taken.value, client, run=taken.run, **kept)
 
@@ -312,7 +313,7 @@ class Worker:
         guidelines: int | None = None,
     ) -> StoredEvent:
         if not client or len(client) > MAX_CLIENT:
-            raise failure("annotation.bad_value", problem="the request has no usable name")
+            raise failure("annotation.bad_value", problem=phrase("label.no_request_name"))
         spec = self.spec
         # A page may tell anything; a negative time, or one that is no number, is none.
         seconds = seconds if seconds is not None and 0 <= seconds < 86_400 else None

@@ -10,7 +10,7 @@ from pipelines.annotation.judges import LabelledJudge, LabelledRate, SessionJudg
 from pipelines.annotation.leading import Lead
 from pipelines.cli.shared import OWNER, amount
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.results.export import estimate_words
 from pipelines.evaluation.statistics.judges import JudgeAgreement
 from pipelines.printable import printable, printable_json
@@ -36,10 +36,7 @@ async def _judges(service: Service, options: argparse.Namespace) -> int:
     which = "blind" if options.blind else "last"
     found = await asyncio.to_thread(session_judges, service.store, whole, which)
     if not (found.judges or found.unjudged or found.missing):
-        raise InvalidInputError(
-            "The session has no answers of an evaluation, which a model could have judged.",
-            remedy="Make one with `annotations create NAME --evaluation ID --sample N`.",
-        )
+        raise failure("annotation.no_answers")
     if options.json:
         for one in found.judges:
             print(printable_json(one.model_dump_json()))

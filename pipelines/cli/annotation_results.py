@@ -26,7 +26,8 @@ from pipelines.annotation.types import TASKS, ItemBody, Label, Task, verdict_of
 from pipelines.annotation.visitors import VisitorVerdict, decide_verdict, visitor_verdicts
 from pipelines.cli.shared import OWNER, listed_names, whole
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError
+from pipelines.error_words import phrase
+from pipelines.errors import failure
 from pipelines.evaluation.results.export import estimate_words
 from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE
 from pipelines.evaluation.results.terminal import WIDTH, aligned_parts
@@ -174,9 +175,7 @@ def _share(one: Share) -> str:
 
 async def _results(service: Service, options: argparse.Namespace) -> int:
     if options.save_profile and not options.fit:
-        raise InvalidInputError(
-            "--save-profile keeps what --fit has fitted.", remedy="Give --fit as well."
-        )
+        raise failure("command.save_without_fit")
     lead = await asyncio.to_thread(Lead, service.store, options.session, OWNER)
     whole = await asyncio.to_thread(lead.whole)
     behind = await asyncio.to_thread(methods_behind, service.store, whole)
@@ -205,16 +204,11 @@ def _profile(
     fitted = [one for one in found if one.fitted]
     if len(fitted) > 1:
         tasks = ", ".join(one.task for one in fitted)
-        raise InvalidInputError(
-            f"Thresholds were fitted for several tasks: {tasks}.", remedy="Choose one with --task."
-        )
+        raise failure("annotation.several_fitted", tasks=tasks)
     detectors = [one for result in fitted for one in result.fitted]
     names = [one.method for one in detectors]
     if odd := sorted({*options.detectors} - {*names}):
-        raise InvalidInputError(
-            f"The session has no detector {odd[0]!r}.",
-            remedy=f"Choose from: {', '.join(names)}.",
-        )
+        raise failure("annotation.no_detector", name=odd[0], known=[*names])
     chosen = [one for one in detectors if not options.detectors or one.method in options.detectors]
     task = fitted[0].task if fitted else "answer"
     kind = None if options.calibration == "none" else options.calibration
@@ -229,9 +223,10 @@ def session_results(
     if options.annotator is not None:
         names = {one.name: one.number for one in whole.annotators if one.kind != "lead"}
         if options.annotator not in names:
-            raise InvalidInputError(
-                f"Nobody called {options.annotator!r} has labelled in the session.",
-                remedy=f"Choose from: {', '.join(names) or 'nobody yet'}.",
+            raise failure(
+                "annotation.nobody_labelled",
+                name=options.annotator,
+                known=", ".join(names) or phrase("detail.nobody_yet"),
             )
         people = {names[options.annotator]}
     labels = standing_labels(whole.events, "blind" if options.blind else "last", people)
@@ -248,10 +243,7 @@ def session_results(
         base = TaskResults(task=task, status=status)
         found.append(_of_task(base, whole, right, options, behind))
     if not found:
-        raise InvalidInputError(
-            "The session has no items of a task on which detectors can be compared.",
-            remedy="Choose another --task, or leave it out.",
-        )
+        raise failure("annotation.nothing_to_compare")
     return found
 
 
@@ -347,15 +339,10 @@ async def _moderate(service: Service, options: argparse.Namespace) -> int:
     numbers = options.verdict
     if options.all:
         if numbers:
-            raise InvalidInputError(
-                "--all takes every verdict that waits.", remedy="Leave the numbers out, or --all."
-            )
+            raise failure("command.all_and_numbers")
         numbers = [one.number for one in verdicts if one.state == "waiting"]
     elif not numbers:
-        raise InvalidInputError(
-            "It is not said which verdicts are meant.",
-            remedy="Give their numbers as `list` prints them, or --all.",
-        )
+        raise failure("command.no_numbers")
     for number in numbers:
         state = await asyncio.to_thread(
             decide_verdict, lead, number, accept=options.action == "accept"

@@ -40,7 +40,8 @@ from pipelines.cli.evaluation_plan import column_mapping
 from pipelines.cli.exports import read_export, write_export
 from pipelines.cli.shared import OWNER, amount, count, listed_names, say, text_of_file, whole
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError
+from pipelines.error_words import phrase
+from pipelines.errors import failure
 from pipelines.evaluation.datasets.opening import open_data_set
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.printable import printable, printable_json
@@ -96,25 +97,19 @@ def _created(store: RunStore, options: argparse.Namespace) -> Lead:
     """Make the session that the options describe. Raises InvalidInputError saying what to do."""
     guidelines = ""
     if options.guidelines:
-        guidelines = text_of_file(options.guidelines, "Give the path of a text file.")
+        guidelines = text_of_file(options.guidelines, phrase("wanted.text_file"))
     if options.visitors:
         spec = _spec(options, ("answer",), without_gold=True)
         return create_session(store, OWNER, options.name, spec, [], guidelines=guidelines)
     if options.gold is None and not options.without_gold:
-        raise InvalidInputError(
-            "The session has no control items, by which one sees who works with care.",
-            remedy="Give --gold N where the data has labels, or --without-gold if that is meant.",
-        )
+        raise failure("annotation.no_controls")
     found = _collected(store, options)
     tasks: list[Task] = [*found.counts()]
     if options.tasks:
         tasks = [task for task in tasks if task in options.tasks]
     if not tasks:
         asked = ", ".join(options.tasks or TASKS)
-        raise InvalidInputError(
-            f"There is nothing to label in it (tasks: {asked}).",
-            remedy="Choose other tasks, or another source.",
-        )
+        raise failure("annotation.nothing_to_label", tasks=asked)
     if options.sample is not None and not options.evaluation:
         chosen = drawn(found.chosen(tasks), options.sample, options.seed)
         found.items = {item.key: item for item in chosen}
@@ -122,10 +117,7 @@ def _created(store: RunStore, options: argparse.Namespace) -> Lead:
     controls = options.gold or 0
     known = sum(key in found.items for key in found.controls(tasks))
     if controls > known:
-        raise InvalidInputError(
-            f"{controls} control items are asked for; {known} items have a label that is known.",
-            remedy="Ask for fewer, or give --without-gold.",
-        )
+        raise failure("annotation.few_controls", controls=controls, known=known)
     lead = make_session(
         store,
         OWNER,
@@ -167,9 +159,7 @@ def _spec(
 def _collected(store: RunStore, options: argparse.Namespace) -> Collected:
     """What the source offers; says what could not be read."""
     if options.file:
-        text = text_of_file(
-            options.file, "Give a session that was exported here, or by Label Studio."
-        )
+        text = text_of_file(options.file, phrase("wanted.session_file"))
         return read_session_file(options.file.name, text)
     steps, total = _steps(store, options)
     found = Collected()
@@ -196,10 +186,7 @@ def _steps(store: RunStore, options: argparse.Namespace) -> tuple[Iterator[Step]
         spec = EvaluationSpec.model_validate(store.evaluations.get(options.evaluation, OWNER).spec)
         names = [system.name for system in spec.systems]
         if odd := sorted({*(options.systems or ())} - {*names}):
-            raise InvalidInputError(
-                f"The evaluation has no system {odd[0]!r}.",
-                remedy=f"Choose from: {', '.join(names)}.",
-            )
+            raise failure("evaluation.no_system", system=odd[0], known=[*names])
         answers = answers_of_evaluation(store, OWNER, options.evaluation, options.systems or names)
         total = min(len(answers.by_item), options.sample or len(answers.by_item))
         steps = evaluation_steps(store, OWNER, answers, options.sample, options.seed)
@@ -221,18 +208,17 @@ async def _invite(service: Service, options: argparse.Namespace) -> int:
         if options.annotator is not None:
             people = {one.name: one.number for one in lead.annotators() if one.kind == "person"}
             if options.annotator not in people:
-                raise InvalidInputError(
-                    f"Nobody of the name {options.annotator!r} has joined the session.",
-                    remedy=f"Choose from: {', '.join(people) or 'nobody yet'}.",
+                raise failure(
+                    "annotation.nobody_joined",
+                    name=options.annotator,
+                    known=", ".join(people) or phrase("detail.nobody_yet"),
                 )
             number = people[options.annotator]
         role = "annotator" if number is not None else options.role
         return lead.invite(role, annotator=number, days=options.days)
 
     if options.annotator is not None and options.role:
-        raise InvalidInputError(
-            "A personal link has the role of its annotator.", remedy="Leave out --role."
-        )
+        raise failure("command.role_of_link")
     options.role = options.role or "join"
     print(link_path(await asyncio.to_thread(invited)))
     return 0
@@ -264,16 +250,11 @@ async def _export(service: Service, options: argparse.Namespace) -> int:
 def _exported(lead: Lead, options: argparse.Namespace) -> str:
     if options.format != _OF_TASK:
         if options.task is not None:
-            raise InvalidInputError(
-                f"--task chooses what the format {_OF_TASK} holds.", remedy="Leave it out."
-            )
+            raise failure("command.task_of_format", format=_OF_TASK)
         return _FORMATS[options.format](lead)
     task, *others = lead.spec.tasks
     if options.task is None and others:
-        raise InvalidInputError(
-            f"The session has several tasks: {', '.join((task, *others))}.",
-            remedy="Say with --task which one is to be exported.",
-        )
+        raise failure("annotation.several_tasks", tasks=(task, *others))
     return "".join(export_precomputed_scores(lead, options.task or task))
 
 
@@ -282,10 +263,7 @@ async def _import(service: Service, options: argparse.Namespace) -> int:
     text = read_export(path, "annotations export")
     if options.into is None:
         if options.name is not None:
-            raise InvalidInputError(
-                "--as names the annotator of labels that go --into a session.",
-                remedy="Give --into SESSION, or leave --as out.",
-            )
+            raise failure("command.as_without_into")
         lead = await asyncio.to_thread(import_session, store, OWNER, text.split("\n"))
         print(lead.session_id)
         return 0
@@ -293,10 +271,7 @@ async def _import(service: Service, options: argparse.Namespace) -> int:
     people = {**await asyncio.to_thread(read_labels, path.name, text)}
     if options.name is not None:
         if len(people) > 1:
-            raise InvalidInputError(
-                f"The file holds the labels of several people: {', '.join(sorted(people))}.",
-                remedy="Leave --as out: each is kept under their own name.",
-            )
+            raise failure("annotation.several_people", people=sorted(people))
         people = dict(zip([options.name], people.values(), strict=True))
     keys = {item.key for item in await asyncio.to_thread(lead.items)}
     for name, labels in people.items():

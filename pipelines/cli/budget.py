@@ -14,7 +14,7 @@ from pipelines.engine.budget import Account, RunBudget, budget_for, expected_of
 from pipelines.engine.estimate import basis_for, estimate, size_in
 from pipelines.engine.executor import used_roles
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.models.providers import Currency
 from pipelines.run.ledger import LIMIT_NAMES, RunLimits
 from pipelines.run.spec import ModelSpec, RunSpec
@@ -56,9 +56,7 @@ async def run_budget(
     try:
         limits = RunLimits(**given, currency=currencies[0] if currencies else "USD")
     except ValidationError:
-        raise InvalidInputError(
-            "A run needs more than 0 seconds.", remedy="Give more to --max-seconds."
-        ) from None
+        raise failure("command.no_seconds") from None
     basis = basis_for(main, past, size=size)
     return budget_for(limits, priced, estimate(names, priced, basis))
 

@@ -19,7 +19,7 @@ from pipelines.cli.library import chosen_evidence
 from pipelines.cli.models import add_model_options, models_by_role
 from pipelines.cli.prices import add_price_options
 from pipelines.cli.profiles import add_profile_option, chosen_profile
-from pipelines.cli.shared import OWNER, read_settings
+from pipelines.cli.shared import OWNER, read_settings, said
 from pipelines.cli.terminal import Terminal
 from pipelines.cli.wording import add_prompts_option, chosen_wording
 from pipelines.engine.budget import refuse_excess
@@ -37,7 +37,7 @@ from pipelines.engine.checking import (
 )
 from pipelines.engine.profiles import held_calibrations, recorded_name, with_profile
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.datasets.files import read_text
 from pipelines.evaluation.given_texts import Entry, texts_of
 from pipelines.evaluation.results.export import harmless
@@ -142,7 +142,8 @@ async def _check(service: Service, options: argparse.Namespace) -> int:
     given = read_settings(
         options.detector or detectors(),
         options.set,
-        "Write DETECTOR.SETTING=VALUE, for example drad.theta_1=0.5.",
+        "DETECTOR.SETTING=VALUE",
+        "drad.theta_1=0.5",
     )
     asked = _Asked(
         names=names,
@@ -240,9 +241,7 @@ async def _one(
 def _entries(options: argparse.Namespace) -> Iterator[Entry]:
     """What is to be checked. Raises InvalidInputError."""
     if (options.text is None) == (options.file is None):
-        raise InvalidInputError(
-            "Give either a text or --file.", remedy='For example: check "Text" or --file texts.csv'
-        )
+        raise failure("command.text_or_file")
     sources = tuple(read_text(path) for path in options.source)
     if options.file is None:
         text = _standard_input() if options.text == "-" else options.text
@@ -252,9 +251,7 @@ def _entries(options: argparse.Namespace) -> Iterator[Entry]:
         yield Entry("1", given)
         return
     if options.question:
-        raise InvalidInputError(
-            "--question belongs to one text.", remedy="Put the questions into the file."
-        )
+        raise failure("command.question_of_one")
     yield from texts_of(options.file, sources=sources, language=options.language)
 
 
@@ -265,9 +262,7 @@ def _standard_input() -> str:
         # Where Python was told to read any bytes, this is where those that are no text show.
         text.encode()
     except UnicodeError:
-        raise InvalidInputError(
-            "Standard input is no text in UTF-8.", remedy="Save it as UTF-8, and send that."
-        ) from None
+        raise failure("command.input_no_utf8") from None
     return text
 
 
@@ -275,9 +270,7 @@ def _opened(path: Path) -> TextIO:
     try:
         return path.open("w", encoding="utf-8", newline="")
     except OSError as error:
-        raise InvalidInputError(
-            f"{path.name} cannot be written ({type(error).__name__}).", remedy="Give another file."
-        ) from None
+        raise failure("command.unwritable", file=path.name, problem=type(error).__name__) from None
 
 
 def _reason(need: Need) -> str:
@@ -313,7 +306,7 @@ class _Writer:
 
     def failed(self, entry: Entry, error: VeriscopeError) -> None:
         """One that could not be."""
-        told = f"{error} {error.remedy}".strip()
+        told = said(error.info())
         print(printable(f"{entry.id}: {told}"), file=sys.stderr)
         if self._form == "jsonl":
             self._line({"id": entry.id, "status": "refused", "error": told})
@@ -336,12 +329,12 @@ def describe_check(view: RunView, found: CheckedText) -> str:
         lines += [*_together_lines(found.together, found.language), ""]
     width = max((len(one.method) for one in found.detectors), default=0)
     for one in found.detectors:
-        said = one.verdict or one.state
+        verdict = one.verdict or one.state
         weak = ", weak: not counted" if one.weak else ""
-        lines.append(printable(f"{one.method:{width}}  {said}{_scored(one.score)}{weak}"))
+        lines.append(printable(f"{one.method:{width}}  {verdict}{_scored(one.score)}{weak}"))
         lines += [printable(f"{'':{width}}  {line}") for line in reading_lines(one.calibrated)]
         if one.error is not None:
-            lines.append(printable(f"{'':{width}}  {one.error.message} {one.error.remedy}"))
+            lines.append(printable(f"{'':{width}}  {said(one.error)}"))
     for name, why in found.unavailable.items():
         lines.append(f"{name:{width}}  not asked: {_REASONS[why]}")
     for sentence in found.sentences:
@@ -354,8 +347,8 @@ def describe_check(view: RunView, found: CheckedText) -> str:
             verdict = cell.verdict or "nothing to measure"
             lines.append(printable(f"   {name:{width}}  {verdict}{_scored(cell.score)}"))
             if cell.unsupported:
-                said = _words(found.text, cell.unsupported)
-                lines.append(printable(f"   {'':{width}}  not found supported: {said}"))
+                marked = _words(found.text, cell.unsupported)
+                lines.append(printable(f"   {'':{width}}  not found supported: {marked}"))
             read = reading_lines(cell.calibrated)
             lines += [printable(f"   {'':{width}}  {line}") for line in read]
     for one in found.detectors:

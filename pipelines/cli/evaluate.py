@@ -14,7 +14,7 @@ from pipelines.cli.limits import add_limit_options, limit_words, read_limits
 from pipelines.cli.models import add_model_options, keys_of, named_key
 from pipelines.cli.prices import add_price_options, refuse_prices
 from pipelines.cli.profiles import add_profile_option
-from pipelines.cli.shared import OWNER, amount, count, say
+from pipelines.cli.shared import OWNER, amount, count, happened, say
 from pipelines.cli.wording import add_prompts_option
 from pipelines.engine.service import Service
 from pipelines.evaluation.answering import Answering
@@ -204,10 +204,11 @@ def _agreed(options: argparse.Namespace) -> bool:
 
 def _ended(progress: Progress, evaluation: str) -> int:
     if progress.reason is None:
-        say(f"{progress.failed} answers failed and can be tried again: {progress.last_error}")
+        why = happened(progress.last_error)
+        say(f"{progress.failed} answers failed and can be tried again: {why}")
         return 1
     said = {
-        "error": progress.last_error,
+        "error": happened(progress.last_error),
         "limit": progress.limit,
         "option": f"--max-{progress.limit}",
         "answered": progress.answered,

@@ -19,7 +19,7 @@ from pipelines.cli.wording import chosen_wording
 from pipelines.engine.executor import wording_of
 from pipelines.engine.profiles import held_calibrations, recorded_name
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.beginning import create_evaluation, provenance_of, usable_items
 from pipelines.evaluation.datasets.mapping import ColumnMapping
 from pipelines.evaluation.datasets.opening import open_data_set
@@ -83,17 +83,12 @@ async def created_evaluation(
     methods = listed_names(options.methods)
     unknown = [name for name in methods if name not in METHODS]
     if unknown:
-        raise InvalidInputError(
-            f"There is no method {unknown[0]!r}.", remedy=f"Choose from: {', '.join(METHODS)}."
-        )
+        raise failure("methods.unknown", name=unknown[0], known=[*METHODS])
     evidence = None
     if not options.passages:
         evidence = await chosen_evidence(service, options, keys)
         if options.ray and evidence.collection is not None:
-            raise InvalidInputError(
-                "The workers of a Ray cluster have no collections.",
-                remedy="Evaluate without --ray, or upload the passages to a Qdrant server.",
-            )
+            raise failure("ray.no_collections")
     systems = _systems(system_names(methods), options.set, models, evidence, profile, wording)
     spec = EvaluationSpec(
         **provenance_of(data),
@@ -125,10 +120,7 @@ def _with_passages(items: Sequence[Item]) -> list[Item]:
     """The items that have evidence of their own. Raises InvalidInputError for none."""
     found = [item for item in items if item.passages]
     if not found:
-        raise InvalidInputError(
-            "No item of this data set holds passages.",
-            remedy="Leave --passages out: the sample library is searched then.",
-        )
+        raise failure("data.no_passages")
     if left := len(items) - len(found):
         say(f"{left} items hold no passages and are left out.")
     return found
@@ -142,9 +134,7 @@ def _systems(
     profile: Profile | None,
     wording: Wording,
 ) -> tuple[System, ...]:
-    settings = read_settings(
-        names, assignments, "Write SYSTEM.SETTING=VALUE, for example 'drad 2.theta_1=0.5'."
-    )
+    settings = read_settings(names, assignments, "SYSTEM.SETTING=VALUE", "'drad 2.theta_1=0.5'")
     held = profile.settings if profile else {}
     return tuple(
         System(
@@ -165,10 +155,7 @@ def column_mapping(assignments: Sequence[str]) -> ColumnMapping | None:
         part, _, column = assignment.partition("=")
         if part not in ColumnMapping.model_fields or not column:
             known = ", ".join(ColumnMapping.model_fields)
-            raise InvalidInputError(
-                f"--map {assignment!r} names no part of an item.",
-                remedy=f"Write PART=COLUMN, where PART is one of: {known}.",
-            )
+            raise failure("command.map_no_part", assignment=assignment, known=known)
         several = ColumnMapping.model_fields[part].annotation is not str and part != "separator"
         parts[part] = tuple(column.split(",")) if several else column
     return ColumnMapping(**parts) if parts else None

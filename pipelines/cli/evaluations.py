@@ -11,7 +11,7 @@ from typing import Any
 from pipelines.cli.judge import add_judge_command, judge
 from pipelines.cli.shared import OWNER, listed_names, whole
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.results.compare import Comparison, comparison, joined
 from pipelines.evaluation.results.export import (
     estimate_words,
@@ -67,16 +67,10 @@ async def show_table(service: Service, options: argparse.Namespace) -> int:
     store = service.store.evaluations
     _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
     if not found.scores:
-        raise InvalidInputError(
-            "Nothing of this evaluation is answered yet.",
-            remedy=f"Go on with: python -m pipelines evaluate --resume {options.evaluation}",
-        )
+        raise failure("evaluation.no_answers_yet", evaluation=options.evaluation)
     metrics = listed_names(options.metrics)
     if metrics and options.format != "text":
-        raise InvalidInputError(
-            "--metrics chooses columns of the format text.",
-            remedy="Leave it out: the other formats hold every metric.",
-        )
+        raise failure("command.metrics_of_text")
     if metrics:
         text = await asyncio.to_thread(evaluation_text, found, metrics)
     else:
@@ -96,9 +90,7 @@ async def compare(service: Service, options: argparse.Namespace) -> int:
         both = {"new": found, "reference": other[1]}
         found = joined(both, "any" if options.same_ids else "same")
     elif options.same_ids:
-        raise InvalidInputError(
-            "--same-ids is about two evaluations.", remedy="Give --reference, or leave it out."
-        )
+        raise failure("command.same_ids")
     systems = listed_names(options.systems) or list(found.systems)
     done = await asyncio.to_thread(comparison, found, systems, options.metric)
     if options.format != "text":

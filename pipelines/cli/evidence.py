@@ -12,7 +12,8 @@ from pipelines.cli.models import named_key
 from pipelines.cli.shared import text_of_file
 from pipelines.engine.libraries import SAMPLE_LIBRARY
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError
+from pipelines.error_words import phrase
+from pipelines.errors import failure
 from pipelines.remote.address import read_address, usable_key
 from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.dense import default_embedder
@@ -89,7 +90,7 @@ async def index_in_qdrant(service: Service, options: argparse.Namespace) -> int:
     """Upload the passages of a file, or of the sample library, into a new collection."""
     server = _server(options)
     if options.passages:
-        text = text_of_file(options.passages, "Give the path of a file of JSON lines.")
+        text = text_of_file(options.passages, phrase("wanted.json_lines"))
         # Of all that ends a line, a text in JSON may hold anything but this.
         passages = list(read_passages(text.split("\n")))
     else:
@@ -128,15 +129,12 @@ def _server(options: argparse.Namespace) -> Configured:
     known = configured()
     if options.qdrant_url:
         example = "http://localhost:6333"
-        url = read_address(options.qdrant_url, example=example, what="Qdrant server").url
+        url = read_address(options.qdrant_url, example=example, what=phrase("server.qdrant")).url
         same = known is not None and known.url == url
         key = known.key if same and known else None
         known = Configured(url, key, configured_collection())
     if known is None:
-        raise InvalidInputError(
-            "There is no address of a Qdrant server.",
-            remedy="Give --qdrant-url, or set VERISCOPE_QDRANT_URL.",
-        )
+        raise failure("command.no_qdrant")
     return Configured(
         known.url,
         named_key(options.qdrant_key_env) or known.key,

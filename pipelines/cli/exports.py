@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipelines.cli.shared import text_of_file
-from pipelines.errors import InvalidInputError
+from pipelines.error_words import phrase
+from pipelines.errors import failure
 from pipelines.files import write_bytes, write_whole
 from pipelines.printable import printable_json
 
@@ -41,10 +42,7 @@ def _writing(to: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InvalidInputError(
-            f"{to} cannot be written ({error.strerror}).",
-            remedy="Give the path of a file in a folder that can be written to.",
-        ) from None
+        raise failure("command.unwritable_path", file=to, problem=error.strerror) from None
 
 
 def read_bytes(path: Path, command: str) -> bytes:
@@ -52,12 +50,11 @@ def read_bytes(path: Path, command: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InvalidInputError(
-            f"{path} cannot be read ({type(error).__name__}).",
-            remedy=f"Give the path of a file made by `{command}`.",
+        raise failure(
+            "command.unreadable_export", file=path, problem=type(error).__name__, command=command
         ) from None
 
 
 def read_export(path: Path, command: str) -> str:
     """The text of a file that `command` wrote; raises InvalidInputError if it cannot be read."""
-    return text_of_file(path, f"Give the path of a file made by `{command}`.")
+    return text_of_file(path, phrase("wanted.made_by", command=command))

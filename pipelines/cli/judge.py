@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.cli.models import add_main_model_options, main_model
-from pipelines.cli.shared import amount, count, say, whole
+from pipelines.cli.shared import amount, count, happened, say, whole
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError
+from pipelines.errors import ErrorInfo, failure
 from pipelines.evaluation.datasets.opening import open_data_set
 from pipelines.evaluation.judging.asking import ask_judge
 from pipelines.evaluation.judging.calibration import (
@@ -69,10 +69,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
     stored = await asyncio.to_thread(evaluations.get, options.evaluation, owner)
     systems = [one.name for one in EvaluationSpec.model_validate(stored.spec).systems]
     if options.max_money is not None and model.price is None:
-        raise InvalidInputError(
-            "--max-money cannot be kept: the judge's model has no price.",
-            remedy="Give --max-calls, --max-tokens or --max-hours.",
-        )
+        raise failure("judging.unpriced")
     budget = Budget(
         calls=options.max_calls,
         tokens=options.max_tokens,
@@ -93,7 +90,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
         async for last in steps:
             print(f"\r{last.judged} of {last.total} judged   ", end="", file=sys.stderr)
     print(file=sys.stderr)
-    say(_ENDS[last.reason].format(error=last.last_error))
+    say(_ENDS[last.reason].format(error=happened(last.last_error)))
     say(_spent(last))
     if spec.weak:
         say(
@@ -119,7 +116,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
         ended = there.reason
         if ended != "done":
             say(f"{against}: {len(there.said)} of {len(known)} known answers are judged.")
-            say(_ENDS[ended].format(error=there.error))
+            say(_ENDS[ended].format(error=happened(there.error)))
         values = {
             system: [one.judgement.value or 0.0 for one in graded if one.system == system
                      and one.judgement.value is not None]
@@ -145,10 +142,7 @@ async def _known(options: argparse.Namespace) -> tuple[str, list[KnownAnswer]]:
     )
     known = list(known_answers(data.items))
     if not known:
-        raise InvalidInputError(
-            f"{data.name} has no answers whose truth is known.",
-            remedy="Give one with accepted and wrong answers, such as TruthfulQA or HaluEval.",
-        )
+        raise failure("judging.no_truth", data=data.name)
     return data.name, known
 
 
@@ -157,7 +151,7 @@ class _KnownJudged(NamedTuple):
 
     said: list[tuple[KnownAnswer, Judgement]]
     reason: Reason | None
-    error: str
+    error: ErrorInfo | None
 
 
 async def _judged_known(
@@ -182,7 +176,8 @@ async def _judged_known(
     there = {name: Judgement.model_validate(body) for name, body in bodies.items()}
     wanted = {name: one.judged for one, name in zip(known, names, strict=True) if name not in there}
     reason: Reason | None = "done"
-    failing, error = 0, ""
+    failing = 0
+    error: ErrorInfo | None = None
     if wanted:
         slot = await service.pool.get(spec.model, key)
         for name, answer in wanted.items():
@@ -205,7 +200,7 @@ async def _judged_known(
                 there[name], failing = asked.judgement, 0
                 continue
             reason, failing = None, failing + 1
-            error = asked.error.message if asked.error else ""
+            error = asked.error
             if failing >= PATIENCE:
                 reason = "failing"
                 break

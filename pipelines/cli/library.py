@@ -12,11 +12,12 @@ from typing import Any, cast
 
 from pipelines.cli.evidence import read_evidence
 from pipelines.cli.models import named_key
-from pipelines.cli.shared import OWNER, count, say, text_of_file
+from pipelines.cli.shared import OWNER, count, said, say, text_of_file
 from pipelines.engine.collections import MODES
 from pipelines.engine.indexing import Indexing
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError, failure, revived
+from pipelines.error_words import phrase
+from pipelines.errors import failure, revived
 from pipelines.printable import printable, printable_json
 from pipelines.retrieval.embedders import EmbedderSpec
 from pipelines.retrieval.reading.parsed import MAX_FILE
@@ -87,12 +88,10 @@ def _resolved(folder: str) -> Path:
 
 async def _add(service: Service, options: argparse.Namespace) -> int:
     if not options.files and not options.urls:
-        raise InvalidInputError(
-            "There is nothing to add.", remedy="Name files or folders, or give --urls FILE."
-        )
+        raise failure("command.nothing_to_add")
     urls = ""
     if options.urls:
-        urls = text_of_file(options.urls, "Give a text file with one address a line.")
+        urls = text_of_file(options.urls, phrase("wanted.address_file"))
     collections = service.collections
     known = await asyncio.to_thread(collections.store.named, OWNER, options.name)
     chosen = _embedder(options)
@@ -117,9 +116,7 @@ async def _add_files(service: Service, collection: str, places: list[Path]) -> N
             data = await asyncio.to_thread(_beginning, path)
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise InvalidInputError(
-                f"{path} cannot be read ({reason}).", remedy="Check its permissions."
-            ) from None
+            raise failure("command.unreadable", file=path, problem=reason) from None
         added = await asyncio.to_thread(service.collections.add, OWNER, collection, name, data)
         new += added.id is not None
         there += added.id is None
@@ -275,7 +272,7 @@ async def _named(service: Service, name: str) -> StoredCollection:
 
 def refusal_words(document: StoredDocument) -> str:
     """Why a document was refused, and what to do."""
-    return str(failure(f"reading.{document.reason}", **document.facts))
+    return said(failure(f"reading.{document.reason}", **document.facts).info())
 
 
 def _embedder(options: argparse.Namespace) -> EmbedderSpec | None:
@@ -283,9 +280,7 @@ def _embedder(options: argparse.Namespace) -> EmbedderSpec | None:
     named = options.embedder
     if named is None:
         if options.embedder_url:
-            raise InvalidInputError(
-                "--embedder-url needs the name of a model.", remedy="Give --embedder too."
-            )
+            raise failure("command.embedder_url")
         return None
     languages = cast(tuple[Language, ...], tuple(options.embedder_languages))
     if options.embedder_url:

@@ -184,9 +184,7 @@ async def _index(service: Service, options: argparse.Namespace) -> int:
 def _methods(
     names: Sequence[str], assignments: Sequence[str], profile: Profile | None
 ) -> tuple[MethodSpec, ...]:
-    settings = read_settings(
-        names, assignments, "Write METHOD.SETTING=VALUE, for example drad.theta_1=0.5."
-    )
+    settings = read_settings(names, assignments, "METHOD.SETTING=VALUE", "drad.theta_1=0.5")
     settings = with_profile(profile, settings, settings)
     return tuple(MethodSpec(name=name, settings=given) for name, given in settings.items())
 

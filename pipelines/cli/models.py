@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import cast, get_args
 
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError
+from pipelines.error_words import phrase
+from pipelines.errors import failure
 from pipelines.models.hub_judges.formats import FORMATS, parse_format, parse_labels
 from pipelines.models.hub_judges.model import judge_name, split_revision
 from pipelines.models.probe import probe
@@ -130,9 +131,7 @@ async def models_by_role(
     for role, value in given.items():
         profile, _, model = value.partition(":")
         if profile not in PROVIDERS:
-            raise InvalidInputError(
-                f"There is no profile {profile!r}.", remedy=f"Use one of: {', '.join(PROVIDERS)}."
-            )
+            raise failure("command.no_profile", profile=profile, known=[*PROVIDERS])
         specs[role] = _spec(profile, model, urls.get(role))
     specs = _with_readings(specs, options)
     keys = keys_of(options, specs)
@@ -162,10 +161,7 @@ def role_models(roles: Sequence[str], addresses: Sequence[str]) -> dict[str, Mod
         kind, _, model = value.partition(":")
         found[role] = _spec(kind, model, urls.get(role))
     if unused := [role for role in urls if role not in found]:
-        raise InvalidInputError(
-            f"--role-url names {unused[0]}, which is given no model.",
-            remedy=f"Give --role {unused[0]}=KIND:MODEL too.",
-        )
+        raise failure("command.unused_role_url", role=unused[0])
     return found
 
 
@@ -191,10 +187,7 @@ def _judges(named: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
     """Role to provider and model, for the models of --judge; raises InvalidInputError."""
     free = [role for role in JUDGES if role not in given]
     if len(named) > len(free):
-        raise InvalidInputError(
-            f"There are more judges than roles: {len(named)} for {len(free)}.",
-            remedy=f"Leave some out; the roles are {', '.join(JUDGES)}.",
-        )
+        raise failure("command.many_judges", given=len(named), free=len(free), roles=[*JUDGES])
     bundled = {spec.model for spec in PROVIDERS["judge"].bundled}
     kinds = ("judge" if model in bundled else "hub_judge" for model in named)
     return {role: f"{kind}:{model}" for role, kind, model in zip(free, kinds, named, strict=False)}
@@ -213,10 +206,7 @@ def _with_readings(
     for field, option, assigned, read in said:
         for role, value in by_role(assigned, option).items():
             if role not in found or found[role].kind != "hub_judge":
-                raise InvalidInputError(
-                    f"{option} names {role}, which has no judge of the hub or a folder.",
-                    remedy="Name one with --judge MODEL, or leave the option out.",
-                )
+                raise failure("command.no_hub_judge", option=option, role=role)
             found[role] = found[role].model_copy(update={field: read(value)})
     return found
 
@@ -224,9 +214,7 @@ def _with_readings(
 def _languages(text: str) -> tuple[Language, ...]:
     words = [word.strip() for word in text.split(",")]
     if not set(words) <= set(get_args(Language)):
-        raise InvalidInputError(
-            f"--judge-languages {text!r} names no languages.", remedy="Write en, zh, or en,zh."
-        )
+        raise failure("command.judge_languages", text=text)
     return tuple(cast("list[Language]", sorted(set(words))))
 
 
@@ -238,10 +226,7 @@ def named_key(variable: str | None) -> str | None:
     if variable is None:
         return None
     if not (key := os.environ.get(variable)):
-        raise InvalidInputError(
-            f"The environment variable {variable!r} holds no key.",
-            remedy="Set it, or leave the option out.",
-        )
+        raise failure("command.no_key_in", variable=variable)
     return key
 
 
@@ -251,14 +236,13 @@ def _spec(profile: str, model: str, base_url: str | None) -> ModelSpec:
     if model in bundled:
         return bundled[model]
     if not model:
-        raise InvalidInputError(
-            f"The profile {profile} needs a model.",
-            remedy="Give --model: a file, folder, hub id or the server's name for it.",
-        )
+        raise failure("command.needs_model", profile=profile)
     if provider.only_bundled:
-        raise InvalidInputError(
-            f"There is no {profile} {model!r}.",
-            remedy=f"Use one of: {', '.join(name or 'no name' for name in bundled)}.",
+        raise failure(
+            "command.not_bundled",
+            profile=profile,
+            model=model,
+            known=[name or phrase("detail.no_name") for name in bundled],
         )
     name, revision = model, None
     if provider.pin is not None:
@@ -278,9 +262,6 @@ def by_role(
     for assignment in assignments:
         role, _, value = assignment.partition("=")
         if role not in roles or not value:
-            raise InvalidInputError(
-                f"{option} {assignment!r} names no role.",
-                remedy=f"Write ROLE=…, where ROLE is one of: {', '.join(roles)}.",
-            )
+            raise failure("command.no_role", option=option, assignment=assignment, known=[*roles])
         found[role] = value
     return found

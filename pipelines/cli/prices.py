@@ -16,7 +16,8 @@ from typing import get_args
 from pydantic import TypeAdapter, ValidationError
 
 from pipelines.cli.shared import amount
-from pipelines.errors import InvalidInputError, first_problem
+from pipelines.error_words import first_problem, phrase
+from pipelines.errors import failure
 from pipelines.models.providers import Currency, ModelSpec, Price
 
 _FORM = '{"NAME": {"read": 2.4, "written": 9.6, "currency": "CNY"}}'
@@ -55,16 +56,12 @@ def priced_models(
     prices = _from_file(Path(options.prices)) if options.prices else {}
     names = {spec.name for spec in models.values()}
     if unknown := [name for name in prices if name not in names]:
-        raise InvalidInputError(
-            f"{options.prices} has a price for {unknown[0]!r}, which no role is given to.",
-            remedy=f"Use the names of the models: {', '.join(sorted(names))}.",
+        raise failure(
+            "prices.unknown_model", file=options.prices, name=unknown[0], known=sorted(names)
         )
     halves = (options.price_in, options.price_out)
     if None in halves and (halves != (None, None) or options.currency):
-        raise InvalidInputError(
-            "A price has two halves: what is read, and what is written.",
-            remedy="Give both --price-in and --price-out.",
-        )
+        raise failure("prices.half")
     if None not in halves:
         main = models["main"].name
         read, written = halves
@@ -79,28 +76,24 @@ def refuse_prices(options: argparse.Namespace) -> None:
     """Raises InvalidInputError where prices are given for an evaluation that has begun."""
     given = (options.price_in, options.price_out, options.currency, options.prices)
     if any(one is not None for one in given):
-        raise InvalidInputError(
-            "Prices are told when an evaluation begins: what it has spent is counted by them.",
-            remedy="Leave them out, or begin another evaluation: it takes over all answers.",
-        )
+        raise failure("prices.too_late")
 
 
 def _from_file(path: Path) -> dict[str, Price]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(
-            f"The prices in {path} cannot be read.", remedy="Give a JSON file in UTF-8."
-        ) from error
+        raise failure("prices.unreadable", file=path) from error
     try:
         return _PRICES.validate_python(json.loads(text))
     except json.JSONDecodeError as error:
-        raise InvalidInputError(
-            f"{path} is not JSON (line {error.lineno}).", remedy=f"Write it as {_FORM}."
-        ) from error
+        raise failure("prices.no_json", file=path, line=error.lineno, form=_FORM) from error
     except ValidationError as error:
         place, problem = first_problem(error)
-        raise InvalidInputError(
-            f"{path} holds no prices ({place or 'the whole'}: {problem}).",
-            remedy=f"Write it as {_FORM}.",
+        raise failure(
+            "prices.none",
+            file=path,
+            place=place or phrase("detail.whole"),
+            problem=problem,
+            form=_FORM,
         ) from error

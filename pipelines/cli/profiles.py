@@ -27,7 +27,7 @@ from pipelines.engine.profiles import (
 )
 from pipelines.engine.service import Service
 from pipelines.engine.templates import TEMPLATES, made, template
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.methods.registry import METHODS
 from pipelines.models.providers import ModelSpec, provider_of
 from pipelines.printable import printable, printable_json
@@ -100,10 +100,7 @@ async def _make(service: Service, options: argparse.Namespace) -> int:
 async def _save(service: Service, options: argparse.Namespace) -> int:
     profile = _changed(Profile(name=options.name, description=options.description), options)
     if not (profile.settings or profile.models or profile.prompts):
-        raise InvalidInputError(
-            "A profile without anything in it says nothing.",
-            remedy="Give --set METHOD.SETTING=VALUE, --role ROLE=KIND:MODEL or --prompts FILE.",
-        )
+        raise failure("profiles.nothing_given")
     await _keep(service, profile, replace=options.replace)
     return 0
 
@@ -126,7 +123,7 @@ async def _edit(service: Service, options: argparse.Namespace) -> int:
 
 def _changed(profile: Profile, options: argparse.Namespace) -> Profile:
     """`profile` with the models, settings and prompts of the options. Raises InvalidInputError."""
-    given = read_settings(METHODS, options.set, "Write METHOD.SETTING=VALUE.")
+    given = read_settings(METHODS, options.set, "METHOD.SETTING=VALUE", "drad.theta_1=0.5")
     settings = {
         name: found
         for name in METHODS

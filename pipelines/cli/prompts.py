@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pipelines.cli.profiles import add_profile_option, chosen_profile
+from pipelines.cli.shared import said
 from pipelines.cli.wording import add_prompts_option, chosen_wording, read_wording
 from pipelines.engine.prompts import files_of, users_of
 from pipelines.engine.service import Service
@@ -81,7 +82,7 @@ def _problems(wording: Wording) -> Iterator[str]:
             try:
                 checked_wording({file: {language: {key: text}}})
             except InvalidInputError as error:
-                yield str(error)
+                yield said(error.info())
             continue
         place = f"{file}/{key} ({language})"
         for one in prompt_problems(text.strip(), prompts.placeholders(language, key)):
@@ -122,10 +123,10 @@ def _named(prompt: str) -> tuple[str, str]:
     """File and key of "ever/verify"; raises InvalidInputError."""
     file, _, key = prompt.partition("/")
     if file not in prompt_files():
-        raise failure("prompts.no_file", file=repr(file), known=", ".join(prompt_files()))
+        raise failure("prompts.no_file", file=repr(file), known=[*prompt_files()])
     known = load_prompts(file).keys("en")
     if key not in known:
-        raise failure("prompts.no_prompt", file=file, key=repr(key), known=", ".join(known))
+        raise failure("prompts.no_prompt", file=file, key=repr(key), known=[*known])
     return file, key
 
 

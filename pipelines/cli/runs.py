@@ -14,10 +14,10 @@ from typing import Any, get_args
 
 from pipelines.cli.changes import describe_changes
 from pipelines.cli.exports import read_bytes, write_archive, write_export
-from pipelines.cli.shared import OWNER, whole
+from pipelines.cli.shared import OWNER, said, whole
 from pipelines.cli.terminal import describe
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError, failure
+from pipelines.errors import failure
 from pipelines.printable import printable, printable_json
 from pipelines.run.changes import changes, in_order
 from pipelines.run.events import Verdict
@@ -70,9 +70,7 @@ async def export_run(service: Service, options: argparse.Namespace) -> int:
         write_export(text, options.to)
         return 0
     if options.to is None:
-        raise InvalidInputError(
-            "Several runs are exported as one zip file.", remedy="Give --to FILE.zip."
-        )
+        raise failure("command.zip_needed")
     data = await asyncio.to_thread(export_archive, service.store, runs, OWNER)
     write_archive(data, options.to)
     return 0
@@ -85,17 +83,14 @@ async def import_runs(service: Service, options: argparse.Namespace) -> int:
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise InvalidInputError(
-                f"{options.file} cannot be read (UnicodeDecodeError).",
-                remedy="Give the path of a file made by `export`.",
-            ) from None
+            raise failure("command.unreadable_run", file=options.file) from None
         print(await asyncio.to_thread(service.store.import_run, text, OWNER))
         return 0
     brought = await asyncio.to_thread(import_archive, service.store, data, OWNER)
     for run in brought.runs:
         print(run)
     for name, error in brought.refused:
-        print(printable(f"{name}: {error}"), file=sys.stderr)
+        print(printable(f"{name}: {said(error.info())}"), file=sys.stderr)
     return 2 if brought.refused else 0
 
 
@@ -114,12 +109,10 @@ async def delete_runs(service: Service, options: argparse.Namespace) -> int:
 
 def _ask_first(count: int) -> None:
     if not sys.stdin.isatty():
-        raise InvalidInputError(
-            f"{count} runs would be deleted without asking.", remedy="Give --yes to delete them."
-        )
+        raise failure("command.unasked_deletion", count=count)
     print(f"Delete these {count} runs permanently? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise InvalidInputError("Nothing was deleted.", remedy="Answer y to delete the runs.")
+        raise failure("command.nothing_deleted")
 
 
 async def _rename(service: Service, options: argparse.Namespace) -> int:
@@ -140,7 +133,7 @@ async def _star(service: Service, options: argparse.Namespace) -> int:
 
 async def _tag(service: Service, options: argparse.Namespace) -> int:
     if not (options.add or options.remove):
-        raise InvalidInputError("There is no tag.", remedy="Give --add TAG or --remove TAG.")
+        raise failure("command.no_tag")
 
     def tag() -> None:
         service.store.labels.tag(options.run, OWNER, add=options.add, remove=options.remove)

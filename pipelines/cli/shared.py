@@ -11,7 +11,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import InvalidInputError
+from pipelines.error_words import Phrase, language_of_terminal
+from pipelines.errors import ErrorInfo, failure
 from pipelines.printable import printable
 
 OWNER = "command-line"
@@ -53,20 +54,19 @@ def listed_names(listed: str) -> list[str]:
 
 
 def read_settings(
-    names: Iterable[str], assignments: Sequence[str], remedy: str
+    names: Iterable[str], assignments: Sequence[str], form: str, example: str
 ) -> dict[str, dict[str, Any]]:
     """Name to settings, from assignments "NAME.SETTING=VALUE"; values are JSON, else text.
 
-    Raises InvalidInputError, with `remedy`, for an assignment that names no setting of these.
+    Raises InvalidInputError, which names `form` and `example`, for an assignment that names no
+    setting of these.
     """
     settings: dict[str, dict[str, Any]] = {name: {} for name in names}
     for assignment in assignments:
         target, _, value = assignment.partition("=")
         name, _, field = target.partition(".")
         if name not in settings or not field or not value:
-            raise InvalidInputError(
-                f"--set {assignment!r} names no setting of a chosen method.", remedy=remedy
-            )
+            raise failure("command.no_setting", assignment=assignment, form=form, example=example)
         try:
             settings[name][field] = json.loads(value)
         except json.JSONDecodeError:
@@ -74,15 +74,28 @@ def read_settings(
     return settings
 
 
-def text_of_file(path: Path, remedy: str) -> str:
-    """The text of a file in UTF-8. Raises InvalidInputError with `remedy` if it cannot be read."""
+def text_of_file(path: Path, wanted: Phrase) -> str:
+    """The text of a file in UTF-8. Raises InvalidInputError if it cannot be read.
+
+    `wanted` says what to give instead.
+    """
     try:
         # Some programs mark the beginning of a text.
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(
-            f"{path} cannot be read ({type(error).__name__}).", remedy=remedy
+        raise failure(
+            "command.unreadable_text", file=path, problem=type(error).__name__, wanted=wanted
         ) from None
+
+
+def said(error: ErrorInfo) -> str:
+    """What happened and what to do about it, in the language of the terminal."""
+    return error.sentence(language_of_terminal())
+
+
+def happened(error: ErrorInfo | None) -> str:
+    """What happened, in the language of the terminal; "" without an error."""
+    return "" if error is None else error.said(language_of_terminal())[0]
 
 
 def say(text: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipelines.cli.shared import OWNER, listed_names
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.scoring import read_results
 from pipelines.evaluation.studies.export import STUDY_FORMATS, study_text
@@ -30,21 +30,12 @@ async def study(service: Service, options: argparse.Namespace) -> int:
         print(printable(_listed()), end="")
         return 0
     if not options.evaluation:
-        raise InvalidInputError(
-            "A study is of an evaluation.",
-            remedy="Give --evaluation ID; `python -m pipelines evaluations list` shows them.",
-        )
+        raise failure("study.no_evaluation")
     if bool(options.name) + bool(options.vary) + options.scores != 1:
-        raise InvalidInputError(
-            "A study is a named one, or varies settings, or thresholds on scores.",
-            remedy="Give one of: a name (see --list), --vary SETTING, --scores.",
-        )
+        raise failure("study.no_kind")
     names = listed_names(options.metrics)
     if names and options.format != "text":
-        raise InvalidInputError(
-            "--metrics chooses columns of the format text.",
-            remedy="Leave it out: the other formats hold every metric.",
-        )
+        raise failure("command.metrics_of_text")
     stop = Event()
     try:
         found = await asyncio.to_thread(_run, service, options, stop)
@@ -124,7 +115,7 @@ def _run(service: Service, options: argparse.Namespace, stop: Event) -> Study:
                 axes = [read_axis(method, text) for text in options.vary]
                 found = sweep(store, evaluation, OWNER, system, axes, **rules, **work)
     except StudyStoppedError:
-        raise InvalidInputError("The study was stopped.", remedy="Start it again.") from None
+        raise failure("study.stopped") from None
     print(file=sys.stderr)
     return found
 
@@ -142,10 +133,7 @@ def _only(spec: EvaluationSpec) -> str:
     """The only system of an evaluation. Raises InvalidInputError where there are several."""
     names = [system.name for system in spec.systems]
     if len(names) > 1:
-        raise InvalidInputError(
-            f"This evaluation has several systems: {', '.join(names)}.",
-            remedy="Give --system with the one to study.",
-        )
+        raise failure("study.several_systems", names=[*names])
     return names[0]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from pipelines.cli.calibrated import reading_lines
+from pipelines.cli.shared import happened, said
 from pipelines.engine.budget import Account
 from pipelines.printable import printable
 from pipelines.prompts import own_prompts
@@ -77,7 +78,7 @@ class Terminal:
             case SpanStarted():
                 return event.name if event.name != "method" else "started"
             case ModelCalled(error=error) if error is not None:
-                return f"  call to {event.model}, attempt {event.attempt}: {error.message}"
+                return f"  call to {event.model}, attempt {event.attempt}: {happened(error)}"
             case ModelCalled():
                 written = sum(g.usage.completion_tokens for g in event.generations)
                 source = "from cache" if event.cached else f"{written} tokens"
@@ -90,9 +91,9 @@ class Terminal:
             case Revised():
                 return f"  draft {event.draft}: {event.after}"
             case SpanEnded(error=error) if error is not None:
-                return f"  {error.message} {error.remedy}"
+                return f"  {said(error)}"
             case RunFailed():
-                return f"failed: {event.error.message} {event.error.remedy}"
+                return f"failed: {said(event.error)}"
             case _:
                 return None
 
@@ -112,7 +113,7 @@ def describe(view: RunView, *, colour: bool = False) -> str:
     for method in view.methods.values():
         lines += [*_describe_method(method, view.header.spec, colour=colour), ""]
     if view.error is not None:
-        lines.append(printable(f"{view.error.message} {view.error.remedy}"))
+        lines.append(printable(said(view.error)))
     return "\n".join(lines).rstrip()
 
 
@@ -139,7 +140,7 @@ def _describe_method(method: MethodView, spec: RunSpec, *, colour: bool) -> list
         if method.answer.flags:
             lines.append(printable(f"  remarks: {', '.join(method.answer.flags)}"))
     if method.error is not None:
-        lines.append(printable(f"  failed: {method.error.message} {method.error.remedy}"))
+        lines.append(printable(f"  failed: {said(method.error)}"))
     return lines
 
 

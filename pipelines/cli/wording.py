@@ -18,7 +18,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from pipelines.engine.profiles import read_profile
-from pipelines.errors import failure, first_problem
+from pipelines.error_words import first_problem
+from pipelines.errors import failure
 from pipelines.prompts import Wording, checked_wording, own_prompts, with_text
 from pipelines.store.tables import refuse_keys_in_prompts
 

@@ -7,6 +7,7 @@ from math import ceil, floor, log10
 from typing import NamedTuple
 
 from pipelines.engine.estimate import Estimate
+from pipelines.error_words import Phrase, phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.models.providers import ModelSpec, Price, provider_of
 from pipelines.run.ledger import Ledger, LimitName, RunLimits, Taken
@@ -111,12 +112,13 @@ def refuse_excess(budget: RunBudget) -> None:
 def excess_error(budget: RunBudget) -> VeriscopeError | None:
     """The error of a run that is expected to pass a limit; None for every other run."""
     over = () if budget.expected is None else excesses(budget.expected, budget.limits)
-    return failure("budget.over", excesses="; ".join(map(_said, over))) if over else None
+    return failure("budget.over", excesses=[*map(_said, over)]) if over else None
 
 
-def _said(one: Excess) -> str:
-    unit = one.currency or one.limit
-    return f"about {_number(one.expected)} {unit}, limit {one.most:,.10g}"
+def _said(one: Excess) -> Phrase:
+    expected, most = _number(one.expected), f"{one.most:,.10g}"
+    facts = {"currency": one.currency} if one.currency else {}
+    return phrase(f"excess.{one.limit}", expected=expected, most=most, **facts)
 
 
 def _number(value: float) -> str:

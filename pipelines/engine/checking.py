@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pipelines.engine.executor import MAX_QUESTION, make_plan, used_models
+from pipelines.error_words import PhraseError
 from pipelines.errors import failure
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.registry import METHODS
@@ -164,7 +165,7 @@ def check_run(
         raise failure("checking.no_detector")
     known = detectors()
     if other := next((one.name for one in chosen if one.name not in known), None):
-        raise failure("checking.no_such", method=other, known=", ".join(known))
+        raise failure("checking.no_such", method=other, known=[*known])
     language = language_of(given)
     question = " ".join(given.question.split())
     sources = _joined(given.sources)
@@ -206,7 +207,7 @@ def is_check(spec: RunSpec) -> bool:
 def text_of(spec: RunSpec) -> TextToCheck:
     """What a run checks, as it was given; raises ValueError for a run that checks nothing."""
     if spec.answer is None:
-        raise ValueError("The run writes its own answer.")
+        raise PhraseError("own.run_text")
     given = spec.evidence.text if spec.evidence.source == "given" else ""
     return TextToCheck(
         text=spec.answer.text,

@@ -31,6 +31,7 @@ from pipelines.engine.indexing import (
     is_waiting,
     original_of,
 )
+from pipelines.error_words import phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.files import write_bytes
 from pipelines.retrieval.base import RetrievalMode, Retriever
@@ -157,7 +158,7 @@ class Collections:
             raise failure("library.file_too_large", file=name, most=MAX_FILE // 2**20)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if shutil.disk_usage(self._folder).free < _RESERVE + len(data):
-            raise failure("library.not_kept", file=name, reason="the disk is nearly full")
+            raise failure("library.not_kept", file=name, reason=phrase("detail.disk_nearly_full"))
         digest = sha256(data).hexdigest()
         known = {one.name: one for one in self.store.documents(owner, collection)}
         former = known.get(name)

@@ -16,6 +16,7 @@ from pipelines.concurrency import together
 from pipelines.engine.calibrations import holding
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
+from pipelines.error_words import phrase
 from pipelines.errors import (
     ErrorInfo,
     LimitReached,
@@ -310,9 +311,9 @@ async def _within(
         has_evidence = materials.retriever is not None
         for need in needs_of(method, settings, plan.spec.answer):
             if need.unmet(capabilities, has_evidence=has_evidence, asked=not question.about):
-                spoken = ", ".join(sorted(need.languages))
-                facts = {"method": method.name, "role": need.role, "languages": spoken}
-                raise failure(f"need.{need.reason}", **facts)
+                spoken = [phrase(f"language.{one}") for one in sorted(need.languages)]
+                facts = {"method": method.name, "role": phrase(f"role.{need.role}")}
+                raise failure(f"need.{need.reason}", languages=spoken, **facts)
         broken: VeriscopeError | MethodEnded | None = None
         try:
             async with materials.ledger.within_time(root.recorder.now()):

@@ -22,6 +22,7 @@ from typing import Literal
 import numpy as np
 from filelock import FileLock, Timeout
 
+from pipelines.error_words import phrase
 from pipelines.errors import ErrorInfo, NotFoundError, VeriscopeError, failure
 from pipelines.files import write_bytes
 from pipelines.retrieval.assembling import Assembly, Source, readable_rows
@@ -330,7 +331,9 @@ class Indexing:
                 name = f"vectors-{vectors.name}-{found.shape[1]}.f32"
                 vectors = replace(vectors, path=folder / name, dimension=found.shape[1])
             if found.shape[1] != vectors.dimension:
-                raise failure("embedding.invalid", host=embedder.name, said="other vectors")
+                raise failure(
+                    "embedding.invalid", host=embedder.name, said=phrase("detail.other_vectors")
+                )
             assert vectors.path is not None
             with vectors.path.open("ab") as file:
                 file.write(found.tobytes())

@@ -13,6 +13,7 @@ from typing import Any
 from pipelines.concurrency import ended
 from pipelines.engine.collections import Collections
 from pipelines.engine.pool import Loading
+from pipelines.error_words import phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.models.restricted import SWITCH
 from pipelines.paths import SAMPLE_DATA
@@ -157,7 +158,9 @@ class Libraries:
     def _in_qdrant(self, evidence: EvidenceSpec, key: str | None) -> Retriever:
         """A search of a Qdrant server, with one client for all runs that have the same key."""
         example = "http://localhost:6333"
-        address = read_address(evidence.base_url or "", example=example, what="Qdrant server")
+        address = read_address(
+            evidence.base_url or "", example=example, what=phrase("server.qdrant")
+        )
         known = configured()
         if key is None and known is not None and known.url == address.url:
             # The key of the environment is sent to the server of the environment alone.

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from pipelines.engine.calibrations import holding
 from pipelines.engine.executor import wording_of
-from pipelines.errors import VeriscopeError, failure, first_problem
+from pipelines.error_words import first_problem
+from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.registry import METHODS, different, get_method
 from pipelines.models.providers import PROVIDERS, ModelSpec, provider_of
 from pipelines.prompts import Wording, checked_wording
@@ -33,13 +34,13 @@ def checked_profile(profile: Profile) -> Profile:
     refuse_keys_in_profile(profile)
     settings = {name: different(name, values) for name, values in profile.settings.items()}
     if odd := [role for role in profile.models if role not in ROLES]:
-        raise failure("profiles.no_role", role=repr(odd[0]), known=", ".join(ROLES))
+        raise failure("profiles.no_role", role=repr(odd[0]), known=[*ROLES])
     for model in profile.models.values():
         provider_of(model.kind)
     for number, one in enumerate(profile.calibrations):
         if one.method not in METHODS:
             where, name = f"calibrations.{number}.method", repr(one.method)
-            raise failure("profiles.no_method", where=where, name=name, known=", ".join(METHODS))
+            raise failure("profiles.no_method", where=where, name=name, known=[*METHODS])
     return profile.model_copy(
         update={
             "settings": {name: values for name, values in settings.items() if values},

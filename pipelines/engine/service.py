@@ -230,7 +230,9 @@ class Service:
             if live.unsaved is not None:
                 raise revived(live.unsaved)
             if live.unstored is not None:
-                raise failure("asking.not_stored", why=live.unstored)
+                raise failure(
+                    "asking.not_stored", why=live.unstored.phrase(), remedy=live.unstored.phrase(1)
+                )
         if is_recording(run_id):
             return run_id
         return await asyncio.to_thread(self.store.share, run_id, owner)

@@ -66,7 +66,7 @@ TEMPLATES: dict[str, Template] = {
 def template(name: str) -> Template:
     """The template called `name`; raises InvalidInputError where there is none."""
     if name not in TEMPLATES:
-        raise failure("profiles.no_template", name=repr(name), known=", ".join(TEMPLATES))
+        raise failure("profiles.no_template", name=repr(name), known=[*TEMPLATES])
     return TEMPLATES[name]
 
 

@@ -63,7 +63,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         return [{"text": block} for block in blocks]
     table = read_table(path)
     if not any(name in table.columns for name in _TEXT):
-        raise failure("texts.no_column", file=path.name, columns=", ".join(table.columns))
+        raise failure("texts.no_column", file=path.name, columns=[*table.columns])
     return table.rows
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from pipelines.engine.executor import used_models
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.plan import Budget, EvaluationSpec
 from pipelines.models.providers import ModelSpec, provider_of
@@ -72,23 +72,12 @@ def checked_limits(spec: EvaluationSpec, limits: Budget) -> Budget:
         return limits
     currencies = currencies_of(spec)
     if not currencies:
-        raise InvalidInputError(
-            "The limit of money cannot be kept: no model of this evaluation has a price.",
-            remedy="Give prices (Models page, or --price-in and --price-out),"
-            " or limit calls, tokens or hours.",
-        )
+        raise failure("budget.no_prices")
     if len(currencies) > 1:
-        raise InvalidInputError(
-            f"The limit of money cannot be kept: prices are in {' and '.join(currencies)}.",
-            remedy="Give all prices in one currency, or limit calls, tokens or hours.",
-        )
+        raise failure("budget.several_currencies", currencies=" and ".join(currencies))
     for model in _asked(spec):
         if provider_of(model.kind).hosted and model.price is None:
-            raise InvalidInputError(
-                f"The limit of money cannot be kept: {model.name!r} has no price.",
-                remedy="Give its price (0 for a model that costs nothing),"
-                " or limit calls, tokens or hours.",
-            )
+            raise failure("budget.model_unpriced", name=model.name)
     return limits
 
 

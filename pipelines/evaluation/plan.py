@@ -16,7 +16,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from pipelines.engine.executor import MAX_QUESTION, used_models, wording_of
-from pipelines.errors import InvalidInputError
+from pipelines.error_words import phrase
+from pipelines.errors import failure
 from pipelines.evaluation.items import Item
 from pipelines.methods.registry import get_method
 from pipelines.models.providers import ModelSpec
@@ -103,34 +104,27 @@ class EvaluationSpec(Frozen):
 def checked_spec(spec: EvaluationSpec, items: Sequence[Item]) -> EvaluationSpec:
     """`spec`, once everything about it was checked; raises InvalidInputError saying what to do."""
     if not items:
-        raise InvalidInputError("The data set is empty.", remedy="Choose another file or part.")
+        raise failure("evaluation.no_items")
     if not spec.systems:
-        raise InvalidInputError("No method was chosen.", remedy="Choose at least one.")
+        raise failure("evaluation.no_method")
     for what, count, most in (
-        ("items", len(items), MAX_ITEMS),
-        ("systems", len(spec.systems), MAX_SYSTEMS),
+        ("many.items", len(items), MAX_ITEMS),
+        ("many.systems", len(spec.systems), MAX_SYSTEMS),
     ):
         if count > most:
-            raise InvalidInputError(
-                f"There are {count:,} {what}; {most:,} can be evaluated at once.",
-                remedy="Evaluate a part of them.",
-            )
+            raise failure("evaluation.too_many", count=count, what=phrase(what), most=most)
     names = [system.name for system in spec.systems]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise InvalidInputError(
-            f"Two systems are called {twice!r}.", remedy="Give each a name of its own."
-        )
+        raise failure("evaluation.same_name", name=twice)
     ids = {item.id for item in items}
     if len(ids) < len(items):
-        raise InvalidInputError("Two items have the same id.", remedy="Give each item its own.")
+        raise failure("evaluation.same_id")
     for system in spec.systems:
         get_method(system.method.name).settings(system.method.settings)
         checked_wording(system.prompts)
         refuse_keys_in_prompts(system.prompts)
         if "main" not in system.models:
-            raise InvalidInputError(
-                f"{system.name!r} has no main model.", remedy="Choose one for it."
-            )
+            raise failure("evaluation.no_main_model", system=system.name)
     for number, item in enumerate(items, start=1):
         _check(item, spec, number)
     return spec
@@ -138,15 +132,9 @@ def checked_spec(spec: EvaluationSpec, items: Sequence[Item]) -> EvaluationSpec:
 
 def _check(item: Item, spec: EvaluationSpec, number: int) -> None:
     if not item.question.strip() or len(item.question) > MAX_QUESTION:
-        raise InvalidInputError(
-            f"Item {number} ({item.id}) has no question of 1 to {MAX_QUESTION:,} characters.",
-            remedy="Map the column that holds the questions, or leave the item out.",
-        )
+        raise failure("evaluation.no_question", number=number, item=item.id, most=MAX_QUESTION)
     if spec.checks == "texts" and not 1 <= len(item.text) <= MAX_TEXT:
-        raise InvalidInputError(
-            f"Item {number} ({item.id}) has no text of 1 to {MAX_TEXT:,} characters to check.",
-            remedy="Map the column that holds the texts, or evaluate answers to the questions.",
-        )
+        raise failure("evaluation.no_text", number=number, item=item.id, most=MAX_TEXT)
 
 
 def run_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> RunSpec:

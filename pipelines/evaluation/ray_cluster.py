@@ -20,7 +20,7 @@ from typing import Any, Self
 from pipelines.concurrency import ended
 from pipelines.engine.budget import RunBudget
 from pipelines.engine.renewal import PresenceRenewal
-from pipelines.errors import InvalidInputError, UnreachableError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.answering import Answering, KnownCalls, WorkerLostError
 from pipelines.evaluation.plan import code_version
 from pipelines.evaluation.ray_worker import RayWorker
@@ -89,7 +89,7 @@ class RayCluster(Answering):
         self._workers: list[_Worker] = []
         self._beginning: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
-        self._refused: InvalidInputError | None = None
+        self._refused: VeriscopeError | None = None
         self._renewal = PresenceRenewal(store, 1.0, lambda: True)
 
     @classmethod
@@ -113,10 +113,7 @@ class RayCluster(Answering):
         """
         ray = _ray()
         if address.startswith("ray://"):
-            raise InvalidInputError(
-                "Ray's client addresses (ray://) cannot be used.",
-                remedy="Run this on a machine of the cluster with --ray auto.",
-            )
+            raise failure("ray.client_address")
         await asyncio.to_thread(_join, ray, address)
         if workers is None:
             machines = [one for one in ray.nodes() if one["Alive"]]
@@ -220,18 +217,12 @@ class RayCluster(Answering):
             except self._ray.exceptions.RayError as error:
                 lacking = "ModuleNotFoundError" in str(error) or "ImportError" in str(error)
                 if lacking or isinstance(error, self._ray.exceptions.RuntimeEnvSetupError):
-                    self._refused = InvalidInputError(
-                        "A machine of the cluster lacks what Veriscope needs.",
-                        remedy="Install the same requirements there; see docs/scale.md.",
-                    )
+                    self._refused = failure("ray.lacking")
                     return
                 await asyncio.sleep(1)
                 continue
             if version != code_version():
-                self._refused = InvalidInputError(
-                    "A machine of the cluster has another version of Veriscope.",
-                    remedy="Put the same version on every machine, or let Ray send this one.",
-                )
+                self._refused = failure("ray.other_version")
                 return
             self._workers.append(_Worker(actor))
             self._changed.set()
@@ -253,10 +244,7 @@ class RayCluster(Answering):
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            raise UnreachableError(
-                "No worker of the cluster got ready.",
-                remedy="Look with `ray status` whether it has free processors; see docs/scale.md.",
-            ) from None
+            raise failure("ray.no_worker") from None
 
 
 class _Recording:
@@ -297,10 +285,7 @@ def _ray() -> Any:
     try:
         return importlib.import_module("ray")
     except ImportError:
-        raise InvalidInputError(
-            "Clusters are used through the library `ray`, which is not installed.",
-            remedy="Install it: pip install -r requirements-ray.txt",
-        ) from None
+        raise failure("ray.no_library") from None
 
 
 def _join(ray: Any, address: str) -> None:
@@ -317,7 +302,4 @@ def _join(ray: Any, address: str) -> None:
             socket.create_connection((host, int(port)), timeout=_CONNECTING).close()
         ray.init(address=address, **options)
     except (OSError, ValueError, RuntimeError) as error:
-        raise UnreachableError(
-            f"There is no Ray cluster at {address} ({type(error).__name__}).",
-            remedy="Begin one with `ray start --head`, or give --ray local.",
-        ) from None
+        raise failure("ray.no_cluster", address=address, problem=type(error).__name__) from None

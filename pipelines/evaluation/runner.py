@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from pipelines.concurrency import ended
 from pipelines.engine.budget import RunBudget
 from pipelines.engine.service import Service
-from pipelines.errors import NotFoundError, UnreadableRunError
+from pipelines.errors import ErrorInfo, NotFoundError, UnreadableRunError, failure
 from pipelines.evaluation.answering import Answering, OwnService, WorkerLostError
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.latest import LATEST, LatestAnswer, latest_answer
@@ -87,7 +87,7 @@ class Progress:
     failed: int = 0
     seconds: float = 0.0
     left: float | None = None
-    last_error: str = ""
+    last_error: ErrorInfo | None = None
     reason: Reason | None = None
     limit: Limit | None = None
     latest: tuple[LatestAnswer, ...] = ()
@@ -101,7 +101,7 @@ class _Answered(NamedTuple):
 
     answer: LatestAnswer | None
     paid: Cost
-    error: str = ""
+    error: ErrorInfo | None = None
     limited: bool = False
 
 
@@ -262,19 +262,19 @@ class Runner:
         try:
             cache = f"{self._evaluation}/{task.repeat}"
             trace = await self._answering.answer(asked, run, cache, known, budget)
-        except WorkerLostError as error:
+        except WorkerLostError:
             recorded = await self._recorded(run)
             lost = paid_in(recorded, system.models) if recorded is not None else Cost()
             await self._call(self._store.count, run, to_json(lost))
             if attempt == _ATTEMPTS:
-                return _Answered(None, lost, str(error))
+                return _Answered(None, lost, failure("evaluation.worker_lost").info())
             again = await self._answer(spec, task, attempt + 1)
             return again._replace(paid=lost + again.paid)
         outcome = outcome_of(trace, system.method.name, system.models)
         paid = paid_in(trace, system.models)
         # What it has by then is no answer: the rest is asked for when it is continued.
         limited = fold(trace.events).limit is not None
-        passing = "" if limited else _passing_error(trace)
+        passing = None if limited else _passing_error(trace)
         if limited or passing:
             outcome = None
         kept = None if outcome is None else to_json(outcome)
@@ -338,11 +338,11 @@ def _same_model(one: ModelSpec, other: ModelSpec | None) -> bool:
     return other is not None and one.without_price() == other.without_price()
 
 
-def _passing_error(trace: Trace) -> str:
-    """Why an answer may be tried again, "" where there is no use in that."""
+def _passing_error(trace: Trace) -> ErrorInfo | None:
+    """Why an answer may be tried again, None where there is no use in that."""
     view = fold(trace.events)
     if view.status == "cancelled":
-        return "The run was stopped."
+        return failure("evaluation.run_stopped").info()
     errors = filter(None, [view.error, *(method.error for method in view.methods.values())])
     passing = (error for error in errors if error.retryable or error.code in _MENDABLE)
-    return next((error.message for error in passing), "")
+    return next(passing, None)

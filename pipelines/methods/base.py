@@ -8,7 +8,8 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipelines.errors import InvalidInputError, first_problem
+from pipelines.error_words import first_problem
+from pipelines.errors import failure
 from pipelines.methods.flow import Stage
 from pipelines.models.base import Capabilities
 from pipelines.prompts import Prompts
@@ -193,9 +194,8 @@ class Method(ABC, Generic[S]):
             return self.settings_type.model_validate(dict(values or {}))
         except ValidationError as error:
             where, problem = first_problem(error)
-            raise InvalidInputError(
-                f"Setting {where!r} of {self.name}: {problem}.",
-                remedy="Choose a value within the bounds that the control shows.",
+            raise failure(
+                "methods.bad_setting", setting=where, method=self.name, problem=problem
             ) from None
 
     def needs(self, settings: S) -> tuple[Need, ...]:

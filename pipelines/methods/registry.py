@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.methods.base import Method
 from pipelines.methods.baselines.abstain import Abstain
 from pipelines.methods.baselines.adaptive_rag import AdaptiveRag
@@ -96,7 +96,7 @@ def get_method(name: str) -> Method[Any]:
     """The method called `name`; raises InvalidInputError where there is none."""
     if name not in METHODS:
         known = ", ".join(METHODS)
-        raise InvalidInputError(f"There is no method {name!r}.", remedy=f"Choose one of: {known}.")
+        raise failure("methods.unknown", name=name, known=known)
     return METHODS[name]
 
 

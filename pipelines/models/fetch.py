@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from pipelines.error_words import language_of_terminal
 from pipelines.errors import VeriscopeError, exit_status, revived
 from pipelines.files import make_data_folder
 from pipelines.models.catalogue import (
@@ -91,7 +92,8 @@ def fetch_if_possible(names: Sequence[str]) -> None:
         fetch(wanted)
     except VeriscopeError as error:
         left = ", ".join(f"{one.name} ({in_gigabytes(one.size)})" for one in missing(names))
-        _say(f"{error}\nMissing: {left}.\nThe application starts without. To go on from here:")
+        _say(error.info().sentence(language_of_terminal()))
+        _say(f"Missing: {left}.\nThe application starts without. To go on from here:")
         _say("`make models`, or a press on the Models page.")
 
 
@@ -117,7 +119,7 @@ class _Line:
         text = f"{self._name}  {progress_line(state)}"
         told = state.fraction >= self._next or state.stage == "done"
         if state.error is not None and state.error.code == _ELSEWHERE:
-            text, told = state.error.message, not self._waits
+            text, told = state.error.said(language_of_terminal())[0], not self._waits
             self._waits = True
         if self._written_over:
             # What a longer line has left is wiped out.

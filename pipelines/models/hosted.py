@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from pipelines.concurrency import together
+from pipelines.error_words import phrase
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -331,7 +332,7 @@ class HostedModel(Model, Generic[Client]):
         with self._errors.reading():
             parts, usage = await self._whole(fields)
             if not parts:
-                raise self._errors.failure("invalid", what="there is no text in its answer")
+                raise self._errors.failure("invalid", what=phrase("detail.no_text_in_answer"))
             texts: list[Generation] = []
             for part, reply in zip(parts, replies, strict=False):
                 reply.add(part.content, part.entries)
@@ -366,7 +367,7 @@ class HostedModel(Model, Generic[Client]):
                 if shown is not None and watch is not None and watch(shown):
                     return [reply.stopped(usage) for reply in replies]
         if first.finish_reason is None:
-            raise self._errors.failure("invalid", what="its stream broke off")
+            raise self._errors.failure("invalid", what=phrase("detail.stream_broke_off"))
         with self._errors.reading():
             rest = first.rest()
             done = [first, *(reply for reply in others if reply.finish_reason is not None)]

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipelines.error_words import phrase
 from pipelines.errors import RateLimitError, VeriscopeError, failure
 from pipelines.remote.bounded import MOST_BYTES, TooLargeError
 from pipelines.remote.failures import (
     CUT_OFF,
     connection_failure,
+    later,
     retry_after,
     server_words,
     showable,
@@ -102,10 +104,10 @@ class ErrorReader:
                 raise refusal from None
             raise self._connection(error) from error
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise self.failure("invalid", what="its answer could not be read") from error
+            raise self.failure("invalid", what=phrase("detail.unreadable_answer")) from error
 
     def failure(self, kind: str, /, **facts: object) -> VeriscopeError:
-        """The error of this kind ("service.KIND" in assets/failures.toml) for this model."""
+        """The error of this kind ("service.KIND" in assets/errors.toml) for this model."""
         return failure(f"service.{kind}", self.provider, **self.facts, **facts)
 
     def refused(self, refusal: RefusalError) -> VeriscopeError:
@@ -114,9 +116,9 @@ class ErrorReader:
         wait = retry_after(refusal.headers)
         error = self.failure(
             self._kind(refusal, words),
-            told=f": {words}" if words else "",
+            told=phrase("detail.after_colon", words=words) if words else "",
             status=refusal.status,
-            when=f"in {wait:.0f} s" if wait is not None else "later",
+            when=later(wait),
         )
         if isinstance(error, RateLimitError):
             error.retry_after = wait

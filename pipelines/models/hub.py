@@ -8,7 +8,8 @@ import threading
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-from pipelines.errors import VeriscopeError, failure, failure_words
+from pipelines.error_words import entries, phrase
+from pipelines.errors import VeriscopeError, failure
 from pipelines.models.catalogue import Download, Manifest, ModelFile
 from pipelines.models.local.loading import BESIDE_WEIGHTS, SECOND_COPIES, hub_failure
 
@@ -102,8 +103,8 @@ def explained(error: Exception, entry: Download) -> VeriscopeError:
 
 
 def _failed(kind: str, entry: Download, status: int | None = None) -> VeriscopeError:
-    group = "downloads" if kind in failure_words()["downloads"] else "loading"
-    facts = {"label": entry.name, "files": entry.file or "the files", "host": host()}
+    group = "downloads" if f"downloads.{kind}" in entries() else "loading"
+    facts = {"label": entry.name, "files": entry.file or phrase("detail.the_files"), "host": host()}
     return failure(f"{group}.{kind}", host(), status=status, **facts)
 
 

@@ -218,7 +218,7 @@ class Provider:
 def provider_of(kind: str) -> Provider:
     """The provider of this kind; raises InvalidInputError naming those there are."""
     if kind not in PROVIDERS:
-        raise failure("asking.no_kind", kind=kind, kinds=", ".join(PROVIDERS))
+        raise failure("asking.no_kind", kind=kind, kinds=[*PROVIDERS])
     return PROVIDERS[kind]
 
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from pipelines.error_words import Phrase, PhraseError, first_problem, phrase
 from pipelines.errors import MissingReply, failure
 from pipelines.models.base import (
     TRANSFORMERS,
@@ -61,15 +62,15 @@ class ScriptedToken(Frozen):
         if not isinstance(value, list | tuple):
             return value
         if not 2 <= len(value) <= len(cls.model_fields):
-            raise ValueError("a token is a row of text, probability, entropy and alternatives")
+            raise PhraseError("script.token_row")
         return dict(zip(cls.model_fields, value, strict=False))
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not all(0 < share <= 1 for share in self.alternatives.values()):
-            raise ValueError(f"an alternative of {self.text!r} has no probability in (0, 1]")
+            raise PhraseError("script.no_probability", text=self.text)
         if self.probability + sum(self.alternatives.values()) > 1 + _ROUNDING:
-            raise ValueError(f"the probabilities at {self.text!r} add up to more than 1")
+            raise PhraseError("script.probabilities", text=self.text)
         return self
 
     def at(self, start: int) -> Token:
@@ -131,16 +132,16 @@ class ScriptedReply(Frozen):
     def _check(self) -> Self:
         spelled = None if self.tokens is None else "".join(token.text for token in self.tokens)
         if self.text is not None and spelled is not None and spelled != self.text:
-            raise ValueError(f"the tokens spell {spelled!r}, not the text")
+            raise PhraseError("script.other_spelling", spelled=spelled)
         if self.texts and (self.text is not None or spelled is not None):
-            raise ValueError("a reply has either one text or several")
+            raise PhraseError("script.several_texts")
         if self.text is None and spelled is None and not self.texts and self.choice is None:
-            raise ValueError("a reply needs a text, tokens or a choice")
+            raise PhraseError("script.nothing")
         shares = tuple((self.choice or {}).values())
         if not all(isfinite(share) and share >= 0 for share in shares):
-            raise ValueError("a probability of the choice is negative")
+            raise PhraseError("script.negative_share")
         if sum(shares) > 1 + _ROUNDING:
-            raise ValueError("the probabilities of the choice add up to more than 1")
+            raise PhraseError("script.shares")
         return self
 
     def drafts(self) -> tuple[str, ...]:
@@ -200,7 +201,7 @@ class ScriptedModel(Model):
             try:
                 read.append(ScriptedReply.model_validate(entry))
             except ValidationError as error:
-                said = error.errors()[0]["msg"]
+                _, said = first_problem(error)
                 raise failure("script.wrong_reply", number=number, said=said) from error
         return cls(read, **options)
 
@@ -236,7 +237,7 @@ class ScriptedModel(Model):
         drafts = reply.drafts()
         first = 0 if len(drafts) == 1 else (request.sample or 0) * request.n
         if len(drafts) > 1 and first + request.n > len(drafts):
-            raise _missing(request.messages, f"only {len(drafts)} draws are scripted")
+            raise _missing(request.messages, phrase("script.few_draws", count=len(drafts)))
         texts = drafts * request.n if len(drafts) == 1 else drafts[first : first + request.n]
         tokens = place_tokens(reply.tokens) if reply.tokens and request.logprobs else None
         written = [
@@ -289,7 +290,7 @@ class ScriptedModel(Model):
             if left != 0 and all(part in said for part in reply.contains) and can(reply):
                 self._left[index] = None if left is None else left - 1
                 return reply
-        raise _missing(messages, "no reply of the script fits")
+        raise _missing(messages, phrase("script.no_fit"))
 
     async def _show(self, written: Generation, watch: Watcher) -> Generation:
         tokens = written.tokens
@@ -310,10 +311,7 @@ class ScriptedModel(Model):
         return written
 
 
-def _missing(messages: Sequence[Message], why: str) -> MissingReply:
+def _missing(messages: Sequence[Message], why: Phrase) -> MissingReply:
     last = messages[-1].content if messages else ""
     shown = last if len(last) <= 200 else f"{last[:200]}…"
-    return MissingReply(
-        f"A request cannot be answered, {why}: {shown!r}.",
-        remedy="Add a reply that fits it to the script.",
-    )
+    return MissingReply.of("script.no_reply", problem=why, shown=shown)

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from pipelines.errors import AuthenticationError, InvalidInputError
+from pipelines.error_words import Phrase, phrase
+from pipelines.errors import failure
 
 OPENAI_URL = "https://api.openai.com/v1"
 """The address of OpenAI."""
@@ -29,12 +30,15 @@ class Address(NamedTuple):
         return self.url.startswith("https:")
 
 
+_MODEL_SERVER = phrase("server.model")
+
+
 def read_address(
     url: str,
     *,
     example: str,
     endpoint: str = "",
-    what: str = "model server",
+    what: Phrase = _MODEL_SERVER,
     placeholder: str = "",
 ) -> Address:
     """The address of `what` in `url`, from which a pasted `endpoint` at its end is cut.
@@ -54,10 +58,7 @@ def read_address(
         parts, host, port = urlsplit(""), None, None
     plain = host and "@" not in parts.netloc and not parts.query and not parts.fragment
     if parts.scheme not in ("http", "https") or not plain or re.search(r"[{\s]", filled):
-        raise InvalidInputError(
-            f"The address of the {what} is not a web address.",
-            remedy=f"Enter it like {example}, without a key in it.",
-        )
+        raise failure("address.not_web", what=what, example=example)
     return Address(url, f"{host}:{port}" if port else str(host), host in _LOOPBACK)
 
 
@@ -65,9 +66,5 @@ def usable_key(key: str | None, provider: str) -> str | None:
     """`key` without space around it, None when empty; AuthenticationError when no key looks so."""
     key = (key or "").strip()
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise AuthenticationError(
-            "The key holds characters that no key has.",
-            remedy="Copy it again, without quotes or spaces.",
-            provider=provider,
-        )
+        raise failure("address.bad_key", provider)
     return key or None

@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from pipelines.error_words import Phrase, phrase
+
 _MAX_CHARACTERS = 240
 
-CUT_OFF = "the connection was cut before the answer was complete"
+CUT_OFF = phrase("detail.cut_off")
 """What happened when `connection_failure` has no name for it."""
 
 # The classes of httpx and httpx2, on which the clients are built, and of the clients themselves.
@@ -32,8 +34,15 @@ def showable(words: str, key: str | None) -> str:
     return words.rstrip(".")
 
 
+def later(wait: float | None) -> Phrase:
+    """When to try again: in so many seconds, or at some time."""
+    if wait is None:
+        return phrase("detail.later")
+    return phrase("detail.in_seconds", seconds=wait)
+
+
 def connection_failure(error: BaseException) -> str | None:
-    """Which failure in assets/failures.toml a client's error is, None for a cut connection."""
+    """Which failure in assets/errors.toml a client's error is, None for a cut connection."""
     chain = (error, error.__cause__ or error)
     names = {kind.__name__ for cause in chain for kind in type(cause).__mro__}
     return next((kind for kind, classes in _CONNECTIONS.items() if names & classes), None)

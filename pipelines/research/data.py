@@ -14,6 +14,7 @@ from typing import Literal
 import pandas as pd
 from pydantic import ValidationError
 
+from pipelines.error_words import phrase
 from pipelines.evaluation.datasets.files import read_text, unusable
 from pipelines.evaluation.datasets.questions import Article
 from pipelines.evaluation.datasets.records import Record, read_records, required_fields
@@ -31,7 +32,7 @@ def read_qa(path: Path | None) -> list[QaRecord]:
     """The records of HaluEval's question answering; InvalidInputError when fewer than four."""
     records = read_records(path, QaRecord)
     if path and len(records) < 4:
-        raise unusable(path, "there are fewer than four records", required_fields(QaRecord))
+        raise unusable(path, phrase("file_problem.few_records"), required_fields(QaRecord))
     return records
 
 
@@ -39,7 +40,7 @@ def read_biographies(path: Path | None, half: Half) -> list[Biography]:
     """Half of SelfCheckGPT's WikiBio; InvalidInputError where annotations are missing."""
     records = read_records(path, Biography)
     if path and any(len(record.annotation) != len(record.gpt3_sentences) for record in records):
-        reason = "a record has not one annotation for each sentence"
+        reason = phrase("file_problem.wikibio")
         raise unusable(path, reason, required_fields(Biography))
     return records[half::2]
 
@@ -54,15 +55,15 @@ def read_articles(path: Path | None) -> list[Article]:
     try:
         articles = list(_Squad.model_validate_json(read_text(path)).data)
     except ValidationError:
-        raise unusable(path, "it is not in the form of SQuAD", _SQUAD) from None
+        raise unusable(path, phrase("file_problem.no_squad"), _SQUAD) from None
     paragraphs = (paragraph for article in articles for paragraph in article.paragraphs)
     if len(articles) < 2 or any(not one.answers for each in paragraphs for one in each.qas):
-        reason = "it needs two articles at least and an answer to every question"
+        reason = phrase("file_problem.few_articles")
         raise unusable(path, reason, _SQUAD)
     return articles
 
 
-_SQUAD = "a file in the form of SQuAD, such as XQuAD's"
+_SQUAD = phrase("wanted.squad")
 
 
 def read_translations(path: Path) -> list[tuple[str, str]]:
@@ -72,5 +73,5 @@ def read_translations(path: Path) -> list[tuple[str, str]]:
     """
     table = pd.read_csv(StringIO(read_text(path)), sep="\t", quoting=csv.QUOTE_NONE, dtype=str)
     if not {"english", "chinese"} <= set(table.columns):
-        raise unusable(path, "its columns are others", "english, chinese, separated by tabs")
+        raise unusable(path, phrase("file_problem.other_columns"), phrase("wanted.pairs"))
     return list(zip(table["english"], table["chinese"], strict=True))

@@ -18,6 +18,7 @@ from typing import Self
 
 from pydantic import model_validator
 
+from pipelines.error_words import PhraseError
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets.records import Record, read_records
 from pipelines.text.entities import EntityRecognizer
@@ -34,7 +35,7 @@ class LabelledSentence(Record):
     @model_validator(mode="after")
     def _inside(self) -> Self:
         if any(not 0 <= start < end <= len(self.text) for start, end, _ in self.entities):
-            raise ValueError("an entity lies outside its text")
+            raise PhraseError("chunk.outside")
         return self
 
 

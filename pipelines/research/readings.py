@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from pipelines.errors import InvalidInputError, exit_status
+from pipelines.errors import exit_status, failure
 from pipelines.models.judges.inputs import Reading, load_tokenizer, pieces_of
 from pipelines.models.judges.network import read_network
 from pipelines.models.judges.trained import (
@@ -125,10 +125,7 @@ def measured(options: argparse.Namespace) -> list[Row]:
     encoder = encoder_folder()
     examples = long_pairs(read_examples(options.pairs), encoder, options.most)
     if not examples:
-        raise InvalidInputError(
-            f"{options.pairs} has no pair with long evidence.",
-            remedy="Give the kept.jsonl of a long training.",
-        )
+        raise failure("research.no_long_pairs", file=options.pairs)
     own = reading_of(options.judge)
     most = max(*options.windows, own.windows)
     found: list[Row] = []

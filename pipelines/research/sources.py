@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 
 _NAMES = {
     "qa": "halueval_qa.jsonl",
@@ -52,8 +52,5 @@ def sources_in(folder: Path) -> Sources:
     """The files of `folder`; InvalidInputError when it holds none of them."""
     found = {name: folder / file for name, file in _NAMES.items() if (folder / file).is_file()}
     if not found:
-        raise InvalidInputError(
-            f"{folder} holds none of the data files.",
-            remedy=f"Give a folder with some of: {', '.join(sorted(_NAMES.values()))}.",
-        )
+        raise failure("research.no_data", folder=folder, known=sorted(_NAMES.values()))
     return Sources(**found)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from pipelines.error_words import phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.text.languages import detect_language
 from pipelines.text.tables import csv_source
@@ -53,7 +54,7 @@ def load_library(folder: Path) -> list[Document]:
                 raise failure("library.same_name", file=document.source, other=other)
             documents[document.id] = document
     if not documents:
-        raise failure("library.empty", folder=folder.name, kinds=", ".join(sorted(READERS)))
+        raise failure("library.empty", folder=folder.name, kinds=sorted(READERS))
     return [documents[key] for key in sorted(documents)]
 
 
@@ -89,7 +90,7 @@ READERS = {".md": _read_markdown, ".txt": _read_text, ".csv": _read_csv}
 
 def _document(relative: Path, fields: Mapping[str, str], row: int = 0) -> Document:
     """A document from its fields: title and text, and maybe language, source and url."""
-    where = f" in row {row}" if row else ""
+    where = phrase("place.in_row", row=row) if row else ""
     text, title = fields["text"].strip(), " ".join(fields["title"].split())
     if not text:
         raise _failure("no_text", relative, where=where)

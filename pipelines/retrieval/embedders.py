@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from pipelines.error_words import Fact, phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.loading import quiet_transformers
 from pipelines.remote.address import OPENAI_URL, read_address, usable_key
@@ -176,7 +177,7 @@ class OpenAIEmbedder:
             base_url or OPENAI_URL,
             endpoint="/embeddings",
             example="https://example.com/v1",
-            what="embedding service",
+            what=phrase("server.embedding"),
         )
         self.name = model
         self.languages = frozenset(languages)
@@ -238,7 +239,7 @@ class OpenAIEmbedder:
         try:
             return _vectors(reply.json(), len(texts))
         except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
-            what = "its answer could not be read" if content else "its answer is empty"
+            what = phrase("detail.unreadable_answer") if content else phrase("detail.empty_answer")
             raise self._error("invalid", what) from error
 
     def _refusal(self, reply: httpx2.Response) -> VeriscopeError:
@@ -249,17 +250,22 @@ class OpenAIEmbedder:
         status = reply.status_code
         if status in (401, 403):
             # A service that refuses a key may quote it.
-            return self._error("wrong_key" if self._key else "no_key", f"status {status}")
+            return self._error(
+                "wrong_key" if self._key else "no_key", phrase("detail.status", status=status)
+            )
         if status == 429:
             error = self._error("slow_down", said)
             error.retry_after = retry_after(reply.headers)
             return error
         if status == 404:
-            return self._error("unknown_model", said or f"status {status}")
-        return self._error("failed" if status >= 500 else "refused", said or f"status {status}")
+            return self._error("unknown_model", said or phrase("detail.status", status=status))
+        return self._error(
+            "failed" if status >= 500 else "refused", said or phrase("detail.status", status=status)
+        )
 
-    def _error(self, kind: str, said: str) -> VeriscopeError:
-        said = showable(said, self._key)
+    def _error(self, kind: str, said: Fact) -> VeriscopeError:
+        if isinstance(said, str):
+            said = showable(said, self._key)
         facts = {"host": self._address.host, "model": self._model}
         return failure(f"embedding.{kind}", self._address.host, said=said, **facts)
 

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import NAMESPACE_URL, uuid5
 from zlib import crc32
 
-from pipelines.errors import InvalidInputError, VeriscopeError, failure
+from pipelines.error_words import phrase
+from pipelines.errors import VeriscopeError, failure
 from pipelines.remote.address import read_address
 from pipelines.retrieval.base import (
     HYBRID_DEPTH,
@@ -58,7 +59,7 @@ def configured() -> Configured | None:
     url = os.environ.get("VERISCOPE_QDRANT_URL")
     if not url:
         return None
-    address = read_address(url, example="http://localhost:6333", what="Qdrant server")
+    address = read_address(url, example="http://localhost:6333", what=phrase("server.qdrant"))
     key = os.environ.get("VERISCOPE_QDRANT_KEY") or None
     return Configured(address.url, key, configured_collection())
 
@@ -311,7 +312,4 @@ def _library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise InvalidInputError(
-            "Qdrant is searched through the library `qdrant-client`, which is not installed.",
-            remedy="Install it: pip install -r requirements-qdrant.txt",
-        ) from None
+        raise failure("qdrant.no_library") from None

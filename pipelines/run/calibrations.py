@@ -15,6 +15,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from pipelines.error_words import PhraseError, phrase
 from pipelines.types import Frozen
 
 CalibratedTask = Literal["answer", "span", "sentence", "concept"]
@@ -69,11 +70,11 @@ class Isotonic(Frozen):
     @model_validator(mode="after")
     def _is_a_function(self) -> Self:
         if len(self.x) != len(self.y):
-            raise ValueError("x and y have different lengths")
+            raise PhraseError("calibration.other_lengths")
         if any(right <= left for left, right in pairwise(self.x)):
-            raise ValueError("x does not rise from each point to the next")
+            raise PhraseError("calibration.no_rise")
         if not (self.rises or self.falls):
-            raise ValueError("y both rises and falls")
+            raise PhraseError("calibration.both_ways")
         return self
 
     @property
@@ -150,7 +151,7 @@ class Calibration(Frozen):
     def _fits_its_side(self) -> Self:
         fit = self.fit
         if isinstance(fit, Isotonic) and not (fit.rises if self.bad == "above" else fit.falls):
-            raise ValueError(f"errors are not more probable {self.bad} any score, as `bad` says")
+            raise PhraseError("calibration.other_side", bad=phrase(f"side.{self.bad}"))
         return self
 
     @property
@@ -161,7 +162,7 @@ class Calibration(Frozen):
 
 def _each_once(found: tuple[Calibration, ...]) -> tuple[Calibration, ...]:
     if len({one.key for one in found}) < len(found):
-        raise ValueError("two are of the same method, score and task")
+        raise PhraseError("calibration.twice")
     return found
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from pipelines.errors import ErrorInfo, LimitReached, MethodEnded, VeriscopeError, failure
+from pipelines.errors import LimitReached, MethodEnded, VeriscopeError, failure
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -31,9 +31,7 @@ T = TypeVar("T")
 Emit = Callable[..., Any]
 Ask = Callable[[Watcher | None], Awaitable[T]]
 
-CANCELLED = ErrorInfo(
-    code="cancelled", message="The call was stopped before it ended.", remedy="Run it again."
-)
+CANCELLED = failure("call.cancelled").info()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from pipelines.error_words import PhraseError
 from pipelines.errors import ErrorInfo
 from pipelines.types import Frozen, Offset
 
@@ -80,7 +81,7 @@ class RetrievalRated(Frozen):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not all(0 <= chunk.query < len(self.queries) for chunk in self.chunks):
-            raise ValueError("a chunk was found for a query that is not listed")
+            raise PhraseError("chunk.no_query")
         return self
 
 

@@ -261,7 +261,7 @@ class Ledger:
             self.reached = name
         most = getattr(self.limits, self.reached)
         return LimitReached.of(
-            self.reached,
+            f"limit.{self.reached}",
             most=f"{most:,.10g}",
             used=f"{self.spent.tokens:,.0f}",
         )

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pipelines.error_words import PhraseError
+
 _PLACE = ("draft", "sentence", "index", "round", "side", "role", "language", "start", "end")
 
 
@@ -23,7 +25,7 @@ def renewed(event: Any) -> Any:
     try:
         return _renewed(event)
     except (AttributeError, LookupError, TypeError) as error:
-        raise ValueError("it is no event of version 0.1 or later") from error
+        raise PhraseError("run_file.no_event") from error
 
 
 def _renewed(event: Mapping[str, Any]) -> Any:

@@ -13,13 +13,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from pipelines.error_words import Phrase, phrase
 from pipelines.errors import (
-    ErrorInfo,
-    LimitReached,
-    MethodEnded,
     MissingReply,
-    VeriscopeError,
-    limit_in,
     revived,
 )
 from pipelines.models.base import (
@@ -58,8 +54,6 @@ from pipelines.types import Choice, Generation, Language, Passage
 E = TypeVar("E", bound=Event)
 C = TypeVar("C", ModelCalled, Retrieved)
 
-_REMEDY = "Replay with the settings of the recorded run, or run the question again."
-_NEW_RUN = "Run the question again."
 _QUIET = 0.02
 _TURNS = 4
 """Seconds without a reply, and how often in a row, after which nothing more happens in a replay."""
@@ -107,16 +101,8 @@ def _cancelled(call: ModelCalled) -> bool:
 def _succeeded(event: C) -> C:
     """The recorded call or search; raises the error that it ended with."""
     if event.error is not None:
-        raise _again(event.error)
+        raise revived(event.error)
     return event
-
-
-def _again(error: ErrorInfo) -> VeriscopeError | MethodEnded:
-    if error.code == MissingReply.code:
-        return MissingReply(error.message, remedy=error.remedy, provider=error.provider)
-    if limit_in(error.code) is not None:
-        return LimitReached(error.message, remedy=error.remedy, code=error.code)
-    return revived(error)
 
 
 @dataclass
@@ -131,13 +117,15 @@ class ReplayRecord:
     repeated: bool = False
     given: int = field(default=0, compare=False)
 
-    def missing(self, what: str, provider: str | None = None) -> MissingReply:
+    def missing(self, what: Phrase, provider: str | None = None) -> MissingReply:
         """The error for a call or search that was not recorded."""
-        said = f"The recorded run holds no {what}."
-        if self.ended_early:
-            said = f"{said} It ended early, and nothing more was recorded."
-        remedy = _NEW_RUN if self.repeated else _REMEDY
-        return MissingReply(said, remedy=remedy, provider=provider)
+        return MissingReply.of(
+            "replay.missing",
+            provider,
+            what=what,
+            ended=phrase("replay.ended") if self.ended_early else "",
+            remedy=phrase("replay.run_again" if self.repeated else "replay.recorded_settings"),
+        )
 
     async def quiet(self) -> None:
         """Wait until nothing else goes on in the replay."""
@@ -213,7 +201,7 @@ class ReplayModel(Model):
         return _succeeded(replies[0] if alike and len(replies) == 1 else replies.popleft())
 
     def _missing(self) -> MissingReply:
-        return self._record.missing(f"reply of {self.name} to this call", self.name)
+        return self._record.missing(phrase("recorded.reply", name=self.name), self.name)
 
 
 def _watched(generation: Generation, watch: Watcher) -> Generation | None:
@@ -253,7 +241,7 @@ class ReplayRetriever(Retriever):
         if not found:
             if self._record.repeated:
                 await self._record.quiet()
-            raise self._record.missing(f"search for {query!r} with {k} results")
+            raise self._record.missing(phrase("recorded.search", query=query, k=k))
         self._record.given += 1
         # The last one that found something stays: what was searched once may be searched again.
         alike = len(found) == 1 and found[0].error is None
@@ -272,11 +260,11 @@ class ReplaySimilarity(Similarity):
     async def compare(self, left: Sequence[str], right: Sequence[str], *, asked: int = 0) -> Matrix:
         call = self._calls.get(SimilarityRequest(left=tuple(left), right=tuple(right), asked=asked))
         if call is None:
-            raise self._record.missing("comparison of these texts")
+            raise self._record.missing(phrase("recorded.comparison"))
         self._record.given += 1
         rows = _succeeded(call).similarities or ()
         if [len(row) for row in rows] != [len(right)] * len(left):
-            raise self._record.missing("comparison of all of these texts")
+            raise self._record.missing(phrase("recorded.whole_comparison"))
         return rows
 
 
@@ -297,7 +285,7 @@ class ReplayRecognizer:
         if not text.strip():
             return []
         if text not in self._entities:
-            raise self._record.missing("entities of this text")
+            raise self._record.missing(phrase("recorded.entities"))
         self._record.given += 1
         return self._entities[text]
 
@@ -342,8 +330,8 @@ def replay_materials(
     asked = [method] if method else [one.name for one in trace.header.spec.methods]
     if not started.keys() >= set(asked):
         if isinstance(trace.terminal, RunFailed):
-            raise _again(trace.terminal.error)
-        raise record.missing("beginning of a method")
+            raise revived(trace.terminal.error)
+        raise record.missing(phrase("recorded.beginning"))
     embedder = next((detail.embedder for detail in details if detail.embedder), None)
     compared = [c for c in _of(trace.events, ModelCalled) if c.role == "embedder"]
     searches = list(_of(trace.events, Retrieved))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack
 
+from pipelines.error_words import phrase
 from pipelines.errors import MethodEnded, VeriscopeError, failure
 from pipelines.models.base import GenerationRequest, Model, SimilarityRequest, Watcher
 from pipelines.remote.retry import RetryPolicy
@@ -90,7 +91,7 @@ class Scope:
     def model(self, role: str = "main") -> Model:
         """The model of `role`: recorded, retried, cached, and shown while it writes."""
         if role not in self.materials.slots:
-            raise failure("asking.no_model", role=role)
+            raise failure("asking.no_model", role=phrase(f"role.{role}"))
         slot = self.materials.slots[role]
         return RunModel(
             role,

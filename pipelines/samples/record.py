@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pipelines.engine.service import Service
-from pipelines.errors import NotFoundError, VeriscopeError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.registry import standard_methods
 from pipelines.paths import SAMPLE_DATA
 from pipelines.printable import printable
@@ -108,9 +108,7 @@ def _asked(names: Sequence[str]) -> list[Row]:
     rows = {row["id"]: row for row in _rows("questions.csv")}
     for name in names:
         if name not in rows:
-            raise NotFoundError(
-                f"There is no sample question {name!r}.", remedy="Choose an id of questions.csv."
-            )
+            raise failure("samples.no_question", name=name)
     return [rows[name] for name in names]
 
 

@@ -21,7 +21,8 @@ from pydantic import BaseModel, Field, ValidationError
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError, NotFoundError, VeriscopeError, first_problem
+from pipelines.error_words import problem_at
+from pipelines.errors import VeriscopeError, failure
 from pipelines.models.base import Model, Progress
 from pipelines.models.providers import build_model
 from pipelines.models.scripted import ScriptedModel
@@ -115,9 +116,7 @@ def walkthrough(name: str, folder: Path = FOLDER) -> Walkthrough:
     """The walkthrough of that id; raises NotFoundError."""
     found = next((one for one in walkthroughs(folder) if one.id == name), None)
     if found is None:
-        raise NotFoundError(
-            f"There is no walkthrough {name!r}.", remedy="Choose one of those on the Ask page."
-        )
+        raise failure("samples.no_walkthrough", name=name)
     return found
 
 
@@ -125,11 +124,8 @@ def _read(path: Path) -> Walkthrough:
     try:
         read = Walkthrough.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        where, problem = first_problem(error)
-        place = f" at {where}" if where else ""
-        raise InvalidInputError(
-            f"The walkthrough {path.name} is wrong{place}: {problem}.", remedy="Correct the file."
-        ) from error
+        problem = problem_at(error)
+        raise failure("samples.bad_walkthrough", file=path.name, problem=problem) from error
     return read.model_copy(update={"id": path.stem})
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from sqlalchemy import Text, and_, cast, func, or_, select
 from sqlalchemy.orm import Session
 
+from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.store.annotation_events import Action, append, repeated
 from pipelines.store.annotation_records import EventKind, StoredEvent
@@ -454,7 +455,7 @@ def _require_state(claim: ClaimRow, kind: EventKind) -> None:
         raise failure("annotation.not_given")
     if kind == "revealed":
         raise failure("annotation.not_revealed")
-    raise failure("annotation.wrong_state", state=claim.state)
+    raise failure("annotation.wrong_state", state=phrase(f"state.{claim.state}"))
 
 
 def _require_open(row: AnnotationSessionRow) -> None:

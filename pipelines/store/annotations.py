@@ -17,6 +17,7 @@ from sqlalchemy import delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.store.annotation_lists import SessionStanding, standings
 from pipelines.store.annotation_records import (
@@ -218,7 +219,7 @@ class AnnotationStore:
                 ClaimRow.session == session_id, ClaimRow.item == item
             )
             if session.execute(given).first() is not None:
-                raise failure("annotation.wrong_state", state="given to somebody")
+                raise failure("annotation.wrong_state", state=phrase("state.given"))
             row.gold = gold
 
     def items(self, session_id: str) -> builtins.list[StoredItem]:
@@ -323,7 +324,7 @@ def _named_once() -> Iterator[None]:
     try:
         yield
     except IntegrityError:
-        raise failure("annotation.bad_file", problem="two parts have one name", line=1) from None
+        raise failure("annotation.bad_file", problem=phrase("import.same_parts"), line=1) from None
 
 
 def locked(session: Session, session_id: str) -> AnnotationSessionRow:

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from pipelines.error_words import phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.store.exchange import MOST_IN_ALL
 from pipelines.store.runs import RunStore
@@ -77,7 +78,7 @@ def import_archive(store: RunStore, data: bytes, owner: str) -> Imported:
         except VeriscopeError as error:
             refused.append((name, error))
     if not runs and not refused:
-        raise failure("storage.no_archive", problem="it holds no .jsonl file")
+        raise failure("storage.no_archive", problem=phrase("archive.no_runs"))
     return Imported(tuple(runs), tuple(refused))
 
 
@@ -86,11 +87,11 @@ def _texts(data: bytes) -> Iterator[tuple[str, str | VeriscopeError]]:
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-        raise failure("storage.no_archive", problem="it is damaged") from error
+        raise failure("storage.no_archive", problem=phrase("archive.damaged")) from error
     with archive:
         entries = [one for one in archive.infolist() if one.filename.endswith(".jsonl")]
         if len(entries) > MOST_RUNS:
-            raise failure("storage.no_archive", problem=f"it holds more than {MOST_RUNS} runs")
+            raise failure("storage.no_archive", problem=phrase("archive.many_runs", most=MOST_RUNS))
         left = MOST_BYTES
         # The newest is written first, and has to be the newest here too.
         for entry in reversed(entries):
@@ -109,12 +110,12 @@ def _unpacked(
             found = file.read(most + 1)
     except (*_DAMAGED, EOFError, RuntimeError, OSError, ValueError) as error:
         # RuntimeError is what an encrypted file raises.
-        problem = "it is encrypted" if entry.flag_bits & 1 else "it is damaged"
+        problem = phrase("archive.encrypted") if entry.flag_bits & 1 else phrase("archive.damaged")
         refusal = failure("storage.no_archive", problem=problem)
         refusal.__cause__ = error
         return refusal
     if len(found) > most:
-        return failure("storage.no_archive", problem="it is too large when it is unpacked")
+        return failure("storage.no_archive", problem=phrase("archive.unpacks"))
     return found
 
 
@@ -124,4 +125,4 @@ def _decoded(found: bytes | VeriscopeError) -> str | VeriscopeError:
     try:
         return found.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return failure("storage.no_archive", problem="a file in it is no text in UTF-8")
+        return failure("storage.no_archive", problem=phrase("archive.no_utf8"))

@@ -19,6 +19,7 @@ from sqlalchemy import case, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.retrieval.embedders import ENGLISH_EMBEDDER, EmbedderSpec
 from pipelines.store.collection_tables import CollectionDocumentRow, CollectionRow
@@ -322,7 +323,7 @@ def _embedder_of(row: CollectionRow) -> EmbedderSpec:
 
 def _refuse_key(embedder: EmbedderSpec) -> None:
     if looks_like_key(f"{embedder.model} {embedder.base_url or ''}"):
-        raise failure("storage.key_found", what="contains what looks like a key")
+        raise failure("storage.key_found", what=phrase("key.looks_like"))
 
 
 def _refuse_taken(session: Session, owner: str, name: str) -> None:

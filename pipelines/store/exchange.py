@@ -15,7 +15,8 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from pipelines.errors import VeriscopeError, failure, first_problem
+from pipelines.error_words import Fact, Phrase, phrase, problem_at
+from pipelines.errors import VeriscopeError, failure
 from pipelines.printable import printable_json
 from pipelines.run.events import (
     CancelReason,
@@ -73,7 +74,7 @@ def parse_lines(lines: str | Iterable[str]) -> tuple[Event, ...]:
         Header.model_validate_json(first)
     except ValidationError as error:
         wanted = '{"format": "veriscope-run", "version": 2}'
-        raise _bad_line(number, f"the header {wanted} is missing") from error
+        raise _bad_line(number, phrase("run_file.no_header", wanted=wanted)) from error
     events: list[Event] = []
     spans: set[str] = set()
     view = RunView()
@@ -81,7 +82,7 @@ def parse_lines(lines: str | Iterable[str]) -> tuple[Event, ...]:
         try:
             event = event_adapter.validate_json(line)
         except ValidationError as error:
-            raise _bad_line(number, ": ".join(filter(None, first_problem(error)))) from error
+            raise _bad_line(number, problem_at(error)) from error
         if problem := _problem(event, events, spans):
             raise _bad_line(number, problem)
         try:
@@ -89,14 +90,14 @@ def parse_lines(lines: str | Iterable[str]) -> tuple[Event, ...]:
                 refuse_keys_in_run(event.spec)
             view = reduce(view, event)
         except VeriscopeError as error:
-            raise _bad_line(number, error.message) from error
+            raise _bad_line(number, error.phrase()) from error
         except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise _bad_line(number, "its details cannot be shown") from error
+            raise _bad_line(number, phrase("run_file.not_shown")) from error
         if isinstance(event, RunStarted | SpanStarted):
             spans.add(event.span)
         events.append(event)
     if not events:
-        raise _bad_line(number + 1, "run_started is missing, the file ends after the header")
+        raise _bad_line(number + 1, phrase("run_file.no_start"))
     if not isinstance(events[-1], TerminalEvent):
         events.append(cancelled_after(events))
     return tuple(events)
@@ -118,32 +119,32 @@ def cancelled_after(events: Sequence[Event], reason: CancelReason = "shutdown") 
     )
 
 
-def _problem(event: Event, before: Sequence[Event], spans: Collection[str]) -> str | None:
+def _problem(event: Event, before: Sequence[Event], spans: Collection[str]) -> Phrase | None:
     """What is wrong with an event that follows on `before`, in which `spans` were started."""
     if len(before) == MOST_EVENTS:
-        return f"a run may have at most {MOST_EVENTS} events"
+        return phrase("run_file.many_events", most=MOST_EVENTS)
     if isinstance(event, RunStarted) != (not before):
-        return "run_started must be the first event and only there"
+        return phrase("run_file.start_first")
     if isinstance(event, RunStarted) and "main" not in event.spec.models:
-        return "spec.models: main is missing"
+        return phrase("run_file.no_main")
     if event.seq != len(before):
-        return f"seq is {event.seq}, expected {len(before)}"
+        return phrase("run_file.other_seq", seq=event.seq, expected=len(before))
     if isinstance(event, TokenWritten):
-        return "token events are shown live and are no part of a stored run"
+        return phrase("run_file.tokens")
     if before and event.run != before[0].run:
-        return "the event belongs to another run"
+        return phrase("run_file.other_run")
     if before and isinstance(before[-1], TerminalEvent):
-        return "the run had already ended"
+        return phrase("run_file.ended")
     if isinstance(event, SpanStarted) and event.span in spans:
-        return "the span was started before"
+        return phrase("run_file.span_twice")
     if isinstance(event, SpanStarted) and event.parent not in spans:
-        return "the span's parent was never started"
+        return phrase("run_file.no_parent")
     if isinstance(event, SpanEnded) and event.span not in spans:
-        return "the span was never started"
+        return phrase("run_file.no_span")
     if not (isfinite(event.time) and event.time >= 0):
-        return "time must be a number of seconds, 0 or more"
+        return phrase("run_file.bad_time")
     if isinstance(event, RunStarted) and not 0 <= event.created <= LAST_SECOND:
-        return "created must be a time in seconds since 1970"
+        return phrase("run_file.bad_created")
     return None
 
 
@@ -153,13 +154,13 @@ def _numbered(lines: str | Iterable[str]) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(lines.split("\n") if isinstance(lines, str) else lines, start=1):
         total += len(line)
         if len(line) > MOST_IN_LINE:
-            raise _bad_line(number, f"it is longer than {MOST_IN_LINE} characters")
+            raise _bad_line(number, phrase("run_file.long_line", most=MOST_IN_LINE))
         if total > MOST_IN_ALL:
-            raise _bad_line(number, f"the file is longer than {MOST_IN_ALL} characters")
+            raise _bad_line(number, phrase("run_file.long_file", most=MOST_IN_ALL))
         stripped = (line.removeprefix("\ufeff") if number == 1 else line).strip()
         if stripped:
             yield number, stripped
 
 
-def _bad_line(number: int, problem: str) -> VeriscopeError:
-    return failure("storage.bad_line", number=number, problem=problem.rstrip("."))
+def _bad_line(number: int, problem: Fact) -> VeriscopeError:
+    return failure("storage.bad_line", number=number, problem=problem)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
+from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.run.events import Event, Judged, SpanStarted, Verdict
 from pipelines.store.database import Database
@@ -71,13 +72,13 @@ class RunLabels:
 
     def rename(self, run_id: str, owner: str, name: str) -> None:
         """Name a run; "" deletes the name, and pages show the question again."""
-        name = _clean(name, "name", MAX_RUN_NAME)
+        name = _clean(name, "of_run.name", MAX_RUN_NAME)
         with self._database.write() as session:
             _change(session, run_id, owner, name=name)
 
     def note(self, run_id: str, owner: str, text: str) -> None:
         """Keep `text` as the note on a run, in place of the one before; "" deletes it."""
-        text = _clean(text, "note", MAX_NOTE, lines=True)
+        text = _clean(text, "of_run.note", MAX_NOTE, lines=True)
         with self._database.write() as session:
             _change(session, run_id, owner, note=text)
 
@@ -88,8 +89,8 @@ class RunLabels:
 
     def save(self, run_id: str, owner: str, *, name: str, note: str, tags: Sequence[str]) -> None:
         """Keep name, note and tags of a run together, in place of those before."""
-        name = _clean(name, "name", MAX_RUN_NAME)
-        note = _clean(note, "note", MAX_NOTE, lines=True)
+        name = _clean(name, "of_run.name", MAX_RUN_NAME)
+        note = _clean(note, "of_run.note", MAX_NOTE, lines=True)
         wanted = _clean_tags(tags)
         with self._database.write() as session:
             _change(session, run_id, owner, name=name, note=note)
@@ -236,14 +237,14 @@ def _add_facets(
 def _clean(text: str, what: str, most: int, *, lines: bool = False) -> str:
     text = text.strip() if lines else " ".join(text.split())
     if len(text) > most:
-        raise failure("storage.long_label", what=what, most=most)
+        raise failure("storage.long_label", what=phrase(what), most=most)
     if looks_like_key(text):
-        raise failure("storage.key_in_label", what=what)
+        raise failure("storage.key_in_label", what=phrase(what))
     return text
 
 
 def _clean_tags(tags: Sequence[str]) -> list[str]:
-    cleaned = (unicodedata.normalize("NFC", _clean(one, "tag", MAX_TAG)) for one in tags)
+    cleaned = (unicodedata.normalize("NFC", _clean(one, "of_run.tag", MAX_TAG)) for one in tags)
     found = list(dict.fromkeys(filter(None, cleaned)))
     if len(found) > MOST_TAGS:
         raise failure("storage.many_tags", most=MOST_TAGS)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from sqlalchemy import select
 
+from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.run.calibrations import Calibrations
 from pipelines.run.spec import ModelSpec
@@ -143,4 +144,4 @@ def refuse_keys_in_profile(profile: Profile) -> None:
     refuse_keys_in_prompts(profile.prompts)
     # Also in what people write, and in settings that hold text.
     if looks_like_key(json.dumps(profile.model_dump(mode="json"), ensure_ascii=False)):
-        raise failure("storage.key_found", what="contains what looks like a key")
+        raise failure("storage.key_found", what=phrase("key.looks_like"))

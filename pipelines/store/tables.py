@@ -19,6 +19,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.types import TypeDecorator
 
+from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.prompts import Wording, own_prompts
 from pipelines.run.spec import ModelSpec, RunSpec
@@ -443,7 +444,7 @@ def refuse_keys(spec: ModelSpec) -> None:
     if spec.base_url is not None:
         _refuse_in_address(spec.base_url)
     if any(map(looks_like_key, (spec.name, spec.model, spec.base_url or ""))):
-        raise failure("storage.key_found", what="contains what looks like a key")
+        raise failure("storage.key_found", what=phrase("key.looks_like"))
 
 
 def looks_like_key(text: str) -> bool:
@@ -477,8 +478,8 @@ def _refuse_in_address(address: str) -> None:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise failure("storage.no_url")
     if "@" in parts.netloc:
-        raise failure("storage.key_found", what="has a user name or password in its address")
+        raise failure("storage.key_found", what=phrase("key.user_in_address"))
     for part in (parts.query, parts.fragment):
         fields = parse_qsl(part, keep_blank_values=True)
         if any(_SECRET_NAME.search(name) for name, _ in fields):
-            raise failure("storage.key_found", what="has a key in its address")
+            raise failure("storage.key_found", what=phrase("key.in_address"))

@@ -17,6 +17,7 @@ from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import AnswerLabel
 from pipelines.annotation.working import Worker
 from pipelines.engine.thread import Engine
+from pipelines.error_words import phrase, phrase_in
 from pipelines.errors import StorageBusyError
 from tests.app.playing import seen
 from tests.app.test_screens import engine as engine
@@ -252,7 +253,7 @@ def test_joining_makes_the_address_a_personal_link(engine: Engine, language: str
         test.button[0].click().run()
         # Who may join is looked at first.
         expected = "not_invited" if not name else refused
-        assert t(f"annotate.refused.{expected}") in seen(test)
+        assert phrase_in(phrase(f"annotating.{expected}"), t.language) in seen(test)
     test.text_input(key="annotate.join.name").set_value("Ann")
     test.button[0].click().run()
     assert not test.exception

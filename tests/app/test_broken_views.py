@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import live, method_page
 from app.screens import ask, compare
+from components.failures import error_title
 from components.messages import Catalogue
 from pipelines.engine.thread import Engine
 from tests.app.playing import opened, seen
@@ -68,5 +69,5 @@ def test_a_callback_that_fails_says_so(
     monkeypatch.setattr(live, "open_run", broken)
     test.button(key=f"open-{wall}").click().run()
     assert not test.exception
-    assert T("error.unexpected.title") in seen(test)
+    assert error_title("unexpected", T) in seen(test)
     caplog.clear()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.failures import error_title
 from components.messages import Catalogue
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.thread import Engine
@@ -223,7 +224,7 @@ def test_without_a_key_the_search_says_so_where_it_fails(engine: Engine):
     asked(test, engine)
     test.run()
     assert not test.exception
-    assert Catalogue("en")("error.missing_key.title") in seen(test)
+    assert error_title("missing_key", Catalogue("en")) in seen(test)
     assert test.text_input(key="question").value == QUESTION
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from components.check_view import READINGS, check_view, score_range, unavailable_words
+from components.failures import error_title
 from components.messages import LANGUAGES, Catalogue
 from components.run_pages import page_html
 from pipelines.errors import ErrorInfo
@@ -140,7 +141,7 @@ def test_why_a_detector_is_missing_or_failed_is_said():
     run.add(SpanEnded, "slm", outcome="failed", error=error)
     run.finish()
     page = read(check_view(run.view, t))
-    assert t("error.timeout.title") in page.text()
+    assert error_title("timeout", t) in page.text()
     assert "SelfCheckGPT" in page.text()
     assert "needs the question" in page.text()
     assert t("check.overall.none") in page.text()

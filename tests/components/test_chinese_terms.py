@@ -10,7 +10,7 @@ import pytest
 
 from components.messages import Message, load_messages
 from components.theme import ASSETS
-from pipelines.errors import failure_words
+from pipelines.error_words import entries
 
 DOCUMENT = ASSETS.parent / "docs" / "translating.md"
 OTHER_WORDS = ("标签页", "资料库", "判断力", "中文段落", "（文段）")
@@ -45,11 +45,8 @@ def pairs() -> Iterator[tuple[str, str, str]]:
     for name, entry in glossary.items():
         for part in entry["zh"]:
             yield f"glossary {name}.{part}", entry["en"].get(part, ""), entry["zh"][part]
-    for group, failures in failure_words().items():
-        for name, said in failures.items():
-            if "chinese" in said:
-                english_words = f"{said['message']} {said['remedy']}"
-                yield f"failure {group}.{name}", english_words, said["chinese"]
+    for key, entry in entries().items():
+        yield f"error {key}", " ".join(entry.words["en"]), " ".join(entry.words["zh"])
 
 
 def discarded(english: str, chinese: str, table: dict[str, list[str]]) -> list[str]:

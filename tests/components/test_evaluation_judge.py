@@ -6,6 +6,7 @@ import pytest
 
 from components.evaluation_judge import calibration_view, judging_view
 from components.messages import LANGUAGES, Catalogue
+from pipelines.errors import ErrorInfo
 from pipelines.evaluation.judging.calibration import Calibration
 from pipelines.evaluation.judging.runner import JudgingProgress, Reason
 from pipelines.evaluation.outcomes import Cost
@@ -38,7 +39,15 @@ def calibration(**rates: CorrectedRate) -> Calibration:
     ],
 )
 def test_why_it_ended_is_told_with_what_to_do(reason: Reason | None, failed: int, said: str):
-    progress = JudgingProgress(8, 3, 1, failed, Cost(calls=4), "Away.", reason)
+    progress = JudgingProgress(
+        8,
+        3,
+        1,
+        failed,
+        Cost(calls=4),
+        ErrorInfo(code="timeout", message="Away.", remedy=""),
+        reason,
+    )
     html = judging_view(progress, Catalogue("en"), going_on=False)
     shown = read(html).text()
     assert "3 of 8 answers are judged, 1 of them without a verdict" in shown

@@ -22,9 +22,10 @@ from components.evaluation_state import (
     rows_view,
     summary_view,
 )
+from components.failures import error_title
 from components.glossary import meaning
 from components.messages import Catalogue
-from pipelines.errors import UnreachableError
+from pipelines.errors import ErrorInfo, UnreachableError
 from pipelines.evaluation.forecast import Forecast, Range
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.latest import LATEST, LatestAnswer
@@ -130,9 +131,13 @@ def test_before_the_first_answer_the_time_is_not_known(t: Catalogue):
     assert t("evaluate.paused") in paused.text()
 
 
+def told(message: str) -> ErrorInfo:
+    return ErrorInfo(code="timeout", message=message, remedy="Again.")
+
+
 @pytest.mark.parametrize("reason", ["stopped", "failing"])
 def test_why_it_ended_is_said(reason: str, t: Catalogue):
-    progress = Progress(8, 4, reason=reason, last_error="Nobody answers.")  # type: ignore[arg-type]
+    progress = Progress(8, 4, reason=reason, last_error=told("Nobody answers."))  # type: ignore[arg-type]
     shown = ended_view(progress, None, LIMITED, t)
     assert shown is not None
     assert t(f"evaluate.ended.{reason}", why="Nobody answers.") in read(shown).text()
@@ -169,7 +174,7 @@ def test_the_latest_answers_have_five_places_from_the_first_on(t: Catalogue):
     assert t("evaluate.value.right") in rows[1].text()
     assert "Ada <b>" in rows[1].text()
     assert t("evaluate.value.wrong") in rows[2].text()
-    assert t("error.timeout.title") in rows[3].text()
+    assert error_title("timeout", t) in rows[3].text()
     assert [button.attributes["data-value"] for button in page.all("button")] == ["r7"] * 4
     assert len(read(latest_view([], t)).all("li")) == LATEST
 
@@ -189,7 +194,7 @@ def test_what_was_spent_is_shown_of_an_evaluation_that_nothing_works_on(t: Catal
 
 
 def test_what_failed_for_now_is_said_and_all_else_is_not(t: Catalogue):
-    open_ones = ended_view(Progress(8, 6, failed=2, last_error="Late."), None, LIMITED, t)
+    open_ones = ended_view(Progress(8, 6, failed=2, last_error=told("Late.")), None, LIMITED, t)
     assert open_ones is not None
     assert t("evaluate.open_answers", count=2, why="Late.") in read(open_ones).text()
     assert ended_view(Progress(8, 8, reason="done"), None, LIMITED, t) is None

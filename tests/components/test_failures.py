@@ -1,56 +1,25 @@
-"""Why something failed in the language of a page: facts are read back from English words."""
+"""Errors in the language of a page."""
 
 from __future__ import annotations
 
-from string import Formatter
-
-import pytest
-
 from components.check_many import Outcome, many_view
 from components.elements import error_note
-from components.failures import explained
+from components.failures import explained, happened
 from components.messages import Catalogue
-from pipelines.errors import ErrorInfo, VeriscopeError, failure, failure_words
+from pipelines.errors import ErrorInfo, failure
 from tests.components.html_tree import read
 
 EN, ZH = Catalogue("en"), Catalogue("zh")
-TRANSLATED = [
-    (f"{group}.{name}", said)
-    for group, entries in failure_words().items()
-    for name, said in entries.items()
-    if "chinese" in said
-]
 
 
-def facts_of(*words: str) -> set[str]:
-    return {name for part in words for _, name, _, _ in Formatter().parse(part) if name}
-
-
-@pytest.mark.parametrize(("name", "said"), TRANSLATED)
-def test_every_translation_has_the_facts_of_its_failure(name: str, said: dict[str, str]):
-    facts = facts_of(said["message"], said["remedy"])
-    assert facts_of(said["chinese"]) == facts
-    given = {fact: f"«{fact}»" for fact in facts}
-    error = failure(name, **given).info()
-    assert explained(error, ZH) == said["chinese"].format_map(given)
+def test_an_error_is_told_in_the_language_of_the_page():
+    error = failure("service.timeout", host="a.example").info()
+    assert explained(error, ZH) == "a.example 没有及时响应。请重试，或要求更短的文本。"
     assert explained(error, EN) == f"{error.message} {error.remedy}"
-
-
-def test_what_people_meet_with_their_own_texts_and_documents_is_translated():
-    for group in ("checking", "files", "texts"):
-        assert all("chinese" in said for said in failure_words()[group].values())
-
-
-def test_facts_may_look_like_anything():
-    error = failure("library.name_taken", name="a {name} 'b'\n$1 \\1").info()
-    assert explained(error, ZH).startswith("已有名为“a {name} 'b'\\n$1 ")
-    line = failure("library.no_address", line="http://x: {line} Give one").info()
-    assert "http://x: {line} Give one" in explained(line, ZH)
+    assert (happened(error, EN), happened(None, ZH)) == (error.message, "")
 
 
 def test_without_other_words_the_english_ones_stay():
-    own = VeriscopeError("It broke.", remedy="Mend it.").info()
-    assert explained(own, ZH) == "It broke. Mend it."
     assert explained(ErrorInfo(code="x", message="Only this.", remedy=""), ZH) == "Only this."
 
 

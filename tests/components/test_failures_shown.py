@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from components.ask import ask_view
+from components.failures import error_title, usual_remedy
 from components.messages import Catalogue
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.service import Service
@@ -82,15 +83,15 @@ def test_a_failing_server_is_explained(
     wire.answers(reply)
     page = shown(run(), language)
     t = Catalogue(language)
-    assert t(f"error.{code}.title") in page
-    assert t(f"error.{code}.remedy") in page
+    assert error_title(code, t) in page
+    assert usual_remedy(code, t) in page
     assert t("action.retry") in page
     assert t("evidence.unasked") in page
 
 
 def test_an_unreachable_server_is_explained(run: Run):
     page = shown(run(base_url="http://127.0.0.1:9/v1"), "en")
-    assert Catalogue("en")("error.unreachable.title") in page
+    assert error_title("unreachable", Catalogue("en")) in page
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -18,7 +18,8 @@ import httpx
 
 from components.messages import Catalogue
 from components.run_pages import PAGES, page_html
-from pipelines.errors import VeriscopeError, failure_words
+from pipelines.error_words import entries
+from pipelines.errors import VeriscopeError
 from pipelines.methods.registry import get_method
 from pipelines.models.base import GenerationRequest, Model, Watcher
 from pipelines.models.dashscope_model import DashScopeModel
@@ -287,7 +288,7 @@ def _outcome(cell: Cell, outcome: Outcome, baseline: Answer | None) -> Result:
         result.problems.append("not exactly one event ends the run")
     error = _method_error(outcome)
     codes = [e.error for e in events if isinstance(e, SpanEnded | ModelCalled) and e.error]
-    known = {words["code"] for group in failure_words().values() for words in group.values()}
+    known = {entry.code for entry in entries().values() if entry.code}
     known |= {"cancelled"}
     for one in (*codes, *(e.error for e in events if isinstance(e, RunFailed))):
         if one.code not in known or one.code == "unexpected" or not one.remedy:

@@ -74,3 +74,14 @@ def test_a_command_that_fails_for_the_system_says_how(
     assert record.exc_info is not None
     assert record.exc_info[1] is error
     assert (record.levelname == "ERROR") == (error.strerror is None)
+
+
+def test_a_command_says_it_in_the_language_of_its_terminal(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    def command() -> int:
+        raise failure("asking.no_method")
+
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    assert exit_status(command) == 2
+    assert "没有选择方法。请至少选择一种方法。" in capfd.readouterr().err

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, Field, field_validator
 
+from pipelines.error_words import PhraseError
 from pipelines.evaluation.datasets.records import ItemRecord, Record, make_item, make_passages
 from pipelines.evaluation.items import Item
 
@@ -50,7 +51,7 @@ class Claim(ItemRecord):
     def _known(cls, value: str) -> str:
         known = "_".join(value.strip().lower().replace("-", "_").split())
         if known not in _LABELS:
-            raise ValueError(f"the label {value!r} is none of {', '.join(_LABELS)}")
+            raise PhraseError("claims.no_label", value=value, known=[*_LABELS])
         return known
 
     def items(self) -> Iterator[Item]:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pipelines.errors import InvalidInputError, VeriscopeError, failure
+from pipelines.error_words import Fact, Phrase, phrase
+from pipelines.errors import VeriscopeError, failure
 from pipelines.text.tables import csv_source
 
 MAXIMUM_BYTES = 256 * 2**20
@@ -37,9 +38,9 @@ class Table(NamedTuple):
         """The names of all columns, in the order in which they first occur."""
         return tuple(dict.fromkeys(name for row in self.rows for name in row))
 
-    def place(self, number: int) -> str:
+    def place(self, number: int) -> Phrase:
         """Where row `number`, counted from 0, is in the file: "line 3"."""
-        return f"{self.unit} {self.places[number]}"
+        return phrase(f"place.{self.unit}", number=self.places[number])
 
 
 def read_table(path: Path) -> Table:
@@ -81,10 +82,10 @@ def read_text(path: Path) -> str:
     raise failure("files.no_encoding", file=path.name)
 
 
-def unusable(path: Path, reason: str, wanted: str) -> InvalidInputError:
+def unusable(path: Path, problem: Fact, wanted: Fact) -> VeriscopeError:
     """The error of a file: what is wrong with it, and what to give instead."""
     # The file's name alone: where it lies is nobody else's business.
-    return InvalidInputError(f"{path.name} cannot be used: {reason}.", remedy=f"Give {wanted}.")
+    return failure("files.unusable", file=path.name, problem=problem, wanted=wanted)
 
 
 def _bytes(path: Path) -> bytes:
@@ -193,14 +194,16 @@ def _numbered_objects(path: Path, text: str) -> Iterator[tuple[int, Row]]:
         try:
             row = json.loads(line)
         except (json.JSONDecodeError, RecursionError) as error:
-            what = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+            what = (
+                error.msg if isinstance(error, json.JSONDecodeError) else phrase("detail.too_deep")
+            )
             raise _no_record(path, number, what) from None
         if not isinstance(row, dict):
-            raise _no_record(path, number, "no JSON object")
+            raise _no_record(path, number, phrase("file_problem.no_records_json"))
         yield number, row
 
 
-def _no_record(path: Path, number: int, what: str) -> VeriscopeError:
+def _no_record(path: Path, number: int, what: Fact) -> VeriscopeError:
     return failure("files.no_record", file=path.name, line=number, said=what)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pipelines.errors import InvalidInputError
+from pipelines.error_words import Fact, phrase
+from pipelines.errors import failure
 from pipelines.evaluation.datasets.claims import Claim
 from pipelines.evaluation.datasets.files import Row, Table
 from pipelines.evaluation.datasets.questions import (
@@ -281,25 +282,27 @@ def recognised(table: Table) -> Format | None:
 def format_of(table: Table, kind: str) -> Format:
     """The form of `table` as `kind`; InvalidInputError says what was found instead."""
     if kind not in KINDS:
-        raise InvalidInputError(
-            f"There is no kind of data set {kind!r}.", remedy=f"Give one of {', '.join(KINDS)}."
-        )
+        raise failure("data.no_kind", kind=kind, known=[*KINDS])
     for one in FORMATS:
         if one.kind == kind and one.describes(table.rows[0]):
             return one
     found = recognised(table)
-    said = f"it is {found.title}" if found else f"its columns are {listed(table.columns)}"
-    wanted = " or ".join(
-        f"with {listed(sorted(one.columns))}" for one in FORMATS if one.kind == kind
-    )
-    remedy = f"Give a file {wanted}"
-    raise InvalidInputError(
-        f"{table.name} is not {KINDS[kind]}: {said}.",
-        remedy=f"{remedy}, or the kind {found.kind!r}." if found else f"{remedy}.",
-    )
+    facts: dict[str, object] = {
+        "file": table.name,
+        "kind": KINDS[kind],
+        "wanted": [
+            phrase("wanted.with_columns", columns=listed(sorted(one.columns)))
+            for one in FORMATS
+            if one.kind == kind
+        ],
+    }
+    if found is None:
+        raise failure("data.other_kind", columns=listed(table.columns), **facts)
+    raise failure("data.another_kind", found=found.title, name=found.kind, **facts)
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> Fact:
     """The first names, for a message."""
-    shown = ", ".join(map(repr, names[:12]))
-    return f"{shown} and {len(names) - 12} more" if len(names) > 12 else shown
+    shown = tuple(map(repr, names[:12]))
+    more = len(names) - 12
+    return phrase("detail.and_more", names=shown, count=more) if more > 0 else shown

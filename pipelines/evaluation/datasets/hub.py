@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.errors import InvalidInputError, NotFoundError, OfflineError, VeriscopeError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.datasets.files import Table
 
 MAXIMUM_ROWS = 200_000
@@ -38,16 +38,10 @@ class HubAddress(NamedTuple):
         """
         found = _ADDRESS.fullmatch(address)
         if found is None:
-            raise InvalidInputError(
-                f"{address!r} names no data set of the hub.",
-                remedy="Write hub:OWNER/NAME, hub:OWNER/NAME@SPLIT or hub:OWNER/NAME/CONFIG@SPLIT.",
-            )
+            raise failure("data.no_hub_name", address=address)
         if Path(found["name"]).exists():
             # The library would read the folder in place of the hub.
-            raise InvalidInputError(
-                f"{found['name']!r} is a folder or a file here.",
-                remedy='Give its path without "hub:", or run this in another folder.',
-            )
+            raise failure("data.local_path", name=found["name"])
         return cls(found["name"], found["config"], found["split"])
 
 
@@ -67,9 +61,12 @@ def read_hub(address: HubAddress) -> Table:
     except Exception as error:
         raise _explained(address, error) from error
     if loaded.num_rows > MAXIMUM_ROWS:
-        raise InvalidInputError(
-            f"{address.name}@{split} has {loaded.num_rows:,} rows; {MAXIMUM_ROWS:,} is the limit.",
-            remedy=f"Name a part of it: {split}[:{MAXIMUM_ROWS}].",
+        raise failure(
+            "data.many_rows",
+            name=address.name,
+            split=split,
+            rows=loaded.num_rows,
+            most=MAXIMUM_ROWS,
         )
     names = {
         column: feature.names
@@ -78,9 +75,7 @@ def read_hub(address: HubAddress) -> Table:
     }
     rows = [_with_names(row, names) for row in loaded]
     if not rows:
-        raise InvalidInputError(
-            f"{address.name}@{split} has no rows.", remedy="Name another split."
-        )
+        raise failure("data.no_rows", name=address.name, split=split)
     return Table(f"{address.name}@{split}", rows, list(range(1, len(rows) + 1)), "row")
 
 
@@ -88,11 +83,7 @@ def _library() -> Any:
     try:
         return importlib.import_module("datasets")
     except ImportError:
-        raise InvalidInputError(
-            "Data sets of the hub are read by the library `datasets`, which is not installed.",
-            remedy="Install it: pip install -r requirements-hub.txt. Or download the files of the "
-            "data set and give their path.",
-        ) from None
+        raise failure("data.no_library") from None
 
 
 def _split(names: list[str]) -> str:
@@ -116,17 +107,9 @@ def _explained(address: HubAddress, error: Exception) -> VeriscopeError:
     kinds = {kind.__name__ for kind in type(error).__mro__}
     said = str(error).strip().partition("\n")[0][:200]
     if "DatasetNotFoundError" in kinds:
-        return NotFoundError(
-            f"The hub has no data set {address.name!r} that may be read without signing in.",
-            remedy="Check the name. For one with terms, accept them on its page and sign in with "
-            "`hf auth login`.",
-        )
+        return failure("data.not_public", name=address.name)
     if kinds & {"ConnectionError", "TimeoutError", "ConnectError", "TransportError"}:
-        return OfflineError(
-            "The hub that data sets are downloaded from cannot be reached.",
-            remedy="Connect this machine, or download the files elsewhere and give their path.",
-        )
-    return InvalidInputError(
-        f"The hub's data set {address.name!r} cannot be read ({type(error).__name__}: {said}).",
-        remedy="Name a configuration and a split that it has: hub:OWNER/NAME/CONFIG@SPLIT.",
+        return failure("data.offline")
+    return failure(
+        "data.unreadable_at_hub", name=address.name, problem=type(error).__name__, said=said
     )

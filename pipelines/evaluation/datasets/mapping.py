@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator
 
-from pipelines.errors import InvalidInputError
+from pipelines.error_words import Fact, Phrase, phrase
+from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.datasets.files import Row, Table
 from pipelines.evaluation.datasets.formats import listed
 from pipelines.evaluation.datasets.records import distinct, locate, make_item, make_passages
@@ -122,23 +123,21 @@ def mapped_items(table: Table, mapping: ColumnMapping) -> Iterator[Item]:
     named = mapping.columns()
     absent = sorted({name for names in named.values() for name in names} - set(table.columns))
     if absent:
-        raise InvalidInputError(
-            f"{table.name} has no column {listed(absent)}.",
-            remedy=f"Map columns that are there: {listed(table.columns)}.",
+        raise failure(
+            "data.no_column", file=table.name, names=listed(absent), columns=listed(table.columns)
         )
     if not {"question", "text"} & named.keys():
-        raise InvalidInputError(
-            f"No column of {table.name} is mapped to a question or to a text to be checked.",
-            remedy=f"Map one of {listed(table.columns)} to question or to text.",
-        )
+        raise failure("data.nothing_mapped", file=table.name, columns=listed(table.columns))
     for number, row in enumerate(table.rows):
-        yield _MappedRow(row, mapping, f"{table.name}: {table.place(number)}").item()
+        yield _MappedRow(
+            row, mapping, phrase("place.in_file", file=table.name, place=table.place(number))
+        ).item()
 
 
 class _MappedRow:
     """A row that is read by a mapping."""
 
-    def __init__(self, row: Row, mapping: ColumnMapping, place: str) -> None:
+    def __init__(self, row: Row, mapping: ColumnMapping, place: Phrase) -> None:
         self._row, self._mapping, self._place = row, mapping, place
 
     def item(self) -> Item:
@@ -146,7 +145,7 @@ class _MappedRow:
         question, text = self._string(mapping.question), self._string(mapping.text)
         if not question.strip() and not text.strip():
             column = mapping.question or mapping.text
-            raise self._error(column, "is empty, so that there is nothing to ask or to check")
+            raise self._error(column, phrase("cell.empty"))
         return make_item(
             self._string(mapping.id),
             question=question.strip(),
@@ -164,10 +163,8 @@ class _MappedRow:
             tags=distinct(self._strings(mapping.tags)),
         )
 
-    def _error(
-        self, column: str, problem: str, remedy: str = "Correct the cell, or map another column."
-    ) -> InvalidInputError:
-        return InvalidInputError(f"{self._place}, column {column!r} {problem}.", remedy=remedy)
+    def _error(self, column: str, problem: Fact) -> VeriscopeError:
+        return failure("data.bad_cell", place=self._place, column=column, problem=problem)
 
     def _cell(self, column: str) -> Any:
         """What a cell holds; None where there is none, or only that there is no number."""
@@ -180,7 +177,7 @@ class _MappedRow:
             return ""
         if isinstance(value, str | int | float):
             return _written(value)
-        raise self._error(column, "holds a list or an object where a text should be")
+        raise self._error(column, phrase("cell.no_text"))
 
     def _language(self) -> Language | None:
         code = self._string(self._mapping.language).strip().lower()
@@ -188,7 +185,7 @@ class _MappedRow:
             return None
         found = _LANGUAGES.get(re.split(r"[-_]", code)[0])
         if found is None:
-            raise self._error(self._mapping.language, f"names the language {code!r}, not en or zh")
+            raise self._error(self._mapping.language, phrase("cell.language", code=code))
         return found
 
     def _values(self, column: str) -> list[Any]:
@@ -226,7 +223,7 @@ class _MappedRow:
             return "yes" if value else "no"
         if isinstance(value, str | int | float):
             return _written(value)
-        raise self._error(column, "holds a list or an object where texts should be")
+        raise self._error(column, phrase("cell.no_texts"))
 
     def _lists(self) -> tuple[tuple[str, ...], ...]:
         column = self._mapping.lists
@@ -259,12 +256,7 @@ class _MappedRow:
             return True
         if word in _NO:
             return False
-        raise self._error(
-            column,
-            f"holds {value!r}, which is neither yes nor no",
-            "Say which values mean yes: on the page below the columns, on the command line with"
-            " --map hallucinated_values=ONE,OTHER. Or correct the cell.",
-        )
+        raise failure("data.yes_or_no", place=self._place, column=column, value=repr(value))
 
     def _spans(self, column: str, text: str) -> tuple[LabelledSpan, ...]:
         spans = []
@@ -272,7 +264,9 @@ class _MappedRow:
         for value in self._values(column):
             span = self._span(column, value, text, position)
             if not span.start < span.end <= len(text):
-                raise self._error(column, f"has a span {span.start} to {span.end} outside the text")
+                raise self._error(
+                    column, phrase("cell.span_outside", start=span.start, end=span.end)
+                )
             position = span.end
             spans.append(span)
         return tuple(spans)
@@ -288,14 +282,14 @@ class _MappedRow:
             # The pieces mostly stand in the order of the text.
             place = locate(text, fields["text"], position) or locate(text, fields["text"])
             if place is None:
-                raise self._error(column, f"labels {fields['text']!r}, which the text lacks")
+                raise self._error(column, phrase("cell.no_such_text", text=fields["text"]))
             start, end = place
         if not _is_offset(start) or not _is_offset(end):
-            raise self._error(column, "holds a span without a start and an end of 0 or more")
+            raise self._error(column, phrase("cell.no_offsets"))
         word = str(fields.get("label", "major")).strip().casefold()
         label = _LABELS.get(word)
         if label is None:
-            raise self._error(column, f"has the label {word!r}, none of {', '.join(_LABELS)}")
+            raise self._error(column, phrase("cell.no_label", word=word, known=[*_LABELS]))
         return LabelledSpan(
             start=cast(int, start),
             end=cast(int, end),

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from pipelines.errors import InvalidInputError
+from pipelines.error_words import phrase
+from pipelines.errors import failure
 from pipelines.evaluation.datasets.bundled import BUNDLED
 from pipelines.evaluation.datasets.files import Table, read_table, unusable
 from pipelines.evaluation.datasets.formats import Format, format_of, listed, recognised
@@ -68,10 +69,7 @@ def open_table(path_or_name: str | Path) -> Table:
     if path.is_dir() or path.name == _RESPONSES:
         return _ragtruth(path if path.is_dir() else path.parent)
     if not path.exists():
-        raise InvalidInputError(
-            f"There is no data set {path.name!r}.",
-            remedy=f"Give the path of a file, hub:OWNER/NAME, or one of {', '.join(BUNDLED)}.",
-        )
+        raise failure("data.unknown", name=path.name, known=[*BUNDLED])
     return read_table(path)
 
 
@@ -115,15 +113,12 @@ def _bundled(name: str) -> _Opened | None:
 def _taken(opened: _Opened, part: Part, limit: int | None, seed: int) -> DataSet:
     """The items of `part`, of which `limit` are drawn with `seed`."""
     if part not in get_args(Part):
-        raise InvalidInputError(f"There is no part {part!r}.", remedy="Give all, even or odd.")
+        raise failure("data.no_part", part=part)
     if limit is not None and limit < 1:
-        raise InvalidInputError(f"A limit of {limit} leaves no item.", remedy="Give 1 or more.")
+        raise failure("data.no_limit", limit=limit)
     items = _drawn(_part_of(opened.records, part), limit, seed)
     if not items:
-        raise InvalidInputError(
-            f"{opened.name} holds no item in its part {part!r}.",
-            remedy="Give a file with more records, or another part.",
-        )
+        raise failure("data.empty_part", data=opened.name, part=part)
     return DataSet(
         name=opened.name if part == "all" else f"{opened.name}:{part}",
         items=tuple(items),
@@ -137,19 +132,14 @@ def _read(table: Table, kind: str | None, mapping: ColumnMapping | None) -> _Ope
     name = Path(table.name).stem if "@" not in table.name else table.name
     if mapping is not None:
         if kind is not None:
-            raise InvalidInputError(
-                "Both a kind and a mapping of columns are given.", remedy="Give one of them."
-            )
+            raise failure("data.kind_and_mapping")
         return _mapped(table, name, mapping)
     form = recognised(table) if kind is None else format_of(table, kind)
     if form is not None:
         return _Opened(name, _records_of(table, form), form.source, form.licence)
     suggested = suggested_mapping(table.columns)
     if not (suggested.question or suggested.text):
-        raise InvalidInputError(
-            f"{table.name} is not recognised: its columns are {listed(table.columns)}.",
-            remedy="Say by a mapping which column holds the question, or the text to be checked.",
-        )
+        raise failure("data.unrecognised", file=table.name, columns=listed(table.columns))
     return _mapped(table, name, suggested)
 
 
@@ -197,7 +187,9 @@ def _ragtruth(folder: Path) -> Table:
     """RAGTruth's sources, in their order, each with its responses."""
     if not (folder / _RESPONSES).is_file() or not (folder / _SOURCES).is_file():
         raise unusable(
-            folder, "it is a folder", f"a file, or RAGTruth's folder with {_RESPONSES}, {_SOURCES}"
+            folder,
+            phrase("file_problem.folder"),
+            phrase("wanted.ragtruth_folder", responses=_RESPONSES, sources=_SOURCES),
         )
     sources, responses = read_table(folder / _SOURCES), read_table(folder / _RESPONSES)
     by_source: dict[object, list[dict]] = {}
@@ -205,19 +197,19 @@ def _ragtruth(folder: Path) -> Table:
         if "source_id" not in row:
             raise unusable(
                 folder / _RESPONSES,
-                f"{responses.place(number)} has no source_id",
-                "the file as it was published",
+                phrase("file_problem.no_source_id", place=responses.place(number)),
+                phrase("wanted.as_published"),
             )
         by_source.setdefault(str(row["source_id"]), []).append(row)
     known = {str(row.get("source_id")) for row in sources.rows}
     if unknown := by_source.keys() - known:
-        reason = f"it has no source {min(map(str, unknown))!r}, which {_RESPONSES} names"
-        raise unusable(folder / _SOURCES, reason, "both files of the same version")
+        reason = phrase("file_problem.no_source", source=min(map(str, unknown)), file=_RESPONSES)
+        raise unusable(folder / _SOURCES, reason, phrase("wanted.same_version"))
     rows, places = [], []
     for place, row in zip(sources.places, sources.rows, strict=True):
         if answered := by_source.get(str(row.get("source_id"))):
             rows.append({**row, "responses": answered})
             places.append(place)
     if not rows:
-        raise unusable(folder, "no response belongs to a source", "RAGTruth's two files")
+        raise unusable(folder, phrase("file_problem.no_response"), phrase("wanted.two_files"))
     return Table(folder.name, rows, places, sources.unit)

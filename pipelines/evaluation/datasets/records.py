@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import ConfigDict, ValidationError
 
-from pipelines.errors import first_problem
+from pipelines.error_words import Phrase, first_problem, phrase
 from pipelines.evaluation.datasets.files import Table, read_json_lines, unusable
 from pipelines.evaluation.items import Item
 from pipelines.text import detect_language
@@ -52,18 +52,18 @@ def validated(table: Table, record: type[R]) -> list[R]:
             records.append(record.model_validate(row))
         except ValidationError as error:
             where, what = first_problem(error)
-            reason = f"{table.place(number)} does not have the expected form ({where}: {what})"
+            reason = phrase(
+                "file_problem.other_form", place=table.place(number), where=where, problem=what
+            )
             raise unusable(Path(table.name), reason, required_fields(record)) from None
     return records
 
 
-def required_fields(record: type[Record]) -> str:
+def required_fields(record: type[Record]) -> Phrase:
     """The fields that `record` needs, for a message."""
     fields = record.model_fields.items()
     names = [field.alias or name for name, field in fields if field.is_required()]
-    if len(names) < 2:
-        return f"JSON lines with {''.join(names)}"
-    return f"JSON lines with {', '.join(names[:-1])} and {names[-1]}"
+    return phrase("wanted.fields", names=names)
 
 
 def make_item(identifier: object = "", **fields: Any) -> Item:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, Field, field_validator
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.datasets.records import (
     ItemRecord,
     Record,
@@ -40,10 +40,7 @@ class Biography(ItemRecord):
         for sentence in self.gpt3_sentences:
             start = self.gpt3_text.find(sentence, position)
             if start < 0:
-                raise InvalidInputError(
-                    f"GPT-3's text about {self.concept!r} lacks one of its sentences.",
-                    remedy="Give SelfCheckGPT's WikiBio file as it was published.",
-                )
+                raise failure("data.wikibio_lacks", concept=self.concept)
             position = start + len(sentence)
             spans.append(Span.of(self.gpt3_text, start, position))
         return spans
@@ -57,10 +54,7 @@ class Biography(ItemRecord):
         """The biography with its labelled sentences, its samples, and the article as passage."""
         spans = self.sentences()
         if len(spans) != len(self.annotation) or not set(self.annotation) <= _ANNOTATIONS.keys():
-            raise InvalidInputError(
-                f"The sentences about {self.concept!r} have no label each that is known.",
-                remedy="Give SelfCheckGPT's WikiBio file as it was published.",
-            )
+            raise failure("data.wikibio_labels", concept=self.concept)
         sentences = tuple(
             LabelledSpan(start=span.start, end=span.end, label=_ANNOTATIONS[label])
             for span, label in zip(spans, self.annotation, strict=True)
@@ -284,10 +278,7 @@ class RagTruth(ItemRecord):
         passages = make_passages(texts, "RAGTruth")
         for one in self.responses:
             if any(not label.start < label.end <= len(one.response) for label in one.labels):
-                raise InvalidInputError(
-                    f"A label of RAGTruth's response {one.id} lies outside of its text.",
-                    remedy="Give response.jsonl and source_info.jsonl as they were published.",
-                )
+                raise failure("data.ragtruth_label", response=one.id)
             yield make_item(
                 one.id,
                 question=question,

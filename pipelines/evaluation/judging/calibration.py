@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from pipelines.errors import InvalidInputError
+from pipelines.error_words import phrase
+from pipelines.errors import failure
 from pipelines.evaluation.datasets.files import read_table, unusable
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.judging.spec import GRADE_VALUES, Judged, Judgement
@@ -86,25 +87,25 @@ def read_labels(path: Path) -> Labels:
     names the line.
     """
     table = read_table(path)
-    wanted = "a file with the columns id and label, and if need be system and repeat"
+    wanted = phrase("wanted.labels_columns")
     found: dict[LabelKey, str] = {}
     for number, row in enumerate(table.rows):
         place = table.place(number)
         if "id" not in row or "label" not in row:
-            raise unusable(path, f"{place} has no id or no label", wanted)
+            raise unusable(path, phrase("file_problem.no_id", place=place), wanted)
         said = str(row["label"]).strip().casefold()
         if said not in _GRADE_OF:
             raise unusable(
                 path,
-                f"the label {row['label']!r} in {place} is none",
-                "labels that are correct, partly, wrong or abstained",
+                phrase("file_problem.no_label_word", label=row["label"], place=place),
+                phrase("wanted.label_words"),
             )
         repeat = str(row["repeat"]).strip() if row.get("repeat") is not None else ""
         if repeat and not (repeat.isascii() and repeat.isdigit()):
             raise unusable(
                 path,
-                f"the repeat {row['repeat']!r} in {place} is none",
-                "repeats that are whole numbers from 0, as exported scores have them",
+                phrase("file_problem.no_repeat", repeat=row["repeat"], place=place),
+                phrase("wanted.repeats"),
             )
         key = LabelKey(
             str(row["id"]).strip(),
@@ -112,10 +113,12 @@ def read_labels(path: Path) -> Labels:
             int(repeat) if repeat else None,
         )
         if found.get(key, _GRADE_OF[said]) != _GRADE_OF[said]:
-            raise unusable(path, f"{place} contradicts an earlier label of {key.item!r}", wanted)
+            raise unusable(
+                path, phrase("file_problem.contradicts", place=place, item=key.item), wanted
+            )
         found[key] = _GRADE_OF[said]
     if not found:
-        raise unusable(path, "it holds no label", wanted)
+        raise unusable(path, phrase("file_problem.no_label"), wanted)
     return Labels(found, path.name)
 
 
@@ -133,10 +136,7 @@ def calibrated(answers: Sequence[GradedAnswer], labels: Labels) -> Calibration:
     known = [(one, said) for one, said in zip(answers, of_people, strict=True) if said is not None]
     decided = [(one, said) for one, said in known if one.judgement.grade is not None]
     if not decided:
-        raise InvalidInputError(
-            f"No label of {labels.name} is of an answer that was judged.",
-            remedy="Give the ids of the evaluation's items, as its scores are exported with them.",
-        )
+        raise failure("judging.other_labels", file=labels.name)
     rates: dict[str, CorrectedRate] = {}
     for system in systems:
         own = [
@@ -168,15 +168,11 @@ def calibrated(answers: Sequence[GradedAnswer], labels: Labels) -> Calibration:
 def _check_systems(labels: Labels, systems: Sequence[str]) -> None:
     unknown = {key.system for key in labels.grades} - {"", *systems}
     if unknown:
-        raise InvalidInputError(
-            f"{labels.name} names the system {min(unknown)!r}, which the evaluation does not have.",
-            remedy=f"Its systems are: {', '.join(systems)}.",
+        raise failure(
+            "judging.unknown_system", file=labels.name, name=min(unknown), known=[*systems]
         )
     if len(systems) > 1 and any(not key.system for key in labels.grades):
-        raise InvalidInputError(
-            f"{labels.name} does not say of which system an answer is, and there are several.",
-            remedy=f"Add a column system with: {', '.join(systems)}.",
-        )
+        raise failure("judging.which_system", file=labels.name, known=[*systems])
 
 
 def _check_repeats(labels: Labels, answers: Sequence[GradedAnswer]) -> None:
@@ -184,17 +180,9 @@ def _check_repeats(labels: Labels, answers: Sequence[GradedAnswer]) -> None:
     several = Counter(key for one in answers if (key := _key_of(one, labels)) is not None)
     for key, times in several.items():
         if times > 1 and key.repeat is None:
-            raise InvalidInputError(
-                f"{labels.name} does not say which of the {times} answers to {key.item!r} its label"
-                " is of.",
-                remedy="Add a column repeat, counted from 0, as exported scores have it.",
-            )
+            raise failure("judging.which_repeat", file=labels.name, times=times, item=key.item)
         if times > 1:
-            raise InvalidInputError(
-                f"{times} items of the evaluation have the id {key.item!r}, so that a label of"
-                f" {labels.name} is of several answers.",
-                remedy="Leave the labels of this id out, or give the items ids of their own.",
-            )
+            raise failure("judging.same_ids", times=times, item=key.item, file=labels.name)
 
 
 def _key_of(answer: GradedAnswer, labels: Labels) -> LabelKey | None:
@@ -258,11 +246,7 @@ def calibrated_elsewhere(
     """
     decided = [(one.right, said) for one, said in known if said.grade is not None]
     if not decided:
-        raise InvalidInputError(
-            f"The judge decided on no answer of {source}.",
-            remedy="Give a data set with accepted and wrong answers, or labelled texts, or choose"
-            " another judge.",
-        )
+        raise failure("judging.nothing_decided", source=source)
     people = [float(right) for right, _ in decided]
     judge = [float(said.grade == "correct") for _, said in decided]
     words = {1.0: "correct", 0.0: "wrong"}

@@ -7,7 +7,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from pipelines.errors import InvalidInputError
+from pipelines.error_words import Fact, phrase
+from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.replies.verdicts import GRADES
 from pipelines.models.choice import parse_choice
 from pipelines.paths import ASSETS
@@ -35,10 +36,7 @@ def read_source(path: Path) -> str:
     try:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(
-            f"{path} cannot be read ({type(error).__name__}).",
-            remedy="Give the path of a TOML file in UTF-8.",
-        ) from None
+        raise failure("judging.unreadable", file=path, problem=type(error).__name__) from None
     checked_prompts(source, path.name)
     return source
 
@@ -54,18 +52,18 @@ def checked_prompts(source: str, name: str = "answer_judge") -> Prompts:
     try:
         tables: dict[str, Any] = tomllib.loads(source)
     except tomllib.TOMLDecodeError as error:
-        raise _unusable(name, f"is no TOML file ({error})") from None
+        raise _unusable(name, phrase("prompt.no_toml", said=error)) from None
     found: list[Language] = [language for language in _LANGUAGES if language in tables]
     if not found or set(tables) - set(_LANGUAGES):
-        raise _unusable(name, "needs the tables [en] and [zh], or one of them, and no other")
+        raise _unusable(name, phrase("prompt.tables"))
     for language in found:
         texts = tables[language]
         if not isinstance(texts, dict):
-            raise _unusable(name, f"has no table [{language}]")
+            raise _unusable(name, phrase("prompt.no_table", language=language))
         for key in _KEYS:
             text = texts.get(key)
             if not isinstance(text, str) or not text.strip():
-                raise _unusable(name, f"has no prompt {key!r} in [{language}]")
+                raise _unusable(name, phrase("prompt.no_prompt", key=key, language=language))
             _check_placeholders(name, language, key, text)
             _check_grades(name, language, key, text)
     return Prompts(name, source)
@@ -73,15 +71,15 @@ def checked_prompts(source: str, name: str = "answer_judge") -> Prompts:
 
 def _check_placeholders(name: str, language: Language, key: str, text: str) -> None:
     template = Template(text)
-    where = f"in the prompt {key!r} of [{language}]"
+    facts = {"key": key, "language": language}
     if not template.is_valid():
-        raise _unusable(name, f"has a single $ {where}: write $$ for a dollar sign")
+        raise _unusable(name, phrase("prompt.dollar", **facts))
     held = set(template.get_identifiers())
     required, allowed = (REQUIRED, ALLOWED) if key == "judge" else (frozenset(), frozenset())
     if missing := sorted(required - held):
-        raise _unusable(name, f"lacks ${missing[0]} {where}")
+        raise _unusable(name, phrase("prompt.lacks", name=missing[0], **facts))
     if unknown := sorted(held - allowed):
-        raise _unusable(name, f"has ${unknown[0]}, which nothing fills, {where}")
+        raise _unusable(name, phrase("prompt.unfilled", name=unknown[0], **facts))
 
 
 def _check_grades(name: str, language: Language, key: str, text: str) -> None:
@@ -89,17 +87,10 @@ def _check_grades(name: str, language: Language, key: str, text: str) -> None:
     for option in options:
         if not any(word in text for word in option.spellings):
             words = ", ".join(one.spellings[0] for one in options)
-            raise _unusable(
-                name, f"does not name all grades ({words}) in the prompt {key!r} of [{language}]"
-            )
+            raise _unusable(name, phrase("prompt.grades", words=words, key=key, language=language))
     # What is asked for is what is read.
     assert all(parse_choice(one.spellings[0], options) == one.label for one in options)
 
 
-def _unusable(name: str, why: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"The judging prompt {name} {why}.",
-        remedy="Write it as assets/prompts/answer_judge.toml is written: for each language the"
-        " prompts 'judge', with $question, $references and $answer, and 'reminder'; both name the"
-        " four grades.",
-    )
+def _unusable(name: str, why: Fact) -> VeriscopeError:
+    return failure("judging.bad_prompt", name=name, problem=why)

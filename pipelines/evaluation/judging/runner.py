@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from pipelines.concurrency import ended
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError
+from pipelines.errors import ErrorInfo, failure
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.judging.asking import Asked, ask_judge
 from pipelines.evaluation.judging.spec import Judged, Judgement, JudgeSpec
@@ -44,7 +44,7 @@ class JudgingProgress:
     undecided: int = 0
     failed: int = 0
     spent: Cost = field(default_factory=Cost)
-    last_error: str = ""
+    last_error: ErrorInfo | None = None
     reason: Reason | None = None
 
 
@@ -148,10 +148,7 @@ class JudgeRunner:
             lambda: list(answers_of(evaluations, self._evaluation, self._owner))
         )
         if not found:
-            raise InvalidInputError(
-                "This evaluation has no answer that can be judged.",
-                remedy="Its items need accepted answers, and one of them has to be answered.",
-            )
+            raise failure("judging.nothing_to_judge")
         answers = {one.judged.key(judge): one.judged for one in found}
         of_judge = (self._evaluation, self._owner, judge)
         # What was judged stays, even where an older version noted it with another key.
@@ -194,7 +191,7 @@ class JudgeRunner:
                     asked = one.result()
                     if asked.judgement is None:
                         progress.failed, failing = progress.failed + 1, failing + 1
-                        progress.last_error = asked.error.message if asked.error else ""
+                        progress.last_error = asked.error
                         continue
                     failing = 0
                     progress.judged += 1

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.results.arrays import FAILED, Grid, metric_names, value_reader
 from pipelines.evaluation.results.scores import (
     Evaluation,
@@ -111,24 +111,18 @@ def comparison(
     chosen = list(dict.fromkeys(systems))
     unknown = [name for name in chosen if name not in evaluation.systems]
     if unknown or len(chosen) < 2:
-        named = f"There is no system {unknown[0]!r}." if unknown else "One system is no comparison."
-        raise InvalidInputError(
-            named, remedy=f"Choose two or more of these: {', '.join(evaluation.systems)}."
-        )
+        known = [*evaluation.systems]
+        if unknown:
+            raise failure("evaluation.no_system_to_compare", system=unknown[0], known=known)
+        raise failure("evaluation.one_system", known=known)
     if metric not in (known := metric_names(evaluation)):
-        raise InvalidInputError(
-            f"This evaluation holds no metric {metric!r}.",
-            remedy=f"Choose one of these: {', '.join(known)}.",
-        )
+        raise failure("evaluation.no_metric", metric=metric, known=[*known])
     part = evaluation.selected(tags=tags, language=language)
     grid = Grid.of(evaluation, chosen, tags=tags, language=language)
     values = grid.means(grid.read(value_reader(metric)))
     shared = np.asarray(np.isfinite(values).all(axis=0))
     if not shared.any():
-        raise InvalidInputError(
-            f"No item has a value of {metric!r} by all of these systems.",
-            remedy="Choose systems that were run on the same items, another metric, or fewer tags.",
-        )
+        raise failure("evaluation.nothing_shared", metric=metric)
     kept = np.where(shared, values, np.nan)
     info = part.metric(metric)
     # Both are asked for before anything is computed, so that they share the draws.
@@ -168,16 +162,11 @@ def joined(
     column in another evaluation, it is left out of the result.
     """
     if len(evaluations) < 2:
-        raise InvalidInputError(
-            "One evaluation is no comparison.", remedy="Choose two or more evaluations."
-        )
+        raise failure("evaluation.one_evaluation")
     all_of_them = list(evaluations.values())
     if data == "same" and len({one.data_hash for one in all_of_them}) > 1:
         names = ", ".join(f"{label} ({one.data_set})" for label, one in evaluations.items())
-        raise InvalidInputError(
-            f"These evaluations are not of the same data: {names}.",
-            remedy="Choose evaluations of one data set, or say that equal ids are equal items.",
-        )
+        raise failure("evaluation.other_data", names=names)
 
     def name(label: str, system: str) -> str:
         return f"{label}: {system}"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.results.papers import PaperFigure
 from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE, has_few_groups
 from pipelines.evaluation.results.scores import COSTS, Evaluation, ItemScore, MetricInfo
@@ -349,10 +349,7 @@ def table_latex(table: ResultsTable, digits: int = 3, label: str = "tab:results"
     Raises InvalidInputError for a label that LaTeX could not refer to.
     """
     if not re.fullmatch(r"[\w:.-]+", label, re.ASCII):
-        raise InvalidInputError(
-            f"{label!r} is no label for LaTeX.",
-            remedy="Use letters, digits, colons, full stops and hyphens.",
-        )
+        raise failure("table.latex_label", label=label)
     columns = _columns(table, digits)
     heads = [(one.name, one.better) for one in columns]
     rows = zip(*(one.cells for one in columns), strict=True)
@@ -459,10 +456,7 @@ def inspect_jsonl(evaluation: Evaluation, system: str) -> str:
     system.
     """
     if system not in evaluation.systems:
-        raise InvalidInputError(
-            f"There is no system {system!r} in this evaluation.",
-            remedy=f"Choose one of these: {', '.join(evaluation.systems)}.",
-        )
+        raise failure("evaluation.no_system", system=system, known=[*evaluation.systems])
     lines: list[str] = []
     for score in evaluation.scores:
         known = {name: value for name, value in score.values.items() if value is not None}

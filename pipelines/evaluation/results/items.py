@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from math import isnan, nan
 from statistics import fmean
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.results.arrays import value_reader
 from pipelines.evaluation.results.compare import ComparedAnswer, ComparedItem
 from pipelines.evaluation.results.scores import Evaluation, ItemScore, MetricInfo
@@ -42,10 +42,7 @@ def system_items(
     first repeat that did not fail. Raises InvalidInputError for an unknown system.
     """
     if system not in evaluation.systems:
-        raise InvalidInputError(
-            f"There is no system {system!r}.",
-            remedy=f"Choose one of these: {', '.join(evaluation.systems)}.",
-        )
+        raise failure("evaluation.no_system", system=system, known=[*evaluation.systems])
     part = evaluation.selected(tags=tags, language=language)
     scores: dict[str, list[ItemScore]] = {}
     for score in part.scores:

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar, get_args
 import numpy as np
 from pydantic import Field
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.metrics.answers import word_count
 from pipelines.evaluation.metrics.spans import SpanMatch
 from pipelines.evaluation.metrics.table import METRICS
@@ -154,9 +154,7 @@ class ResultsTable(Frozen):
             if one.name == name:
                 return one
         known = ", ".join(one.name for one in self.metrics)
-        raise InvalidInputError(
-            f"The table has no metric {name!r}.", remedy=f"Choose one of these: {known}."
-        )
+        raise failure("table.no_metric", metric=name, known=known)
 
     def with_metrics(self, names: Sequence[str]) -> ResultsTable:
         """The same table with these metrics in this order, and the controls.
@@ -205,10 +203,7 @@ def results_table(
     sampling = sampling or Sampling(seed=evaluation.seed)
     grid = Grid.of(evaluation, tags=tags, language=language)
     if not grid.items:
-        raise InvalidInputError(
-            "No item of this evaluation has these tags and this language.",
-            remedy="Choose fewer tags or another language.",
-        )
+        raise failure("evaluation.no_such_items")
     infos = _chosen(evaluation, metrics)
     read = _Numbers.of(grid, infos)
     means = {name: grid.means(values) for name, values in read.values.items()}
@@ -376,10 +371,7 @@ def _chosen(evaluation: Evaluation, metrics: Sequence[str] | None) -> tuple[Metr
     if metrics is not None:
         unknown = [name for name in metrics if name not in (*known, *CONTROLS)]
         if unknown:
-            raise InvalidInputError(
-                f"This evaluation holds no metric {unknown[0]!r}.",
-                remedy=f"Choose among these: {', '.join(names)}.",
-            )
+            raise failure("evaluation.no_metric", metric=unknown[0], known=[*names])
         names = list(dict.fromkeys(metrics))
     names += [name for name in CONTROLS if name not in names]
     return tuple(evaluation.metric(name) for name in names)

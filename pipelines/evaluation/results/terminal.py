@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from unicodedata import combining, east_asian_width
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.results.export import (
     caption,
     estimate_words,
@@ -117,10 +117,7 @@ def table_text(
     known = _known(table)
     for name in metrics or ():
         if name not in known:
-            raise InvalidInputError(
-                f"The table has no value of {name!r}.",
-                remedy=f"Choose among these: {', '.join(known)}.",
-            )
+            raise failure("table.no_value", metric=name, known=[*known])
     chosen = list(dict.fromkeys(deciding_metrics(table) if metrics is None else metrics))
     controls = _controls(table, chosen)
     names: Column = ["", *(_cut(row.system, _SYSTEM) for row in table.rows), *controls]

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.methods.base import Method
 from pipelines.methods.controls import field_bound, field_kind, is_optional
 from pipelines.types import Frozen
@@ -49,10 +49,7 @@ def default_axis(method: Method[Any], name: str) -> Axis:
         return Axis(name=name, values=(False, True))
     low, high = (field_bound(field, end) for end in ("ge", "le"))
     if kind not in (int, float) or low is None or high is None:
-        raise InvalidInputError(
-            f"The setting {name!r} of {method.name} has no range of its own.",
-            remedy=f"Give its values: {name}=VALUE,VALUE or {name}=FIRST:LAST:STEP.",
-        )
+        raise failure("study.no_range", setting=name, method=method.name)
     steps = np.linspace(low, high, _STEPS)
     if kind is int:
         return Axis(name=name, values=tuple(sorted({round(float(step)) for step in steps})))
@@ -71,17 +68,11 @@ def read_axis(method: Method[Any], text: str) -> Axis:
     field = _field(method, name)
     values = _range(listed) if ":" in listed else [_value(one) for one in listed.split(",")]
     if not is_optional(field) and None in values:
-        raise InvalidInputError(
-            f"The setting {name!r} of {method.name} always has a value.",
-            remedy="Leave out null.",
-        )
+        raise failure("study.no_null", setting=name, method=method.name)
     # The method says what it does not take.
     known = [getattr(method.settings({name: value}), name) for value in values]
     if not all(isinstance(value, get_args(Value)) for value in known):
-        raise InvalidInputError(
-            f"The setting {name!r} of {method.name} holds more than one word or number.",
-            remedy="Choose a setting whose values are single words or numbers.",
-        )
+        raise failure("study.no_single_value", setting=name, method=method.name)
     return Axis(name=name, values=tuple(dict.fromkeys(known)))
 
 
@@ -89,16 +80,10 @@ def checked_axes(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     """`axes`, where there are one or two and not too many points. Raises InvalidInputError."""
     names = [axis.name for axis in axes]
     if not 1 <= len(names) <= MAX_AXES or len(set(names)) < len(names):
-        raise InvalidInputError(
-            f"A study varies one or two different settings, not {', '.join(names) or 'none'}.",
-            remedy="Choose one setting, or two.",
-        )
+        raise failure("study.wrong_settings", names=", ".join(names) or "none")
     count = int(np.prod([len(axis.values) for axis in axes]))
     if not 1 <= count <= MAX_POINTS:
-        raise InvalidInputError(
-            f"These values make {count:,} points; a study has 1 to {MAX_POINTS}.",
-            remedy="Give fewer values, for example NAME=FIRST:LAST:STEP with a larger step.",
-        )
+        raise failure("study.many_points", count=count, most=MAX_POINTS)
     return tuple(axes)
 
 
@@ -126,9 +111,7 @@ def _field(method: Method[Any], name: str) -> Any:
     if name not in fields:
         first = method.settings_type.REPLAYABLE
         known = ", ".join([*first, *(one for one in fields if one not in first)])
-        raise InvalidInputError(
-            f"The method {method.name} has no setting {name!r}.", remedy=f"Choose from: {known}."
-        )
+        raise failure("study.no_setting", method=method.name, setting=name, known=known)
     return fields[name]
 
 
@@ -146,19 +129,13 @@ def _range(text: str) -> list[float]:
     except ValueError:
         first, last, step = 0.0, 0.0, 0.0
     if len(parts) != 3 or not all(map(isfinite, (first, last, step))) or step <= 0 or last < first:
-        raise InvalidInputError(
-            f"{text!r} is no range of numbers.",
-            remedy="Write FIRST:LAST:STEP, FIRST no larger than LAST, for example 0.4:0.6:0.05.",
-        )
+        raise failure("study.bad_range", text=text)
     steps = (last - first) / step
     # A tiny step makes more of them than a number can say.
     count = floor(steps + 1e-9) + 1 if isfinite(steps) else None
     if count is None or count > MAX_POINTS:
         many = "too many" if count is None else f"{count:,}"
-        raise InvalidInputError(
-            f"{text!r} are {many} values; a study has at most {MAX_POINTS} points.",
-            remedy="Choose a larger step.",
-        )
+        raise failure("study.long_range", text=text, many=many, most=MAX_POINTS)
     return [_tidy(first + number * step) for number in range(count)]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.results.papers import PaperFigure, Words, paper, table_figures
 from pipelines.evaluation.scoring import read_results
@@ -100,18 +100,13 @@ def run_named_study(
     """
     known = named_studies()
     if name not in known:
-        raise InvalidInputError(
-            f"There is no study {name!r}.", remedy=f"Choose one of these: {', '.join(known)}."
-        )
+        raise failure("study.unknown", name=name, known=[*known])
     study = known[name]
     stored = store.evaluations.get(evaluation, owner)
     spec = EvaluationSpec.model_validate(stored.spec)
     system = system or only_system(spec, study.method)
     if all(one.method.name != study.method for one in spec.systems if one.name == system):
-        raise InvalidInputError(
-            f"The study {name!r} is about {study.method}; {system!r} is something else.",
-            remedy=f"Name a system of the method {study.method}.",
-        )
+        raise failure("study.other_method", name=name, method=study.method, system=system)
     if study.kind == "scores":
         _, results = read_results(store.evaluations, evaluation, owner)
         wanted = choose or study.prefer[0]
@@ -138,11 +133,5 @@ def only_system(spec: EvaluationSpec, method: str) -> str:
     if len(names) == 1:
         return names[0]
     if names:
-        raise InvalidInputError(
-            f"Several systems have the method {method}: {', '.join(names)}.",
-            remedy="Give --system with the one to study.",
-        )
-    raise InvalidInputError(
-        f"No system of this evaluation has the method {method}.",
-        remedy=f"Evaluate it first: python -m pipelines evaluate --methods {method} ...",
-    )
+        raise failure("study.several_of_method", method=method, names=[*names])
+    raise failure("study.none_of_method", method=method)

@@ -14,13 +14,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.engine.reevaluate import recorded_settings, reevaluate
-from pipelines.errors import (
-    InvalidInputError,
-    MethodEnded,
-    NotFoundError,
-    UnreadableRunError,
-    VeriscopeError,
-)
+from pipelines.errors import MethodEnded, NotFoundError, UnreadableRunError, VeriscopeError, failure
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.metrics.table import Metric
 from pipelines.evaluation.outcomes import Outcome, outcome_of
@@ -154,9 +148,11 @@ def replay_points(
     work = _Work(spec, chosen, metrics, tried, tried.index(now))
     total = stored.tasks // len(spec.systems)
     if total * len(tried) > MAX_REPLAYS:
-        raise InvalidInputError(
-            f"{len(tried)} points of {total:,} answers are too many for one study.",
-            remedy=f"Try at most {max(1, MAX_REPLAYS // max(total, 1))} points.",
+        raise failure(
+            "study.many_replays",
+            points=len(tried),
+            total=total,
+            most=max(1, MAX_REPLAYS // max(total, 1)),
         )
     numbers = _Numbers(len(tried))
     replayed, diverged = np.zeros(len(tried), int), np.zeros(len(tried), int)
@@ -186,11 +182,7 @@ def replay_points(
         if progress is not None:
             progress(answers, total)
     if not replayed.any():
-        raise InvalidInputError(
-            f"No recorded run of {system!r} can be run again: {unreadable} of {answers} are"
-            " deleted or cannot be read.",
-            remedy="Evaluate the system again; keep its runs.",
-        )
+        raise failure("study.no_runs", system=system, unreadable=unreadable, answers=answers)
     return Replays(
         points=tried,
         current=work.current,
@@ -211,9 +203,7 @@ def find_system(spec: EvaluationSpec, name: str) -> tuple[int, System]:
         if one.name == name:
             return number, one
     known = ", ".join(one.name for one in spec.systems)
-    raise InvalidInputError(
-        f"There is no system {name!r} in this evaluation.", remedy=f"Choose one of these: {known}."
-    )
+    raise failure("evaluation.no_system", system=name, known=known)
 
 
 def _metrics(store: RunStore, evaluation: str, owner: str, spec: EvaluationSpec) -> list[Metric]:

@@ -14,7 +14,7 @@ from threading import Event
 
 import numpy as np
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.results.arrays import Grid
 from pipelines.evaluation.results.papers import paper_figures
@@ -130,10 +130,7 @@ def score_sweep(
     grid = Grid.of(part, [system] if system in results.systems else [])
     names, scores, labels = detector_arrays(part, grid)
     if not names:
-        raise InvalidInputError(
-            f"{system!r} has no scores with labels in this evaluation.",
-            remedy="Choose a system that detects hallucinations, on data with labels or answers.",
-        )
+        raise failure("study.no_scores", system=system)
     known = np.isfinite(scores[0]) & np.isfinite(labels[0])
     row, wrong = scores[0][known], labels[0][known]
     groups = [group for group, there in zip(grid.groups, known, strict=True) if there]

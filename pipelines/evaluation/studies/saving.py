@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipelines.engine.profiles import checked_profile
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.studies.grid import Value
 from pipelines.evaluation.studies.table import Study
 from pipelines.store.profiles import Profile, ProfileOrigin
@@ -28,16 +28,10 @@ def profile_of(
     """
     choice = study.choice
     if study.kind == "scores":
-        raise InvalidInputError(
-            "A threshold on scores is no setting of the method.",
-            remedy="Study the method's own threshold: --vary threshold.",
-        )
+        raise failure("study.scores_no_setting")
     number = choice.point if point is None and choice else point
     if number is None:
-        raise InvalidInputError(
-            "The study has chosen nothing that could be saved.",
-            remedy="Choose by a metric that the study has, or take fewer points.",
-        )
+        raise failure("study.nothing_chosen")
     values: dict[str, Value] = study.points[number].values
     chosen = choice is not None and number == choice.point
     origin = ProfileOrigin(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.metrics.table import METRICS
 from pipelines.evaluation.results.papers import PaperFigure
 from pipelines.evaluation.results.scores import (
@@ -145,10 +145,7 @@ class Study(Frozen):
         for one in self.metrics:
             if one.name == name:
                 return one
-        raise InvalidInputError(
-            f"The study has no metric {name!r}.",
-            remedy=f"Choose one of these: {', '.join(one.name for one in self.metrics)}.",
-        )
+        raise failure("study.no_metric", metric=name, known=[one.name for one in self.metrics])
 
 
 class Measured(NamedTuple):
@@ -200,10 +197,7 @@ def study_table(
     known = [name for name in dict.fromkeys(order) if name in ratios] + [*rankings]
     for name in (*metrics, *([choose] if choose else []), *([at_least[0]] if at_least else [])):
         if name not in known:
-            raise InvalidInputError(
-                f"This study has no value of {name!r}.",
-                remedy=f"Choose among these: {', '.join(known)}.",
-            )
+            raise failure("study.no_value", metric=name, known=[*known])
     shown = list(dict.fromkeys(metrics)) or known
     estimates = _estimates(
         {name: ratios[name] for name in shown if name in ratios}, measured, sampling
@@ -229,11 +223,7 @@ def study_table(
     if by is None:
         return Table(found, infos, None, "no_metric")
     if at_least is not None and (ranking := {by, at_least[0]} & rankings.keys()):
-        raise InvalidInputError(
-            f"A minimum does not go together with {min(ranking)!r}, a ranking of all scores.",
-            remedy="Leave the minimum out, or use metrics other than"
-            f" {', '.join(rankings)} for the choice and for the minimum.",
-        )
+        raise failure("study.minimum_of_ranking", metric=min(ranking), rankings=[*rankings])
     choice = (
         _choice(by, at_least, ratios, measured, sampling)
         if by in ratios

@@ -10,7 +10,7 @@ from collections.abc import Sequence, Set
 from math import fsum
 
 from pipelines.concurrency import both, together
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.methods import nearest
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.flow import Stage
@@ -77,10 +77,7 @@ class Haarag(Method[HaaragSettings]):
         Raises InvalidInputError when the answer to align was to be given, and is not there.
         """
         if settings.subject == "given" and not settings.answer.strip():
-            raise InvalidInputError(
-                "There is no answer to align.",
-                remedy="Write it into the method's settings, or let one be written.",
-            )
+            raise failure("methods.nothing_to_align")
         return await _Loop(question, scope, settings).run()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.concurrency import both, together
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.deciding import PartCounts, decide, withheld
 from pipelines.methods.direct import direct_draft
@@ -83,15 +83,9 @@ class Slm(Method[SlmSettings]):
 
 def _check_given(settings: SlmSettings) -> None:
     if settings.subject == "given" and not settings.answer.strip():
-        raise InvalidInputError(
-            "There is no answer to judge.",
-            remedy="Write it into the method's settings, or let the Direct answer be judged.",
-        )
+        raise failure("methods.nothing_to_judge")
     if settings.context == "given" and not settings.passage.strip():
-        raise InvalidInputError(
-            "There is no text for the judges to read.",
-            remedy="Write it into the method's settings, or let passages be searched for.",
-        )
+        raise failure("methods.nothing_to_read")
 
 
 async def _subject(question: Question, scope: Scope, settings: SlmSettings) -> str:

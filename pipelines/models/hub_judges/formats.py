@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
+from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.types import Frozen
 
@@ -81,7 +82,7 @@ def parse_labels(text: str) -> tuple[LabelRole, ...]:
     roles = [label_role(word) for word in words]
     unknown = [word for word, role in zip(words, roles, strict=True) if role is None]
     if unknown:
-        raise failure("judges.unknown_label", said=", ".join(unknown))
+        raise failure("judges.unknown_label", said=[*unknown])
     return tuple(cast("list[LabelRole]", roles))
 
 
@@ -90,7 +91,7 @@ def parse_format(text: str) -> JudgeFormat:
     for known in FORMATS:
         if text.strip().casefold() == known:
             return known
-    raise failure("judges.unknown_format", said=text, formats=", ".join(FORMATS))
+    raise failure("judges.unknown_format", said=text, formats=[*FORMATS])
 
 
 def labels_of(config: Mapping[str, Any]) -> list[str]:
@@ -152,8 +153,8 @@ def _format_of(config: Mapping[str, Any], label: str) -> JudgeFormat:
     if _WRITES in built:
         if "minicheck" in name:
             return "minicheck_t5"
-        raise failure("judges.unclear_format", label=label, formats=", ".join(FORMATS))
-    raise failure("judges.no_judge", label=label, built=built or "no architecture")
+        raise failure("judges.unclear_format", label=label, formats=[*FORMATS])
+    raise failure("judges.no_judge", label=label, built=built or phrase("detail.no_architecture"))
 
 
 def _is_known(built: str) -> bool:
@@ -189,12 +190,12 @@ def _checked(
     """
     repeated = len(set(labels)) < len(labels) and not several
     if labels.count("supported") != 1 or repeated:
-        raise failure("judges.odd_labels", label=label, labels=", ".join(labels))
+        raise failure("judges.odd_labels", label=label, labels=[*labels])
     return tuple(labels)
 
 
 def _unclear(names: Sequence[str], label: str) -> Exception:
-    return failure("judges.unclear_labels", label=label, names=", ".join(names))
+    return failure("judges.unclear_labels", label=label, names=[*names])
 
 
 def reads_chinese(config: Mapping[str, Any], label: str, card: Mapping[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pipelines.error_words import phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.loading import ONE_AT_A_TIME
 from pipelines.models.base import Claim, Progress, no_progress
@@ -172,7 +173,7 @@ class HubJudge(JudgeModel):
         Raises CapabilityError where the judge gives no spans.
         """
         if self.facts.reading.format != "spans":
-            raise self._unable("gives no spans")
+            raise self._unable(phrase("unable.no_spans"))
         with self._explained():
             return self._reader.doubts(claims)
 

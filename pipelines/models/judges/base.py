@@ -9,7 +9,8 @@ from functools import cached_property
 from math import isfinite, sqrt
 from typing import NamedTuple
 
-from pipelines.errors import CapabilityError, failure
+from pipelines.error_words import Phrase, phrase
+from pipelines.errors import VeriscopeError, failure
 from pipelines.merging import Merger
 from pipelines.models.base import (
     JUDGE,
@@ -116,12 +117,12 @@ class JudgeModel(Model):
         """
         claim = request.claim
         if claim is None:
-            raise self._unable("is asked about something that is no claim")
+            raise self._unable(phrase("unable.no_claim"))
         labels = {option.label for option in request.options}
         ((verdict, unsupported),) = await asyncio.wrap_future(self._merged.submit([claim]))
         if not all(map(isfinite, verdict)):
             # Of damaged weights: no comparison with a threshold would call them doubtful.
-            said = "its weights give no numbers"
+            said = phrase("detail.no_numbers")
             raise failure("computing.failed", self.name, name=self.name, said=said)
         supported, contradicted, not_enough = verdict
         known = (
@@ -131,18 +132,14 @@ class JudgeModel(Model):
         )
         shares = next((named for named in known if set(named) == labels), None)
         if shares is None:
-            raise self._unable(f"knows no verdicts called {', '.join(sorted(labels))}")
+            raise self._unable(phrase("unable.no_verdicts", known=sorted(labels)))
         return Choice(probabilities=shares, other_mass=0.0, source="judge", unsupported=unsupported)
 
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:
         """Raises CapabilityError: a judge writes nothing."""
-        raise self._unable("judges and does not write")
+        raise self._unable(phrase("unable.no_writing"))
 
-    def _unable(self, what: str) -> CapabilityError:
-        return CapabilityError(
-            f"{self.name} {what}.",
-            remedy="Choose a language model for this role, and this one as a judge.",
-            provider=self.name,
-        )
+    def _unable(self, what: Phrase) -> VeriscopeError:
+        return failure("judges.unable", self.name, name=self.name, problem=what)

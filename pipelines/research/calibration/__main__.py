@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError, VeriscopeError, exit_status, failure
+from pipelines.errors import exit_status, failure
 from pipelines.evaluation.datasets.questions import Article
 from pipelines.evaluation.datasets.texts import Biography
 from pipelines.methods.drad.rhd import entropies_over
@@ -79,8 +79,7 @@ def _derive(options: argparse.Namespace) -> None:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(text, encoding="utf-8")
     except OSError as error:
-        said = f"{options.out} cannot be written ({error.strerror})."
-        raise VeriscopeError(said, remedy="") from error
+        raise failure("research.unwritable", file=options.out, problem=error.strerror) from error
 
 
 async def _derive_drad(options: argparse.Namespace) -> dict[str, Any]:
@@ -119,10 +118,7 @@ def _table(path: Path) -> dict[str, Any]:
         table = path.read_bytes() if path.is_file() else b"{}"
         return TypeAdapter(dict[str, Any]).validate_json(table)
     except ValidationError:
-        raise InvalidInputError(
-            f"{path.name} exists and is no table of thresholds.",
-            remedy="Give another file as --out.",
-        ) from None
+        raise failure("research.no_thresholds", file=path.name) from None
 
 
 async def _derive_slm(options: argparse.Namespace) -> dict[str, Any]:
@@ -323,10 +319,7 @@ def _model(options: argparse.Namespace) -> ModelSpec:
     if options.profile == "embedded":
         return ModelSpec()
     if not options.model:
-        raise InvalidInputError(
-            f"The profile {options.profile} needs a model.",
-            remedy="Give --model: a file, folder, hub id or the server's name for it.",
-        )
+        raise failure("command.needs_model", profile=options.profile)
     # The last part alone: the file must not name a folder of this machine.
     name = Path(options.model).name if options.profile == "local" else options.model
     return ModelSpec(

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from pipelines.engine.libraries import SAMPLE_LIBRARY
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import failure, revived
 from pipelines.evaluation.datasets.bundled import sample_rows
 from pipelines.evaluation.metrics.separation import auroc, average_precision, best_cut, youden
 from pipelines.methods.drad import Drad, rhd
@@ -104,7 +104,7 @@ async def _answer(
             top_k.update(token.top_k for token in tokens if token.entropy is not None)
         elif isinstance(event, RunFailed):
             failed = event.error
-            raise VeriscopeError(failed.message, remedy=failed.remedy, provider=failed.provider)
+            raise revived(failed)
     return Answered(question=question, readings=tuple(readings), top_k=frozenset(top_k))
 
 
@@ -166,10 +166,7 @@ def theta_2_of(entities: Sequence[LabelledEntity]) -> float:
     """
     cut = best_cut(_entropies(entities), _wrong(entities))
     if cut is None:
-        raise InvalidInputError(
-            "No entropy threshold separates this model's wrong entities from its right ones.",
-            remedy="Leave theta_2 out for this model, or choose another model.",
-        )
+        raise failure("research.no_entropy_threshold")
     return round(cut.threshold, 2)
 
 
@@ -229,9 +226,5 @@ def _wrong(entities: Sequence[LabelledEntity]) -> list[bool]:
     """Whether each is wrong; raises InvalidInputError unless both right and wrong ones occur."""
     wrong = [entity.wrong for entity in entities]
     if len(set(wrong)) < 2:
-        raise InvalidInputError(
-            f"Of {len(wrong)} entities {sum(wrong)} are wrong: right and wrong ones are needed.",
-            remedy="Choose a model that gives token probabilities and answers in names and numbers,"
-            " some of them right.",
-        )
+        raise failure("research.one_sided_entities", count=len(wrong), wrong=sum(wrong))
     return wrong

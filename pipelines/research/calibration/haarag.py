@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.engine.libraries import SAMPLE_LIBRARY
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.datasets.bundled import sample_rows
 from pipelines.evaluation.datasets.questions import Article
 from pipelines.evaluation.datasets.texts import QaRecord
@@ -189,10 +189,7 @@ def fit(measured: Sequence[Measured], *, forms: int = 1) -> dict[str, Any]:
         "reported": _measured(measured, 1, threshold, forms),
     }
     if report["fitted"]["youden"] <= 0:
-        raise InvalidInputError(
-            "No threshold separates what belongs together from what does not.",
-            remedy="Choose another embedding model, or more data.",
-        )
+        raise failure("research.no_threshold")
     return {"value": threshold, "report": report}
 
 

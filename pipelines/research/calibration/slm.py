@@ -21,7 +21,7 @@ from sklearn.metrics import accuracy_score, precision_recall_curve
 from tqdm import tqdm
 
 from pipelines.concurrency import together
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.datasets.texts import QaRecord
 from pipelines.evaluation.metrics.separation import auroc, precision_recall_f1
 from pipelines.methods.slm.judging import judge_request, probability_of_yes
@@ -240,10 +240,7 @@ def fit(fitted: Panelled, reported: Panelled) -> dict[str, Any]:
     """
     fits, reports = _scored(fitted), _scored(reported)
     if not _both_kinds(fits) or not _both_kinds(reports):
-        raise InvalidInputError(
-            "The judge scored no right or no wrong answer, so no threshold can be found.",
-            remedy="Choose a model that answers YES or NO, or a file with more records.",
-        )
+        raise failure("research.one_sided_answers")
     scales = [_scale(judged) for judged in fitted]
     thresholds: Thresholds = {"f1": {}, "precision": {}}
     for key, scaling in _SCALINGS.items():

@@ -13,7 +13,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.datasets.texts import Biography
 from pipelines.evaluation.metrics.separation import average_precision
 from pipelines.methods.base import Question
@@ -114,10 +114,7 @@ def measured(sentences: Sequence[ScoredSentence]) -> dict[str, Any]:
 def _average_precisions(sentences: Sequence[ScoredSentence]) -> dict[str, Any]:
     false = [sentence.false for sentence in sentences]
     if len(set(false)) < 2:
-        raise InvalidInputError(
-            "The odd-numbered biographies need both factual and non-factual sentences.",
-            remedy="Give a file with more records.",
-        )
+        raise failure("research.one_sided_sentences")
     scores = {name: [one.scores[name] for one in sentences] for name in sentences[0].scores}
     return {
         "sentences": len(false),

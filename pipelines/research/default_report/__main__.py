@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from pipelines.engine.effort_table import EffortTable
 from pipelines.engine.effort_table import effort_table as shipped_efforts
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.errors import InvalidInputError, VeriscopeError, failure
 from pipelines.methods.registry import get_method, standard_methods
 from pipelines.research.default_report.asking import PARTS, Asked, Record, ask_all, questions
 from pipelines.research.default_report.effort import effort_table, play_english, with_rows
@@ -108,10 +108,7 @@ def _add_effort(path: Path, records: Sequence[Record]) -> None:
     try:
         table = EffortTable.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
-        raise InvalidInputError(
-            f"{path.name} holds no table of efforts.",
-            remedy="Give a file that --effort has written.",
-        ) from None
+        raise failure("research.no_efforts", file=path.name) from None
     path.write_text(f"{with_rows(table, records).model_dump_json(indent=2)}\n", encoding="utf-8")
 
 
@@ -123,9 +120,7 @@ def _read(path: Path) -> list[Record]:
     except (OSError, UnicodeDecodeError, ValidationError):
         records = []
     if not records:
-        raise InvalidInputError(
-            f"{path.name} holds no records.", remedy="Give a file that --records has written."
-        )
+        raise failure("research.no_records", file=path.name)
     return records
 
 

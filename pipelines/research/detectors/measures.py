@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.items import Item, Label
 from pipelines.evaluation.metrics.answers import passage_overlap, word_count
 from pipelines.evaluation.results.scores import (
@@ -84,10 +84,7 @@ def sentence_table(
     """
     pieces = _pieces(evaluation, items)
     if not pieces.labels:
-        raise InvalidInputError(
-            "No sentence of this evaluation is labelled and scored.",
-            remedy="Evaluate a data set with labelled sentences, with --texts.",
-        )
+        raise failure("research.no_sentences")
     harm = np.array([_HARM[label] for label in pieces.labels])
     kinds = {
         "non_factual": (harm > 0).astype(float),
@@ -157,10 +154,7 @@ def answer_table(evaluation: Evaluation, sampling: Sampling) -> DetectorTable:
             overlaps.setdefault(score.item, -overlap)
         groups.setdefault(score.item, score.group or score.item)
     if not found:
-        raise InvalidInputError(
-            "No answer of this evaluation has a score by a detector and a label.",
-            remedy="Evaluate detectors on questions with accepted answers.",
-        )
+        raise failure("research.no_answers")
     columns = {name: [row.get(name, np.nan) for row in found.values()] for name in names}
     columns[LENGTH] = list(lengths.values())
     if overlaps:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pipelines.errors import InvalidInputError, exit_status
+from pipelines.errors import exit_status, failure
 from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.models.hub_judges.model import judge_name, split_revision
 from pipelines.models.judges.base import JudgeModel
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> None:
     if options.resamples < 100:
-        raise InvalidInputError("--resamples is too small.", remedy="Give 100 or more.")
+        raise failure("research.few_resamples")
     sampling = Sampling(resamples=options.resamples)
     data = [open_halves(path, options.limit) for path in options.files]
     judges = [load_judge(name) for name in options.judge or ["trained"]]

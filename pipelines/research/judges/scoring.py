@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.evaluation.datasets import Part, data_set_of, open_table, recognised, sampled
 from pipelines.evaluation.items import Item
 from pipelines.models.base import Claim
@@ -68,10 +68,7 @@ def open_halves(path: Path, limit: int | None = None) -> Halves:
 
     even, odd = half("even"), half("odd")
     if not even or not odd:
-        raise InvalidInputError(
-            f"{path.name} holds no labelled texts with evidence in one of its halves.",
-            remedy="Give a file of claims or answers with evidence and labels.",
-        )
+        raise failure("research.no_labelled_texts", file=path.name)
     return Halves(path.stem, even, odd)
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import torch
 
-from pipelines.errors import InvalidInputError, exit_status
+from pipelines.errors import exit_status, failure
 from pipelines.models.judges.trained import encoder_folder
 from pipelines.paths import data_folder
 from pipelines.research.long_training.cosines import remembered_cosines
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> bool:
     if options.minutes is not None and options.minutes <= 0:
-        raise InvalidInputError("--minutes is not positive.", remedy="Give a number above 0.")
+        raise failure("research.no_minutes")
     torch.set_num_threads(options.threads)
     plan = _plan(options)
     training = Training(

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import InvalidInputError, exit_status
+from pipelines.errors import exit_status, failure
 from pipelines.models.judges.inputs import Reading
 from pipelines.models.judges.network import read_network, save_weights
 from pipelines.models.judges.trained import JudgeReader, encoder_folder, near_for
@@ -64,10 +64,7 @@ def _card(folder: Path) -> dict[str, Any]:
         pairs = fit.parents[1] / CARD
         known = {"pairs": json.loads(pairs.read_text(encoding="utf-8"))} if pairs.is_file() else {}
         return json.loads(fit.read_text(encoding="utf-8")) | known
-    raise InvalidInputError(
-        f"{folder} has no record of a training.",
-        remedy="Give the folder of a judge, or the folder weights of a fit.",
-    )
+    raise failure("research.no_training", folder=folder)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

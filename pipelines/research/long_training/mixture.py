@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.research.data import read_biographies
 from pipelines.research.long_training.answers import answer_pairs
 from pipelines.research.long_training.contrasts import contrasts_of
@@ -192,10 +192,7 @@ def written(folder: Path, sources: Sources, mixture: Mixture) -> Pairs:
     if card.is_file():
         known = json.loads(card.read_text(encoding="utf-8"))
         if known["mixture"] != mixture._asdict():
-            raise InvalidInputError(
-                f"{folder} holds the pairs of another mixture.",
-                remedy="Give another folder, or the options that it was begun with.",
-            )
+            raise failure("research.other_mixture", folder=folder)
         return Pairs(read_examples(folder / _TRAINING), read_examples(folder / _KEPT))
     folder.mkdir(parents=True, exist_ok=True)
     pairs = mixed(sources, mixture)

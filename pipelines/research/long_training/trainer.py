@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.models.judges.network import Batch, JudgeNetwork
 from pipelines.models.local.loading import mixed_precision
 from pipelines.research.long_training.losses import (
@@ -219,10 +219,7 @@ class Trainer:
     def _refuse_another(self, path: Path, content: dict[str, Any]) -> None:
         known = (_FORMAT, self._course._asdict(), self._data)
         if (content["format"], content["course"], content["data"]) != known:
-            raise InvalidInputError(
-                f"{path} is a checkpoint of another training.",
-                remedy="Give another folder, or the options that it was begun with.",
-            )
+            raise failure("research.other_checkpoint", file=path)
 
 
 def parameter_groups(network: JudgeNetwork, course: Course) -> list[dict[str, Any]]:
@@ -250,7 +247,7 @@ def batches(shelf: Shelf, course: Course, start: int = 0) -> Iterator[list[int]]
     Claims of like length are in one batch, and batches are in a random order.
     """
     if not len(shelf):
-        raise InvalidInputError("There are no pairs to train on.", remedy="Give some data files.")
+        raise failure("research.no_pairs")
     lengths = [shelf.length(number) for number in range(len(shelf))]
     each = -(-len(shelf) // course.batch)
     step = start

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import InvalidInputError, exit_status
+from pipelines.errors import exit_status, failure
 from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.models.judges.trained import WEIGHTS, TrainedJudge
 from pipelines.paths import data_folder
@@ -46,13 +46,13 @@ def _run(options: argparse.Namespace) -> None:
     if options.only:
         suites = [suite for suite in suites if suite.name in options.only]
     if not suites:
-        raise InvalidInputError("There is nothing to measure.", remedy="Give other suites.")
+        raise failure("research.no_suites")
     folders = [("trained", options.judge)]
     if options.beside is not None:
         folders.append(("before", options.beside))
     names = options.names or [name for name, _ in folders]
     if len(names) != len(folders):
-        raise InvalidInputError("--names does not fit.", remedy="Give a name for every judge.")
+        raise failure("research.other_names")
     judges = [
         JudgeFigures(name, tuple(measured(folder, suites, options.work, sampling)))
         for name, (_, folder) in zip(names, folders, strict=True)

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 
 from pipelines.engine.checking import TextToCheck, check_run, models_for, unmet_needs
 from pipelines.engine.service import Service
-from pipelines.errors import InvalidInputError
+from pipelines.errors import failure
 from pipelines.models.base import Capabilities
 from pipelines.models.catalogue import catalogue_entry
 from pipelines.models.providers import ModelSpec, known_capabilities, model_spec
@@ -124,6 +124,6 @@ def merged(views: Sequence[RunView]) -> RunView:
     A method that stands in several is the first one's. Raises InvalidInputError for no view.
     """
     if not views:
-        raise InvalidInputError("Nothing was recorded.", remedy="Ask the detectors first.")
+        raise failure("research.nothing_recorded")
     methods = {name: method for view in reversed(views) for name, method in view.methods.items()}
     return replace(views[0], methods=methods)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.errors import InvalidInputError, exit_status
+from pipelines.errors import exit_status, failure
 from pipelines.files import write_whole
 from pipelines.models.base import EMBEDDED_NAME
 from pipelines.models.embedded import EmbeddedModel
@@ -147,10 +147,7 @@ def _files(options: argparse.Namespace) -> Sources:
 def _recipes(options: argparse.Namespace) -> list[Recipe]:
     """One for every number of rounds, with the number of repeats in the same position."""
     if len(options.rounds) != len(options.repeats):
-        raise InvalidInputError(
-            "There are not as many numbers after --rounds as after --repeats.",
-            remedy="Give one number of repeats for every number of rounds.",
-        )
+        raise failure("research.other_rounds")
     return [
         Recipe(rounds=rounds, repeats=repeats, seed=options.seed, without=tuple(options.without))
         for rounds, repeats in zip(options.rounds, options.repeats, strict=True)

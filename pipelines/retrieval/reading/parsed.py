@@ -29,8 +29,7 @@ Reason = Literal[
     "address",
     "lost",
 ]
-"""Why a file is not part of a collection. The words are in assets/failures.toml under "reading",
-and in the texts of the interface under "library.refused"."""
+"""Why a file is not part of a collection. The words are in assets/errors.toml under "reading"."""
 
 MAX_FILE = 50 * 2**20
 """Bytes of a file."""

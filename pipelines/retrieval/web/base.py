@@ -14,11 +14,13 @@ from weakref import WeakKeyDictionary
 
 import httpx2
 
+from pipelines.error_words import Fact, phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.remote.address import read_address, usable_key
 from pipelines.remote.failures import (
     CUT_OFF,
     connection_failure,
+    later,
     retry_after,
     server_words,
     showable,
@@ -93,7 +95,7 @@ class WebSearch(Retriever):
         self._key = usable_key(key, self.title) if self.needs_key else None
         self._address = read_address(
             base_url or self.default_url,
-            what="search service",
+            what=phrase("server.search"),
             example="https://example.com",
             placeholder="{language}",
         )
@@ -144,7 +146,7 @@ class WebSearch(Retriever):
             try:
                 return read(reply)
             except ValueError as error:
-                raise self.error("invalid", "its answer could not be read") from error
+                raise self.error("invalid", phrase("detail.unreadable_answer")) from error
 
         return await self._retry.run(attempt)
 
@@ -173,27 +175,28 @@ class WebSearch(Retriever):
         async for piece in response.aiter_bytes():
             body += piece
             if len(body) > LONGEST_REPLY:
-                detail = f"its answer is longer than {LONGEST_REPLY // 1024} KiB"
+                detail = phrase("detail.long_answer", most=LONGEST_REPLY // 1024)
                 raise self.error("invalid", detail)
         return bytes(body)
 
     def error(
-        self, kind: str, detail: str = "", headers: Mapping[str, str] | None = None
+        self, kind: str, detail: Fact = "", headers: Mapping[str, str] | None = None
     ) -> VeriscopeError:
-        """The error of this kind ("search.KIND" in assets/failures.toml); `detail` says more.
+        """The error of this kind ("search.KIND" in assets/errors.toml); `detail` says more.
 
         `headers` of the answer may say how long to wait before the next search. The key never
         appears in an error, even if it is echoed.
         """
         wait = retry_after(headers or {})
-        detail = showable(detail, self._key)
+        if isinstance(detail, str):
+            detail = showable(detail, self._key)
         error = failure(
             f"search.{kind}",
             self.title,
             service=self.title,
             host=self._address.host,
-            detail=f" ({detail})" if detail else "",
-            when=f"in {wait:.0f} s" if wait is not None else "later",
+            detail=phrase("detail.in_brackets", words=detail) if detail else "",
+            when=later(wait),
         )
         error.retry_after = wait
         return error
@@ -201,7 +204,9 @@ class WebSearch(Retriever):
     def _refusal(self, status: int, headers: Mapping[str, str], body: bytes) -> VeriscopeError:
         # A service that refuses a key may quote it, in part or in another form.
         if status in (401, 403):
-            return self.error("wrong_key" if self._key else "not_served", f"status {status}")
+            return self.error(
+                "wrong_key" if self._key else "not_served", phrase("detail.status", status=status)
+            )
         text = body.decode("utf-8", "replace")
         try:
             said = server_words(json.loads(text))
@@ -213,7 +218,10 @@ class WebSearch(Retriever):
             return self.error("timeout")
         if status < 400:
             return self.error("redirected")
-        detail = f"status {status}: {said}" if said else f"status {status}"
+        said = showable(said, self._key)
+        detail = phrase("detail.status", status=status)
+        if said:
+            detail = phrase("detail.status_said", status=status, said=said)
         return self.error("failed" if status >= 500 else "refused", detail)
 
     def _connections(self) -> tuple[httpx2.AsyncClient, asyncio.Semaphore]:

@@ -369,5 +369,5 @@ def build_web_search(
     needed and AuthenticationError where it cannot be one, InvalidInputError for a bad address.
     """
     if name not in WEB_SEARCHES:
-        raise failure("search.no_service", name=name, names=", ".join(WEB_SEARCHES))
+        raise failure("search.no_service", name=name, names=[*WEB_SEARCHES])
     return WEB_SEARCHES[name](key=key, base_url=base_url)

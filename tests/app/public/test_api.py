@@ -402,6 +402,17 @@ def test_python_and_http_give_the_same(answering: Served, client: Client, http: 
     assert client.predict(api_name="/list_methods") == http.get("/methods").json()["methods"]
 
 
+def test_a_program_that_asks_for_chinese_is_told_in_chinese(http: httpx.Client):
+    chinese = {"Accept-Language": "zh-CN,zh;q=0.9"}
+    wrong = {"question": QUESTION, "method": "magic"}
+    told, usual = (http.post("/ask", json=wrong, headers=one).json() for one in (chinese, {}))
+    assert told["message"] == "没有方法“magic”。"
+    assert usual["message"] == "There is no method 'magic'."
+    assert (told["code"], told["field"]) == (usual["code"], usual["field"])
+    nowhere = http.get("/nowhere", headers=chinese).json()
+    assert (nowhere["code"], nowhere["message"]) == ("not_found", "没有这个地址。")
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -19,16 +20,15 @@ from app.public.contract import (
     with_methods,
 )
 from app.public.http_api import as_answer
-from app.public.refusals import ApiError, Refused, for_caller, told
+from app.public.refusals import ApiError, Refused, for_caller, speak, spoken, told
 from app.public.results import methods_for
 from pipelines.engine.executor import MAX_QUESTION
+from pipelines.error_words import entries, facts_of
 from pipelines.errors import (
-    ErrorInfo,
     NotFoundError,
     RateLimitError,
     StorageError,
     failure,
-    failure_words,
 )
 from pipelines.methods.registry import METHODS
 from pipelines.run.defaults import default_models
@@ -51,7 +51,7 @@ def refusal(kind: type[BaseModel], given: Any) -> ApiError:
         ({"share": 1}, "share", "`share` cannot be 1.", "It has to be true or false."),
         ({"question": 3}, "question", "`question` cannot be 3.", "It has to be a text."),
         ({"question": ["a"]}, "question", '`question` cannot be ["a"].', "It has to be a text."),
-        ({"question": " \n"}, "question", "cannot be", "It has to have at least 1 character."),
+        ({"question": " \n"}, "question", "cannot be", "Its length has to be at least 1."),
         ({"question": None}, "question", "`question` is missing.", "Give it."),
         ({"wait": "5"}, "wait", '`wait` cannot be "5".', "It has to be a number."),
         ({"wait": True}, "wait", "`wait` cannot be true.", "It has to be a number."),
@@ -153,10 +153,11 @@ def screens_named(text: str) -> list[str]:
 
 def test_no_error_of_a_call_speaks_of_screens():
     groups = ("service", "loading", "computing", "asking", "need", "search", "storage")
-    words = {
-        f"{group}.{name}": said for group in groups for name, said in failure_words()[group].items()
+    shown = {
+        key: for_caller(failure(key, **dict.fromkeys(facts_of(key), 1)).info()).remedy
+        for key, entry in entries().items()
+        if entry.code and key.split(".")[0] in groups
     }
-    shown = {name: for_caller(ErrorInfo(**said)).remedy for name, said in words.items()}
     assert len(shown) > 50
     # A run of the API has a main model: this cannot happen to a program.
     del shown["asking.no_main_model"]
@@ -172,14 +173,7 @@ def test_when_to_ask_again_is_told():
     assert told(NotFoundError("None.", remedy="Look.")).retry_after is None
 
 
-STORAGE = sorted(
-    {
-        said["code"]
-        for group in failure_words().values()
-        for said in group.values()
-        if said["code"].startswith("storage")
-    }
-)
+STORAGE = sorted({entry.code for entry in entries().values() if entry.code.startswith("storage")})
 
 
 @pytest.mark.parametrize("code", STORAGE)
@@ -246,3 +240,28 @@ def test_whatever_is_set_is_a_setting_or_is_refused(name: str, data: st.DataObje
     else:
         # What is accepted here is not refused when the run is made.
         assert METHODS[name].settings(values)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "language"),
+    [
+        ("", "en"),
+        ("*", "en"),
+        ("zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+        ("en;q=0.5, zh;q=0.7", "zh"),
+        ("de, en;q=0.9, zh;q=0.1", "en"),
+        ("zh;q=broken", "zh"),
+    ],
+)
+def test_a_program_is_told_in_the_language_that_it_accepts(accepted: str, language: str):
+    def said() -> tuple[str, str]:
+        speak(accepted)
+        assert spoken() == language
+        return told(Refused("request.no_tool", name="x", known=["ask"])).message, for_caller(
+            failure("need.proxy", method="drad").info()
+        ).remedy
+
+    message, remedy = copy_context().run(said)
+    assert spoken() == "en"
+    assert message == ("没有工具“x”。" if language == "zh" else "There is no tool 'x'.")
+    assert remedy.startswith("请改用" if language == "zh" else "Ask with another method")

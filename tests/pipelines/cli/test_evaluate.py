@@ -12,6 +12,7 @@ import pytest
 
 from pipelines.cli import evaluate as commands
 from pipelines.cli import main as cli
+from pipelines.errors import ErrorInfo
 from pipelines.evaluation.results.terminal import text_width
 from pipelines.evaluation.runner import Progress
 from pipelines.store import RunStore, file_url
@@ -136,7 +137,12 @@ def test_answers_that_fail_for_a_passing_reason_can_be_tried_again(
     evaluation = line.evaluated()
 
     async def away(self: object, most: int | None = None):
-        yield Progress(total=5, answered=3, failed=2, last_error="Nobody answers.")
+        yield Progress(
+            total=5,
+            answered=3,
+            failed=2,
+            last_error=ErrorInfo(code="timeout", message="Nobody answers.", remedy=""),
+        )
 
     monkeypatch.setattr(commands.Runner, "run", away)
     monkeypatch.setattr(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.cli.shared import listed_names, text_of_file
+from pipelines.error_words import phrase
 from pipelines.errors import InvalidInputError
 
 
@@ -19,7 +20,7 @@ def test_names_are_listed_without_spaces_and_gaps():
 def test_the_text_of_a_file_begins_without_a_mark(tmp_path: Path, encoding: str):
     path = tmp_path / "list.txt"
     path.write_text("北京\nParis\n", encoding=encoding)
-    assert text_of_file(path, "Give another.") == "北京\nParis\n"
+    assert text_of_file(path, phrase("wanted.text_file")) == "北京\nParis\n"
 
 
 def test_a_file_that_cannot_be_read_says_what_to_do(tmp_path: Path):
@@ -27,5 +28,5 @@ def test_a_file_that_cannot_be_read_says_what_to_do(tmp_path: Path):
     latin.write_bytes(b"caf\xe9")
     for path, problem in ((latin, "UnicodeDecodeError"), (tmp_path / "none", "FileNotFoundError")):
         with pytest.raises(InvalidInputError, match=problem) as refused:
-            text_of_file(path, "Give another.")
-        assert refused.value.remedy == "Give another."
+            text_of_file(path, phrase("wanted.text_file"))
+        assert refused.value.remedy == "Give the path of a text file."

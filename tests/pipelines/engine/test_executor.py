@@ -102,11 +102,11 @@ SPEAKS_BOTH = Need(reason="languages", languages=frozenset({"en", "zh"}))
     [
         (Need(reason="model", role="judge_1"), {}, "a judge_1 model", "Models"),
         (Need(reason="evidence"), {}, "a library to search", "Evidence"),
-        (SPEAKS_BOTH, {}, "a main model that speaks en, zh", "another variant"),
+        (SPEAKS_BOTH, {}, "a main model that speaks English, Chinese", "another variant"),
         (
             Need(reason="languages", role="verifier", languages=frozenset({"zh"})),
             {"verifier": WEAK},
-            "a verifier model that speaks zh",
+            "a verifier model that speaks Chinese",
             "another variant",
         ),
         (Need(reason="logprobs"), {"main": WEAK}, "token probabilities from the main", "stand-ins"),

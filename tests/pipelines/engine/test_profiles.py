@@ -55,8 +55,11 @@ def test_a_profile_goes_through_its_file_whole():
         ("[]", "holds no profile"),
         ('{"format": "veriscope-run"}', "holds no profile"),
         ("[" * 100_000, "no profile"),
-        ('{"format": "veriscope-profile-1"}', "at name: Field required"),
-        ('{"format": "veriscope-profile-1", "name": "a", "keys": {}}', "at keys: Extra"),
+        ('{"format": "veriscope-profile-1"}', "at name: The field is missing"),
+        (
+            '{"format": "veriscope-profile-1", "name": "a", "keys": {}}',
+            "at keys: There is no such field",
+        ),
         (
             '{"format": "veriscope-profile-1", "name": "a", "settings": {"drad": {"x": 1}}}',
             "Setting 'x' of drad",

@@ -228,7 +228,7 @@ def test_it_says_that_it_is_an_illustration():
         ({"tokens": [["a", 0.6, None, {"b": 0.6}]]}, "more than 1"),
         ({"tokens": [["a", 0.0]]}, "greater than 0"),
         ({"tokens": [["a", 1.5]]}, "less than or equal to 1"),
-        ({"tokens": [["", 0.5]]}, "at least 1 character"),
+        ({"tokens": [["", 0.5]]}, "at least 1"),
         ({"tokens": [["a", 0.5, -1.0]]}, "greater than or equal to 0"),
         ({"tokens": [["a", 0.5, None, {"b": 0.0}]]}, "no probability"),
         ({"tokens": [["a"]]}, "a token is a row"),
@@ -238,8 +238,8 @@ def test_it_says_that_it_is_an_illustration():
         ({"choice": {"true": -0.1}}, "negative"),
         ({"contains": ["a"]}, "needs a text"),
         ({"text": "a", "times": 0}, "greater than or equal to 1"),
-        ({"txt": "a"}, "Extra inputs"),
-        (7, "valid dictionary"),
+        ({"txt": "a"}, "no such field"),
+        (7, "an object"),
     ],
 )
 def test_a_wrong_reply_is_named(entry: object, reason: str):

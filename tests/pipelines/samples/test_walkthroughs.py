@@ -241,7 +241,7 @@ async def test_offsets_that_point_elsewhere_are_found(tmp_path: Path, mends: Men
     ],
 )
 def test_a_wrong_entry_is_named(tmp_path: Path, changes: dict[str, Any], where: str):
-    with pytest.raises(InvalidInputError, match=rf"city\.json is wrong at {where}") as caught:
+    with pytest.raises(InvalidInputError, match=rf"city\.json is wrong: {where}") as caught:
         walkthroughs(written(tmp_path, **changes))
     assert str(tmp_path) not in str(caught.value)
 
@@ -269,7 +269,7 @@ def test_the_command_says_what_it_cannot_read(tmp_path: Path, capsys):
     assert "no walkthrough 'nothing'" in capsys.readouterr().err
     (tmp_path / "other").mkdir()
     assert main([], written(tmp_path / "other", language="tlh")) == 1
-    assert "wrong at language" in capsys.readouterr().err
+    assert "wrong: language" in capsys.readouterr().err
 
 
 def test_a_file_without_models_is_run_with_the_default_ones(tmp_path: Path):

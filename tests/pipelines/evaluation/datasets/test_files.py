@@ -12,12 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from pipelines.error_words import phrase_in
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets import files
-from pipelines.evaluation.datasets.files import read_json_lines, read_table, read_text
+from pipelines.evaluation.datasets.files import Table, read_json_lines, read_table, read_text
 
 ROWS = [{"question": "北京在哪里？", "answer": "中国"}, {"question": "café?", "answer": "oui"}]
 CSV = 'question,answer\n北京在哪里？,中国\n"Is it, so?","say ""yes"""\n'
+
+
+def place(table: Table, number: int) -> str:
+    return phrase_in(table.place(number), "en")
 
 
 def written(tmp_path: Path, name: str, data: bytes | str) -> Path:
@@ -34,7 +39,7 @@ def test_chinese_is_read_in_its_usual_encodings(tmp_path: Path, encoding: str):
         {"question": "Is it, so?", "answer": 'say "yes"'},
     ]
     assert table.columns == ("question", "answer")
-    assert [table.place(number) for number in range(2)] == ["row 1", "row 2"]
+    assert [place(table, number) for number in range(2)] == ["row 1", "row 2"]
 
 
 @pytest.mark.parametrize("text", ["question\nOù est né Molière ?\n", "question\nGrößte Städte\n"])
@@ -93,7 +98,7 @@ def test_json_holds_a_list_or_an_object_with_one(tmp_path: Path, wrap: Any):
     path = written(tmp_path, "a.json", json.dumps(wrap(ROWS)))
     table = read_table(path)
     assert table.rows == ROWS
-    assert table.place(1) == "record 2"
+    assert place(table, 1) == "record 2"
 
 
 def test_lines_are_read_under_either_name(tmp_path: Path):
@@ -102,7 +107,7 @@ def test_lines_are_read_under_either_name(tmp_path: Path):
     for name in ("a.jsonl", "a.json", "a.ndjson"):
         table = read_table(written(tmp_path, name, text))
         assert table.rows == [{"a": "1\u2028"}, {"a": "2"}]
-        assert (table.place(0), table.place(1)) == ("line 1", "line 3")
+        assert (place(table, 0), place(table, 1)) == ("line 1", "line 3")
     assert read_table(written(tmp_path, "list.jsonl", json.dumps(ROWS))).rows == ROWS
     assert read_json_lines(written(tmp_path, "any.txt", text)).places == [1, 3]
 

@@ -187,7 +187,8 @@ async def test_a_failed_call_leaves_the_answer_open(tmp_path: Path):
         name = await answered(tmp_path, service)
         last = await judged(service, name)
         assert (last.judged, last.failed, last.reason) == (3, 1, None)
-        assert last.last_error == "Nobody answers."
+        assert last.last_error is not None
+        assert last.last_error.message == "Nobody answers."
         # What failed was asked too.
         assert last.spent.calls == 4
         assert (await judged(service, name)).judged == 4

@@ -9,7 +9,8 @@ from typing import get_args
 
 import pytest
 
-from pipelines.errors import failure_words
+from pipelines.error_words import entries
+from pipelines.errors import failure
 from pipelines.retrieval.reading import parsed
 from pipelines.retrieval.reading.files import read_file
 from pipelines.retrieval.reading.parsed import Part, Reading, RefusedError
@@ -38,8 +39,7 @@ def refusal(tmp_path: Path, name: str, data: bytes) -> RefusedError:
     with pytest.raises(RefusedError) as refused:
         read(tmp_path, name, data)
     # Its words know what to say with its facts.
-    for words in ("message", "remedy"):
-        failure_words()["reading"][refused.value.reason][words].format_map(refused.value.facts)
+    failure(f"reading.{refused.value.reason}", **refused.value.facts)
     return refused.value
 
 
@@ -300,7 +300,8 @@ def test_an_archive_that_unpacks_to_too_much(tmp_path: Path):
 
 
 def test_every_reason_has_its_words():
-    assert set(failure_words()["reading"]) == set(get_args(parsed.Reason))
+    worded = {key for key in entries() if key.startswith("reading.")}
+    assert worded == {f"reading.{reason}" for reason in get_args(parsed.Reason)}
 
 
 def test_a_missing_library_is_no_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
