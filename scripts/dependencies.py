@@ -47,6 +47,10 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+_UNNAMED = "Other/Proprietary License"
+"""The classifier of all licences that have none of their own."""
+
+
 def licence_of(package: Distribution) -> str:
     """What a package declares: an SPDX expression, else its classifiers, else its own words.
 
@@ -58,7 +62,7 @@ def licence_of(package: Distribution) -> str:
     classified = [
         one.rpartition(" :: ")[2]
         for one in declared.get_all("Classifier") or ()
-        if one.startswith("License ::")
+        if one.startswith("License ::") and not one.endswith(_UNNAMED)
     ]
     if classified:
         return ", ".join(classified)

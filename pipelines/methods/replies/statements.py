@@ -61,10 +61,10 @@ def _is_empty(sentence: str, question: Question, *, alone: bool, stance: bool) -
             return not any(term in _POLAR for term in terms(sentence))
         # A name may look like small words, and is written as one: "The Who".
         return not _is_name(sentence)
-    if not (alone or stance or _CHOICE.search(question.text)):
-        # "The Eiffel Tower was designed." But Florence Nightingale was born in Florence.
-        if len(said) > _FEW and Counter(said) <= Counter(content_terms(question.text)):
-            return True
+    # "The Eiffel Tower was designed." But Florence Nightingale was born in Florence.
+    repeats = len(said) > _FEW and Counter(said) <= Counter(content_terms(question.text))
+    if repeats and not (alone or stance or _CHOICE.search(question.text)):
+        return True
     numbers = all(term.replace(".", "").isdigit() for term in said)
     if alone:
         return len(said) < _FEW or numbers or _is_name(sentence)

@@ -10,10 +10,13 @@ from pipelines.methods.replies.verdicts import TRUE_FALSE, claim_of_answers, dec
 from pipelines.methods.rowen import asking
 from pipelines.run.scope import Scope
 from pipelines.run.spec import JUDGES
+from pipelines.text import has_han
+from pipelines.text.bilingual_names import share_a_name
 from pipelines.types import Choice, Language
 
 EMBEDDER = "embedder"
-"""In place of a role: two answers agree where their cosine reaches the fitted minimum."""
+"""In place of a role: two answers agree where they name the same, else where their cosine reaches
+the fitted minimum."""
 
 _SAME = calibrated("rowen", "multilingual-e5-small", "answer") or 1.0
 
@@ -42,6 +45,9 @@ async def compared(
         if None not in said:
             return "yes_no", float(said[0] == said[1]), None
     if role == EMBEDDER:
+        named = _same_names(question, first, second)
+        if named is not None:
+            return "names", float(named), None
         return await _by_meaning(step, first, second)
     try:
         choice = await decide_between(
@@ -57,6 +63,14 @@ async def compared(
     hard = None if choice.best is None else float(choice.best == "true")
     how = "judge" if role in JUDGES else "model" if role == "main" else role
     return how, hard, choice
+
+
+def _same_names(question: str, first: str, second: str) -> bool | None:
+    """Whether an English and a Chinese answer name the same: cities are near in meaning, too."""
+    if has_han(first) == has_han(second):
+        return None
+    chinese, english = (first, second) if has_han(first) else (second, first)
+    return share_a_name(chinese, english, question)
 
 
 async def _by_meaning(

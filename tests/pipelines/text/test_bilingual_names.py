@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.text.bilingual_names import names_in_both, with_names
+from pipelines.text.bilingual_names import names_in_both, share_a_name, with_names
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,22 @@ from pipelines.text.bilingual_names import names_in_both, with_names
 )
 def test_names_are_put_in_the_other_language(text, language, expected):
     assert with_names(text, names_in_both(text, language)) == expected
+
+
+@pytest.mark.parametrize(
+    ("chinese", "english", "expected"),
+    [
+        ("堪培拉。", "Canberra.", True),
+        ("阿肯色州霍普", "In Hope, Arkansas", True),
+        ("美国", "The United States.", True),
+        ("达尔文", "Charles Darwin", True),
+        ("悉尼", "Canberra", False),
+        ("纽约。", "Washington, D.C.", False),
+        # No name, or none that the dictionary has; what the question names counts for nothing.
+        ("1989年", "In 1989", None),
+        ("悉尼", "in the old town", None),
+        ("澳大利亚的城市", "A city of Australia", None),
+    ],
+)
+def test_whether_two_answers_name_the_same(chinese, english, expected):
+    assert share_a_name(chinese, english, "What is the capital of Australia? 澳大利亚") is expected
