@@ -32,13 +32,17 @@ Outcomes = Mapping[str, Mapping[str, Outcome]]
 def choose(outcomes: Outcomes, most: int = MOST) -> Choice:
     """At most `most` of the runs, and what each of them stands for.
 
-    First as many methods as possible do what they are for, as well as possible; then as many as
-    possible fail once; then the runs are as few as possible, the failures as bad, and the runs as
-    early in the list. Every method stands for itself in one run and fails in at most one.
+    First as many methods as possible do what they are for in each language, as well as possible;
+    then as many as possible fail once; then the runs are as few as possible, the failures as bad,
+    and the runs as early in the list. Every method stands for itself in one run of a language and
+    fails in at most one.
     """
     sets = [group for size in range(most + 1) for group in combinations(outcomes, size)]
     runs = max(sets, key=lambda group: _worth(outcomes, group))
-    shows, fails = _assigned(outcomes, runs, SHOWS), _assigned(outcomes, runs, FAILS)
+    fails = _assigned(outcomes, runs, FAILS)
+    shows: dict[str, dict[str, Outcome]] = {}
+    for one_language in _by_language(runs):
+        shows |= _assigned(outcomes, one_language, SHOWS)
     return Choice(
         recorded={run: dict(found) for run, found in outcomes.items()},
         runs=tuple(Chosen(run=run, shows=shows[run], fails=fails[run]) for run in runs),
@@ -46,14 +50,25 @@ def choose(outcomes: Outcomes, most: int = MOST) -> Choice:
 
 
 def _worth(outcomes: Outcomes, runs: Iterable[str]) -> tuple[int, ...]:
-    shown, failed = _best(outcomes, runs, SHOWS), _best(outcomes, runs, FAILS)
+    runs = tuple(runs)
+    by_language = [_best(outcomes, group, SHOWS) for group in _by_language(runs)]
+    failed = _best(outcomes, runs, FAILS)
     return (
-        len(shown),
-        sum(shown.values()),
+        sum(len(shown) for shown in by_language),
+        sum(sum(shown.values()) for shown in by_language),
         len(failed),
-        -len(tuple(runs)),
+        -len(runs),
         sum(failed.values()),
     )
+
+
+def _by_language(runs: Iterable[str]) -> list[list[str]]:
+    """The runs of each language, with which the id of a sample question begins: "zh-010"."""
+    groups: dict[str, list[str]] = {}
+    for run in runs:
+        language, dash, _ = run.partition("-")
+        groups.setdefault(language if dash else "", []).append(run)
+    return list(groups.values())
 
 
 def _best(outcomes: Outcomes, runs: Iterable[str], worth: Mapping[Outcome, int]) -> dict[str, int]:

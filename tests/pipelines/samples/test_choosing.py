@@ -21,6 +21,16 @@ def test_the_fewest_runs_that_show_every_method_are_chosen():
     assert found.recorded == outcomes
 
 
+def test_every_method_is_shown_in_each_language():
+    assert runs(
+        {
+            "zh-1": {"rowen": "corrects", "ever": "corrects"},
+            "en-1": {"rowen": "misses", "ever": "confirms"},
+            "en-2": {"rowen": "corrects", "ever": "corrects"},
+        }
+    ) == ["zh-1", "en-1", "en-2"]
+
+
 def test_to_correct_is_more_than_to_withhold():
     assert runs({"a": {"haarag": "withholds"}, "b": {"haarag": "corrects"}}) == ["b"]
     assert runs({"a": {"haarag": "withholds"}, "b": {"haarag": "lucky"}}) == ["a"]
