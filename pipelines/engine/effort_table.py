@@ -121,8 +121,9 @@ class MeasuredChecks(Frozen):
 
 
 class EffortTable(Frozen):
-    """The shipped measurements: the default models, and English walkthroughs (strong models, whose
-    tokens are characters / 4); `pace` is that of the default models.
+    """The shipped measurements: the default models of an English question and of a Chinese one, and
+    English walkthroughs (strong models, whose tokens are characters / 4); `pace` and `chinese_pace`
+    are those of the default models.
 
     `checks` are the same for given texts.
     """
@@ -130,6 +131,8 @@ class EffortTable(Frozen):
     default: Measured
     walkthroughs: Measured
     pace: Pace
+    chinese: Measured | None = None
+    chinese_pace: Pace | None = None
     checks: dict[Source, MeasuredChecks] = Field(default_factory=dict)
 
 

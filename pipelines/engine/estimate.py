@@ -38,8 +38,9 @@ _SLOWER = 2.2
 languages takes for the same texts: 460 and 203 tokens read, 107 and 51 written a second, on two
 cores."""
 
-PATIENCE = 30.0
-"""Seconds that a first run may take: so long people watch before they have chosen anything."""
+PATIENCE = 60.0
+"""Seconds that a first run may take: so long people watch before they have chosen anything, where
+the first answer is there after a few."""
 
 Efforts = Mapping[str, Effort]
 """What a method asks of the model of each role."""
@@ -48,8 +49,9 @@ Efforts = Mapping[str, Effort]
 class Past(Frozen):
     """What a run took that is over.
 
-    `methods` is what each method would have taken with nothing cached, `made` and `judge_calls`
-    what was really asked, and `seconds` how long that took, from the first call to the end.
+    `methods` is what each method would have taken with nothing cached, `made` what was really asked
+    of language models, `judge_calls` of judges that do not write, `verdicts` how often either was
+    asked as a judge, and `seconds` how long that took, from the first call to the end.
     `size` is that of the text that it checked, None where it answered a question.
     """
 
@@ -58,6 +60,7 @@ class Past(Frozen):
     made: Effort
     seconds: Amount
     judge_calls: Amount = 0.0
+    verdicts: Amount = 0.0
     size: TextSize | None = None
 
 
@@ -119,21 +122,25 @@ def basis_for(main: ModelSpec, past: Sequence[Past] = (), *, size: TextSize | No
     decide.
     """
     table = effort_table()
-    embedded = is_default(main)
+    embedded, usual_model = is_default(main), same_model(main, ModelSpec())
     source: Source = "default" if embedded else "walkthroughs"
     alike = [one for one in past if (one.size is None) == (size is None)]
     if size is None:
         measured, pace, of = getattr(table, source), table.pace, 0
+        if embedded and not usual_model and table.chinese and table.chinese_pace:
+            measured, pace = table.chinese, table.chinese_pace
         own = mean_efforts([one.methods for one in alike])
     else:
         measured, pace, of = measured_checks(table, source, size)
         own = _own_checks(alike, size, lambda one: measured_checks(table, source, one)[0])
-    expected = [pace.seconds(one.made, one.judge_calls) for one in alike if _took_time(one)]
+    expected = [pace.seconds(one.made, one.verdicts) for one in alike if _took_time(one)]
     real = [one.seconds for one in alike if _took_time(one)]
     if embedded:
         usual = sum((_all_of(roles) for roles in measured.methods.values()), Effort())
         expected.append(pace.seconds(usual, _judged(measured.methods.values())))
-        real.append(expected[-1] * (1.0 if same_model(main, ModelSpec()) else _SLOWER))
+        # Of the Chinese default's checks only those of the English one were measured.
+        slower = size is not None and not usual_model
+        real.append(expected[-1] * (_SLOWER if slower else 1.0))
     known = sum(expected) > 0
     return Basis(
         source=source,
@@ -222,7 +229,8 @@ def estimate(methods: Iterable[str], models: Mapping[str, ModelSpec], basis: Bas
     judged = {role for role in asked if only_judges(models[role])}
     total = sum((asked[role] for role in asked if role not in judged), Effort())
     judge_calls = sum(asked[role].calls for role in judged)
-    seconds = None if basis.pace is None else basis.pace.seconds(total, judge_calls) * basis.scale
+    verdicts = sum(asked[role].calls for role in asked if role in JUDGES)
+    seconds = None if basis.pace is None else basis.pace.seconds(total, verdicts) * basis.scale
     return Estimate(
         calls=total.calls,
         judge_calls=judge_calls,
@@ -268,6 +276,7 @@ def past_of(view: RunView) -> Past:
         made=sum((_effort(call) for call in made), Effort()),
         seconds=max(0.0, view.time - started),
         judge_calls=len(counted) - len(made),
+        verdicts=sum(call.role in JUDGES for call in counted),
         size=size_in(view.header.spec),
     )
 

@@ -83,6 +83,7 @@ def ticked(test: AppTest) -> list[str]:
 
 def test_what_is_ticked_at_first_can_be_watched(engine: Engine, monkeypatch: pytest.MonkeyPatch):
     # A run of all would take 44 seconds.
+    monkeypatch.setattr(estimates, "PATIENCE", 30.0)
     test = page("ask").run()
     short = [name for name in standard_methods() if name != "rowen"]
     assert ticked(test) == short
@@ -92,7 +93,10 @@ def test_what_is_ticked_at_first_can_be_watched(engine: Engine, monkeypatch: pyt
     assert ticked(page("ask").run()) == standard_methods()
 
 
-def test_the_first_choice_is_asked_with_the_setup_folded_away(engine: Engine):
+def test_the_first_choice_is_asked_with_the_setup_folded_away(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(estimates, "PATIENCE", 30.0)
     test = page("ask", setup=False, settings=False).run()
     test.text_input(key="question").input(QUESTION)
     test.button(key="run").click().run()

@@ -25,7 +25,7 @@ from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, VeriscopeError, failure
 from pipelines.methods.registry import get_method, standard_methods
 from pipelines.research.default_report.asking import PARTS, Asked, Record, ask_all, questions
-from pipelines.research.default_report.effort import effort_table, play_english, with_rows
+from pipelines.research.default_report.effort import play_english, with_records, with_rows
 from pipelines.research.default_report.table import report
 from pipelines.types import Language
 
@@ -56,9 +56,8 @@ def main(arguments: Sequence[str] | None = None, *, open_service: OpenService = 
         text = report(records, os.cpu_count() or 1)
         if options.effort:
             played = asyncio.run(play_english())
-            table = effort_table(records, played, os.cpu_count() or 1)
             # What checks of given texts take is measured apart.
-            table = table.model_copy(update={"checks": shipped_efforts().checks})
+            table = with_records(shipped_efforts(), records, played, os.cpu_count() or 1)
             options.effort.write_text(f"{table.model_dump_json(indent=2)}\n", encoding="utf-8")
         if options.output:
             options.output.write_text(text, encoding="utf-8")

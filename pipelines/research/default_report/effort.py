@@ -25,19 +25,53 @@ from pipelines.run.defaults import default_models
 from pipelines.run.spec import JUDGES
 from pipelines.run.view import RunView, fold
 from pipelines.samples.walkthroughs import build_unpaced, walkthroughs
+from pipelines.types import Language
 
 
-def effort_table(records: Sequence[Record], played: Sequence[RunView], cores: int) -> EffortTable:
-    """What the methods took in `records`, on `cores` cores, and in the walkthroughs `played`."""
+def with_records(
+    table: EffortTable, records: Sequence[Record], played: Sequence[RunView], cores: int
+) -> EffortTable:
+    """Return `table` with what the methods took in `records`, on `cores` cores, by language.
+
+    Methods that `records` do not have stay as they were measured, on fewer questions.
+    """
+    english, chinese = (
+        [record for record in records if record.asked.language == code] for code in ("en", "zh")
+    )
+    if english:
+        new = effort_table(english, played, cores)
+        old = table.default
+        kept = {name: one for name, one in old.methods.items() if name not in new.default.methods}
+        default = new.default.model_copy(
+            update={
+                "methods": {**new.default.methods, **kept},
+                "fewer": {name: old.fewer.get(name, old.questions) for name in kept},
+            }
+        )
+        table = table.model_copy(
+            update={"default": default, "walkthroughs": new.walkthroughs, "pace": new.pace}
+        )
+    if chinese:
+        measured = _measured(chinese, "zh")
+        table = table.model_copy(update={"chinese": measured, "chinese_pace": pace(chinese, cores)})
+    return table
+
+
+def _measured(records: Sequence[Record], language: Language) -> Measured:
     taken = [
         {name: _efforts(one) for name, one in record.methods.items() if not one.error}
         for record in records
     ]
-    default = Measured(
-        model=default_models()["main"].name,
+    return Measured(
+        model=default_models(language)["main"].name,
         questions=len(records),
         methods=_rounded(mean_efforts(taken)),
     )
+
+
+def effort_table(records: Sequence[Record], played: Sequence[RunView], cores: int) -> EffortTable:
+    """Return what the methods took in `records`, on `cores` cores, and in walkthroughs `played`."""
+    default = _measured(records, "en")
     scripted = Measured(
         model="",
         questions=len(played),
@@ -69,15 +103,21 @@ def with_rows(table: EffortTable, records: Sequence[Record]) -> EffortTable:
 
 
 def pace(records: Sequence[Record], cores: int) -> Pace:
-    """Seconds of a run by the tokens it reads and writes: least squares without negative terms."""
+    """Return the seconds of a run by the tokens it reads and writes and the verdicts it asks for:
+    least squares without negative terms."""
     attempts = [list(record.methods.values()) for record in records]
     rows = [
-        [1.0, sum(one.prompt_tokens for one in of), sum(one.tokens for one in of)]
+        [
+            1.0,
+            sum(one.prompt_tokens for one in of),
+            sum(one.tokens for one in of),
+            sum(one.judge_calls for one in of),
+        ]
         for of in attempts
     ]
     found = nonnegative(np.array(rows), np.array([record.seconds for record in records]))
-    start, read, written = (float(f"{value:.4g}") for value in found)
-    return Pace(start=start, read=read, written=written, cores=cores)
+    start, read, written, judged = (float(f"{value:.4g}") for value in found)
+    return Pace(start=start, read=read, written=written, cores=cores, judged=judged)
 
 
 def nonnegative(columns: np.ndarray, values: np.ndarray) -> list[float]:

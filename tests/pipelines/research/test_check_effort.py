@@ -54,7 +54,7 @@ def test_the_pace_is_that_of_tokens_and_of_calls_of_judges():
             methods={},
             made=made,
             seconds=seconds,
-            judge_calls=judged,
+            verdicts=judged,
             size=TextSize(1, 1),
         )
 

@@ -11,7 +11,7 @@ from pipelines.engine.estimate import Effort, EffortTable
 from pipelines.methods.direct import Direct
 from pipelines.research.default_report import __main__ as command
 from pipelines.research.default_report.asking import Attempt, Record
-from pipelines.research.default_report.effort import effort_table, nonnegative, pace
+from pipelines.research.default_report.effort import effort_table, nonnegative, pace, with_records
 from pipelines.run.defaults import default_models
 from pipelines.run.view import RunView, fold
 from tests.pipelines.methods.bench import PieceModel, run_method
@@ -47,6 +47,25 @@ async def test_means_are_over_the_questions_that_were_answered():
     (scripted,) = table.walkthroughs.methods.values()
     assert scripted["main"].calls == 1
     assert scripted["main"].written == len("In Hope.") / 4
+
+
+async def test_each_language_is_measured_apart_and_other_methods_stay():
+    chinese = [
+        one.model_copy(update={"asked": one.asked.model_copy(update={"language": "zh"})})
+        for one in RECORDS[:1]
+    ]
+    before = effort_table(RECORDS, [await played()], cores=2)
+    before.default.methods["rarr"] = {"main": Effort(calls=9)}
+    found = with_records(before, chinese, [], cores=4)
+    assert found.default == before.default
+    assert found.chinese is not None
+    assert found.chinese_pace is not None
+    assert (found.chinese.questions, found.chinese_pace.cores) == (1, 4)
+    assert found.chinese.model == default_models("zh")["main"].name
+    again = with_records(found, RECORDS, [await played()], cores=2)
+    assert again.chinese == found.chinese
+    assert again.default.methods["rarr"] == {"main": Effort(calls=9)}
+    assert again.default.fewer == {"rarr": 2}
 
 
 def test_the_pace_is_fitted_on_whole_runs():
