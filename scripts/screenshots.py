@@ -46,8 +46,14 @@ README = ROOT / "assets" / "screenshots"
 SCHEMES = ("light", "dark")
 WIDTHS = (DESKTOP["width"], PHONE["width"])
 
-OF_README = {"ask": 1960, "drad": 1300, "evaluate": 1200, "annotate-item": 900}
-"""The README's pictures, and how many pixels of each are shown from the top."""
+OF_README: dict[str, tuple[Language, int]] = {
+    "ask": ("en", 1960),
+    "rowen": ("zh", 1500),
+    "drad": ("en", 1300),
+    "evaluate": ("en", 1200),
+    "annotate-item": ("en", 900),
+}
+"""The README's pictures, their language, and how many pixels are shown from the top."""
 
 _SHEET = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Screenshots</title>
@@ -201,21 +207,21 @@ def make_all(studio: Studio, data: Path) -> list[Picture]:
 
 
 def make_readme(browser: Browser, data: Path, folder: Path, wanted: Collection[str]) -> None:
-    """The pictures of the README, in English, in the light theme, from the top of each page.
+    """Make the pictures of the README, in the light theme, from the top of each page.
 
     Those that `wanted` names, all where it names none.
     """
     filled = filled_folder(data)
     known = {one.name: one for one in SIGHTS}
     with serve_workbench(data) as workbench:
-        for name, height in OF_README.items():
+        for name, (language, height) in OF_README.items():
             sight = known[name]
             if wanted and not {sight.name, sight.page} & {*wanted}:
                 continue
             owner = None if sight.guest else browser_of(workbench, filled.owner)
             with visiting(browser, workbench, known=owner) as visitor:
-                page = visitor.open(sight.at(filled, "en"))
-                prepared(page, sight, "en")
+                page = visitor.open(sight.at(filled, language))
+                prepared(page, sight, language)
                 page.set_viewport_size({"width": DESKTOP["width"], "height": height})
                 wait_until_drawn(page)
                 page.screenshot(path=folder / f"{sight.page}.png")
