@@ -33,7 +33,7 @@ def is_function_word(word: str) -> bool:
 def is_common(word: str) -> bool:
     """Whether `word` or its base form is an ordinary word, or is built like an abstract noun."""
     lowered = word.lower()
-    if any(form in _COMMON for form in _base_forms(lowered)):
+    if any(form in _COMMON for form in base_forms(lowered)):
         return True
     return len(lowered) >= _SHORTEST_ABSTRACT and _ABSTRACT_ENDING.search(lowered) is not None
 
@@ -50,7 +50,8 @@ def may_modify(following: str) -> bool:
     return following.removesuffix("s") in _NOUNS
 
 
-def _base_forms(word: str) -> Iterator[str]:
+def base_forms(word: str) -> Iterator[str]:
+    """Yield `word` and the words that it can be a form of."""
     yield word
     for ending, endings in _ENDINGS.items():
         if word.endswith(ending):

@@ -13,6 +13,7 @@ from pipelines.methods.replies.parsing import is_refusal
 from pipelines.methods.wording import load_wording
 from pipelines.run.findings import DiscardReason, TargetLanguage
 from pipelines.text import detect_language, text_key
+from pipelines.text.bilingual_names import invented_words
 from pipelines.text.languages import HAN
 from pipelines.types import Language
 
@@ -72,6 +73,8 @@ def _why_not(text: str, question: Question, known: set[str]) -> DiscardReason | 
         return "repeated"
     if not written_in(text, language):
         return "language"
+    if language == "en" and not {*invented_words(text)} <= {*invented_words(question.text)}:
+        return "unusable"
     if _asks_otherwise(text, question):
         return "meaning"
     form = not re.search("[?？]", text) and _QUESTION_FORM[language].match(text)

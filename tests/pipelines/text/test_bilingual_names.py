@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.text.bilingual_names import names_in_both, share_a_name, with_names
+from pipelines.text.bilingual_names import (
+    invented_words,
+    names_in_both,
+    share_a_name,
+    with_names,
+)
 
 
 @pytest.mark.parametrize(
@@ -51,3 +56,10 @@ def test_names_are_put_in_the_other_language(text, language, expected):
 )
 def test_whether_two_answers_name_the_same(chinese, english, expected):
     assert share_a_name(chinese, english, "What is the capital of Australia? 澳大利亚") is expected
+
+
+def test_words_that_a_model_made_up():
+    assert invented_words("What is the capital of the mostlspiaquimia Australia?") == [
+        "mostlspiaquimia"
+    ]
+    assert invented_words("Which composers drew on folk songs while travelling abroad?") == []

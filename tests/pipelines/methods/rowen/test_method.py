@@ -165,7 +165,7 @@ async def test_a_model_that_does_not_speak_the_language_is_given_no_number():
 async def test_asking_for_languages_the_model_lacks_is_refused(variant):
     outcome = await rowen(Speaker(capabilities=ENGLISH), variant=variant)
     assert isinstance(outcome.trace.terminal, RunFailed)
-    assert "speaks en, zh" in outcome.trace.terminal.error.message
+    assert "speaks English, Chinese" in outcome.trace.terminal.error.message
 
 
 async def test_a_chinese_question_is_compared_with_english():
