@@ -98,7 +98,7 @@ def _agreements(whole: WholeSession, seed: int) -> list[TaskAgreement]:
 def status_text(
     whole: WholeSession, progress: SessionProgress, agreements: Sequence[TaskAgreement]
 ) -> str:
-    """Progress, people and agreement in lines."""
+    """Return progress, people and agreement in lines."""
     session = whole.session
     state = "open" if session.closed is None else f"closed {session.closed:%Y-%m-%d %H:%M}"
     gold = sum(one.gold is not None for one in whole.items)
@@ -200,7 +200,7 @@ def _profile(
     options: argparse.Namespace,
     behind: Mapping[str, Behind],
 ) -> Profile:
-    """What was fitted for the detectors that are asked for. Raises InvalidInputError."""
+    """Return what was fitted for the detectors that are asked for. Raises InvalidInputError."""
     fitted = [one for one in found if one.fitted]
     if len(fitted) > 1:
         tasks = ", ".join(one.task for one in fitted)
@@ -218,7 +218,9 @@ def _profile(
 def session_results(
     whole: WholeSession, options: argparse.Namespace, behind: Mapping[str, Behind]
 ) -> list[TaskResults]:
-    """What the labels say of the detectors, by task. Raises InvalidInputError without labels."""
+    """Return what the labels say of the detectors, by task. Raises InvalidInputError
+    without labels.
+    """
     people = None
     if options.annotator is not None:
         names = {one.name: one.number for one in whole.annotators if one.kind != "lead"}
@@ -276,7 +278,7 @@ def _of_task(
 
 
 def results_text(found: TaskResults, *, markdown: bool = False) -> str:
-    """The detectors of one task, a line each."""
+    """Return the detectors of one task, a line each."""
     said = ", ".join(f"{number} {name}" for name, number in sorted(found.status.items()))
     lines = [f"{found.task}: final labels of the items: {said}."]
     detection = found.detection
@@ -359,7 +361,7 @@ def _verdict(one: VisitorVerdict) -> str:
 
 
 def add_result_commands(parts: Any) -> None:
-    """`annotations status`, `results` and `moderate`."""
+    """Add the commands `annotations status`, `results` and `moderate`."""
     status = parts.add_parser("status", help="progress, people and agreement")
     status.set_defaults(command=_status)
     status.add_argument("session")

@@ -65,7 +65,7 @@ _OF_TASK = "inspect"
 
 
 def link_path(token: str) -> str:
-    """Where the workbench shows what a link allows."""
+    """Return where the workbench shows what a link allows."""
     return f"/annotate?link={token}"
 
 
@@ -157,7 +157,7 @@ def _spec(
 
 
 def _collected(store: RunStore, options: argparse.Namespace) -> Collected:
-    """What the source offers; says what could not be read."""
+    """Return what the source offers; says what could not be read."""
     if options.file:
         text = text_of_file(options.file, phrase("wanted.session_file"))
         return read_session_file(options.file.name, text)
@@ -179,7 +179,9 @@ def _collected(store: RunStore, options: argparse.Namespace) -> Collected:
 
 
 def _steps(store: RunStore, options: argparse.Namespace) -> tuple[Iterator[Step], int]:
-    """The steps in which the source is read, and how many there are (1: not worth a word)."""
+    """Return the steps in which the source is read, and how many there are (1: not worth
+    a word).
+    """
     if options.run:
         return run_steps(store, OWNER, options.run), len(options.run)
     if options.evaluation:
@@ -294,7 +296,7 @@ async def _delete(service: Service, options: argparse.Namespace) -> int:
 
 
 def add_annotation_commands(commands: Any) -> None:
-    """`annotations`."""
+    """Add the command `annotations`."""
     group = commands.add_parser("annotations", help="people label runs, texts and answers")
     parts = group.add_subparsers(required=True)
     listed = parts.add_parser("list", help="all sessions, newest first")

@@ -21,7 +21,7 @@ from pipelines.run.spec import ModelSpec, RunSpec
 
 
 def add_budget_options(parser: argparse.ArgumentParser) -> None:
-    """The options that `run_budget` reads."""
+    """Add the options that `run_budget` reads."""
     for name, read, metavar, told in (
         ("calls", count, "N", "stop after so many calls of models, over all methods"),
         ("tokens", count, "N", "... tokens read and written"),
@@ -39,7 +39,7 @@ def add_budget_options(parser: argparse.ArgumentParser) -> None:
 async def run_budget(
     service: Service, spec: RunSpec, models: Mapping[str, ModelSpec], options: argparse.Namespace
 ) -> RunBudget:
-    """The budget of a run of `spec`, whose `models` have their prices.
+    """Return the budget of a run of `spec`, whose `models` have their prices.
 
     Raises InvalidInputError for a limit that cannot be kept.
     """
@@ -62,7 +62,9 @@ async def run_budget(
 
 
 def budget_words(budget: RunBudget) -> str:
-    """ "Expected: about 41 calls, 5,000 tokens, 12 s, 0.01 USD; limit: 50 calls"."""
+    """Return a text such as "Expected: about 41 calls, 5,000 tokens, 12 s, 0.01 USD; limit:
+    50 calls".
+    """
     found, limits = budget.expected, budget.limits
     if found is None:
         return ""
@@ -81,7 +83,7 @@ def budget_words(budget: RunBudget) -> str:
 
 
 def taken_words(account: Account) -> str:
-    """ "Taken: 12 calls, 3,400 tokens, 0.004 USD"."""
+    """Return a text such as "Taken: 12 calls, 3,400 tokens, 0.004 USD"."""
     taken = account.taken
     money = [f"{value:.2g} {unit}" for unit, value in taken.money.items()]
     said = ", ".join([f"{taken.calls:,} calls", f"{taken.tokens:,.0f} tokens", *money])

@@ -79,7 +79,7 @@ class _Asked(NamedTuple):
 
 
 def add_check_command(commands: Any) -> None:
-    """`check` among the commands."""
+    """Add `check` to the commands."""
     parser = commands.add_parser(
         "check",
         help="check a text, or a file of texts",
@@ -239,7 +239,7 @@ async def _one(
 
 
 def _entries(options: argparse.Namespace) -> Iterator[Entry]:
-    """What is to be checked. Raises InvalidInputError."""
+    """Yield what is to be checked. Raises InvalidInputError."""
     if (options.text is None) == (options.file is None):
         raise failure("command.text_or_file")
     sources = tuple(read_text(path) for path in options.source)
@@ -256,7 +256,7 @@ def _entries(options: argparse.Namespace) -> Iterator[Entry]:
 
 
 def _standard_input() -> str:
-    """The text on standard input. Raises InvalidInputError where it is not in UTF-8."""
+    """Return the text on standard input. Raises InvalidInputError where it is not in UTF-8."""
     try:
         text = sys.stdin.read()
         # Where Python was told to read any bytes, this is where those that are no text show.
@@ -291,7 +291,7 @@ class _Writer:
             self._table.writeheader()
 
     def found(self, entry: Entry, view: RunView, found: CheckedText) -> None:
-        """One text that was checked."""
+        """Write one text that was checked."""
         if self._form == "jsonl":
             record = {"id": entry.id, "run": view.run, "status": view.status}
             self._line(record | check_record(found))
@@ -305,7 +305,7 @@ class _Writer:
         self._out.flush()
 
     def failed(self, entry: Entry, error: VeriscopeError) -> None:
-        """One that could not be."""
+        """Write that a text could not be checked."""
         told = said(error.info())
         print(printable(f"{entry.id}: {told}"), file=sys.stderr)
         if self._form == "jsonl":
@@ -320,7 +320,7 @@ class _Writer:
 
 
 def describe_check(view: RunView, found: CheckedText) -> str:
-    """A check as text: a line for each detector, then every sentence with all verdicts.
+    """Return a check as text: a line for each detector, then every sentence with all verdicts.
 
     Every text in it is `printable`.
     """
@@ -358,7 +358,7 @@ def describe_check(view: RunView, found: CheckedText) -> str:
 
 
 def _together_lines(found: TogetherFound, language: Language) -> list[str]:
-    """The one verdict, why, and the sentence of the evidence that it rests on."""
+    """Return the one verdict, why, and the sentence of the evidence that it rests on."""
     probability = "" if found.probability is None else f" {found.probability:.2f}"
     lines = [f"together: {found.verdict}{probability}. {found.line(language)}"]
     if found.evidence:
@@ -373,7 +373,7 @@ def _together_lines(found: TogetherFound, language: Language) -> list[str]:
 
 
 def _words(text: str, found: Sequence[UnsupportedSpan]) -> str:
-    """The words that a judge doubts, each with its doubt."""
+    """Return the words that a judge doubts, each with its doubt."""
     return ", ".join(f'"{text[one.start : one.end]}" {one.doubt:.2f}' for one in found)
 
 

@@ -141,7 +141,7 @@ async def _carried_out(
 
 
 def add_evaluate_command(commands: Any) -> None:
-    """`evaluate`."""
+    """Add the command `evaluate`."""
     run = commands.add_parser("evaluate", help="methods on a data set, with intervals and costs")
     run.set_defaults(command=evaluate)
     what = run.add_mutually_exclusive_group(required=True)
@@ -194,7 +194,7 @@ def _range(found: Range) -> str:
 
 
 def _agreed(options: argparse.Namespace) -> bool:
-    """Whether to go on after the forecast."""
+    """Return whether to go on after the forecast."""
     if options.yes:
         return True
     if not sys.stdin.isatty():
@@ -220,7 +220,9 @@ def _ended(progress: Progress, evaluation: str) -> int:
 
 
 def _show(progress: Progress) -> None:
-    """On one line of a terminal; elsewhere, such as in a log, on a line for every hundredth."""
+    """Show it on one line of a terminal; elsewhere, such as in a log, on a line for every
+    hundredth.
+    """
     left = "" if progress.left is None else f", {progress.left / 60:.1f} minutes left"
     line = f"{progress.answered} of {progress.total} answered{left}"
     if sys.stderr.isatty():

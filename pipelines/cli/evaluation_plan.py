@@ -33,7 +33,9 @@ from pipelines.store.profiles import Profile
 
 
 def add_plan_options(run: argparse.ArgumentParser) -> None:
-    """What the items are, and what is done with them; the data set itself is not among these."""
+    """Add options for what the items are, and for what is done with them; the data set itself is
+    not among these.
+    """
     run.add_argument("--kind", help="what the file is, where that is not recognised")
     run.add_argument(
         "--map",
@@ -65,7 +67,7 @@ def add_plan_options(run: argparse.ArgumentParser) -> None:
 async def created_evaluation(
     service: Service, options: argparse.Namespace
 ) -> tuple[str, dict[str, str]]:
-    """Store a new evaluation; its id, and the keys of its models."""
+    """Store a new evaluation; return its id, and the keys of its models."""
     mapping = column_mapping(options.map)
     data = await asyncio.to_thread(
         open_data_set,
@@ -117,7 +119,7 @@ async def created_evaluation(
 
 
 def _with_passages(items: Sequence[Item]) -> list[Item]:
-    """The items that have evidence of their own. Raises InvalidInputError for none."""
+    """Return the items that have evidence of their own. Raises InvalidInputError for none."""
     found = [item for item in items if item.passages]
     if not found:
         raise failure("data.no_passages")
@@ -149,7 +151,9 @@ def _systems(
 
 
 def column_mapping(assignments: Sequence[str]) -> ColumnMapping | None:
-    """What `--map` says; None without it. Raises InvalidInputError for no part of an item."""
+    """Return what `--map` says; None without it. Raises InvalidInputError for no part of
+    an item.
+    """
     parts: dict[str, Any] = {}
     for assignment in assignments:
         part, _, column = assignment.partition("=")

@@ -55,7 +55,7 @@ _COMPARED: dict[str, Callable[[Comparison], str]] = {
 
 
 async def show_evaluations(service: Service, options: argparse.Namespace) -> int:
-    """The evaluations, newest first."""
+    """Print the evaluations, newest first."""
     for one in await asyncio.to_thread(service.store.evaluations.list, OWNER):
         done = f"{one.done} of {one.tasks}"
         print(printable(f"{one.id}  {one.created:%Y-%m-%d %H:%M}  {done:>16}  {one.name}"))
@@ -63,7 +63,7 @@ async def show_evaluations(service: Service, options: argparse.Namespace) -> int
 
 
 async def show_table(service: Service, options: argparse.Namespace) -> int:
-    """The results of an evaluation in one of several forms."""
+    """Print the results of an evaluation in one of several forms."""
     store = service.store.evaluations
     _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
     if not found.scores:
@@ -82,7 +82,7 @@ async def show_table(service: Service, options: argparse.Namespace) -> int:
 
 
 async def compare(service: Service, options: argparse.Namespace) -> int:
-    """Systems of one or two evaluations item by item, those on which they differ first."""
+    """Print systems of one or two evaluations item by item, those on which they differ first."""
     store = service.store.evaluations
     _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
     if options.reference:
@@ -124,7 +124,7 @@ async def _judge(service: Service, options: argparse.Namespace) -> int:
 
 
 def add_evaluations_commands(commands: Any) -> None:
-    """`evaluations`."""
+    """Add the command `evaluations`."""
     group = commands.add_parser("evaluations", help="evaluations and their results")
     parts = group.add_subparsers(required=True)
     parts.add_parser("list", help="all, newest first").set_defaults(command=show_evaluations)

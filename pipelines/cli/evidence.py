@@ -31,7 +31,7 @@ from pipelines.run.spec import EvidenceSpec
 
 
 def add_evidence_options(parser: argparse.ArgumentParser) -> None:
-    """`--library` and `--evidence`, and which Qdrant server and collection it may mean."""
+    """Add `--library` and `--evidence`, and which Qdrant server and collection it may mean."""
     parser.add_argument(
         "--library",
         default="sample",
@@ -53,7 +53,7 @@ def add_evidence_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_qdrant_options(parser: argparse.ArgumentParser) -> None:
-    """Which Qdrant server and collection."""
+    """Add options for which Qdrant server and collection."""
     parser.add_argument("--qdrant-url", metavar="URL", help="default: VERISCOPE_QDRANT_URL")
     parser.add_argument("--collection", help="default: VERISCOPE_QDRANT_COLLECTION, else sample")
     parser.add_argument(
@@ -65,7 +65,7 @@ def add_qdrant_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_evidence(options: argparse.Namespace, keys: dict[str, str]) -> EvidenceSpec:
-    """What the options name; the key of a Qdrant server is added to `keys`.
+    """Return what the options name; the key of a Qdrant server is added to `keys`.
 
     Raises InvalidInputError where they cannot be understood.
     """
@@ -78,7 +78,7 @@ def read_evidence(options: argparse.Namespace, keys: dict[str, str]) -> Evidence
 
 
 def qdrant_key(options: argparse.Namespace, evidence: EvidenceSpec | None) -> str | None:
-    """The key for evidence that was chosen earlier, if it is a Qdrant server's."""
+    """Return the key for evidence that was chosen earlier, if it is a Qdrant server's."""
     if evidence is None or evidence.source != "qdrant":
         return None
     known = configured()
@@ -111,7 +111,7 @@ async def index_in_qdrant(service: Service, options: argparse.Namespace) -> int:
 
 
 def add_index_options(parser: argparse.ArgumentParser) -> None:
-    """What `index` uploads, and where."""
+    """Add options for what `index` uploads, and where."""
     parser.add_argument(
         "--qdrant", action="store_true", help="into a new collection of a Qdrant server"
     )
@@ -125,7 +125,9 @@ def add_index_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _server(options: argparse.Namespace) -> Configured:
-    """The server that the options or the environment name. Raises InvalidInputError for none."""
+    """Return the server that the options or the environment name. Raises InvalidInputError
+    for none.
+    """
     known = configured()
     if options.qdrant_url:
         example = "http://localhost:6333"

@@ -136,7 +136,9 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
 
 
 async def _known(options: argparse.Namespace) -> tuple[str, list[KnownAnswer]]:
-    """The data set `--against`, and its answers whose truth is known. Raises InvalidInputError."""
+    """Return the data set `--against`, and its answers whose truth is known. Raises
+    InvalidInputError.
+    """
     data = await asyncio.to_thread(
         open_data_set, options.against, limit=options.against_limit, seed=options.seed
     )
@@ -165,7 +167,7 @@ async def _judged_known(
     spent: Cost,
     began: float,
 ) -> _KnownJudged:
-    """What the judge says of known answers; each is asked for once, and counted.
+    """Return what the judge says of known answers; each is asked for once, and counted.
 
     `began` is when the work of this command did (time.monotonic). What is still open where the
     budget is spent, or too many calls failed in a row, is left out.
@@ -209,7 +211,7 @@ async def _judged_known(
 
 
 def calibration_text(found: Calibration) -> str:
-    """The agreement of a judge with people, its confusion matrix, and corrected rates."""
+    """Return the agreement of a judge with people, its confusion matrix, and corrected rates."""
     seen = found.agreement
     lines = [
         f"Against {found.source}: accuracy {_words(seen.accuracy)} of {seen.accuracy.n},"
@@ -257,7 +259,7 @@ def _spent(progress: JudgingProgress) -> str:
 
 
 def add_judge_command(parts: Any, command: Any) -> None:
-    """`evaluations judge`, which calls `command`."""
+    """Add the command `evaluations judge`, which calls `command`."""
     parser = parts.add_parser("judge", help="a model judges the answers of one")
     parser.set_defaults(command=command)
     parser.add_argument("evaluation")

@@ -33,7 +33,8 @@ _EXCERPT = 300
 async def chosen_evidence(
     service: Service, options: argparse.Namespace, keys: dict[str, str]
 ) -> EvidenceSpec:
-    """The evidence that the options name: a library, a collection or a folder, indexed first.
+    """Return the evidence that the options name: a library, a collection or a folder,
+    indexed first.
 
     Keys of services are added to `keys`. Raises NotFoundError for a library that does not exist.
     """
@@ -54,12 +55,14 @@ async def chosen_evidence(
 
 
 def _is_path(name: str) -> bool:
-    """Whether a name is meant as a path: collections that are made from folders have such names."""
+    """Return whether a name is meant as a path: collections that are made from folders have
+    such names.
+    """
     return "/" in name or name in (".", "..", "~")
 
 
 async def _from_folder(service: Service, folder: str) -> str:
-    """The collection of a folder, which holds what the folder holds now."""
+    """Return the collection of a folder, which holds what the folder holds now."""
     path = await asyncio.to_thread(_resolved, folder)
     name = str(path)
     if len(name) > MAX_NAME:
@@ -125,13 +128,15 @@ async def _add_files(service: Service, collection: str, places: list[Path]) -> N
 
 
 def _beginning(path: Path) -> bytes:
-    """The bytes of a file; of one that is too large, enough to tell."""
+    """Return the bytes of a file; of one that is too large, enough to tell."""
     with path.open("rb") as file:
         return file.read(MAX_FILE + 1)
 
 
 def _files(places: list[Path]) -> Iterator[tuple[str, Path]]:
-    """Every file with its name: in a folder, hidden files and unknown kinds are passed over."""
+    """Yield every file with its name: in a folder, hidden files and unknown kinds are
+    passed over.
+    """
     for place in places:
         if place.is_file():
             yield place.name, place
@@ -160,7 +165,7 @@ async def _index(service: Service, options: argparse.Namespace) -> int:
 
 
 async def _bring_up_to_date(service: Service, options: argparse.Namespace, collection: str) -> int:
-    """Index, and print what came of it; 3 where a document was refused."""
+    """Return index, and print what came of it; 3 where a document was refused."""
     await _indexed(service, collection, named_key(options.embedder_key_env))
     documents = await asyncio.to_thread(service.collections.store.documents, OWNER, collection)
     refused = [one for one in documents if one.state == "refused"]
@@ -271,12 +276,12 @@ async def _named(service: Service, name: str) -> StoredCollection:
 
 
 def refusal_words(document: StoredDocument) -> str:
-    """Why a document was refused, and what to do."""
+    """Return why a document was refused, and what to do."""
     return said(failure(f"reading.{document.reason}", **document.facts).info())
 
 
 def _embedder(options: argparse.Namespace) -> EmbedderSpec | None:
-    """The embedder that the options name, None where they name none."""
+    """Return the embedder that the options name, None where they name none."""
     named = options.embedder
     if named is None:
         if options.embedder_url:
@@ -293,7 +298,7 @@ def _embedder(options: argparse.Namespace) -> EmbedderSpec | None:
 
 
 def add_library_commands(commands: Any) -> None:
-    """`library`."""
+    """Add the command `library`."""
     group = commands.add_parser("library", help="collections of your own documents")
     parts = group.add_subparsers(required=True)
 

@@ -14,7 +14,7 @@ _NONE = "none"
 
 
 def add_limit_options(parser: argparse.ArgumentParser) -> None:
-    """The options that `read_limits` reads."""
+    """Add the options that `read_limits` reads."""
     calls = "stop after so many calls; kept with the evaluation, 'none' takes the limit away"
     money = "... spent, in the currency of the prices"
     for name, read, metavar, told in (
@@ -27,7 +27,7 @@ def add_limit_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_limits(options: argparse.Namespace, spec: EvaluationSpec) -> Budget:
-    """The limits of `spec` with those that the options change.
+    """Return the limits of `spec` with those that the options change.
 
     Raises InvalidInputError for a limit that cannot be kept.
     """
@@ -41,14 +41,14 @@ def read_limits(options: argparse.Namespace, spec: EvaluationSpec) -> Budget:
 
 
 def limit_words(limits: Budget, spec: EvaluationSpec) -> str:
-    """ "100 calls, 5 USD"; "" without any."""
+    """Return a text such as "100 calls, 5 USD"; "" without any."""
     units = {name: name for name in LIMITS} | {"money": " ".join(currencies_of(spec))}
     amounts = ((name, getattr(limits, name)) for name in LIMITS)
     return ", ".join(f"{most:,.10g} {units[name]}" for name, most in amounts if most is not None)
 
 
 def _limit(read: Callable[[str], float]) -> Callable[[str], float | str]:
-    """A limit as `read` reads it, or "none"."""
+    """Return a limit as `read` reads it, or "none"."""
 
     def limit(text: str) -> float | str:
         return _NONE if text == _NONE else read(text)

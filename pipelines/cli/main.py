@@ -207,7 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True)
 
     def add(name: str, command: Command, text: str, prints: str = "") -> argparse.ArgumentParser:
-        """A command; `prints` says what it can print as JSON."""
+        """Add a command; `prints` says what it can print as JSON."""
         added = commands.add_parser(name, help=text)
         added.set_defaults(command=command)
         if prints:

@@ -39,7 +39,9 @@ _SEVERAL: dict[str, Any] = {"action": "append", "default": []}
 
 
 async def chosen_profile(service: Service, options: argparse.Namespace) -> Profile | None:
-    """What `--settings-profile` names, None without it. Raises NotFoundError, InvalidInputError."""
+    """Return what `--settings-profile` names, None without it. Raises NotFoundError,
+    InvalidInputError.
+    """
     if not options.settings_profile:
         return None
     store = service.store.profiles
@@ -47,7 +49,7 @@ async def chosen_profile(service: Service, options: argparse.Namespace) -> Profi
 
 
 def add_profile_option(parser: argparse.ArgumentParser) -> None:
-    """`--settings-profile`; `--profile` names the kind of the main model."""
+    """Add the option `--settings-profile`; `--profile` names the kind of the main model."""
     parser.add_argument(
         "--settings-profile",
         metavar="NAME",
@@ -122,7 +124,9 @@ async def _edit(service: Service, options: argparse.Namespace) -> int:
 
 
 def _changed(profile: Profile, options: argparse.Namespace) -> Profile:
-    """`profile` with the models, settings and prompts of the options. Raises InvalidInputError."""
+    """Return `profile` with the models, settings and prompts of the options. Raises
+    InvalidInputError.
+    """
     given = read_settings(METHODS, options.set, "METHOD.SETTING=VALUE", "drad.theta_1=0.5")
     settings = {
         name: found
@@ -167,7 +171,9 @@ async def _keep(service: Service, profile: Profile, *, replace: bool) -> None:
 
 
 def described(profile: Profile) -> str:
-    """A profile in lines: settings, prompts, models with prices and needs, calibrations, source."""
+    """Return a profile in lines: settings, prompts, models with prices and needs,
+    calibrations, source.
+    """
     lines = [profile.name]
     if profile.description:
         lines.append(f"  {profile.description}")
@@ -188,7 +194,7 @@ def described(profile: Profile) -> str:
 
 
 def _models(models: Mapping[str, ModelSpec]) -> list[str]:
-    """The models by role, each with its price, and what they need."""
+    """Return the models by role, each with its price, and what they need."""
     lines: list[str] = []
     for role, model in models.items():
         parts = dict.fromkeys((model.name, model.model, model.base_url))
@@ -211,7 +217,7 @@ def _needs(one: Lack) -> str:
 
 
 def add_profile_commands(commands: Any) -> None:
-    """`profiles`."""
+    """Add the command `profiles`."""
     group = commands.add_parser("profiles", help="models, settings and prompts under a name")
     parts = group.add_subparsers(required=True)
     listed = parts.add_parser("list", help="all, by name")

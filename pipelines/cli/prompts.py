@@ -62,7 +62,7 @@ async def _show(service: Service, options: argparse.Namespace) -> int:
 
 
 async def _check(_service: Service, options: argparse.Namespace) -> int:
-    """Every problem of a file, each with its place; 2 where there is one."""
+    """Print every problem of a file, each with its place; 2 where there is one."""
     wording = await asyncio.to_thread(read_wording, options.file)
     problems = list(_problems(wording))
     for problem in problems:
@@ -100,7 +100,9 @@ _WORDS = {
 
 
 async def _diff(service: Service, options: argparse.Namespace) -> int:
-    """What a profile's or a file's texts change, as a unified diff; 1 where something differs."""
+    """Print what a profile's or a file's texts change, as a unified diff; 1 where something
+    differs.
+    """
     profile = await chosen_profile(service, options)
     if options.prompts is None and profile is None:
         raise failure("prompts.nothing_to_compare")
@@ -120,7 +122,7 @@ async def _diff(service: Service, options: argparse.Namespace) -> int:
 
 
 def _named(prompt: str) -> tuple[str, str]:
-    """File and key of "ever/verify"; raises InvalidInputError."""
+    """Return file and key of "ever/verify"; raises InvalidInputError."""
     file, _, key = prompt.partition("/")
     if file not in prompt_files():
         raise failure("prompts.no_file", file=repr(file), known=[*prompt_files()])
@@ -135,7 +137,7 @@ def _json(row: dict[str, Any]) -> str:
 
 
 def add_prompt_commands(commands: Any) -> None:
-    """`prompts`."""
+    """Add the command `prompts`."""
     group = commands.add_parser("prompts", help="the prompts of methods, and texts of one's own")
     parts = group.add_subparsers(required=True)
     listed = parts.add_parser("list", help="every prompt, with its placeholders")

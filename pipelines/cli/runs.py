@@ -46,7 +46,7 @@ async def list_runs(service: Service, options: argparse.Namespace) -> int:
 
 
 def line_of(run: RunSummary) -> str:
-    """A run in a line of text."""
+    """Return a run in a line of text."""
     status = "interrupted" if run.reason == "interrupted" else run.status
     star = "* " if run.starred else ""
     tags = f"  [{', '.join(run.tags)}]" if run.tags else ""
@@ -63,7 +63,7 @@ async def show_run(service: Service, options: argparse.Namespace) -> int:
 
 
 async def export_run(service: Service, options: argparse.Namespace) -> int:
-    """A run as JSON lines, or several as a zip file."""
+    """Write a run as JSON lines, or several as a zip file."""
     runs = [options.run] if isinstance(options.run, str) else list(dict.fromkeys(options.run))
     if len(runs) == 1:
         text = await asyncio.to_thread(lambda: "".join(service.store.export(runs[0], OWNER)))
@@ -163,7 +163,7 @@ def _drawn(trace: Trace, language: str) -> str:
 
 
 def chosen_filter(options: argparse.Namespace) -> RunFilter:
-    """Which runs the options mean."""
+    """Return which runs the options mean."""
     return RunFilter(
         text=options.text,
         methods=tuple(options.method),
@@ -178,7 +178,7 @@ def chosen_filter(options: argparse.Namespace) -> RunFilter:
 
 
 def add_filter_options(parser: argparse.ArgumentParser) -> None:
-    """The options that filter runs; a run must fulfil each option that is given."""
+    """Add the options that filter runs; a run must fulfil each option that is given."""
     so_many = partial(whole, most=_MOST)
     parser.add_argument("--limit", type=so_many, default=20, help="at most so many (20)")
     parser.add_argument("--offset", type=so_many, default=0, help="without the first so many")
@@ -201,7 +201,7 @@ def add_filter_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _moment(text: str) -> datetime:
-    """A date or a moment in ISO 8601, in this machine's time zone where it names none."""
+    """Return a date or a moment in ISO 8601, in this machine's time zone where it names none."""
     try:
         found = datetime.fromisoformat(text)
         return (found if found.tzinfo else found.astimezone()).astimezone(UTC)
@@ -211,7 +211,7 @@ def _moment(text: str) -> datetime:
 
 
 def _end(text: str) -> datetime:
-    """As `_moment`; of a date alone the end of the day."""
+    """Return the moment as `_moment` does; of a date alone the end of the day."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -223,12 +223,12 @@ def _end(text: str) -> datetime:
 
 
 def add_run_commands(commands: Any) -> None:
-    """`runs`."""
+    """Add the command `runs`."""
     group = commands.add_parser("runs", help="recorded runs: find, name, compare, report")
     parts = group.add_subparsers(required=True)
 
     def add(name: str, command: Any, text: str, runs: str = "") -> argparse.ArgumentParser:
-        """A command; `runs` is "one" or "several" runs that it is for."""
+        """Add a command; `runs` is "one" or "several" runs that it is for."""
         added = parts.add_parser(name, help=text)
         added.set_defaults(command=command)
         if runs:

@@ -25,7 +25,7 @@ from pipelines.printable import printable
 
 
 async def study(service: Service, options: argparse.Namespace) -> int:
-    """A study of an evaluation; prints its table."""
+    """Make a study of an evaluation; prints its table."""
     if options.list:
         print(printable(_listed()), end="")
         return 0
@@ -51,7 +51,7 @@ async def study(service: Service, options: argparse.Namespace) -> int:
 
 
 def add_study_command(commands: Any) -> None:
-    """`study`."""
+    """Add the command `study`."""
     parser = commands.add_parser(
         "study", help="other settings of an evaluated system, from its recorded runs alone"
     )
@@ -130,7 +130,7 @@ def _save(service: Service, options: argparse.Namespace, found: Study) -> None:
 
 
 def _only(spec: EvaluationSpec) -> str:
-    """The only system of an evaluation. Raises InvalidInputError where there are several."""
+    """Return the only system of an evaluation. Raises InvalidInputError where there are several."""
     names = [system.name for system in spec.systems]
     if len(names) > 1:
         raise failure("study.several_systems", names=[*names])

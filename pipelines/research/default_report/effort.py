@@ -28,7 +28,9 @@ from pipelines.samples.walkthroughs import build_unpaced, walkthroughs
 
 
 def effort_table(records: Sequence[Record], played: Sequence[RunView], cores: int) -> EffortTable:
-    """What the methods took in `records`, on `cores` cores, and in the walkthroughs `played`."""
+    """Return what the methods took in `records`, on `cores` cores, and in the walkthroughs
+    `played`.
+    """
     taken = [
         {name: _efforts(one) for name, one in record.methods.items() if not one.error}
         for record in records
@@ -47,7 +49,8 @@ def effort_table(records: Sequence[Record], played: Sequence[RunView], cores: in
 
 
 def with_rows(table: EffortTable, records: Sequence[Record]) -> EffortTable:
-    """`table` with what the methods took that it does not have yet; `records` were asked apart.
+    """Return `table` with what the methods took that it does not have yet; `records` were
+    asked apart.
 
     The other rows and the pace stay as they were measured.
     """
@@ -69,7 +72,9 @@ def with_rows(table: EffortTable, records: Sequence[Record]) -> EffortTable:
 
 
 def pace(records: Sequence[Record], cores: int) -> Pace:
-    """Seconds of a run by the tokens it reads and writes: least squares without negative terms."""
+    """Return seconds of a run by the tokens it reads and writes: least squares without
+    negative terms.
+    """
     attempts = [list(record.methods.values()) for record in records]
     rows = [
         [1.0, sum(one.prompt_tokens for one in of), sum(one.tokens for one in of)]
@@ -81,7 +86,7 @@ def pace(records: Sequence[Record], cores: int) -> Pace:
 
 
 def nonnegative(columns: np.ndarray, values: np.ndarray) -> list[float]:
-    """The weights of `columns` (rows by terms), none below 0, that come nearest to `values`.
+    """Return the weights of `columns` (rows by terms), none below 0, that come nearest to `values`.
 
     Exact for a few terms: of all subsets whose own solution is nonnegative the best is taken.
     """
@@ -100,7 +105,7 @@ def nonnegative(columns: np.ndarray, values: np.ndarray) -> list[float]:
 
 
 async def play_english() -> list[RunView]:
-    """The English walkthroughs whose models are scripted, played without a pause."""
+    """Return the English walkthroughs whose models are scripted, played without a pause."""
     chosen = [one for one in walkthroughs() if one.language == "en" and one.models is not None]
     with TemporaryDirectory() as data:
         service = Service(Path(data), pool=ModelPool(build_unpaced))
@@ -110,7 +115,9 @@ async def play_english() -> list[RunView]:
 
 
 def _efforts(attempt: Attempt) -> dict[str, Effort]:
-    """Records do not tell judges apart, nor what these read, which costs nothing."""
+    """Return the efforts: records do not tell judges apart, nor what these read, which costs
+    nothing.
+    """
     return {
         "main": Effort(calls=attempt.calls, read=attempt.prompt_tokens, written=attempt.tokens),
         JUDGES[0]: Effort(calls=attempt.judge_calls),
@@ -118,7 +125,7 @@ def _efforts(attempt: Attempt) -> dict[str, Effort]:
 
 
 def _rounded(methods: dict[str, dict[str, Effort]]) -> dict[str, dict[str, Effort]]:
-    """For a file that people read."""
+    """Return the efforts, rounded for a file that people read."""
     return {
         name: {
             role: Effort(**{key: round(value, 2) for key, value in effort.model_dump().items()})
