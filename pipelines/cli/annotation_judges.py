@@ -126,7 +126,7 @@ def _half_width(text: str) -> float:
 def add_judges_command(parts: Any) -> None:
     """Add the command `annotations judges`."""
     parser = parts.add_parser(
-        "judges", help="models' scores of an evaluation, corrected by people's labels"
+        "judges", help="print models' scores of an evaluation, corrected by people's labels"
     )
     parser.set_defaults(command=_judges)
     parser.add_argument("session")
@@ -135,9 +135,11 @@ def add_judges_command(parts: Any) -> None:
         type=_half_width,
         default=HALF_WIDTH,
         metavar="W",
-        help="say how many more labels an interval of +- W takes (%(default)g)",
+        help="say how many more labels an interval of +- W takes (default: %(default)g)",
     )
     parser.add_argument(
-        "--blind", action="store_true", help="labels before models' verdicts were shown"
+        "--blind",
+        action="store_true",
+        help="use the labels from before models' verdicts were shown",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON line per judge")

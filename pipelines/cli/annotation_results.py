@@ -362,58 +362,78 @@ def _verdict(one: VisitorVerdict) -> str:
 
 def add_result_commands(parts: Any) -> None:
     """Add the commands `annotations status`, `results` and `moderate`."""
-    status = parts.add_parser("status", help="progress, people and agreement")
+    status = parts.add_parser("status", help="print the progress, the people and their agreement")
     status.set_defaults(command=_status)
     status.add_argument("session")
-    status.add_argument("--seed", type=whole, default=0, help="of the intervals")
+    status.add_argument(
+        "--seed", type=whole, default=0, help="seed of the intervals (default: %(default)s)"
+    )
     status.add_argument("--json", action="store_true", help="print it as JSON")
-    results = parts.add_parser("results", help="the detectors against people's labels")
+    results = parts.add_parser("results", help="measure the detectors against people's labels")
     results.set_defaults(command=_results)
     results.add_argument("session")
-    results.add_argument("--task", choices=TASKS, help="default: all there are")
     results.add_argument(
-        "--annotator", metavar="NAME", help="one person's labels instead of the final ones"
+        "--task", choices=TASKS, help="print this task alone (default: all there are)"
     )
     results.add_argument(
-        "--blind", action="store_true", help="labels before models' verdicts were shown"
+        "--annotator", metavar="NAME", help="use one person's labels instead of the final ones"
+    )
+    results.add_argument(
+        "--blind",
+        action="store_true",
+        help="use the labels from before models' verdicts were shown",
     )
     results.add_argument(
         "--format",
         choices=["text", "markdown", "json"],
         default="text",
-        help="json: a line per task; default: %(default)s",
+        help="how the results are written; json is a line per task (default: %(default)s)",
     )
-    results.add_argument("--seed", type=whole, default=0, help="of the intervals and the split")
+    results.add_argument(
+        "--seed",
+        type=whole,
+        default=0,
+        help="seed of the intervals and the split (default: %(default)s)",
+    )
     results.add_argument("--fit", action="store_true", help="fit thresholds and calibrations")
     results.add_argument(
         "--train",
         type=partial(whole, least=1, most=99),
         default=50,
         metavar="PERCENT",
-        help="of the texts to fit on (%(default)s); the others report",
+        help="percentage of the texts to fit on; the others report (default: %(default)s)",
     )
     results.add_argument(
         "--detectors",
         type=listed_names,
         default=[],
         metavar="A,B",
-        help="of which detectors it is saved",
+        help="save what was fitted for these detectors, with commas between them",
     )
     results.add_argument(
-        "--save-profile", metavar="NAME", help="keep thresholds and calibrations as a profile"
+        "--save-profile",
+        metavar="NAME",
+        help="save thresholds and calibrations as a profile of this name",
     )
     results.add_argument(
         "--calibration",
         choices=[*get_args(CalibrationKind), "none"],
         default="platt",
-        help="which one is saved; isotonic wants some hundred labels; default: %(default)s",
+        help="which calibration is saved; isotonic needs some hundred labels"
+        " (default: %(default)s)",
     )
     results.add_argument(
-        "--replace", action="store_true", help="in place of a profile of the same name"
+        "--replace", action="store_true", help="replace a profile of the same name"
     )
-    moderated = parts.add_parser("moderate", help="verdicts of the public page's visitors")
+    moderated = parts.add_parser(
+        "moderate", help="accept or reject the verdicts of the public page's visitors"
+    )
     moderated.set_defaults(command=_moderate)
     moderated.add_argument("session")
     moderated.add_argument("action", choices=["list", "accept", "reject"])
-    moderated.add_argument("verdict", nargs="*", type=whole, help="numbers from `list`")
-    moderated.add_argument("--all", action="store_true", help="all; with accept, reject: that wait")
+    moderated.add_argument(
+        "verdict", nargs="*", type=whole, help="the numbers of verdicts, as `list` prints them"
+    )
+    moderated.add_argument(
+        "--all", action="store_true", help="take all verdicts; with accept or reject, all that wait"
+    )

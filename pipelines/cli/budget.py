@@ -23,16 +23,21 @@ from pipelines.run.spec import ModelSpec, RunSpec
 def add_budget_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `run_budget` reads."""
     for name, read, metavar, told in (
-        ("calls", count, "N", "stop after so many calls of models, over all methods"),
-        ("tokens", count, "N", "... tokens read and written"),
-        ("seconds", amount, "N", "... seconds"),
-        ("money", amount, "AMOUNT", "... spent, in the currency of the prices"),
+        ("calls", count, "N", "stop after this many calls of models, over all methods"),
+        ("tokens", count, "N", "stop after this many tokens read and written"),
+        ("seconds", amount, "N", "stop after this many seconds"),
+        (
+            "money",
+            amount,
+            "AMOUNT",
+            "stop when this amount is spent, in the currency of the prices",
+        ),
     ):
         parser.add_argument(f"--max-{name}", type=read, metavar=metavar, help=told)
     parser.add_argument(
         "--anyway",
         action="store_true",
-        help="start also where the estimate passes a limit; the run stops at the limit",
+        help="start even if the estimate passes a limit; the run stops at the limit",
     )
 
 

@@ -91,44 +91,55 @@ def add_check_command(commands: Any) -> None:
     parser.add_argument(
         "--file",
         type=Path,
-        help="texts instead: JSON lines, JSON, CSV or TSV with the columns text (or answer) and, if"
-        " wanted, id, question, sources (or context) and samples; or .txt with an empty line"
-        " between two texts",
+        help="check the texts of this file: JSON lines, JSON, CSV or TSV with the"
+        " columns text (or answer) and, if wanted, id, question, sources (or"
+        " context) and samples; or .txt with an empty line between two texts",
     )
-    parser.add_argument("--question", default="", help="what the text answers")
+    parser.add_argument("--question", default="", help="the question that the text answers")
     parser.add_argument(
         "--source",
         action="append",
         default=[],
         type=Path,
         metavar="FILE",
-        help="a text file that has to support the text, instead of a library; repeat for several",
+        help="use this text file as evidence instead of a library; repeat for several",
     )
     parser.add_argument(
         "--detector",
         action="append",
         choices=list(detectors()),
-        help="repeat for several (default: those of the standard ones that can work)",
+        help="ask this detector; repeat for several (default: the standard"
+        " detectors that can work)",
     )
     parser.add_argument(
-        "--set", action="append", default=[], metavar="DETECTOR.SETTING=VALUE", help="a setting"
+        "--set",
+        action="append",
+        default=[],
+        metavar="DETECTOR.SETTING=VALUE",
+        help="change a setting of a detector; repeat for several",
     )
     parser.add_argument(
         "--output",
         choices=("text", "jsonl", "csv"),
-        help="a table to read, a JSON line for each text, or CSV with a row for each sentence"
-        " (default: text, with --file jsonl)",
+        help="print a table to read, a JSON line for each text, or CSV with a row"
+        " for each sentence (default: text, with --file jsonl)",
     )
-    parser.add_argument("--to", type=Path, metavar="FILE", help="default: standard output")
+    parser.add_argument(
+        "--to", type=Path, metavar="FILE", help="write to this file (default: standard output)"
+    )
     add_profile_option(parser)
     add_prompts_option(parser)
     add_model_options(parser)
     add_price_options(parser)
     add_budget_options(parser)
     add_evidence_options(parser)
-    parser.add_argument("--language", choices=["en", "zh"], help="default: each text's own")
+    parser.add_argument(
+        "--language", choices=["en", "zh"], help="language of the texts (default: each text's own)"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--reproducible", action="store_true", help="one call at a time")
+    parser.add_argument(
+        "--reproducible", action="store_true", help="make one call at a time, for identical results"
+    )
     parser.set_defaults(command=_check)
 
 

@@ -125,42 +125,58 @@ async def _judge(service: Service, options: argparse.Namespace) -> int:
 
 def add_evaluations_commands(commands: Any) -> None:
     """Add the command `evaluations`."""
-    group = commands.add_parser("evaluations", help="evaluations and their results")
+    group = commands.add_parser("evaluations", help="show, compare and judge evaluations")
     parts = group.add_subparsers(required=True)
-    parts.add_parser("list", help="all, newest first").set_defaults(command=show_evaluations)
-    table = parts.add_parser("show", help="the table of one")
+    parts.add_parser("list", help="list all evaluations, newest first").set_defaults(
+        command=show_evaluations
+    )
+    table = parts.add_parser("show", help="print the results of an evaluation")
     table.set_defaults(command=show_table)
     table.add_argument(
-        "--format", choices=list(_FORMATS), default="text", help="default: %(default)s"
+        "--format",
+        choices=list(_FORMATS),
+        default="text",
+        help="format of the table (default: %(default)s)",
     )
     table.add_argument(
-        "--metrics", default="", metavar="A,B", help="columns of the format text; default: a choice"
+        "--metrics",
+        default="",
+        metavar="A,B",
+        help="columns of the format text (default: the most important)",
     )
-    compared = parts.add_parser("compare", help="systems item by item")
+    compared = parts.add_parser("compare", help="compare systems item by item")
     compared.set_defaults(command=compare)
-    compared.add_argument("--systems", default="", help="names with commas; default: all")
+    compared.add_argument(
+        "--systems", default="", help="names of systems, with commas between them (default: all)"
+    )
     compared.add_argument("--metric", default="accuracy")
     compared.add_argument(
         "--format",
         choices=["text", *_COMPARED],
         default="text",
-        help="markdown and latex hold the pairs, csv and jsonl every item; default: %(default)s",
+        help="format; markdown and latex hold the pairs, csv and jsonl every item"
+        " (default: %(default)s)",
     )
-    compared.add_argument("--items", type=whole, default=10, help="so many items are printed")
+    compared.add_argument(
+        "--items",
+        type=whole,
+        default=10,
+        help="print at most this many items (default: %(default)s)",
+    )
     compared.add_argument(
         "--reference",
         default="",
         metavar="OTHER_ID",
-        help="an evaluation to compare with: its systems are called 'reference: NAME',"
-        " those of the other 'new: NAME'",
+        help="compare with this evaluation: its systems are called 'reference:"
+        " NAME', those of the other 'new: NAME'",
     )
     compared.add_argument(
         "--same-ids",
         action="store_true",
-        help="items of equal ids are equal, also where the data sets differ",
+        help="take items of equal ids as equal, even if the data sets differ",
     )
     add_judge_command(parts, _judge)
-    deleted = parts.add_parser("delete", help="delete one; its runs stay")
+    deleted = parts.add_parser("delete", help="delete an evaluation; its runs stay")
     deleted.set_defaults(command=delete_evaluation)
     for command in (table, compared, deleted):
         command.add_argument("evaluation")

@@ -36,12 +36,13 @@ def add_evidence_options(parser: argparse.ArgumentParser) -> None:
         "--library",
         default="sample",
         metavar="NAME|FOLDER",
-        help="a collection by its name, or a folder of documents (default: the bundled articles)",
+        help="search this collection (by its name) or folder of documents"
+        " (default: the bundled articles)",
     )
     parser.add_argument(
         "--embedder-key-env",
         metavar="NAME",
-        help="variable that holds the key of the collection's embedding service",
+        help="name of the variable that holds the key of the collection's embedding service",
     )
     parser.add_argument(
         "--evidence",
@@ -54,13 +55,20 @@ def add_evidence_options(parser: argparse.ArgumentParser) -> None:
 
 def add_qdrant_options(parser: argparse.ArgumentParser) -> None:
     """Add options for which Qdrant server and collection."""
-    parser.add_argument("--qdrant-url", metavar="URL", help="default: VERISCOPE_QDRANT_URL")
-    parser.add_argument("--collection", help="default: VERISCOPE_QDRANT_COLLECTION, else sample")
+    parser.add_argument(
+        "--qdrant-url",
+        metavar="URL",
+        help="address of the Qdrant server (default: VERISCOPE_QDRANT_URL)",
+    )
+    parser.add_argument(
+        "--collection",
+        help="collection of the server (default: VERISCOPE_QDRANT_COLLECTION, else sample)",
+    )
     parser.add_argument(
         "--qdrant-key-env",
         metavar="NAME",
-        help="variable that holds its key; without it VERISCOPE_QDRANT_KEY, for the server of"
-        " VERISCOPE_QDRANT_URL alone",
+        help="name of the variable that holds the server's key (default:"
+        " VERISCOPE_QDRANT_KEY, for the server of VERISCOPE_QDRANT_URL alone)",
     )
 
 
@@ -113,13 +121,14 @@ async def index_in_qdrant(service: Service, options: argparse.Namespace) -> int:
 def add_index_options(parser: argparse.ArgumentParser) -> None:
     """Add options for what `index` uploads, and where."""
     parser.add_argument(
-        "--qdrant", action="store_true", help="into a new collection of a Qdrant server"
+        "--qdrant", action="store_true", help="upload into a new collection of a Qdrant server"
     )
     parser.add_argument(
         "--passages",
         type=Path,
         metavar="FILE",
-        help="with --qdrant: JSON lines with id, title and text, in place of the sample library",
+        help="with --qdrant: upload these JSON lines with id, title and text, not"
+        " the sample library",
     )
     add_qdrant_options(parser)
 

@@ -260,12 +260,15 @@ def _spent(progress: JudgingProgress) -> str:
 
 def add_judge_command(parts: Any, command: Any) -> None:
     """Add the command `evaluations judge`, which calls `command`."""
-    parser = parts.add_parser("judge", help="a model judges the answers of one")
+    parser = parts.add_parser("judge", help="have a model judge the answers of an evaluation")
     parser.set_defaults(command=command)
     parser.add_argument("evaluation")
     add_main_model_options(parser)
     parser.add_argument(
-        "--prompt", type=Path, metavar="FILE", help="a prompt of your own (TOML), checked first"
+        "--prompt",
+        type=Path,
+        metavar="FILE",
+        help="use a prompt of your own (TOML); it is checked first",
     )
     parser.add_argument("--seed", type=whole, default=0)
     parser.add_argument(
@@ -279,16 +282,27 @@ def add_judge_command(parts: Any, command: Any) -> None:
         "--labels",
         type=Path,
         metavar="FILE",
-        help="people's labels of these answers: id, label and, if need be, system and repeat",
+        help="a file of people's labels of these answers: id, label and, if need"
+        " be, system and repeat",
     )
     held_against.add_argument(
         "--against",
         metavar="DATA",
-        help="a data set with right and wrong answers, on which the judge is measured instead",
+        help="measure the judge on this data set of right and wrong answers instead",
     )
     parser.add_argument("--against-limit", type=count, default=100, metavar="N")
-    parser.add_argument("--at-once", type=count, default=4, metavar="N", help="answers at a time")
-    parser.add_argument("--max-calls", type=whole, metavar="N", help="stop after so many calls")
-    parser.add_argument("--max-tokens", type=whole, metavar="N", help="... tokens")
-    parser.add_argument("--max-money", type=amount, metavar="AMOUNT", help="... spent")
-    parser.add_argument("--max-hours", type=amount, metavar="HOURS", help="... of work")
+    parser.add_argument(
+        "--at-once",
+        type=count,
+        default=4,
+        metavar="N",
+        help="judge this many answers at a time (default: %(default)s)",
+    )
+    parser.add_argument("--max-calls", type=whole, metavar="N", help="stop after this many calls")
+    parser.add_argument("--max-tokens", type=whole, metavar="N", help="stop after this many tokens")
+    parser.add_argument(
+        "--max-money", type=amount, metavar="AMOUNT", help="stop when this amount is spent"
+    )
+    parser.add_argument(
+        "--max-hours", type=amount, metavar="HOURS", help="stop after this many hours of work"
+    )

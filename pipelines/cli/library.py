@@ -299,7 +299,7 @@ def _embedder(options: argparse.Namespace) -> EmbedderSpec | None:
 
 def add_library_commands(commands: Any) -> None:
     """Add the command `library`."""
-    group = commands.add_parser("library", help="collections of your own documents")
+    group = commands.add_parser("library", help="keep collections of your own documents")
     parts = group.add_subparsers(required=True)
 
     def add(name: str, command: Any, text: str, *, named: bool = True) -> argparse.ArgumentParser:
@@ -311,38 +311,50 @@ def add_library_commands(commands: Any) -> None:
 
     adding = add("add", _add, "add files, folders or pages, and index them; Ctrl-C stops")
     adding.add_argument("files", nargs="*", type=Path, metavar="FILE|FOLDER")
-    adding.add_argument("--urls", type=Path, metavar="FILE", help="a text file of addresses")
+    adding.add_argument(
+        "--urls",
+        type=Path,
+        metavar="FILE",
+        help="add the pages whose addresses are in this text file, one a line",
+    )
     indexing = add("index", _index, "go on with indexing, or index with another embedder")
     for part in (adding, indexing):
         part.add_argument(
             "--embedder",
             metavar="NAME",
-            help="'default', 'none' (words alone), or the id or folder of a sentence-transformers"
-            " model; with --embedder-url the service's name of a model",
+            help="the embedder: 'default', 'none' (search by words alone), or the id"
+            " or folder of a sentence-transformers model; with --embedder-url the"
+            " service's name of a model",
         )
         part.add_argument(
-            "--embedder-url", metavar="URL", help="an OpenAI-compatible address, ends in /v1"
+            "--embedder-url",
+            metavar="URL",
+            help="use the embedding service at this OpenAI-compatible address, which ends in /v1",
         )
         part.add_argument(
             "--embedder-languages",
             nargs="+",
             choices=["en", "zh"],
             default=["en", "zh"],
-            help="what the embedder reads (default: both)",
+            help="languages that the embedder reads (default: both)",
         )
-    listing = add("list", _list, "all collections", named=False)
+    listing = add("list", _list, "list all collections", named=False)
     listing.add_argument("--json", action="store_true", help="print a JSON line per collection")
-    showing = add("show", _show_one, "the documents of one")
+    showing = add("show", _show_one, "list the documents of a collection")
     showing.add_argument("--json", action="store_true", help="print a JSON line per document")
     searching = add("search", _search, "search one by words, by meaning and by both")
     searching.add_argument("query")
     searching.add_argument("--mode", choices=[*MODES, "all"], default="all")
-    searching.add_argument("-k", type=count, default=5, help="passages (default: %(default)s)")
+    searching.add_argument(
+        "-k", type=count, default=5, help="find at most this many passages (default: %(default)s)"
+    )
     searching.add_argument("--json", action="store_true", help="print a JSON line per passage")
     deleting = add("delete", _delete, "delete a collection, or one of its documents")
     deleting.add_argument("document", nargs="?", help="the document's name")
     for part in (adding, indexing, searching, deleting):
         part.add_argument(
-            "--embedder-key-env", metavar="NAME", help="variable that holds the service's key"
+            "--embedder-key-env",
+            metavar="NAME",
+            help="name of the variable that holds the service's key",
         )
     add("rename", _rename, "rename a collection").add_argument("to")

@@ -15,13 +15,19 @@ _NONE = "none"
 
 def add_limit_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `read_limits` reads."""
-    calls = "stop after so many calls; kept with the evaluation, 'none' takes the limit away"
-    money = "... spent, in the currency of the prices"
+    calls = "stop after this many calls; kept with the evaluation, 'none' removes the limit"
+    money = "stop when this amount is spent, in the currency of the prices"
     for name, read, metavar, told in (
         ("calls", whole, "N", calls),
-        ("tokens", whole, "N", "... tokens read and written"),
+        ("tokens", whole, "N", "stop after this many tokens read and written"),
         ("money", amount, "AMOUNT", money),
-        ("hours", amount, "HOURS", "... of work, counted anew each time it is continued"),
+        (
+            "hours",
+            amount,
+            "HOURS",
+            "stop after this many hours of work, counted anew each time the"
+            " evaluation is continued",
+        ),
     ):
         parser.add_argument(f"--max-{name}", type=_limit(read), metavar=metavar, help=told)
 

@@ -27,10 +27,15 @@ def add_main_model_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `main_model` reads."""
     own = " or ".join(one.key_variable for one in PROVIDERS.values() if one.key_variable)
     parser.add_argument(
-        "--profile", choices=list(PROVIDERS), default=_BUNDLED, help="kind of the main model"
+        "--profile",
+        choices=list(PROVIDERS),
+        default=_BUNDLED,
+        help="kind of the main model (default: %(default)s)",
     )
     parser.add_argument(
-        "--model", default="", help="file, folder, hub id or the server's name for it"
+        "--model",
+        default="",
+        help="the main model: a file, folder, hub id or the server's name for it",
     )
     parser.add_argument("--base-url", help="address of a model server")
     parser.add_argument(
@@ -53,10 +58,18 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         " for example verifier=openai:qwen-max",
     )
     parser.add_argument(
-        "--role-url", action="append", default=[], metavar="ROLE=URL", help="where that model is"
+        "--role-url",
+        action="append",
+        default=[],
+        metavar="ROLE=URL",
+        help="address of the model in this role",
     )
     parser.add_argument(
-        "--role-key-env", action="append", default=[], metavar="ROLE=NAME", help="its key"
+        "--role-key-env",
+        action="append",
+        default=[],
+        metavar="ROLE=NAME",
+        help="name of the variable that holds the key of the model in this role",
     )
     parser.add_argument(
         "--proxy",
@@ -92,7 +105,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ROLE=LANGUAGES",
-        help="what a judge reads where its card does not say it: en, zh, or en,zh",
+        help="languages that a judge reads, where its card does not say it: en, zh, or en,zh",
     )
 
 

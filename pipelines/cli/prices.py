@@ -30,15 +30,18 @@ def add_price_options(parser: argparse.ArgumentParser) -> None:
         "--price-in",
         type=amount,
         metavar="AMOUNT",
-        help="what a million tokens cost that the main model reads",
+        help="price of a million tokens that the main model reads",
     )
     parser.add_argument(
-        "--price-out", type=amount, metavar="AMOUNT", help="... a million that it writes"
+        "--price-out",
+        type=amount,
+        metavar="AMOUNT",
+        help="price of a million tokens that the main model writes",
     )
     parser.add_argument(
         "--currency",
         choices=get_args(Currency),
-        help="currency of --price-in and --price-out; default: USD",
+        help="currency of --price-in and --price-out (default: USD)",
     )
     parser.add_argument(
         "--prices", metavar="FILE", help=f"prices of models by name, as JSON: {_FORM}"

@@ -34,8 +34,9 @@ def add_prompts_option(parser: argparse.ArgumentParser) -> None:
         "--prompts",
         type=Path,
         metavar="FILE",
-        help="texts in place of shipped prompts, as TOML: [ever.en] verify = ...; or a profile's"
-        " file. They go before those of --settings-profile; see `prompts check`",
+        help="use these texts in place of shipped prompts: a TOML file ([ever.en]"
+        " verify = ...) or a profile's file; they go before those of"
+        " --settings-profile (see `prompts check`)",
     )
 
 

@@ -178,7 +178,7 @@ class _Check:
     source: ThresholdSource
 
     async def run(self) -> Answer:
-        """Ask every judge about every sentence, and on the whole response if wanted, at the
+        """Ask every judge about every sentence, and about the whole response if wanted, at the
         same time.
 
         Raises the first error when every single call failed: then no judge can be asked at all.
