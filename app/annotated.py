@@ -118,20 +118,20 @@ class Disputes(NamedTuple):
 
 
 def now(lead: Lead) -> Of:
-    """The session as it is now, as a key."""
+    """Return the session as it is now, as a key."""
     found = lead.store.annotations.standing(lead.session_id)
     return Of(lead.session_id, (found.events, found.items, found.gold))
 
 
 @lru_cache(maxsize=2)
 def whole_of(of: Of) -> WholeSession:
-    """Everything in the session. Raises NotFoundError."""
+    """Return everything in the session. Raises NotFoundError."""
     return engine().service.store.annotations.whole(of.session)
 
 
 @lru_cache(maxsize=2)
 def labels_of(of: Of) -> Labels:
-    """Every label. Raises NotFoundError."""
+    """Return every label. Raises NotFoundError."""
     whole = whole_of(of)
     control = {one.number for one in whole.items if one.gold is not None}
     last, blind = (
@@ -157,14 +157,14 @@ def labels_of(of: Of) -> Labels:
 
 @lru_cache(maxsize=16)
 def agreement_of(of: Of, task: Task, which: Which) -> TaskAgreement:
-    """How far people agree on one task."""
+    """Return how far people agree on one task."""
     found = labels_of(of)
     given = found.blind if which == "blind" else found.last
     return task_agreement(task, given, found.bodies, SAMPLING)
 
 
 def people_of(of: Of, task: Task, which: Which) -> list[PersonAgreement]:
-    """How far each person agrees with the others on one task."""
+    """Return how far each person agrees with the others on one task."""
     found = labels_of(of)
     given = found.blind if which == "blind" else found.last
     return people_agreement(agreement_of(of, task, which), given, found.bodies, SAMPLING)
@@ -172,7 +172,7 @@ def people_of(of: Of, task: Task, which: Which) -> list[PersonAgreement]:
 
 @lru_cache(maxsize=8)
 def _finals(of: Of, which: Which) -> tuple[dict[int, Label], frozenset[int]]:
-    """Final labels by item, and the items on which people disagree undecided."""
+    """Return final labels by item, and the items on which people disagree undecided."""
     whole = whole_of(of)
     given = standing_labels(whole.events, which)
     numbers = (one.number for one in whole.items)
@@ -182,7 +182,7 @@ def _finals(of: Of, which: Which) -> tuple[dict[int, Label], frozenset[int]]:
 
 
 def detectors_of(of: Of, task: Task, which: Which) -> Detectors:
-    """The detectors against the final labels."""
+    """Return the detectors against the final labels."""
     whole = whole_of(of)
     labels, unresolved = _finals(of, which)
     scores = labelled_scores(task, whole.items, labels)
@@ -208,7 +208,7 @@ def detectors_of(of: Of, task: Task, which: Which) -> Detectors:
 def fitted_of(
     of: Of, task: Task, which: Which, share: float, seed: int
 ) -> tuple[list[FittedDetector], dict[str, Behind]]:
-    """Thresholds and calibrations fitted on a `share` of the groups, and whose they are."""
+    """Return thresholds and calibrations fitted on a `share` of the groups, and whose they are."""
     whole = whole_of(of)
     scores = labelled_scores(task, whole.items, _finals(of, which)[0])
     fitted = fit_detectors(scores, share_trained=share, seed=seed)
@@ -216,7 +216,7 @@ def fitted_of(
 
 
 def judged_stamp(of: Of) -> tuple[str, ...]:
-    """What changes with everything that models judge of the evaluations of the session."""
+    """Return what changes with everything that models judge of the evaluations of the session."""
     whole, store = whole_of(of), engine().service.store
     stamps: list[str] = []
     for evaluation in evaluations_of(whole.items):
@@ -228,13 +228,13 @@ def judged_stamp(of: Of) -> tuple[str, ...]:
 
 
 def judges_of(of: Of, which: Which, judged: tuple[str, ...]) -> SessionJudges:
-    """The judges of the session's evaluations when `judged` was the `judged_stamp`."""
+    """Return the judges of the session's evaluations when `judged` was the `judged_stamp`."""
     return session_judges(engine().service.store, whole_of(of), which)
 
 
 @lru_cache(maxsize=2)
 def disputes_of(of: Of) -> Disputes:
-    """What there is to decide, and what was decided."""
+    """Return what there is to decide, and what was decided."""
     whole = whole_of(of)
     labels = standing_labels(whole.events)
     decided = decisions(whole.events)

@@ -46,7 +46,7 @@ class Beside(Generic[T]):
         return self._future.done()
 
     def step(self) -> None:
-        """In the work: one more step is over. Raises StoppedError when it is to end."""
+        """Count one more step of the work as over. Raises StoppedError when it is to end."""
         self.done += 1
         if self._stopped.is_set():
             raise StoppedError
@@ -63,7 +63,9 @@ class Beside(Generic[T]):
         return self.over
 
     def result(self) -> T:
-        """The result of the work. Raises VeriscopeError where the work failed, for any reason."""
+        """Return the result of the work. Raises VeriscopeError where the work failed, for
+        any reason.
+        """
         try:
             return self._future.result()
         except VeriscopeError:

@@ -26,7 +26,7 @@ _CURRENCY = "limit.currency"
 
 
 def basis(main: ModelSpec, *, size: TextSize | None = None) -> Basis:
-    """What is known of runs of the model `main`, this visitor's own among them.
+    """Return what is known of runs of the model `main`, this visitor's own among them.
 
     `size` is that of a text that is to be checked, None for a question.
     """
@@ -35,19 +35,19 @@ def basis(main: ModelSpec, *, size: TextSize | None = None) -> Basis:
 
 
 def session_limits() -> RunLimits:
-    """What every run of this session may take."""
+    """Return what every run of this session may take."""
     found = {name: st.session_state.get(_key(name)) for name in LIMIT_NAMES}
     return RunLimits(**found, currency=st.session_state.get(_CURRENCY) or "USD")
 
 
 def set_limits(limits: RunLimits) -> None:
-    """From a callback: change them."""
+    """Change them. Called from a callback."""
     for name in LIMIT_NAMES:
         st.session_state[_key(name)] = getattr(limits, name)
 
 
 def draw_session_limits(t: Catalogue) -> None:
-    """The controls of `session_limits`, in one row."""
+    """Draw the controls of `session_limits`, in one row."""
     st.caption(t("limit.note"))
     columns = st.columns(len(LIMIT_NAMES) + 1, gap="medium", vertical_alignment="bottom")
     for column, name in zip(columns, LIMIT_NAMES, strict=False):
@@ -68,7 +68,7 @@ def draw_session_limits(t: Catalogue) -> None:
 
 
 def budget_of(spec: RunSpec) -> RunBudget:
-    """The budget of a run of this session.
+    """Return the budget of a run of this session.
 
     Illustrations ask no model, so that nothing is limited. Raises InvalidInputError where the
     limit of money cannot be kept.
@@ -82,7 +82,9 @@ def budget_of(spec: RunSpec) -> RunBudget:
 
 
 def _priced(models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
-    """The models of a run, which holds no prices, with the prices that are saved for them."""
+    """Return the models of a run, which holds no prices, with the prices that are saved
+    for them.
+    """
     known = known_models()
     return {
         role: spec.model_copy(update={"price": saved.price})

@@ -118,5 +118,5 @@ def begin(name: str, asked: Iterable[Asked], keys: Mapping[str, str], owner: str
 
 
 def latest(owner: str) -> ManyChecks | None:
-    """The visitor's last file, as long as this server remembers it."""
+    """Return the visitor's last file, as long as this server remembers it."""
     return _known.get(owner)

@@ -27,7 +27,7 @@ _lock = Lock()
 
 
 def engine() -> Engine:
-    """The engine of the data folder, started when it is first asked for."""
+    """Return the engine of the data folder, started when it is first asked for."""
     folder = data_folder().resolve()
     with _lock:
         if folder not in _engines:

@@ -92,7 +92,7 @@ class NotYet(Exception):  # noqa: N818 - nothing went wrong
 
 
 def computed(make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """What `make` makes of `arguments`, made once.
+    """Return what `make` makes of `arguments`, made once.
 
     Raises NotYet while it is being made for longer than a page can wait, and what `make` raises.
     """
@@ -117,7 +117,7 @@ def begin(make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> None:
 def _work(
     make: Callable[P, T], *arguments: P.args, **named: P.kwargs
 ) -> tuple[Hashable, Future[T], bool]:
-    """The key of what `make` makes, the work, and whether somebody asked for it before."""
+    """Return the key of what `make` makes, the work, and whether somebody asked for it before."""
     key = (make, arguments, tuple(named.items()))
     with _lock:
         work = _works.get(key)
@@ -132,20 +132,20 @@ def _work(
 
 
 def forecast_of(of: Of, at_once: int) -> Forecast:
-    """What the rest takes. Raises NotFoundError."""
+    """Return what the rest takes. Raises NotFoundError."""
     store = engine().service.store.evaluations
     return stored_forecast(store, of.evaluation, of.owner, at_once=at_once)
 
 
 @lru_cache(maxsize=_KEPT)
 def overview_of(of: Of) -> Overview:
-    """What the results show at first, with the detectors; raises as `overview` does."""
+    """Return what the results show at first, with the detectors; raises as `overview` does."""
     return overview(engine().service.store.evaluations, of.evaluation, of.owner)
 
 
 @lru_cache(maxsize=_KEPT_SCORES)
 def scores_of(of: Of) -> Evaluation:
-    """Raises NotFoundError."""
+    """Return the scores. Raises NotFoundError."""
     return read_results(engine().service.store.evaluations, of.evaluation, of.owner)[1]
 
 
@@ -155,7 +155,8 @@ def parts_ready(of: Of) -> None:
 
 
 def table_of(of: Of, part: Filter, metrics: tuple[str, ...]) -> ResultsTable:
-    """The table of `part`, without `metrics` of all there are; raises as `results_table` does.
+    """Return the table of `part`, without `metrics` of all there are; raises as
+    `results_table` does.
 
     Detectors are ranked by `detection_of`, which takes longer than all the rest.
     """
@@ -164,7 +165,7 @@ def table_of(of: Of, part: Filter, metrics: tuple[str, ...]) -> ResultsTable:
 
 @lru_cache(maxsize=_KEPT)
 def _table(of: Of, part: Filter) -> ResultsTable:
-    """The table of `part` with all metrics; that of all items has its detectors."""
+    """Return the table of `part` with all metrics; that of all items has its detectors."""
     if part == Filter():
         return overview_of(of).table
     found = scores_of(of)
@@ -173,7 +174,7 @@ def _table(of: Of, part: Filter) -> ResultsTable:
 
 @lru_cache(maxsize=_KEPT)
 def detection_of(of: Of, part: Filter) -> Detection | None:
-    """The detectors of `part`, None where there are none; raises as `results_table` does."""
+    """Return the detectors of `part`, None where there are none; raises as `results_table` does."""
     table = _table(of, part)
     if part == Filter():
         return table.detection
@@ -188,7 +189,9 @@ Other = tuple[Of, tuple[str, str], bool]
 
 @lru_cache(maxsize=1)
 def joined_of(of: Of, other: Of, labels: tuple[str, str], same_ids: bool) -> Evaluation:
-    """Two evaluations as one, each system under the label of its own; raises as `joined` does."""
+    """Return two evaluations as one, each system under the label of its own; raises as
+    `joined` does.
+    """
     both = {label: scores_of(one) for label, one in zip(labels, (of, other), strict=True)}
     return joined(both, "any" if same_ids else "same")
 
@@ -196,7 +199,7 @@ def joined_of(of: Of, other: Of, labels: tuple[str, str], same_ids: bool) -> Eva
 def comparison_of(
     of: Of, part: Filter, systems: tuple[str, ...], metric: str, other: Other | None = None
 ) -> Comparison:
-    """`systems` item by item, also of two evaluations; raises what `comparison` raises."""
+    """Compare `systems` item by item, also of two evaluations; raises what `comparison` raises."""
     found = scores_of(of) if other is None else joined_of(of, *other)
     return comparison(found, systems, metric, tags=part.tags, language=part.language)
 
@@ -204,13 +207,13 @@ def comparison_of(
 def items_of(
     of: Of, part: Filter, system: str, metric: str, other: Other | None = None
 ) -> tuple[ComparedItem, ...]:
-    """The items of one system, the worst first; raises what `system_items` raises."""
+    """Return the items of one system, the worst first; raises what `system_items` raises."""
     found = scores_of(of) if other is None else joined_of(of, *other)
     return system_items(found, system, metric, tags=part.tags, language=part.language)
 
 
 def curves_of(of: Of, part: Filter) -> Curves:
-    """The curves of the detectors of `part`, those that are defined."""
+    """Return the curves of the detectors of `part`, those that are defined."""
     found = scores_of(of)
     grid = Grid.of(found, tags=part.tags, language=part.language)
     drawn = Curves({}, {}, {})

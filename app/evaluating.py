@@ -55,7 +55,7 @@ class Work:
         self.wait()
 
     def wait(self) -> None:
-        """Until it has ended; what went wrong stands in `error`."""
+        """Wait until it has ended; what went wrong stands in `error`."""
         with suppress(Exception):
             self._future.result()
 
@@ -106,7 +106,7 @@ def start(
 
 
 def work_on(evaluation: str, owner: str) -> Work | None:
-    """What this process does, or last did, on an evaluation of `owner`."""
+    """Return what this process does, or last did, on an evaluation of `owner`."""
     return _known.get((owner, evaluation))
 
 

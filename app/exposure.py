@@ -52,7 +52,8 @@ class Exposure:
         return self.open if self.any_address is None else not self.any_address
 
     def accepts(self, host: str) -> bool:
-        """Whether a browser may call the workbench `host`, a name or an address without a port.
+        """Return whether a browser may call the workbench `host`, a name or an address
+        without a port.
 
         On a loopback address a foreign name is an attack: the page of another site whose name was
         made to lead here (DNS rebinding).
@@ -63,7 +64,7 @@ class Exposure:
 
 
 def exposure_of(address: str | None, environment: Mapping[str, str]) -> Exposure:
-    """What `address` and the operator's variables make of it; raises InvalidInputError."""
+    """Return what `address` and the operator's variables make of it; raises InvalidInputError."""
     said = environment.get(SWITCH, "").strip()
     try:
         any_address = _SWITCH.validate_python(said) if said else None
@@ -74,14 +75,16 @@ def exposure_of(address: str | None, environment: Mapping[str, str]) -> Exposure
 
 
 def workbench_exposure() -> Exposure:
-    """Of the workbench that Streamlit serves in this process."""
+    """Return the exposure of the workbench that Streamlit serves in this process."""
     from streamlit import config
 
     return exposure_of(config.get_option("server.address"), os.environ)
 
 
 def what_is_open(exposure: Exposure, environment: Mapping[str, str]) -> str:
-    """What the operator is told at the start; empty where nobody else can reach the workbench."""
+    """Return what the operator is told at the start; empty where nobody else can reach the
+    workbench.
+    """
     if not exposure.open:
         return ""
     where = exposure.address or "every address of this machine"
@@ -123,7 +126,9 @@ def what_is_open(exposure: Exposure, environment: Mapping[str, str]) -> str:
 
 
 def what_space_opens(address: str | None, *, custom_servers: bool) -> str:
-    """What the operator of the Space is told at the start; empty where nobody else can reach it."""
+    """Return what the operator of the Space is told at the start; empty where nobody else can
+    reach it.
+    """
     if _is_loopback(address or "127.0.0.1"):
         return ""
     lines = [
@@ -255,7 +260,7 @@ def _with_headers(send: Send, added: Mapping[str, str]) -> Send:
 
 
 def _host(url: str) -> str:
-    """The name or address in `url`, without a port; empty where there is none."""
+    """Return the name or address in `url`, without a port; empty where there is none."""
     try:
         return (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:

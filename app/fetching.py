@@ -22,7 +22,7 @@ _lock = Lock()
 
 
 def fetched(address: HubAddress) -> Table:
-    """The rows of a data set of the hub, read once.
+    """Return the rows of a data set of the hub, read once.
 
     Raises NotYet while it is being read for longer than a page can wait, and what `read_hub`
     raises; who asks again after an error tries again.

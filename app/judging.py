@@ -45,7 +45,7 @@ class JudgingWork:
         self.wait()
 
     def wait(self) -> None:
-        """Until it has ended; what went wrong stands in `error`."""
+        """Wait until it has ended; what went wrong stands in `error`."""
         with suppress(CancelledError):
             self._future.result()
 
@@ -86,7 +86,7 @@ def start_judging(
 
 
 def judging_of(evaluation: str, owner: str) -> JudgingWork | None:
-    """What this process does, or last did, to judge an evaluation of `owner`."""
+    """Return what this process does, or last did, to judge an evaluation of `owner`."""
     return _works.get((owner, evaluation))
 
 

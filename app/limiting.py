@@ -23,7 +23,7 @@ _OVER = "_over_limit"
 
 
 def draw_estimate(found: Estimate | None, nothing: str, t: Catalogue) -> None:
-    """The estimate with the session's limits, in a line that is always there: nothing moves.
+    """Draw the estimate with the session's limits, in a line that is always there: nothing moves.
 
     `nothing` stands there where there is nothing to estimate.
     """
@@ -36,7 +36,7 @@ def draw_estimate(found: Estimate | None, nothing: str, t: Catalogue) -> None:
 
 
 def hold_back(page: str, found: Estimate | None) -> bool:
-    """From a callback: whether the run is not started, because it is expected to pass a limit.
+    """Return whether the run is not started, because it is expected to pass a limit.
 
     None lets it start.
     """
@@ -52,7 +52,8 @@ def draw_over_limit(
     start: Callable[[], None],
     fewer: Callable[[], None],
 ) -> bool:
-    """Which limits the run is expected to pass, and what can be done; whether it was not started.
+    """Draw which limits the run is expected to pass, and what can be done; return whether it was
+    not started.
 
     `start` starts it all the same, `fewer` shows what it can do without. As soon as it fits, there
     is nothing to say.

@@ -18,27 +18,31 @@ from pipelines.annotation.working import Worker
 
 
 def current_link() -> str:
-    """The secret link of the address, "" where there is none."""
+    """Return the secret link of the address, "" where there is none."""
     return st.query_params.get("link") or ""
 
 
 def close_link() -> None:
-    """From a callback: leave the link, for this browser's own sessions."""
+    """Leave the link, for this browser's own sessions. Called from a callback."""
     st.query_params.pop("link", None)
 
 
 def allowed_by(token: str) -> Lead | Invitation | Worker:
-    """What a secret link allows the visitor of this page. Raises as `enter`."""
+    """Return what a secret link allows the visitor of this page. Raises as `enter`."""
     return _entering(token)()
 
 
 def require_link() -> None:
-    """From a callback or a fragment: raise NotFoundError where the link does not work any more."""
+    """Raise NotFoundError where the link does not work any more. Called from a callback or a
+    fragment.
+    """
     link_check()()
 
 
 def link_check() -> Callable[[], object]:
-    """As `require_link`, for the link of now, to be called outside of the page as well."""
+    """Return a check like `require_link`, for the link of now, to be called outside of the page
+    as well.
+    """
     token = current_link()
     return _entering(token) if token else lambda: None
 

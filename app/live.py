@@ -46,7 +46,7 @@ def open_run(run_id: str) -> None:
 
 
 def watch(run_id: str) -> Watched:
-    """A run, live or recorded, beside the one that is looked at. Raises NotFoundError."""
+    """Return a run, live or recorded, beside the one that is looked at. Raises NotFoundError."""
     service, looked_at = engine().service, current()
     if looked_at is not None and looked_at.run_id == run_id:
         # What a run that is over took is known only where it was followed.
@@ -57,7 +57,7 @@ def watch(run_id: str) -> Watched:
 
 
 def current() -> Watched | None:
-    """The run that is looked at, if any."""
+    """Return the run that is looked at, if any."""
     return st.session_state.get(_WATCHED)
 
 

@@ -69,31 +69,31 @@ _returns = _Returns()
 
 
 def login_available() -> bool:
-    """Whether somebody can log in here."""
+    """Return whether somebody can log in here."""
     return not _missing()
 
 
 def login_reason(t: Catalogue) -> str:
-    """Why nobody can log in here, and what the operator can do; "" where they can."""
+    """Return why nobody can log in here, and what the operator can do; "" where they can."""
     missing = _missing()
     return t(f"annotate.login.missing.{missing}") if missing else ""
 
 
 def signed_in() -> str | None:
-    """The name of the person who is logged in in this browser, None where nobody is."""
+    """Return the name of the person who is logged in in this browser, None where nobody is."""
     found = login_of_visitor()
     return found.name if found else None
 
 
 def login_of_visitor() -> Login | None:
-    """Who is logged in in this browser, None where nobody is, or nobody can be."""
+    """Return who is logged in in this browser, None where nobody is, or nobody can be."""
     if not login_available():
         return None
     return login_of(st.user.to_dict())
 
 
 def login_of(claims: Mapping[str, Any]) -> Login | None:
-    """The person whom the claims of an identity token name; None where they name nobody.
+    """Return the person whom the claims of an identity token name; None where they name nobody.
 
     An address counts where the provider says that it is verified. A name that is an address is cut
     at its @: other people of a session may see it.
@@ -109,7 +109,7 @@ def login_of(claims: Mapping[str, Any]) -> Login | None:
 
 
 def draw_login(t: Catalogue) -> None:
-    """Who is logged in, and a button that logs out; else a button for each provider."""
+    """Draw who is logged in, and a button that logs out; else a button for each provider."""
     name = signed_in()
     if name is not None:
         st.text(t("annotate.login.as", name=name))
@@ -125,7 +125,8 @@ def draw_login(t: Catalogue) -> None:
 
 
 def draw_join(invitation: Invitation, t: Catalogue, joined: Callable[[str], None]) -> None:
-    """The controls in place of the field for a name, where people have to be logged in to join.
+    """Draw the controls in place of the field for a name, where people have to be logged in
+    to join.
 
     `joined` is called with the personal link.
     """
@@ -140,7 +141,7 @@ def draw_join(invitation: Invitation, t: Catalogue, joined: Callable[[str], None
 
 
 def take_return() -> Return | None:
-    """Where this browser was before it logged in, or out, once."""
+    """Return where this browser was before it logged in, or out, once."""
     return None if st.query_params.get("link") else _returns.take(owner())
 
 
@@ -165,14 +166,14 @@ def _join(invitation: Invitation, joined: Callable[[str], None]) -> None:
 
 
 def _missing() -> str:
-    """What is missing for logging in: "library", "setup" or, where nothing is, ""."""
+    """Return what is missing for logging in: "library", "setup" or, where nothing is, ""."""
     if find_spec("authlib") is None:
         return "library"
     return "" if _providers() else "setup"
 
 
 def _providers() -> list[str]:
-    """The providers that are set up completely, by their names."""
+    """Return the providers that are set up completely, by their names."""
     if not st.secrets.load_if_toml_exists():
         return []
     section: Any = st.secrets.get("auth")

@@ -53,7 +53,7 @@ _CHOSEN = "_lang"
 
 
 def main() -> None:
-    """One pass of the script."""
+    """Make one pass of the script."""
     st.set_page_config(
         page_title="Veriscope",
         page_icon=str(ASSETS / "logo" / "mark.svg"),
@@ -94,7 +94,9 @@ def main() -> None:
 
 
 def _language_switch() -> None:
-    """Chosen by the address (`?lang=zh`), else by the browser, until the visitor chooses."""
+    """Draw the switch of the language, which is chosen by the address (`?lang=zh`), else by the
+    browser, until the visitor chooses.
+    """
     if "lang" not in st.session_state:
         # A page that is switched to has an address of its own, without the language.
         asked = st.query_params.get("lang") or st.session_state.get(_CHOSEN)

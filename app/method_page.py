@@ -85,7 +85,7 @@ def _draw_panels(page: str, names: Sequence[str], watched: live.Watched, t: Cata
 
 
 def _draw_panel(page: str, name: str, watched: live.Watched, t: Catalogue) -> None:
-    """The method's view, under controls that re-evaluate it once the run is over."""
+    """Draw the method's view, under controls that re-evaluate it once the run is over."""
     method, view, diverges_at = get_method(name), watched.view, None
     recorded = recorded_settings(watched.view, get_method(name))
     # Controls of their own for every run.
@@ -126,13 +126,13 @@ def _draw_figures(name: str, view: RunView, t: Catalogue) -> None:
 
 
 def _with_method(spec: RunSpec, method: MethodSpec) -> RunSpec:
-    """The same run with `method`, in the place it had, or at the end."""
+    """Return the same run with `method`, in the place it had, or at the end."""
     methods = {**{one.name: one for one in spec.methods}, method.name: method}
     return spec.model_copy(update={"methods": tuple(methods.values())})
 
 
 def _offer_others(page: str, names: Sequence[str], watched: live.Watched, t: Catalogue) -> None:
-    """Methods that the run did not use; more than two are folded under one line."""
+    """Offer methods that the run did not use; more than two are folded under one line."""
     if len(names) <= _MOST_NOTICES:
         for name in names:
             _offer(page, name, watched, t)
@@ -170,7 +170,7 @@ def _offer(page: str, name: str, watched: live.Watched, t: Catalogue) -> None:
 
 
 def _explain(methods: Sequence[str], t: Catalogue) -> None:
-    """What the methods do, step by step, while no run shows it."""
+    """Explain what the methods do, step by step, while no run shows it."""
     for name in methods:
         if (steps := flow_diagram(name, None, t)) is not None:
             section_title(t("flow.title", method=named("method", name, t)))

@@ -63,19 +63,23 @@ class _Outgoing:
 
 
 def _below_base(path: str) -> str:
-    """The path below the one that the server is set up to answer at."""
+    """Return the path below the one that the server is set up to answer at."""
     base = str(get_option("server.baseUrlPath") or "").strip("/")
     return path.removeprefix(f"/{base}") if base else path
 
 
 def _is_page(path: str) -> bool:
-    """Whether a page may be at `path`: it has a name, and is no file and no part of the server."""
+    """Return whether a page may be at `path`: it has a name, and is no file and no part of
+    the server.
+    """
     last = path.rstrip("/").rpartition("/")[2]
     return bool(last) and "." not in last and not path.startswith(("/_stcore", "/static", "/media"))
 
 
 def _page_of(path: str) -> str | None:
-    """The page of a deeper address, relative to it; None for the address of a page itself."""
+    """Return the page of a deeper address, relative to it; None for the address of a
+    page itself.
+    """
     names = [name for name in path.split("/") if name]
     return f"{_up(path)}{names[0]}" if len(names) > 1 else None
 

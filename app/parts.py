@@ -88,12 +88,14 @@ def show_html(html: str, *, key: str, on_action: Callable[[Action], None] | None
 
 
 def page_title(text: str, note: str) -> None:
-    """The page's only first-level heading."""
+    """Draw the page's only first-level heading."""
     st.html(tag("header", tag("h1", text), tag("p", note), class_="workbench-title"))
 
 
 def section_title(text: str, *, method: bool = False) -> None:
-    """The heading of a part of the page; of a whole `method`, whose parts have headings too."""
+    """Draw the heading of a part of the page; of a whole `method`, whose parts have
+    headings too.
+    """
     st.html(tag("h2", text, class_="workbench-method" if method else "workbench-section"))
 
 
@@ -109,7 +111,7 @@ def draw_unfolded(fold: ExpanderContainer | PopoverContainer, draw: Callable[[],
 
 
 def heading(watched: live.Watched, t: Catalogue) -> None:
-    """The question a page is about, and whether it is answered by hand."""
+    """Draw the question a page is about, and whether it is answered by hand."""
     html = tag(
         "div",
         tag("h2", shown(watched.spec.question), class_="vs-question", dir="auto"),
@@ -122,7 +124,7 @@ def heading(watched: live.Watched, t: Catalogue) -> None:
 def draw_run(
     watched: live.Watched, draw: Callable[[live.Watched, Catalogue], None], *, title: str = ""
 ) -> None:
-    """The run that is looked at, drawn again and again while it goes on.
+    """Draw the run that is looked at, again and again while it goes on.
 
     On top is what ticks, with Stop beside it while there is something to stop; `draw` draws what is
     below, on the page called `title`, or on Ask.
@@ -152,7 +154,7 @@ def draw_run(
 
 
 def stop_button(t: Catalogue, *, key: str, stop: Callable[..., None], of: str = "") -> None:
-    """A button that stops what goes on, in reach by the keyboard too; it calls `stop(of)`.
+    """Draw a button that stops what goes on, in reach by the keyboard too; it calls `stop(of)`.
 
     One of them is drawn on a page. The keys are held together with another, so that nobody who
     types or dictates stops anything.
@@ -162,14 +164,14 @@ def stop_button(t: Catalogue, *, key: str, stop: Callable[..., None], of: str = 
 
 
 def show_error(error: ErrorInfo | VeriscopeError, *, key: str) -> None:
-    """What went wrong and what to do about it."""
+    """Show what went wrong and what to do about it."""
     info = error.info() if isinstance(error, VeriscopeError) else error
     show_html(error_note(info, messages()), key=key)
 
 
 @contextmanager
 def guarded(view: str, *, key: str = "page") -> Iterator[None]:
-    """What is drawn inside may fail: then the page says that `view` cannot be drawn, and goes on.
+    """Let what is drawn inside fail: then the page says that `view` cannot be drawn, and goes on.
 
     Why is in the log. Streamlit would show its own error screen in place of the page. `key` tells
     the views of one page apart.
@@ -183,7 +185,7 @@ def guarded(view: str, *, key: str = "page") -> Iterator[None]:
 
 @contextmanager
 def remembered(page: str) -> Iterator[None]:
-    """From a callback: what goes wrong inside is shown by `draw_error`, until the next try."""
+    """Show by `draw_error` what goes wrong inside, until the next try. Called from a callback."""
     st.session_state[f"_error.{page}"] = None
     try:
         yield
@@ -204,14 +206,14 @@ def draw_error(page: str, other: VeriscopeError | None = None) -> bool:
 
 
 def begin_run(page: str, spec: RunSpec | Callable[[], RunSpec]) -> None:
-    """From a callback: start a run and look at it; `page` shows why it could not be."""
+    """Start a run and look at it; `page` shows why it could not be. Called from a callback."""
     with remembered(page):
         live.start(spec() if callable(spec) else spec)
     redraw_whole()
 
 
 def act(page: str, action: Action) -> None:
-    """A button inside the run that `page` shows was used."""
+    """Act on a button that was used inside the run that `page` shows."""
     watched = live.current()
     if action["action"] == "open":
         go_to(action["value"] or "ask")
@@ -222,7 +224,7 @@ def act(page: str, action: Action) -> None:
 
 
 def in_rows(items: Sequence[T], width: int) -> Iterator[tuple[DeltaGenerator, T]]:
-    """Each of `items` with the column it belongs into, `width` beside each other."""
+    """Yield each of `items` with the column it belongs into, `width` beside each other."""
     for start in range(0, len(items), width):
         columns = st.columns(width, gap="medium")
         yield from zip(columns, items[start : start + width], strict=False)
@@ -231,7 +233,9 @@ def in_rows(items: Sequence[T], width: int) -> Iterator[tuple[DeltaGenerator, T]
 def choose_one(
     label: str, options: Sequence[T], key: str, text: Callable[[T], str], **look: Any
 ) -> T:
-    """One of `options`, side by side, the first at first; `text` is what a visitor reads of one."""
+    """Return one of `options`, shown side by side, the first at first; `text` is what a visitor
+    reads of one.
+    """
     return st.segmented_control(
         label,
         options,
@@ -244,7 +248,7 @@ def choose_one(
 
 
 def key_field(label: str, key: str, **look: Any) -> None:
-    """A field for a secret; `look` is what `st.text_input` takes besides.
+    """Draw a field for a secret; `look` is what `st.text_input` takes besides.
 
     What is typed is taken with every letter: Streamlit takes nothing while the focus stays inside
     the field, and Tab leads to its button that shows the secret, from where no key is ever taken.
@@ -253,12 +257,12 @@ def key_field(label: str, key: str, **look: Any) -> None:
 
 
 def show_figure(figure: Figure, *, key: str) -> None:
-    """A figure in the colours that it brings."""
+    """Show a figure in the colours that it brings."""
     st.plotly_chart(figure, theme=None, key=key, config={"displayModeBar": False})
 
 
 def delete_button(key: str, sure: str, delete: Callable[[], None]) -> None:
-    """A button that asks before it deletes."""
+    """Draw a button that asks before it deletes."""
     word = messages()("action.delete")
     with st.popover(word, key=f"delete-{key}"):
         st.text(sure)
@@ -266,7 +270,8 @@ def delete_button(key: str, sure: str, delete: Callable[[], None]) -> None:
 
 
 def disambiguate(words: Mapping[str, str]) -> dict[str, str]:
-    """Runs by their ids, in words; those that several runs share are followed by the id's start.
+    """Return runs by their ids, in words; those that several runs share are followed by the
+    id's start.
 
     A select box identifies its options by their text.
     """
@@ -277,14 +282,16 @@ def disambiguate(words: Mapping[str, str]) -> dict[str, str]:
 
 
 def go_to(page: str, **query: str) -> None:
-    """From a callback: open another page as soon as the script runs; `query` is in its address."""
+    """Open another page as soon as the script runs; `query` is in its address. Called from a
+    callback.
+    """
     st.session_state[_PAGE], st.session_state[_QUERY] = page, query
     # In a fragment's callback too: what it changed concerns the whole page.
     redraw_whole()
 
 
 def show_run(run_id: str) -> None:
-    """From a callback: look at a run, on the page Check where it checks a text, else on Ask.
+    """Look at a run, on the page Check where it checks a text, else on Ask. Called from a callback.
 
     Raises NotFoundError where this browser has no such run.
     """
@@ -293,13 +300,13 @@ def show_run(run_id: str) -> None:
 
 
 def page_of_run() -> str:
-    """The page that is about the run that is looked at."""
+    """Return the page that is about the run that is looked at."""
     watched = live.current()
     return "check" if watched is not None and is_check(watched.spec) else "ask"
 
 
 def take_wanted_page() -> tuple[str, dict[str, str]] | None:
-    """The page that a callback asked for with what its address holds, once."""
+    """Return the page that a callback asked for with what its address holds, once."""
     page, query = st.session_state.pop(_PAGE, None), st.session_state.pop(_QUERY, {})
     if page is None:
         return None
@@ -320,7 +327,7 @@ def leave_page(page: str) -> None:
 
 
 def redraw_whole() -> None:
-    """From a callback of a fragment: draw the whole page again."""
+    """Draw the whole page again. Called from a callback of a fragment."""
     st.session_state[_WHOLE] = True
 
 

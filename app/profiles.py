@@ -31,12 +31,12 @@ _SCOPE = "ask"
 
 
 def chosen_profile() -> Profile | None:
-    """The profile with which the settings begin, None for the methods' defaults."""
+    """Return the profile with which the settings begin, None for the methods' defaults."""
     return st.session_state.get(_PROFILE)
 
 
 def settings_scope() -> str:
-    """Where the session keeps the settings: each profile has controls of its own."""
+    """Return where the session keeps the settings: each profile has controls of its own."""
     profile = chosen_profile()
     if profile is None:
         return _SCOPE
@@ -45,13 +45,13 @@ def settings_scope() -> str:
 
 
 def settings_start(method: str) -> dict[str, Any]:
-    """The profile's settings of a method, with which its controls begin."""
+    """Return the profile's settings of a method, with which its controls begin."""
     profile = chosen_profile()
     return {} if profile is None else profile.settings.get(method, {})
 
 
 def chosen_wording() -> dict[str, dict[str, dict[str, str]]]:
-    """The prompts that the next runs have in place of the shipped ones."""
+    """Return the prompts that the next runs have in place of the shipped ones."""
     kept = st.session_state.get(_wording_place())
     if kept is not None:
         return kept
@@ -66,7 +66,9 @@ def keep_wording(wording: Wording) -> None:
 
 
 def use_profile(profile: Profile | None) -> None:
-    """From a callback: have the next runs use the profile, or None; raises InvalidInputError."""
+    """Have the next runs use the profile, or None; raises InvalidInputError. Called from a
+    callback.
+    """
     checked = checked_profile(profile) if profile is not None else None
     st.session_state[_PROFILE] = checked
     st.session_state[PROFILE_NAME] = None if checked is None else checked.name
@@ -80,8 +82,9 @@ def use_profile(profile: Profile | None) -> None:
 
 
 def replace_profile(profile: Profile) -> None:
-    """From a callback: use `profile` in place of the one it was made of; what was changed over that
-    one, and what is being written, is changed over this one."""
+    """Use `profile` in place of the one it was made of; what was changed over that one, and what is
+    being written, is changed over this one. Called from a callback.
+    """
     before = settings_scope()
     st.session_state[_PROFILE] = checked_profile(profile)
     st.session_state[PROFILE_NAME] = profile.name
@@ -94,7 +97,7 @@ def replace_profile(profile: Profile) -> None:
 
 
 def forget_profile(name: str) -> None:
-    """From a callback: do not use the profile called `name` any more."""
+    """Do not use the profile called `name` any more. Called from a callback."""
     profile = chosen_profile()
     if profile is not None and profile.name == name:
         st.session_state[_PROFILE] = None
@@ -102,14 +105,14 @@ def forget_profile(name: str) -> None:
 
 
 def saved_models() -> dict[str, ModelSpec]:
-    """The bundled models and those this visitor saved, by name."""
+    """Return the bundled models and those this visitor saved, by name."""
     saved = engine().service.store.models.list(owner())
     here = {spec.name: spec for spec in default_models("en").values()}
     return {**here, **{spec.name: spec for spec in (*BUILT_IN, *saved)}}
 
 
 def known_models() -> dict[str, ModelSpec]:
-    """Every model that a role can be given to: those saved, and those of the chosen profile.
+    """Return every model that a role can be given to: those saved, and those of the chosen profile.
 
     Where a model of the profile has the name of another one, its name is followed by the profile's.
     """
@@ -125,7 +128,9 @@ def known_models() -> dict[str, ModelSpec]:
 
 
 def models_here(profile: Profile) -> dict[str, ModelSpec]:
-    """By role, the models of the profile under the names that they have among the visitor's."""
+    """Return, by role, the models of the profile under the names that they have among the
+    visitor's.
+    """
     known = saved_models()
     return {
         role: spec.model_copy(update={"name": _name(spec, known, profile)})
@@ -134,12 +139,12 @@ def models_here(profile: Profile) -> dict[str, ModelSpec]:
 
 
 def keys_of(models: Mapping[str, ModelSpec]) -> dict[str, bool]:
-    """By role, whether this session has a key for its model."""
+    """Return, by role, whether this session has a key for its model."""
     return {role: key_for(spec) is not None for role, spec in models.items()}
 
 
 def _name(spec: ModelSpec, known: Mapping[str, ModelSpec], profile: Profile) -> str:
-    """What a model of the profile is called among the visitor's models."""
+    """Return what a model of the profile is called among the visitor's models."""
     other = known.get(spec.name)
     if other is None or _place(other) == _place(spec):
         return spec.name

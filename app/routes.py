@@ -37,7 +37,9 @@ _SHORT = 8
 
 
 def routes(base: str = "") -> list[Route]:
-    """The routes, those of runs below the path `base` that the server is set up to answer at."""
+    """Return the routes, those of runs below the path `base` that the server is set up to
+    answer at.
+    """
     below = f"/{base.strip('/')}/" if base.strip("/") else "/"
     return [
         Route("/health", health),
@@ -47,7 +49,9 @@ def routes(base: str = "") -> list[Route]:
 
 
 async def health(_: Request) -> Response:
-    """For containers: the version, and that the engine is ready; whether it can store runs."""
+    """Return, for containers, the version, and that the engine is ready; whether it can
+    store runs.
+    """
     # It answers once the engine is open: see `_lifespan` in `app/workbench.py`.
     told = {
         "status": "ok",
@@ -86,7 +90,7 @@ def _record(request: Request) -> Response:
 
 
 def _answered(request: Request, t: Catalogue, answer: Callable[[Trace], Response]) -> Response:
-    """The answer made of the run that the address names; why there is none, as a page."""
+    """Return the answer made of the run that the address names; why there is none, as a page."""
     try:
         owner = owner_of(request.cookies)
         if owner is None:

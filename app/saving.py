@@ -20,7 +20,7 @@ _SHORT = 8
 
 
 def run_address(run_id: str) -> str:
-    """The address at which this browser can open the run again at any time.
+    """Return the address at which this browser can open the run again at any time.
 
     It is the first page's, whose name the server leaves out.
     """
@@ -28,14 +28,16 @@ def run_address(run_id: str) -> str:
 
 
 def _beside(path: str, query: str) -> str:
-    """The absolute address of what the server has at `path`, from that of the page in view."""
+    """Return the absolute address of what the server has at `path`, from that of the page
+    in view.
+    """
     parts = urlsplit(st.context.url or "")
     folder = parts.path.rpartition("/")[0]
     return urlunsplit((parts.scheme, parts.netloc, f"{folder}/{path}", query, ""))
 
 
 def save_buttons(run_id: str, t: Catalogue, *, key: str, disabled: bool = False) -> None:
-    """Buttons that save the report and the record of a run; each is made when it is asked for.
+    """Draw buttons that save the report and the record of a run; each is made when it is asked for.
 
     `disabled` where the run is not over.
     """
@@ -63,7 +65,9 @@ def save_buttons(run_id: str, t: Catalogue, *, key: str, disabled: bool = False)
 
 
 def show_address(run_id: str, t: Catalogue) -> None:
-    """The run's own address, with a button that copies it, and those of its report and record."""
+    """Show the run's own address, with a button that copies it, and those of its report
+    and record.
+    """
     st.caption(t("runs.address"))
     st.code(run_address(run_id), language=None, wrap_lines=True)
     report = _beside(REPORT.format(run=run_id), f"lang={language()}")
@@ -82,7 +86,7 @@ def _exported(run_id: str, whose: str) -> str:
 
 
 def address_note(run_id: str) -> None:
-    """A folded note with the address, for a page that has little room."""
+    """Draw a folded note with the address, for a page that has little room."""
     t = messages()
     with st.popover(t("runs.link"), key=f"link-{run_id}"):
         show_address(run_id, t)

@@ -30,30 +30,30 @@ _YEAR = 365 * 24 * 3600
 
 
 def owner() -> str:
-    """Who this browser is. One that refuses cookies is a new visitor in every session."""
+    """Return who this browser is. One that refuses cookies is a new visitor in every session."""
     if "_owner" not in st.session_state:
         st.session_state["_owner"] = owner_of(st.context.cookies) or new_owner()
     return st.session_state["_owner"]
 
 
 def default_language() -> Language:
-    """Chinese for a browser that asks for it, else English."""
+    """Return Chinese for a browser that asks for it, else English."""
     return "zh" if (st.context.locale or "").lower().startswith("zh") else "en"
 
 
 def language() -> Language:
-    """The interface's language, as chosen with the switch."""
+    """Return the interface's language, as chosen with the switch."""
     chosen = st.session_state.get("lang")
     return cast(Language, chosen) if chosen in LANGUAGES else default_language()
 
 
 def messages() -> Catalogue:
-    """The texts of the interface."""
+    """Return the texts of the interface."""
     return Catalogue(language())
 
 
 def theme() -> Theme:
-    """Light or dark, as the page is shown now."""
+    """Return light or dark, as the page is shown now."""
     return "dark" if st.context.theme.type == "dark" else "light"
 
 
@@ -68,12 +68,14 @@ def keep_key(opens: ModelSpec | str, key: str) -> None:
 
 
 def key_for(opens: ModelSpec | str) -> str | None:
-    """The key of a model, or of a search of the web by name, if it was given one."""
+    """Return the key of a model, or of a search of the web by name, if it was given one."""
     return _keys().get(_place(opens))
 
 
 def keys_for(spec: RunSpec) -> dict[str, str]:
-    """The keys that a run of `spec` may use, by the name of the model or search they open."""
+    """Return the keys that a run of `spec` may use, by the name of the model or search
+    they open.
+    """
     keys = {model.name: key for model in spec.models.values() if (key := key_for(model))}
     evidence = spec.evidence
     # A key is meant for the search's own address: a run from elsewhere may name another.
@@ -91,7 +93,9 @@ def keep_embedder_key(spec: EmbedderSpec, key: str) -> None:
 
 
 def embedder_key(spec: EmbedderSpec) -> str | None:
-    """The key of an embedding service, if it was given one; it is meant for its address alone."""
+    """Return the key of an embedding service, if it was given one; it is meant for its
+    address alone.
+    """
     return key_for(f"embedder {spec.address}") if spec.kind == "openai" else None
 
 
@@ -109,14 +113,16 @@ def _keys() -> dict[tuple[str, ...], str]:
 
 
 def _place(opens: ModelSpec | str) -> tuple[str, ...]:
-    """A key is meant for one address: a model saved with another address does not get it."""
+    """Return the place that a key is for; it is meant for one address: a model saved with another
+    address does not get it.
+    """
     if isinstance(opens, str):
         return "search", opens
     return opens.kind, opens.name, opens.base_url or ""
 
 
 def owner_of(cookies: Mapping[str, str]) -> str | None:
-    """The owner that `cookies` name, None if there is none or it is not one of ours."""
+    """Return the owner that `cookies` name, None if there is none or it is not one of ours."""
     value = cookies.get(COOKIE, "")
     return value if _OWNER_FORM.match(value) else None
 

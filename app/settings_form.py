@@ -27,7 +27,8 @@ def draw_settings(
     only: Iterable[str] | None = None,
     disabled: bool = False,
 ) -> None:
-    """Controls for the fields `only` names (all by default), kept under `scope` in the session.
+    """Draw controls for the fields `only` names (all by default), kept under `scope` in the
+    session.
 
     `start` holds the values that the controls begin with, over the method's defaults; `disabled`
     shows controls that cannot be moved now.
@@ -60,7 +61,7 @@ def draw_settings(
 def read_settings(
     method: Method[Any], *, scope: str, start: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What the controls say, where it differs from the method's defaults.
+    """Return what the controls say, where it differs from the method's defaults.
 
     Fields without a control have the value of `start`, else their default.
     """
@@ -77,7 +78,9 @@ def read_settings(
 
 
 def _draw(field: FieldInfo, value: Any, key: str, t: Catalogue, common: Mapping[str, Any]) -> None:
-    """The control of a field's kind; `key` is the catalogue's, `common` what all controls take."""
+    """Draw the control of a field's kind; `key` is the catalogue's, `common` what all
+    controls take.
+    """
     kind = field_kind(field)
     low, high = field_bound(field, "ge"), field_bound(field, "le")
     # What the visitor chose last, so that drawing again does not ask for two values.
@@ -116,7 +119,7 @@ def _draw_optional(
     t: Catalogue,
     common: Mapping[str, Any],
 ) -> None:
-    """A box that is ticked to set a number; `unset` is what applies while it is not ticked."""
+    """Draw a box that is ticked to set a number; `unset` is what applies while it is not ticked."""
     with st.container(gap="xsmall"):
         box = {**common, "key": _switch(common["key"])}
         if st.checkbox(value=value is not None, **box):

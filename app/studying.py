@@ -67,11 +67,11 @@ class StudyWork:
         self._stop.set()
 
     def wait(self) -> None:
-        """Until it has ended."""
+        """Wait until it has ended."""
         self._future.result()
 
     def study(self, choose: str | None, prefer: Sequence[str] = ()) -> Study | None:
-        """The study, with the point that is best by `choose`; None while there is none.
+        """Return the study, with the point that is best by `choose`; None while there is none.
 
         Raises InvalidInputError for a metric that it has not.
         """
@@ -120,14 +120,14 @@ def start_study(owner: str, asked: Asked) -> StudyWork:
 
 
 def study_of(owner: str, evaluation: str) -> StudyWork | None:
-    """The visitor's study, where it is of this evaluation."""
+    """Return the visitor's study, where it is of this evaluation."""
     with _lock:
         work = _works.get(owner)
     return work if work is not None and work.asked.evaluation == evaluation else None
 
 
 def score_study(of: Of, system: str, choose: str) -> Study:
-    """Thresholds on the scores of `system`; raises as `score_sweep`."""
+    """Study thresholds on the scores of `system`; raises as `score_sweep`."""
     return score_sweep(scores_of(of), of.evaluation, system, choose=choose)
 
 

@@ -38,7 +38,8 @@ class _Tour(NamedTuple):
 
 
 def draw_tour(page: str) -> None:
-    """The tour over whatever page is shown; it takes no place, and shows nothing while it is off.
+    """Draw the tour over whatever page is shown; it takes no place, and shows nothing while
+    it is off.
 
     It is always part of the page, so that nothing has to move when it begins.
     """
@@ -52,13 +53,13 @@ def draw_tour(page: str) -> None:
 
 
 def tour_button(t: Catalogue) -> None:
-    """Begins the tour, whenever it is wanted."""
+    """Draw a button that begins the tour, whenever it is wanted."""
     if tour_sample(t) is not None:
         st.button(t("tour.start"), key="tour-start", on_click=begin_tour, help=t("tour.help"))
 
 
 def offer_tour(t: Catalogue) -> None:
-    """The tour is offered to a browser once, until it is taken or declined."""
+    """Offer the tour to a browser once, until it is taken or declined."""
     if tour_sample(t) is None:
         return
     if _OFFERED not in st.session_state and _offered_before():
@@ -75,7 +76,7 @@ def offer_tour(t: Catalogue) -> None:
 
 
 def begin_tour() -> None:
-    """From a callback: play the walkthrough, and lead through it from the first stop on."""
+    """Play the walkthrough, and lead through it from the first stop on. Called from a callback."""
     with remembered("ask"):
         sample = tour_sample(messages())
         if sample is None:
@@ -97,7 +98,7 @@ def _decline() -> None:
 
 
 def _moved() -> None:
-    """The script asks for a stop on another page, or the tour is over."""
+    """Go to the stop on another page that the script asks for, or end the tour, which is over."""
     state: Any = st.session_state.get("tour")
     asked = state.get("move") if state else None
     if not isinstance(asked, dict) or _STATE not in st.session_state:

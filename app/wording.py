@@ -16,7 +16,7 @@ _words = component("veriscope_wording", js=(ASSETS / "wording.js").read_text(enc
 
 @cache
 def framework_words(language: Language) -> dict[str, Any]:
-    """What the script replaces, and where; in English only what names Streamlit itself."""
+    """Return what the script replaces, and where; in English only what names Streamlit itself."""
     source = (ASSETS / "streamlit_words.toml").read_text(encoding="utf-8")
     found = tomllib.loads(source)
     if language == "en":

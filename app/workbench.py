@@ -54,7 +54,7 @@ def _open_engine() -> None:
 
 
 def _keep_what_is_loaded(_: object) -> None:
-    """What is loaded by now stays, so that collecting garbage does not look at it every time."""
+    """Keep what is loaded by now, so that collecting garbage does not look at it every time."""
     gc.collect()
     gc.freeze()
 

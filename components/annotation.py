@@ -37,7 +37,9 @@ class Agreed(NamedTuple):
 
 
 def session_badge(standing: SessionStanding, t: Catalogue) -> Html:
-    """The state of a session as a badge: closed, waiting for people, in progress or labelled."""
+    """Return the state of a session as a badge: closed, waiting for people, in progress or
+    labelled.
+    """
     if standing.closed is not None:
         return status_badge("done", t, t("annotate.state.closed"))
     if standing.wanted and standing.given >= standing.wanted:
@@ -53,7 +55,9 @@ def session_card(
     when: str,
     t: Catalogue,
 ) -> str:
-    """A session in the list: its name, its state, items, people, how much is done, agreement."""
+    """Return a session in the list: its name, its state, items, people, how much is done,
+    agreement.
+    """
     facts = [
         t("annotate.items.count", count=integer(standing.items)),
         t("annotate.people.count", count=integer(standing.people)),
@@ -73,7 +77,7 @@ def session_card(
 
 
 def about_view(standing: SessionStanding, spec: SessionSpec, t: Catalogue) -> str:
-    """What a session asks for, in a line or two under its name."""
+    """Return what a session asks for, in a line or two under its name."""
     tasks = (
         t("annotate.task.count", task=t(f"annotate.task.{task}"), count=integer(one.items))
         for task in TASKS
@@ -94,14 +98,14 @@ def about_view(standing: SessionStanding, spec: SessionSpec, t: Catalogue) -> st
 
 
 def percent(share: float) -> str:
-    """A share in [0, 1] as whole percent; 100 only for all, and 0 only for none."""
+    """Return a share in [0, 1] as whole percent; 100 only for all, and 0 only for none."""
     if 0 < share < 0.01:
         return "<1"
     return f"{min(99, round(100 * share)) if share < 1 else 100}"
 
 
 def state_of(link: Link, now: datetime) -> LinkState:
-    """Whether a link still works."""
+    """Return whether a link still works."""
     if link.revoked is not None:
         return "withdrawn"
     return "expired" if link.expires is not None and link.expires <= now else "valid"
@@ -110,7 +114,7 @@ def state_of(link: Link, now: datetime) -> LinkState:
 def link_line(
     link: Link, state: LinkState, whose: str, made: str, expires: str, t: Catalogue
 ) -> str:
-    """A link in the list: what it allows, for whom, when it was made and when it ends."""
+    """Return a link in the list: what it allows, for whom, when it was made and when it ends."""
     status: Status = "done" if state == "valid" else "cancelled"
     facts = [t("annotate.link.made", when=made)]
     if state == "valid":
@@ -131,7 +135,7 @@ def link_line(
 
 
 def problems_view(problems: Sequence[str], t: Catalogue, most: int = 5) -> str:
-    """Why some sources gave no items; "" where all did."""
+    """Return why some sources gave no items; "" where all did."""
     if not problems:
         return ""
     lines = [tag("li", shown(one)) for one in problems[:most]]
@@ -145,8 +149,9 @@ def problems_view(problems: Sequence[str], t: Catalogue, most: int = 5) -> str:
 
 
 def size_view(counts: Mapping[Task, int], tasks: Sequence[Task], overlap: int, t: Catalogue) -> str:
-    """The tasks with what each asks and how many items it has, and the size of a session of
-    `tasks`, which are marked."""
+    """Return the tasks with what each asks and how many items it has, and the size of a session of
+    `tasks`, which are marked.
+    """
     lines = [
         tag(
             "li" if task in tasks else "li.vs-session-off",
@@ -173,7 +178,7 @@ def size_view(counts: Mapping[Task, int], tasks: Sequence[Task], overlap: int, t
 
 
 def collecting_view(done: int, total: int, t: Catalogue) -> str:
-    """How far the reading of items is."""
+    """Return how far the reading of items is."""
     bar = tag("progress", max=1, value=f"{done / total:.4f}" if total else None)
     said = t("annotate.make.reading", done=integer(done), total=integer(total))
     return tag(
@@ -182,7 +187,7 @@ def collecting_view(done: int, total: int, t: Catalogue) -> str:
 
 
 def empty_view(t: Catalogue) -> str:
-    """What the page is for, before there is a session."""
+    """Return what the page is for, before there is a session."""
     steps = ("items", "invite", "label", "decide", "results")
     return tag(
         "div.vs-run.vs-session-empty",
@@ -202,13 +207,15 @@ def empty_view(t: Catalogue) -> str:
 
 
 def coefficient_text(found: Coefficient, t: Catalogue) -> str:
-    """ "0.62 [0.40, 0.80]", the number alone without an interval, a dash without a number."""
+    """Return a text such as "0.62 [0.40, 0.80]", the number alone without an interval, a dash
+    without a number.
+    """
     estimate = Estimate(value=found.value, low=found.low, high=found.high, n=found.n)
     return estimate_text(estimate, t)
 
 
 def share_text(found: Share, t: Catalogue) -> str:
-    """ "0.83 [0.55, 0.95] of 12"; a dash where there is none."""
+    """Return a text such as "0.83 [0.55, 0.95] of 12"; a dash where there is none."""
     if found.value is None:
         return "–"
     estimate = Estimate(value=found.value, low=found.low, high=found.high, n=found.n)
@@ -216,14 +223,14 @@ def share_text(found: Share, t: Catalogue) -> str:
 
 
 def reliability_level(alpha: float) -> Reliability:
-    """How reliable labels with this alpha are, by Krippendorff's thresholds."""
+    """Return how reliable labels with this alpha are, by Krippendorff's thresholds."""
     if alpha >= RELIABLE:
         return "reliable"
     return "tentative" if alpha >= TENTATIVE else "unreliable"
 
 
 def alpha_cell(found: Coefficient, t: Catalogue) -> Html:
-    """Krippendorff's alpha with its interval, how many items it is of, and what follows."""
+    """Return Krippendorff's alpha with its interval, how many items it is of, and what follows."""
     if found.value is None:
         said = t(f"annotate.alpha.{found.why or 'no_items'}")
         return tag("span.vs-estimate-cell", tag("span", "–"), tag("span.vs-note", said))
@@ -240,7 +247,7 @@ def alpha_cell(found: Coefficient, t: Catalogue) -> Html:
 
 
 def label_text(label: Label, text: str, t: Catalogue) -> str:
-    """A label in words; `text` is that of its item, from which spans are quoted."""
+    """Return a label in words; `text` is that of its item, from which spans are quoted."""
     if not isinstance(label, SpanLabel):
         return t(f"annotate.verdict.{label.task}.{label.verdict}")
     if not label.spans:
@@ -250,7 +257,7 @@ def label_text(label: Label, text: str, t: Catalogue) -> str:
 
 
 def closed_notice(t: Catalogue) -> str:
-    """That nobody can label any more."""
+    """Return the notice that nobody can label any more."""
     return notice(t("annotate.closed.note"), "closed")
 
 
@@ -263,7 +270,7 @@ _PROPOSED: dict[State, Status] = {
 
 
 def visitor_view(one: VisitorVerdict, when: str, t: Catalogue) -> str:
-    """A verdict that a visitor left, with the answer, the evidence and its state."""
+    """Return a verdict that a visitor left, with the answer, the evidence and its state."""
     body = one.body
     said = label_text(one.label, body.text, t)
     facts = [shown(one.visitor), when]

@@ -41,7 +41,7 @@ def detectors_view(
     unresolved: int,
     t: Catalogue,
 ) -> str:
-    """Every detector's rankings and errors as probabilities, with intervals."""
+    """Return every detector's rankings and errors as probabilities, with intervals."""
     found = report.detection
     columns = [
         Column(t("annotate.results.detector")),
@@ -103,7 +103,9 @@ def detectors_view(
 
 
 def verdicts_view(found: Sequence[DetectorAgreement], t: Catalogue) -> str:
-    """Each detector's verdicts against people's labels: kappa, accuracy, a matrix to unfold."""
+    """Return each detector's verdicts against people's labels: kappa, accuracy, a matrix
+    to unfold.
+    """
     if not found:
         return tag("p.vs-run.vs-note", t("annotate.results.verdicts.none"), key="verdicts")
     items = (
@@ -127,7 +129,7 @@ def verdicts_view(found: Sequence[DetectorAgreement], t: Catalogue) -> str:
 
 
 def located_view(found: Sequence[LocatedSpans], t: Catalogue) -> str:
-    """The pieces that each detector doubts against those that people marked."""
+    """Return the pieces that each detector doubts against those that people marked."""
     heads = ("located.characters", "located.precision", "located.recall")
     columns = [
         Column(t("annotate.results.detector")),
@@ -170,7 +172,7 @@ def fitted_view(
     share: float,
     t: Catalogue,
 ) -> str:
-    """What was fitted on one part of the items, and how good it is on the rest.
+    """Return what was fitted on one part of the items, and how good it is on the rest.
 
     `settings` are, by detector, the method and the setting of it that holds the threshold; doubts
     of detectors in `mixed` come from several scores.
@@ -253,7 +255,7 @@ def _share(found: Share | None, t: Catalogue) -> Child:
 
 
 def _qualities(quality: Mapping[str, FitQuality], what: str, t: Catalogue) -> Child:
-    """One error before and after each calibration, the smallest in bold."""
+    """Return one error before and after each calibration, the smallest in bold."""
     known = {name: float(getattr(quality[name], what)) for name in _FITS if name in quality}
     if not known:
         return missing(t)
@@ -271,7 +273,9 @@ def _qualities(quality: Mapping[str, FitQuality], what: str, t: Catalogue) -> Ch
 
 
 def judges_view(found: SessionJudges, wanted: float, t: Catalogue) -> str:
-    """Every judge's score over the whole evaluation, and the same corrected by the labels."""
+    """Return every judge's score over the whole evaluation, and the same corrected by
+    the labels.
+    """
     parts: list[Child] = [_judge(one, wanted, t) for one in found.judges]
     parts += [
         tag("p.vs-note", t("annotate.results.judge.unjudged", name=visible(name)))
@@ -311,7 +315,9 @@ def _judge(found: LabelledJudge, wanted: float, t: Catalogue) -> Html:
 
 
 def _rate(one: LabelledRate, wanted: float, t: Catalogue) -> Html:
-    """ "0.84, corrected 0.71 ± 0.03; 120 more labels for ± 0.02", and both on one scale."""
+    """Return a text such as "0.84, corrected 0.71 ± 0.03; 120 more labels for ± 0.02", and both on
+    one scale.
+    """
     judge = number(one.judge, 2)
     parts: list[Child] = [
         tag("span", t("annotate.results.judge.says")),
@@ -339,7 +345,7 @@ def _rate(one: LabelledRate, wanted: float, t: Catalogue) -> Html:
 
 
 def _plus_minus(found: Estimate, t: Catalogue) -> str:
-    """ "0.71 ± 0.03"; where 0 or 1 cuts the interval, the interval itself."""
+    """Return a text such as "0.71 ± 0.03"; where 0 or 1 cuts the interval, the interval itself."""
     if found.value is None or found.low is None or found.high is None:
         return estimate_text(found, t)
     below, above = found.value - found.low, found.high - found.value
@@ -355,7 +361,7 @@ def _plus_minus(found: Estimate, t: Catalogue) -> str:
 
 
 def _both(one: LabelledRate) -> Html | None:
-    """The judge's score and the corrected one on a scale from 0 to 1."""
+    """Return the judge's score and the corrected one on a scale from 0 to 1."""
     if one.corrected is None or one.corrected.value is None:
         return None
     ruler = scale(one.corrected)
@@ -365,7 +371,7 @@ def _both(one: LabelledRate) -> Html | None:
 
 
 def labels_words(one: LabelledRate, wanted: float, t: Catalogue) -> str:
-    """How many more labels the wanted half-width takes, and what the judge saves."""
+    """Return how many more labels the wanted half-width takes, and what the judge saves."""
     if one.corrected is None:
         return t(f"annotate.results.judge.why.{one.why or 'few_labels'}")
     need = one.needed(wanted)
@@ -390,7 +396,7 @@ def labels_words(one: LabelledRate, wanted: float, t: Catalogue) -> str:
 
 
 def _basis(one: LabelledRate, t: Catalogue) -> str:
-    """What the numbers rest on."""
+    """Return what the numbers rest on."""
     parts = [
         t("annotate.results.judge.basis", count=integer(one.answers), labels=integer(one.labels))
     ]
@@ -444,12 +450,12 @@ def _head(name: str, arrow: str, t: Catalogue) -> Html:
 
 
 def _each(names: Iterable[str]) -> Iterable[str]:
-    """The single scores of several detectors."""
+    """Return the single scores of several detectors."""
     return (one for several in names for one in several.split(", "))
 
 
 def _scores_of(names: str, t: Catalogue) -> str:
-    """The scores that a doubt comes from; that of the verdict where there is none."""
+    """Return the scores that a doubt comes from; that of the verdict where there is none."""
     if not names:
         return t("annotate.results.score.verdict")
     return t("list.separator").join(named("score", one, t) for one in names.split(", "))

@@ -22,7 +22,7 @@ def distribution_figure(
     cut: float | None = None,
     whole: bool = False,
 ) -> go.Figure:
-    """How often a detector had each doubt, on items that people found right and wrong.
+    """Return how often a detector had each doubt, on items that people found right and wrong.
 
     Both arguments are [items], NaN where one is missing. Shares are of each kind of items, so that
     a rare kind is seen as well; wrong items are hatched. `cut` is the fitted threshold in the

@@ -22,7 +22,7 @@ _KINDS: tuple[NoteKind, ...] = ("stuck", "gap", "skip", "comment")
 def progress_view(
     watch: SessionWatch, spec: SessionSpec, t: Catalogue, *, opens_runs: bool = False
 ) -> str:
-    """The whole view; with `opens_runs` each item has a button that opens its run."""
+    """Return the whole view; with `opens_runs` each item has a button that opens its run."""
     return tag(
         "div.vs-run.vs-session",
         _whole(watch, t),
@@ -39,7 +39,7 @@ def _section(name: str, title: str, *content: Child) -> Html:
 
 
 def _whole(watch: SessionWatch, t: Catalogue) -> Html:
-    """How many labels there are, and how many labels items still lack."""
+    """Return how many labels there are, and how many labels items still lack."""
     given = sum(one.given for one in watch.tasks)
     wanted = sum(one.wanted for one in watch.tasks)
     share = given / wanted if wanted else 0.0
@@ -59,7 +59,7 @@ def _whole(watch: SessionWatch, t: Catalogue) -> Html:
 
 
 def _lacking(watch: SessionWatch, t: Catalogue) -> Html | None:
-    """How many people have to join before any item can have its labels."""
+    """Return how many people have to join before any item can have its labels."""
     if not watch.lacking:
         return None
     said = t("annotate.lacking", count=integer(watch.lacking), overlap=watch.overlap)
@@ -67,7 +67,9 @@ def _lacking(watch: SessionWatch, t: Catalogue) -> Html | None:
 
 
 def _needs(needs: Mapping[int, int], overlap: int, t: Catalogue) -> Html | None:
-    """A bar with a piece for each number of missing labels, the finished ones first, and a list."""
+    """Return a bar with a piece for each number of missing labels, the finished ones first,
+    and a list.
+    """
     total = sum(needs.values())
     if not total:
         return None
@@ -141,7 +143,7 @@ def _task_cells(one: TaskWatch, t: Catalogue) -> list[Child]:
 
 
 def _then(one: TaskWatch, t: Catalogue) -> Html:
-    """How much narrower the missing labels are expected to make the interval."""
+    """Return how much narrower the missing labels are expected to make the interval."""
     missing = one.wanted - one.given
     if one.half is None:
         return tag("span.vs-note", t("annotate.then.unknown"))

@@ -52,12 +52,14 @@ class Line(NamedTuple):
 
 
 def verdict_word(task: Task, verdict: str, t: Catalogue) -> str:
-    """A verdict of a task in words."""
+    """Return a verdict of a task in words."""
     return t(f"annotate.verdict.{task}.{verdict}")
 
 
 def agreement_view(found: TaskAgreement, t: Catalogue) -> str:
-    """The coefficients of a task, each with its interval, its items and what it allows to say."""
+    """Return the coefficients of a task, each with its interval, its items and what it
+    allows to say.
+    """
     overall = found.overall
     n = overall.shared
     low, high = overall.raw_ends or (None, None)
@@ -88,7 +90,7 @@ def agreement_view(found: TaskAgreement, t: Catalogue) -> str:
 
 
 def level_note(alpha: Coefficient, t: Catalogue) -> Html:
-    """What follows from an alpha, in a sentence; or why there is none."""
+    """Return what follows from an alpha, in a sentence; or why there is none."""
     if alpha.value is None:
         return notice(t(f"annotate.results.why.{alpha.why or 'no_items'}"), "level-none")
     level = reliability_level(alpha.value)
@@ -108,7 +110,9 @@ def level_note(alpha: Coefficient, t: Catalogue) -> Html:
 
 
 def coefficient_table(caption: str, lines: Iterable[Line], t: Catalogue, *, head: str = "") -> Html:
-    """Coefficients, each with its interval on a scale from 0 to 1; `head` is over their names."""
+    """Return coefficients, each with its interval on a scale from 0 to 1; `head` is over
+    their names.
+    """
     columns = [
         Column(head or t("annotate.results.coefficient")),
         Column(t("annotate.results.value"), "vs-num"),
@@ -136,7 +140,7 @@ def coefficient_table(caption: str, lines: Iterable[Line], t: Catalogue, *, head
 
 
 def coefficient_cell(found: Coefficient, t: Catalogue, undefined: str = "") -> Html:
-    """The value with its interval, or why one of them is missing."""
+    """Return the value with its interval, or why one of them is missing."""
     text = estimate_text(_estimate(found), t)
     why = undefined or (t(f"annotate.results.why.{found.why}") if found.why else "")
     return tag(
@@ -147,7 +151,8 @@ def coefficient_cell(found: Coefficient, t: Catalogue, undefined: str = "") -> H
 
 
 def scale(found: Coefficient | Estimate, *, levels: bool = False) -> Html | None:
-    """A value and its interval on a scale from 0 to 1; what is below 0 stands at its left end.
+    """Return a value and its interval on a scale from 0 to 1; what is below 0 stands at its
+    left end.
 
     With `levels` the parts from 0.667 and from 0.80 on have different backgrounds.
     """
@@ -169,7 +174,7 @@ def scale(found: Coefficient | Estimate, *, levels: bool = False) -> Html | None
 
 
 def labels_view(found: TaskAgreement, t: Catalogue) -> str:
-    """The alpha of each label against all others: which of them people mean differently."""
+    """Return the alpha of each label against all others: which of them people mean differently."""
     lines = (
         Line(
             key=verdict,
@@ -193,7 +198,9 @@ def labels_view(found: TaskAgreement, t: Catalogue) -> str:
 
 
 def spans_view(found: SpanAgreement, t: Catalogue) -> str:
-    """How far people mark the same pieces: by characters, as whole spans, by overlap, exactly."""
+    """Return how far people mark the same pieces: by characters, as whole spans, by overlap,
+    exactly.
+    """
     lines = [
         Line(
             "characters-alpha",
@@ -234,7 +241,7 @@ def _f1_why(found: SpanAgreement) -> Literal["", "no_items"]:
 
 
 def reveal_view(blind: TaskAgreement, last: TaskAgreement, changed: int, t: Catalogue) -> str:
-    """Alpha before models' verdicts were shown, and alpha of the current labels."""
+    """Return alpha before models' verdicts were shown, and alpha of the current labels."""
     lines = [
         Line(
             which,
@@ -255,7 +262,7 @@ def reveal_view(blind: TaskAgreement, last: TaskAgreement, changed: int, t: Cata
 
 
 def people_view(found: Sequence[PersonAgreement], names: Mapping[int, str], t: Catalogue) -> str:
-    """Each person's agreement with the others, and that of the others without them."""
+    """Return each person's agreement with the others, and that of the others without them."""
     columns = [
         Column(t("annotate.results.person")),
         Column(t("annotate.results.person.labels"), "vs-num"),
@@ -287,7 +294,9 @@ def people_view(found: Sequence[PersonAgreement], names: Mapping[int, str], t: C
 
 
 def pairs_view(found: TaskAgreement, names: Mapping[int, str], t: Catalogue) -> str:
-    """Every two people, those who agree least first, each with a confusion matrix to unfold."""
+    """Return every two people, those who agree least first, each with a confusion matrix
+    to unfold.
+    """
     pairs = [one for one in found.pairs if one.n]
     if not pairs:
         return tag("p.vs-run.vs-note", t("annotate.results.pairs.none"), key="pairs")
@@ -337,7 +346,9 @@ def _pair(
 def confusion_table(
     caption: str, corner: str, names: Sequence[str], counts: Sequence[Sequence[int]]
 ) -> Html:
-    """How often two people gave each pair of labels: darker is more often; equal is framed."""
+    """Return how often two people gave each pair of labels: darker is more often; equal
+    is framed.
+    """
     largest = max((count for row in counts for count in row), default=0)
     columns = [Column(corner), *(Column(name, "vs-confusion") for name in names)]
 
@@ -357,7 +368,7 @@ def confusion_table(
 
 
 def detector_name(name: str, t: Catalogue) -> str:
-    """A detector: a method by its title, a system of an evaluation by its own name."""
+    """Return a detector: a method by its title, a system of an evaluation by its own name."""
     return named("method", name, t)
 
 
@@ -375,7 +386,7 @@ def _share(value: float) -> float:
 
 
 def decide_bar(left: int, decided: int, saved: int | None, t: Catalogue) -> str:
-    """How many items are to be decided, and were; `saved` is the one that just was."""
+    """Return how many items are to be decided, and were; `saved` is the one that just was."""
     total = left + decided
     words = [
         t("annotate.decide.left", count=left),
@@ -398,7 +409,7 @@ def decide_bar(left: int, decided: int, saved: int | None, t: Catalogue) -> str:
 
 
 def silent_comments(said: Iterable[tuple[str, str]], t: Catalogue) -> str:
-    """What people wrote about an item that they gave no label of."""
+    """Return what people wrote about an item that they gave no label of."""
     lines = (
         tag(
             "li",
@@ -417,7 +428,7 @@ def silent_comments(said: Iterable[tuple[str, str]], t: Catalogue) -> str:
 
 
 def missing(t: Catalogue) -> Child:
-    """A dash, with a text for screen readers."""
+    """Return a dash, with a text for screen readers."""
     return tag(
         "span",
         tag("span", "–", aria_hidden=True),

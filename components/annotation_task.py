@@ -32,7 +32,7 @@ class Overruled(NamedTuple):
 
 
 def own_labels(labels: Iterable[OwnLabel], t: Catalogue) -> str:
-    """Labels as a list; each can be opened, and then changed."""
+    """Return labels as a list; each can be opened, and then changed."""
     rows = (
         tag(
             "li.vs-own-label",
@@ -47,12 +47,14 @@ def own_labels(labels: Iterable[OwnLabel], t: Catalogue) -> str:
 
 
 def overruled_labels(found: Sequence[Overruled], t: Catalogue) -> str:
-    """The labels of somebody that were overruled, with the notes of the adjudicators."""
+    """Return the labels of somebody that were overruled, with the notes of the adjudicators."""
     return tag("div.vs-run.vs-stack", (_overruled(one, t) for one in found), key="overruled")
 
 
 def short_piece(body: ItemBody) -> str:
-    """What an item is about, in one line: the piece in question, else how its text begins."""
+    """Return what an item is about, in one line: the piece in question, else how its
+    text begins.
+    """
     text = body.question if body.task == "comparison" and body.question else body.piece
     line = " ".join(text.split())
     return line if len(line) <= _LONG else f"{line[: _LONG - 1]}…"

@@ -41,8 +41,9 @@ from pipelines.types import Language
 def run_bar(
     view: RunView, t: Catalogue, *, now: float | None = None, account: Account | None = None
 ) -> str:
-    """The line that ticks while the run goes on; with `account`, under it what the run took
-    against what it was expected to take and may take."""
+    """Return the line that ticks while the run goes on; with `account`, under it what the run took
+    against what it was expected to take and may take.
+    """
     line = counters(t, status=run_status(view), seconds=clock(view, now), **totals(view)._asdict())
     spent = None if account is None else spending(account, t)
     return line if spent is None else tag("div.vs-run-bar", Html(line), spent, key="run-bar")
@@ -51,7 +52,8 @@ def run_bar(
 def ask_view(
     view: RunView, t: Catalogue, *, now: float | None = None, loading: Sequence[Loading] = ()
 ) -> str:
-    """Everything about the run. `now` is the present (seconds since the epoch) while it runs.
+    """Return everything about the run. `now` is the present (seconds since the epoch) while
+    it runs.
 
     `loading` says what is being prepared before the methods can begin.
     """
@@ -73,7 +75,7 @@ def ask_view(
 
 
 def results(view: RunView, t: Catalogue, *, now: float | None = None) -> Html:
-    """The answer before any correction, and beside it what each method made of it."""
+    """Return the answer before any correction, and beside it what each method made of it."""
     rows, original = method_rows(view, now), original_of(view)
     found: list[Child] = [method_cards(rows, t)]
     if not language_unsupported(view):
@@ -88,7 +90,7 @@ def results(view: RunView, t: Catalogue, *, now: float | None = None) -> Html:
 
 
 def _together(view: RunView, t: Catalogue) -> Html | None:
-    """The one verdict on the answer shown, once a detector that can tell has judged it."""
+    """Return the one verdict on the answer shown, once a detector that can tell has judged it."""
     direct = view.methods.get("direct") or next(iter(view.methods.values()), None)
     if direct is None or language_unsupported(view):
         return None
@@ -97,7 +99,7 @@ def _together(view: RunView, t: Catalogue) -> Html | None:
 
 
 def _own(loading: Sequence[Loading], view: RunView) -> list[Loading]:
-    """What this run waits for; models of other visitors are not shown."""
+    """Return what this run waits for; models of other visitors are not shown."""
     if view.header is None:
         return []
     spec = view.header.spec
@@ -106,7 +108,9 @@ def _own(loading: Sequence[Loading], view: RunView) -> list[Loading]:
 
 
 def evidence_items(view: RunView) -> list[EvidenceItem]:
-    """Every passage found, each once, with the methods that used it and its nearest sentence."""
+    """Return every passage found, each once, with the methods that used it and its nearest
+    sentence.
+    """
     items: dict[str, EvidenceItem] = {}
     for method in view.methods.values():
         target = _claim(method)
@@ -119,7 +123,7 @@ def evidence_items(view: RunView) -> list[EvidenceItem]:
 
 
 def _claim(method: MethodView) -> str:
-    """What the method wrote, or checked, with the passages in view."""
+    """Return what the method wrote, or checked, with the passages in view."""
     if len(method.drafts) > 1:
         return " ".join(draft.after[draft.start :] for draft in method.drafts[1:])
     grounded = method.name in METHODS and METHODS[method.name].grounded
@@ -147,8 +151,9 @@ def _answer(original: Original | None, view: RunView, t: Catalogue) -> Html:
 
 
 def _links(view: RunView, t: Catalogue) -> Html | None:
-    """What leads on from the run: to the pages that take its methods apart, to the comparison, and
-    to the methods it left out."""
+    """Return what leads on from the run: to the pages that take its methods apart, to the
+    comparison, and to the methods it left out.
+    """
     if not view.methods:
         return None
     steps = [
@@ -163,7 +168,7 @@ def _links(view: RunView, t: Catalogue) -> Html | None:
 
 
 def found_evidence(view: RunView, t: Catalogue) -> str:
-    """Every passage found, as cards, or why there is none."""
+    """Return every passage found, as cards, or why there is none."""
     items = evidence_items(view)
     if not items and not view.over:
         return tag("p.vs-empty", t("ask.no_evidence_yet"), key="evidence")
@@ -180,7 +185,7 @@ _EXAMPLES = {
 
 @cache
 def examples(language: Language) -> tuple[str, ...]:
-    """Some of the sample questions in `language`."""
+    """Return some of the sample questions in `language`."""
     with (SAMPLE_DATA / "questions.csv").open(encoding="utf-8", newline="") as file:
         questions = {row["id"]: row["question"] for row in csv.DictReader(file)}
     return tuple(questions[name] for name in _EXAMPLES[language])

@@ -13,7 +13,9 @@ from pipelines.run.calibrations import Calibration
 
 
 def reading_words(one: Reading, t: Catalogue) -> str:
-    """ "By people's labels, an answer with such a score is wrong with probability 0.71 (...)." """
+    """Return a text such as "By people's labels, an answer with such a score is wrong with
+    probability 0.71 (...)."
+    """
     calibration = one.calibration
     said = t(
         f"calibrated.{calibration.task}",
@@ -34,7 +36,7 @@ def reading_words(one: Reading, t: Catalogue) -> str:
 
 
 def calibrated_notes(found: Sequence[Reading], t: Catalogue) -> Html | None:
-    """A line for each reading of a score, and what calibration means; None without any."""
+    """Return a line for each reading of a score, and what calibration means; None without any."""
     lines = [
         tag("p.vs-note", reading_words(one, t), data_calibrated=one.calibration.task)
         for one in found
@@ -45,7 +47,7 @@ def calibrated_notes(found: Sequence[Reading], t: Catalogue) -> Html | None:
 
 
 def calibrated_brief(found: Sequence[Reading], t: Catalogue) -> Html | None:
-    """The first reading in a few words, for a cell of a table; the whole is its title."""
+    """Return the first reading in a few words, for a cell of a table; the whole is its title."""
     if not found:
         return None
     value = probability(found[0].probability)
@@ -55,20 +57,22 @@ def calibrated_brief(found: Sequence[Reading], t: Catalogue) -> Html | None:
 
 
 def calibration_words(one: Calibration, t: Catalogue) -> str:
-    """Which score it is of, and what it was fitted to."""
+    """Return which score it is of, and what it was fitted to."""
     score = t("profiles.role_of", role=named("method", one.method, t), name=_score(one, t))
     return f"{score} ({_basis(one, t)})"
 
 
 def calibrations_words(found: Iterable[Calibration], t: Catalogue) -> str:
-    """All of them in one line."""
+    """Return all of them in one line."""
     return t("agreement.separator").join(calibration_words(one, t) for one in found)
 
 
 def calibrations_table(
     found: Sequence[Calibration], idle: Sequence[Calibration], t: Catalogue
 ) -> Html | None:
-    """The calibrations of a profile; those in `idle` do not hold for its settings and prompts."""
+    """Return the calibrations of a profile; those in `idle` do not hold for its settings and
+    prompts.
+    """
     if not found:
         return None
     columns = [
@@ -120,13 +124,13 @@ def _score(one: Calibration, t: Catalogue) -> str:
 
 
 def _cell(first: str, *notes: str) -> Html:
-    """A cell of several lines; notes that are empty are left out."""
+    """Return a cell of several lines; notes that are empty are left out."""
     below = (tag("span.vs-note", note) for note in notes if note)
     return tag("span.vs-estimate-cell", tag("span", first), below)
 
 
 def _errors(one: Calibration, t: Catalogue) -> Child:
-    """Its errors on labels that it was not fitted to; a dash where they are not known."""
+    """Return its errors on labels that it was not fitted to; a dash where they are not known."""
     errors = {"brier": one.brier, "ece": one.calibration_error}
     known = [
         f"{t(f'annotate.results.{name}')} {value:.3f}"

@@ -27,7 +27,7 @@ _WIDEST = 6
 
 
 def calls_within(method: MethodView, spans: Collection[str]) -> list[ModelCalled | Retrieved]:
-    """The calls and searches of `spans` and of every span below them, as they began."""
+    """Return the calls and searches of `spans` and of every span below them, as they began."""
     inside = set(spans)
     for step in method.steps:
         # A span is recorded after the span that contains it.
@@ -38,7 +38,7 @@ def calls_within(method: MethodView, spans: Collection[str]) -> list[ModelCalled
 
 
 def call_list(calls: Sequence[ModelCalled | Retrieved], t: Catalogue, *, id: str) -> Html:
-    """A closed disclosure with every call: prompt, reply, probabilities, what was found."""
+    """Return a closed disclosure with every call: prompt, reply, probabilities, what was found."""
     if not calls:
         return tag("p.vs-note", t("calls.none"), key=id)
     once = calls_once()
@@ -54,7 +54,9 @@ def call_list(calls: Sequence[ModelCalled | Retrieved], t: Catalogue, *, id: str
 
 
 def call_entry(call: Call, title: str, t: Catalogue, *before: Child, **place: str) -> Html:
-    """A call as a disclosure under `before` and its title: when, how many tokens, every text."""
+    """Return a call as a disclosure under `before` and its title: when, how many tokens,
+    every text.
+    """
     numbers = [t("timeline.at", value=duration(call.started, t))]
     if isinstance(call, ModelCalled):
         used = [generation.usage for generation in call.generations]
@@ -76,7 +78,8 @@ def call_entry(call: Call, title: str, t: Catalogue, *before: Child, **place: st
 
 
 def call_title(call: Call, t: Catalogue, *, step: str = "", now: float = 0.0) -> str:
-    """Kind, step, model and duration of a call, and how it came out where that is not as usual.
+    """Return kind, step, model and duration of a call, and how it came out where that is not
+    as usual.
 
     One that is under way has lasted up to `now`, in seconds since the run started.
     """
@@ -92,7 +95,7 @@ def call_title(call: Call, t: Catalogue, *, step: str = "", now: float = 0.0) ->
 
 
 def call_kind(call: Call) -> Literal["generate", "choose", "score", "retrieve", "compare"]:
-    """What was asked for, as the timeline names it."""
+    """Return what was asked for, as the timeline names it."""
     match call:
         case StepView() | ModelCalled(request=GenerationRequest()):
             return "generate"
@@ -107,12 +110,12 @@ def call_kind(call: Call) -> Literal["generate", "choose", "score", "retrieve", 
 
 
 def call_end(call: Call) -> float | None:
-    """Seconds from the run's start to the call's end; None while it is under way."""
+    """Return seconds from the run's start to the call's end; None while it is under way."""
     return None if isinstance(call, StepView) else call.time
 
 
 def call_fates(call: Call) -> list[str]:
-    """How a call came out, where that is not as usual."""
+    """Return how a call came out, where that is not as usual."""
     if isinstance(call, StepView):
         return ["open"]
     fates = {"failed": call.error is not None}
@@ -122,7 +125,7 @@ def call_fates(call: Call) -> list[str]:
 
 
 def call_look(call: Call) -> str:
-    """The classes that distinguish kinds and outcomes of calls."""
+    """Return the classes that distinguish kinds and outcomes of calls."""
     return ".".join([f"vs-kind-{call_kind(call)}", *(f"vs-bar-{one}" for one in call_fates(call))])
 
 
@@ -174,7 +177,7 @@ def _exchange(call: ModelCalled, t: Catalogue) -> list[Html]:
 
 
 def _end(generation: Generation, t: Catalogue) -> Html | None:
-    """What ended a text that its model did not end by itself."""
+    """Return what ended a text that its model did not end by itself."""
     reason = generation.finish_reason
     return None if reason == "stop" else tag("p.vs-note", t(f"calls.ended.{reason}"))
 
@@ -218,8 +221,8 @@ def _matrix(cosines: Sequence[Sequence[float]], t: Catalogue) -> list[Child]:
 
 
 def _bounded(text: str, t: Catalogue) -> Html:
-    """A text as it is, with what fills a prompt in it marked; of a long one the beginning, and the
-    rest behind a disclosure.
+    """Return a text as it is, with what fills a prompt in it marked; of a long one the beginning,
+    and the rest behind a disclosure.
 
     Where every call stands once, a text that was written before is referred to.
     """
@@ -236,6 +239,6 @@ def _bounded(text: str, t: Catalogue) -> Html:
 
 
 def _turn(name: str, content: Content, kind: Literal["", "reply", "error"] = "") -> Html:
-    """A part of what was sent or came back, under its name."""
+    """Return a part of what was sent or came back, under its name."""
     css = f"div.vs-turn.vs-turn-{kind}" if kind else "div.vs-turn"
     return tag(css, tag("div.vs-label", name), content)

@@ -42,7 +42,7 @@ class CallsOnce:
     _begin: dict[str, list[str]] = field(default_factory=dict)
 
     def text(self, text: str, t: Catalogue) -> Html:
-        """A text of a call, or a reference to the place where it was written before."""
+        """Return a text of a call, or a reference to the place where it was written before."""
         if len(text) < _SHARED:
             return self._written(text, 0, t)
         if anchor := self._known.get(text):
@@ -57,7 +57,7 @@ class CallsOnce:
         return tag("div", begins, self._written(text, length, t), id=anchor)
 
     def _like(self, text: str) -> tuple[str, int]:
-        """The text that shares the longest beginning with this one, and how long that is."""
+        """Return the text that shares the longest beginning with this one, and how long that is."""
         found, length = "", 0
         for other in self._begin.get(text[:_HEAD], [])[-_COMPARED:]:
             shared = _shared(text, other)
@@ -68,7 +68,7 @@ class CallsOnce:
         return (found, length) if length >= _SHARED else ("", 0)
 
     def _written(self, text: str, start: int, t: Catalogue, anchor: str | None = None) -> Html:
-        """The text from `start` on."""
+        """Return the text from `start` on."""
         length = len(text) - start
         over = 0 if self.most is None else length - self.most
         if over <= 0:
@@ -88,7 +88,7 @@ _current: ContextVar[CallsOnce | None] = ContextVar("calls_once", default=None)
 
 
 def calls_once() -> CallsOnce | None:
-    """How calls are written in the file that is being drawn; None while a page is drawn."""
+    """Return how calls are written in the file that is being drawn; None while a page is drawn."""
     return _current.get()
 
 
@@ -103,7 +103,7 @@ def writing_once(once: CallsOnce) -> Iterator[None]:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """Return how many characters both begin with."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

@@ -12,12 +12,12 @@ from pipelines.models.download import ACTIVE, DownloadState, in_gigabytes
 
 
 def gigabytes(size: float) -> str:
-    """A number of bytes to two digits, such as "0.64 GB" or "12 GB"."""
+    """Return a number of bytes to two digits, such as "0.64 GB" or "12 GB"."""
     return f"{two_digits(size / 1e9)} GB"
 
 
 def entry_facts(entry: CatalogueEntry, speed: str, t: Catalogue) -> str:
-    """What a model is, what it takes, and how fast it will be, as `speed_words` words it."""
+    """Return what a model is, what it takes, and how fast it will be, as `speed_words` words it."""
     size = "catalogue.size.approximate" if entry.approximate else "catalogue.size"
     takes = (
         t(size, size=gigabytes(entry.size)),
@@ -43,7 +43,7 @@ def missing_words(left: Sequence[Download], t: Catalogue) -> str:
 
 
 def speed_words(tokens: float | None, t: Catalogue, *, measuring: bool) -> str:
-    """How many tokens a second a model will probably write, None where that is not known."""
+    """Return how many tokens a second a model will probably write, None where that is not known."""
     if tokens is None:
         return t("catalogue.speed.measuring" if measuring else "catalogue.speed.unknown")
     # No more digits than are known.
@@ -51,7 +51,7 @@ def speed_words(tokens: float | None, t: Catalogue, *, measuring: bool) -> str:
 
 
 def download_progress(state: DownloadState, t: Catalogue) -> Html:
-    """How far a download is. What changes has its own place, so that nothing moves."""
+    """Return how far a download is. What changes has its own place, so that nothing moves."""
     shown = {"paused": "waiting", "failed": "failed", "done": "done"}.get(state.stage, "running")
     badge = status_badge(shown, t, t(f"catalogue.stage.{state.stage}"))  # type: ignore[arg-type]
     if state.stage == "done":
@@ -84,7 +84,7 @@ def download_progress(state: DownloadState, t: Catalogue) -> Html:
 
 
 def catalogue_table(entries: Iterable[CatalogueEntry], t: Catalogue) -> Html:
-    """The models as a list, for a page on which they cannot be downloaded."""
+    """Return the models as a list, for a page on which they cannot be downloaded."""
     names = ("model", "size", "memory", "languages", "licence")
     numbers = {"size", "memory"}
     columns = [

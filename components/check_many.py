@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 
 
 def many_view(outcomes: Sequence[Outcome], total: int, t: Catalogue) -> Html:
-    """A row for each text that is over, with the way to its run."""
+    """Return a row for each text that is over, with the way to its run."""
     columns = [
         Column(t("check.many.id")),
         Column(t("check.many.text")),
@@ -77,7 +77,7 @@ def _doubted(one: Outcome, t: Catalogue) -> str:
 
 
 def as_json_lines(outcomes: Sequence[Outcome]) -> str:
-    """Everything that was found, a line for each text, as the command line writes it."""
+    """Return everything that was found, a line for each text, as the command line writes it."""
     lines: list[str] = []
     for one in outcomes:
         record: dict[str, object] = {"id": one.id, "run": one.run, "status": one.status}
@@ -90,8 +90,9 @@ def as_json_lines(outcomes: Sequence[Outcome]) -> str:
 
 
 def as_table(outcomes: Sequence[Outcome]) -> str:
-    """The same as CSV, a row for each sentence and one for each text; what a spreadsheet would
-    take for a formula is text."""
+    """Return the same as CSV, a row for each sentence and one for each text; what a spreadsheet
+    would take for a formula is text.
+    """
     methods = dict.fromkeys(
         each.method for one in outcomes if one.found for each in one.found.detectors
     )

@@ -73,7 +73,7 @@ _GIVEN = re.compile(r"given(?:-(\d+))?#\d+")
 
 
 def check_view(view: RunView, t: Catalogue, *, readings: Sequence[Reading] = READINGS) -> str:
-    """The check as far as it has come; `readings` are the parts that show the text."""
+    """Return the check as far as it has come; `readings` are the parts that show the text."""
     found = checked_text(view)
     if found is None:
         return tag("div.vs-run", tag("p.vs-empty", t("check.no_check")), key="check")
@@ -101,7 +101,7 @@ def check_view(view: RunView, t: Catalogue, *, readings: Sequence[Reading] = REA
 
 
 def _summary(found: CheckedText, view: RunView, t: Catalogue) -> Html:
-    """A row for each detector, and why others of the standard ones were not asked."""
+    """Return a row for each detector, and why others of the standard ones were not asked."""
     use = "library" if view.header is None else use_of(view.header.spec)
     columns = [
         Column(t("check.detector")),
@@ -124,7 +124,8 @@ def _summary(found: CheckedText, view: RunView, t: Catalogue) -> Html:
 
 
 def unavailable_words(lacking: Mapping[str, str], t: Catalogue) -> str:
-    """ "Not available: DRAD, EVER (needs evidence); ..."; detectors that lack the same together.
+    """Return a text such as "Not available: DRAD, EVER (needs evidence); ..."; detectors that lack
+    the same together.
 
     `lacking` has the reason of each detector (see `Need.reason`); "" where there is none.
     """
@@ -141,12 +142,12 @@ def unavailable_words(lacking: Mapping[str, str], t: Catalogue) -> str:
 
 
 def _words_only(found: CheckedText) -> bool:
-    """Whether judges were left out because they do not read the text's language."""
+    """Return whether judges were left out because they do not read the text's language."""
     return any("judge_language" in one.flags for one in found.detectors)
 
 
 def _overall(found: CheckedText, view: RunView, t: Catalogue) -> str:
-    """How many sentences are in doubt, and by how many detectors."""
+    """Return how many sentences are in doubt, and by how many detectors."""
     judged = [one for one in found.sentences if one.judging]
     if not judged:
         return t("check.overall.none" if view.over else "check.overall.open")
@@ -191,7 +192,9 @@ def _verdict(one: DetectorFound, t: Catalogue) -> Html:
 
 
 def _score(one: DetectorFound, t: Catalogue) -> Child:
-    """The number that decided, with its threshold, what it is and between what it can lie."""
+    """Return the number that decided, with its threshold, what it is and between what it
+    can lie.
+    """
     score = one.score
     if score is None:
         return reserved() if one.state in ("waiting", "running") else tag("span.vs-note", "–")
@@ -204,7 +207,9 @@ def _score(one: DetectorFound, t: Catalogue) -> Child:
 
 
 def score_range(score: Score, t: Catalogue) -> str:
-    """ "0 to 1, below 0.60 is doubtful": between what the number lies, and what decides."""
+    """Return a text such as "0 to 1, below 0.60 is doubtful": between what the number lies, and
+    what decides.
+    """
     words = (
         t("check.range.open", low=f"{score.low:g}")
         if score.high is None
@@ -235,7 +240,7 @@ def _says(one: DetectorFound, t: Catalogue) -> list[Child]:
 
 
 def _sentences(found: CheckedText, view: RunView, t: Catalogue) -> Html:
-    """Every sentence once, with the verdict of every detector that judges sentences."""
+    """Return every sentence once, with the verdict of every detector that judges sentences."""
     shown = [
         one.method
         for one in found.detectors
@@ -290,7 +295,7 @@ def _head(name: str, t: Catalogue, *, weak: bool) -> Column:
 
 
 def _text(one: SentenceFound, titles: Mapping[str, str], t: Catalogue) -> Html:
-    """The sentence, and the sentence of the evidence that its verdict rests on."""
+    """Return the sentence, and the sentence of the evidence that its verdict rests on."""
     near = next((cell for cell in one.found.values() if cell.evidence), None)
     rests, passage = one.together.evidence, one.together.passage
     if not rests and near is not None:
@@ -313,7 +318,7 @@ def _text(one: SentenceFound, titles: Mapping[str, str], t: Catalogue) -> Html:
 
 
 def _unsupported(one: SentenceFound) -> list[UnsupportedSpan]:
-    """What any detector finds unsupported, with offsets in the sentence."""
+    """Return what any detector finds unsupported, with offsets in the sentence."""
     found = [word for cell in one.found.values() for word in cell.unsupported]
     return [
         word.model_copy(update={"start": word.start - one.start, "end": word.end - one.start})
@@ -323,7 +328,7 @@ def _unsupported(one: SentenceFound) -> list[UnsupportedSpan]:
 
 
 def _source(passage: str, titles: Mapping[str, str], t: Catalogue) -> str:
-    """What a passage is called: by its title, or by the number of the source it is from."""
+    """Return what a passage is called: by its title, or by the number of the source it is from."""
     if titles.get(passage):
         return titles[passage]
     given = _GIVEN.fullmatch(passage)
@@ -331,7 +336,7 @@ def _source(passage: str, titles: Mapping[str, str], t: Catalogue) -> str:
 
 
 def _cell(cell: CellFound | None, t: Catalogue, *, waits: bool, weak: bool) -> Child:
-    """A detector's verdict on a sentence: its sign, the number, and what it found in it."""
+    """Return a detector's verdict on a sentence: its sign, the number, and what it found in it."""
     if cell is None:
         words = tag("span.vs-sr", t("status.waiting" if waits else "verdict.unchecked"))
         return join([reserved() if waits else sign("–"), words])
@@ -354,7 +359,7 @@ def _cell(cell: CellFound | None, t: Catalogue, *, waits: bool, weak: bool) -> C
 
 
 def _spans(found: CheckedText, view: RunView, t: Catalogue) -> Html:
-    """The text once for each detector that marks stretches of it, each under its verdict."""
+    """Return the text once for each detector that marks stretches of it, each under its verdict."""
     cards: list[Child] = []
     for detector in found.detectors:
         cells = [one.found.get(detector.method) for one in found.sentences]
@@ -386,7 +391,7 @@ def _spans(found: CheckedText, view: RunView, t: Catalogue) -> Html:
 
 
 def _heat(found: CheckedText, view: RunView, t: Catalogue) -> Html:
-    """The tokens of the text with the probabilities of the model that read it."""
+    """Return the tokens of the text with the probabilities of the model that read it."""
     tokens: tuple[Token, ...] = read_tokens(view)
     if not tokens:
         words = "check.heat.none" if view.over else "check.overall.open"
@@ -409,7 +414,7 @@ def _heat(found: CheckedText, view: RunView, t: Catalogue) -> Html:
 
 
 def _corrected(found: CheckedText, view: RunView, t: Catalogue) -> list[Child]:
-    """What each method that corrects made of the text, against the text as it was given."""
+    """Return what each method that corrects made of the text, against the text as it was given."""
     cards: list[Child] = [
         tag(
             "article.vs-card.vs-padded.vs-step",

@@ -74,13 +74,13 @@ class Difference(NamedTuple):
 
 
 def run_numbers(columns: Sequence[CompareColumn]) -> list[int]:
-    """The number of each column's run, counted from 1 in the order they appear."""
+    """Return the number of each column's run, counted from 1 in the order they appear."""
     runs = list(dict.fromkeys(column.view.run for column in columns))
     return [runs.index(column.view.run) + 1 for column in columns]
 
 
 def sentence_verdicts(column: CompareColumn) -> list[tuple[str, Verdict | None]]:
-    """The sentences of the original with what the method made of each, at its first look.
+    """Return the sentences of the original with what the method made of each, at its first look.
 
     That is the worst verdict on it, None where none was given. Verdicts on entities and concepts
     count for the sentences they stand in. Where only the answer as a whole was judged, it is one
@@ -102,7 +102,7 @@ def sentence_verdicts(column: CompareColumn) -> list[tuple[str, Verdict | None]]
 
 
 def shared_evidence(columns: Sequence[CompareColumn]) -> list[list[tuple[Passage, list[int]]]]:
-    """For every column the passages it found, each with the other columns that found it too.
+    """Return for every column the passages it found, each with the other columns that found it too.
 
     Columns are counted from 0; what has the same text is the same passage.
     """
@@ -119,7 +119,7 @@ def shared_evidence(columns: Sequence[CompareColumn]) -> list[list[tuple[Passage
 
 
 def differences(columns: Sequence[CompareColumn], t: Catalogue) -> list[Difference]:
-    """Questions, models, evidence and settings that are not the same in all columns."""
+    """Return questions, models, evidence and settings that are not the same in all columns."""
     specs = [column.spec for column in columns]
     languages = [column.view.header and column.view.header.language for column in columns]
     compared: dict[str, list[Any]] = {
@@ -144,7 +144,9 @@ def differences(columns: Sequence[CompareColumn], t: Catalogue) -> list[Differen
 
 
 def _first_looks(method: MethodView, parts: Sequence[Judged]) -> dict[str, list[Verdict]]:
-    """Verdicts by the sentence they stand in, from the first draft in which it was judged."""
+    """Return verdicts by the sentence they stand in, from the first draft in which it
+    was judged.
+    """
     drafts = {draft.draft: split_sentences(draft.after) for draft in method.drafts}
     looked: dict[str, int] = {}
     verdicts: dict[str, list[Verdict]] = {}
@@ -158,7 +160,7 @@ def _first_looks(method: MethodView, parts: Sequence[Judged]) -> dict[str, list[
 
 
 def source_words(spec: EvidenceSpec, t: Catalogue) -> str:
-    """Where passages come from, and how they are searched, in words."""
+    """Return where passages come from, and how they are searched, in words."""
     if spec.source == "given":
         return t("evidence.given")
     if spec.source == "qdrant":
@@ -170,7 +172,7 @@ def source_words(spec: EvidenceSpec, t: Catalogue) -> str:
 
 
 def wording_words(wording: Wording, t: Catalogue) -> str | None:
-    """The prompts that are not the default's, by name; None where all are."""
+    """Return the prompts that are not the default's, by name; None where all are."""
     own = own_prompts(wording)
     if not own:
         return None
@@ -180,12 +182,12 @@ def wording_words(wording: Wording, t: Catalogue) -> str | None:
 
 
 def yes_or_no(value: bool, t: Catalogue) -> str:
-    """A switch in words."""
+    """Return a switch in words."""
     return t("compare.yes" if value else "compare.no")
 
 
 def _settings(columns: Sequence[CompareColumn], t: Catalogue) -> list[Difference]:
-    """Settings that at least two columns have and that are not the same in all of those."""
+    """Return settings that at least two columns have and that are not the same in all of those."""
     values = [_values(column) for column in columns]
     found: list[Difference] = []
     for field in dict.fromkeys(field for each in values for field in each):
@@ -204,7 +206,9 @@ def _settings(columns: Sequence[CompareColumn], t: Catalogue) -> list[Difference
 
 
 def _values(column: CompareColumn) -> dict[str, Any]:
-    """Every setting the method ran with; the recorded ones where this installation differs."""
+    """Return every setting the method ran with; the recorded ones where this installation
+    differs.
+    """
     chosen = next((m.settings for m in column.spec.methods if m.name == column.method), {})
     try:
         return get_method(column.method).settings(chosen).model_dump(mode="json")
@@ -213,7 +217,7 @@ def _values(column: CompareColumn) -> dict[str, Any]:
 
 
 def default_numbers(unset: Mapping[str, float], key: str, t: Catalogue) -> str:
-    """The number that applies while a setting is not given; "" where there is none.
+    """Return the number that applies while a setting is not given; "" where there is none.
 
     Where several are possible, each stands with the option that it belongs to. `key` is the
     setting's in the texts.
@@ -232,7 +236,7 @@ def default_numbers(unset: Mapping[str, float], key: str, t: Catalogue) -> str:
 
 
 def setting_words(method: str, field: str, value: Any, t: Catalogue) -> str:
-    """The value of a method's setting in words."""
+    """Return the value of a method's setting in words."""
     if value is None:
         return _NONE
     if isinstance(value, bool):
@@ -257,7 +261,7 @@ def compare_view(
     against: Against = "original",
     now: float | None = None,
 ) -> str:
-    """The columns side by side, on a narrow screen one below the other.
+    """Return the columns side by side, on a narrow screen one below the other.
 
     `now` is the present (seconds since the epoch) while one of the runs goes on.
     """
@@ -290,7 +294,7 @@ class _Comparison:
     t: Catalogue
 
     def notices(self) -> Html | None:
-        """What the visitor has to know before comparing at all."""
+        """Return what the visitor has to know before comparing at all."""
         t, notes = self.t, list[Html]()
         if len({column.spec.question for column in self.columns}) > 1:
             notes.append(notice(t("compare.other_questions"), "questions"))
@@ -299,7 +303,7 @@ class _Comparison:
         return tag("div.vs-notices", notes, key="notices") if notes else None
 
     def column(self, own: int) -> Html:
-        """One method with everything that is compared."""
+        """Return one method with everything that is compared."""
         t, column, row = self.t, self.columns[own], self.rows[own]
         key, numbers = f"column-{column.key}", run_numbers(self.columns)
         number = tag("span.vs-column-number.vs-num", own + 1)
@@ -341,7 +345,7 @@ class _Comparison:
         return [*parts, *(tag("p.vs-flag", named("flag", flag, t)) for flag in row.flags)]
 
     def _changes(self, own: int, text: str) -> list[Child]:
-        """The answer with the words that differ from what it is compared with."""
+        """Return the answer with the words that differ from what it is compared with."""
         t, row, first = self.t, self.rows[own], self.rows[0]
         reference, remark = row.original, ""
         if self.against == "first":
@@ -388,7 +392,7 @@ class _Comparison:
         return tag("ul.vs-shared", items)
 
     def differences(self) -> Html:
-        """What is not the same in all columns, as a table."""
+        """Return what is not the same in all columns, as a table."""
         t, found = self.t, differences(self.columns, self.t)
         if not found:
             return tag("p.vs-note", t("compare.same"), key="same")
@@ -408,5 +412,7 @@ def _pending(row: MethodRow) -> Html:
 
 
 def _text(row: MethodRow) -> str | None:
-    """The answer as far as there is one: until it is corrected, the original is the answer."""
+    """Return the answer as far as there is one: until it is corrected, the original is
+    the answer.
+    """
     return row.answer if row.answer is not None else row.original or None

@@ -31,7 +31,7 @@ from pipelines.run.view import RunView
 def detector_view(
     view: RunView, t: Catalogue, *, method: str, diverges_at: int | None = None
 ) -> str:
-    """What `method` found, as far as the run has come."""
+    """Return what `method` found, as far as the run has come."""
     page = _Page.of(method, view, t, diverges_at)
     return tag("div.vs-run", page.error(), page.parts(), key=method)
 
@@ -41,7 +41,7 @@ class _Page(MethodPanel):
     """One drawing of the part, from what is recorded so far."""
 
     def parts(self) -> list[Child]:
-        """Verdict, text, every judged piece and the change, or that there is no answer."""
+        """Return verdict, text, every judged piece and the change, or that there is no answer."""
         t, drafts = self.t, self.method.drafts
         if not drafts:
             words = t("status.waiting") if self.running else t("ask.no_answer")
@@ -87,7 +87,7 @@ class _Page(MethodPanel):
         return tag("li.vs-card.vs-padded", name, found, lines, key=f"piece-{event.seq}")
 
     def _found(self, event: Judged) -> list[Child]:
-        """What a question came to: the answer to it, and the passages that were read."""
+        """Return what a question came to: the answer to it, and the passages that were read."""
         detail, t = event.detail, self.t
         if not isinstance(detail, QuestionAnswered):
             return []

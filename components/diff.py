@@ -24,7 +24,7 @@ class Op(NamedTuple):
 
 
 def split_words(text: str, language: Language) -> list[str]:
-    """The words, numbers, white space and punctuation of `text`; joined they give it back.
+    """Return the words, numbers, white space and punctuation of `text`; joined they give it back.
 
     Chinese is cut at jieba's word boundaries, so that a changed word is marked as a whole.
     """
@@ -35,7 +35,7 @@ def split_words(text: str, language: Language) -> list[str]:
 
 
 def diff_words(before: str, after: str, language: Language) -> list[Op]:
-    """The changed words that lead from `before` to `after`, in reading order.
+    """Return the changed words that lead from `before` to `after`, in reading order.
 
     "same" and "removed" joined give `before`, "same" and "added" joined give `after`; a removal
     stands before the addition that replaces it. What both texts share between two changes counts
@@ -76,7 +76,7 @@ class _Part(NamedTuple):
 
 
 def _is_one_change(parts: list[_Part]) -> bool:
-    """Whether these are two changes around a shared piece too short to keep them apart."""
+    """Return whether these are two changes around a shared piece too short to keep them apart."""
     if len(parts) < 3:
         return False
     first, shared, last = parts
@@ -92,7 +92,7 @@ def diff_html(
     t: Catalogue,
     form: Literal["inline", "side"] = "inline",
 ) -> str:
-    """The change as HTML: one running text, or both texts beside each other."""
+    """Return the change as HTML: one running text, or both texts beside each other."""
     operations = diff_words(before, after, language)
     removed = sum(op.kind == "removed" for op in operations)
     added = sum(op.kind == "added" for op in operations)

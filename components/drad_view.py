@@ -36,7 +36,7 @@ _CORRECTIONS = ("corrected", "quoted")
 
 
 def drad_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:
-    """Everything DRAD did in the run, as far as it has come."""
+    """Return everything DRAD did in the run, as far as it has come."""
     page = _Page.of("drad", view, t, diverges_at)
     supported = not language_unsupported(view)
     return tag(
@@ -45,7 +45,9 @@ def drad_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) ->
 
 
 def drad_figures(view: RunView, t: Catalogue, theme: Theme) -> list[tuple[str, go.Figure]]:
-    """Two titled figures of the original answer: its tokens along the text, and its entities."""
+    """Return two titled figures of the original answer: its tokens along the text, and its
+    entities.
+    """
     page = _Page.of("drad", view, t, None)
     if not page.method.drafts or language_unsupported(view):
         return []
@@ -65,7 +67,7 @@ class _Page(MethodPanel):
     """One drawing of the page, from what is recorded so far."""
 
     def parts(self) -> list[Child]:
-        """The sections; before there is a text, space for it."""
+        """Return the sections; before there is a text, space for it."""
         t, method = self.t, self.method
         if not (method.drafts or method.writing):
             if self.over:
@@ -85,7 +87,7 @@ class _Page(MethodPanel):
         return parts
 
     def thresholds(self, draft: int) -> dict[str, float | None]:
-        """The thresholds that the entities of a draft were compared with."""
+        """Return the thresholds that the entities of a draft were compared with."""
         scores = (score for e in self.judged("entity", draft=draft)[:1] for score in e.scores)
         known = {score.name: score.threshold for score in scores}
         return {"theta_1": known.get("entity_probability"), "theta_2": known.get("entity_entropy")}
@@ -93,7 +95,7 @@ class _Page(MethodPanel):
     # --- Where the numbers come from ---
 
     def _source(self) -> Html:
-        """Whose probabilities these are, what they leave out, and which thresholds apply."""
+        """Return whose probabilities these are, what they leave out, and which thresholds apply."""
         t, method = self.t, self.method
         measured = self.detail(DraftMeasured) or DraftMeasured()
         found = (step.detail for step in method.steps)
@@ -155,7 +157,7 @@ class _Page(MethodPanel):
         return tag("p", tag("span.vs-strong", words), more)
 
     def _score(self, event: Judged, score: Score) -> str:
-        """A number with the calls that wrote and measured what it is about."""
+        """Return a number with the calls that wrote and measured what it is about."""
         drafts = self.method.drafts[: event.draft + 1]
         # Scores of version 0.1 do not name them.
         wrote = [draft.span for draft in drafts if draft.start <= event.start]
@@ -165,7 +167,7 @@ class _Page(MethodPanel):
     # --- The drafts as heat, with a choice of draft and measure that needs no script ---
 
     def _texts(self) -> Html:
-        """Every draft with both measures; the visitor chooses which of them is seen."""
+        """Return every draft with both measures; the visitor chooses which of them is seen."""
         t, drafts, writing = self.t, self.method.drafts, self.method.writing
         panels = [
             self._draft(draft.generation.text, draft.generation.tokens or (), draft.draft)
@@ -234,7 +236,7 @@ class _Page(MethodPanel):
     # --- The corrections ---
 
     def _steps(self) -> Iterable[Html]:
-        """Every correction: entity, query, passages, what was written instead."""
+        """Yield every correction: entity, query, passages, what was written instead."""
         steps = [step for step in self.method.steps if step.name in ("correct", "resume")]
         corrections = 0
         for number, step in enumerate(steps, start=1):

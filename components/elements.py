@@ -52,74 +52,78 @@ STATUS_SIGNS: dict[Status, str] = {
 
 
 def verdict_class(verdict: Verdict | str) -> str:
-    """The class that gives something the colour of a verdict."""
+    """Return the class that gives something the colour of a verdict."""
     return f"vs-verdict-{verdict.replace('_', '-')}"
 
 
 def verdict_badge(verdict: Verdict, t: Catalogue, label: str | None = None) -> Html:
-    """The verdict as a badge; `label` replaces its usual wording."""
+    """Return the verdict as a badge; `label` replaces its usual wording."""
     words = label or t(f"verdict.{verdict}")
     badge = f"span.vs-badge.{verdict_class(verdict)}"
     return tag(badge, sign(VERDICT_SIGNS[verdict]), tag("span", words))
 
 
 def status_badge(status: Status, t: Catalogue, label: str | None = None) -> Html:
-    """The state of something, as a badge; a running one has a quiet pulse instead of a sign."""
+    """Return the state of something, as a badge; a running one has a quiet pulse instead
+    of a sign.
+    """
     words = tag("span", label or t(f"status.{status}"))
     return tag(f"span.vs-badge.vs-status-{status}", sign(STATUS_SIGNS[status]), words)
 
 
 def distinct(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """The different verdicts among `verdicts`, always in the same order."""
+    """Return the different verdicts among `verdicts`, always in the same order."""
     present = set(verdicts)
     return [verdict for verdict in VERDICT_SIGNS if verdict in present]
 
 
 def sign(character: str) -> Html:
-    """A sign that says to the eye what is also said in words."""
+    """Return a sign that says to the eye what is also said in words."""
     return tag("span.vs-sign", character, aria_hidden=True)
 
 
 def answer_text(text: Content, css: str | None = None, **attributes: Any) -> Html:
-    """A text of a model, a document or a visitor, in its own direction of writing."""
+    """Return a text of a model, a document or a visitor, in its own direction of writing."""
     return tag("p.vs-answer", text, class_=css, dir="auto", **attributes)
 
 
 def reserved(**attributes: Any) -> Html:
-    """Space for what is to come, so that nothing moves when it has come."""
+    """Return space for what is to come, so that nothing moves when it has come."""
     return tag("span.vs-reserved", aria_hidden=True, **attributes)
 
 
 def fold(summary: Content, *content: Content, css: str | None = None, **attributes: Any) -> Html:
-    """What is only seen once it is opened; `css` holds further classes."""
+    """Return what is only seen once it is opened; `css` holds further classes."""
     title = tag("summary", summary)
     return tag("details.vs-details", title, *content, class_=css, **attributes)
 
 
 def part(title: str, *content: Content, css: str | None = None, **attributes: Any) -> Html:
-    """A piece of a card under its name."""
+    """Return a piece of a card under its name."""
     return tag("div.vs-part", tag("h4.vs-label", title), *content, class_=css, **attributes)
 
 
 def card(title: str, *content: Content, **attributes: Any) -> Html:
-    """A step of a method, on paper of its own."""
+    """Return a step of a method, on paper of its own."""
     heading = tag("h3.vs-step-title", title)
     return tag("article.vs-card.vs-padded.vs-step", heading, *content, **attributes)
 
 
 def source_notes(notes: Iterable[Child], key: str | None = None) -> Html:
-    """Remarks on where numbers come from, as a list."""
+    """Return remarks on where numbers come from, as a list."""
     return tag("ul.vs-source-notes", (tag("li", note) for note in notes), key=key)
 
 
 def notice(text: str, key: str, retry: str | None = None, *, role: str = "note") -> Html:
-    """A remark on the whole run; `retry` adds a button of that name, which asks for "retry"."""
+    """Return a remark on the whole run; `retry` adds a button of that name, which asks for
+    "retry".
+    """
     again = button(retry, "retry", "run") if retry is not None else None
     return tag("div.vs-notice", tag("p", text), again, role=role, key=key)
 
 
 def divergence(diverges_at: int | None, t: Catalogue) -> Html | None:
-    """Where re-evaluated settings leave the recorded run; None where they do not.
+    """Return where re-evaluated settings leave the recorded run; None where they do not.
 
     Drafts are counted from 1 for readers.
     """
@@ -129,7 +133,9 @@ def divergence(diverges_at: int | None, t: Catalogue) -> Html | None:
 
 
 def error_note(error: ErrorInfo, t: Catalogue, retry: str | None = None) -> Html:
-    """What failed and what to do; `retry` adds a button that asks for "retry" with that value."""
+    """Return what failed and what to do; `retry` adds a button that asks for "retry" with
+    that value.
+    """
     provider = tag("span", f" ({error.provider})") if error.provider else None
     details = None
     if error.message:
@@ -148,13 +154,14 @@ def error_note(error: ErrorInfo, t: Catalogue, retry: str | None = None) -> Html
 
 
 def flag_list(flags: Iterable[str], t: Catalogue, key: str | None) -> Html | None:
-    """Remarks on an answer, given as keys under `flag.*`; None where there are none."""
+    """Return remarks on an answer, given as keys under `flag.*`; None where there are none."""
     items = [tag("li.vs-flag", named("flag", flag, t)) for flag in flags]
     return tag("ul.vs-flags", items, key=key) if items else None
 
 
 def judged_text(text: str, marks: Iterable[tuple[int, int, Verdict]], t: Catalogue) -> list[Child]:
-    """`text` with the stretches [start, end) underlined by their verdicts, which are also spoken.
+    """Return `text` with the stretches [start, end) underlined by their verdicts, which are
+    also spoken.
 
     Of two that overlap, the one that begins first is marked.
     """
@@ -169,7 +176,7 @@ def judged_text(text: str, marks: Iterable[tuple[int, int, Verdict]], t: Catalog
 def marked_text(
     text: str, marks: Iterable[tuple[int, int, T]], draw: Callable[[str, T], Html]
 ) -> list[Child]:
-    """`text` with every stretch (start, end, what) drawn by `draw(its text, what)`.
+    """Return `text` with every stretch (start, end, what) drawn by `draw(its text, what)`.
 
     A stretch that overlaps the one before it is left as it is.
     """
@@ -185,7 +192,7 @@ def marked_text(
 def button(
     words: str, action: str, value: str, key: str | None = None, *, of: str | None = None
 ) -> Html:
-    """A button that asks for `action` with `value`.
+    """Return a button that asks for `action` with `value`.
 
     `of` is read aloud after the words: which of many, where several buttons have the same words.
     """
@@ -224,7 +231,7 @@ def table(
     row_names: bool = False,
     **attributes: Any,
 ) -> Html:
-    """A table; its caption is out of sight unless `caption_css` is changed.
+    """Return a table; its caption is out of sight unless `caption_css` is changed.
 
     `row_names` says that the first cell of a row names it; `css` holds further classes. A narrow
     screen makes a card of every row; no cell loses its meaning by that, because all parts name
@@ -255,12 +262,16 @@ def table(
 
 
 def score_title(score: Score, t: Catalogue) -> str:
-    """What the number is, e.g. "P(E), entity probability"; unknown names stay as they are."""
+    """Return what the number is, e.g. "P(E), entity probability"; unknown names stay as
+    they are.
+    """
     return named("score", score.name, t)
 
 
 def score_value(score: Score) -> str:
-    """ "0.42 < 0.60", or the number alone when nothing limits it, or a dash without a number."""
+    """Return a text such as "0.42 < 0.60", or the number alone when nothing limits it, or a dash
+    without a number.
+    """
     if score.value is None:
         return "–"
     if score.threshold is None:
@@ -269,7 +280,7 @@ def score_value(score: Score) -> str:
 
 
 def consequence(score: Score, t: Catalogue) -> str:
-    """What follows from the number, in a sentence; by the score's name, else in general."""
+    """Return what follows from the number, in a sentence; by the score's name, else in general."""
     if score.value is None:
         return t("score.follows.unknown")
     if score.threshold is None:
@@ -285,7 +296,7 @@ def consequence(score: Score, t: Catalogue) -> str:
 
 
 def gauge(score: Score, t: Catalogue) -> Html:
-    """The number as a bar on its scale, the threshold as a line, the wrong side hatched.
+    """Return the number as a bar on its scale, the threshold as a line, the wrong side hatched.
 
     A scale without an upper end reaches a quarter past the larger of value and threshold.
     """
@@ -318,7 +329,7 @@ def gauge(score: Score, t: Catalogue) -> Html:
 
 
 def measured(score: Score, t: Catalogue, css: str = "vs-measured", **attributes: Any) -> Html:
-    """The gauge with "0.42 < 0.60" beside it, for a cell of a table or a card."""
+    """Return the gauge with "0.42 < 0.60" beside it, for a cell of a table or a card."""
     value = tag("span.vs-num", score_value(score))
     return tag(f"span.{css}", gauge(score, t), value, **attributes)
 
@@ -330,7 +341,8 @@ def score_line(
     behind: Html | None = None,
     calibrated: Html | None = None,
 ) -> str:
-    """Name, gauge, "0.42 < 0.60", the consequence, and disclosed what it means and its formula.
+    """Return name, gauge, "0.42 < 0.60", the consequence, and disclosed what it means and its
+    formula.
 
     `follows` replaces the sentence on what follows from the number; `behind` shows the calls that
     the number rests on (see `components.calls.call_list`) and is disclosed with the formula.
@@ -373,7 +385,7 @@ _SECONDS_STEP = 15
 def counters(
     t: Catalogue, *, status: Status, seconds: float, calls: int, retrievals: int, tokens: int
 ) -> str:
-    """Elapsed seconds and counts so far.
+    """Return elapsed seconds and counts so far.
 
     What ticks is hidden from screen readers, which hear `announcement` instead: a sentence that
     changes only when something worth hearing has happened.
@@ -397,7 +409,7 @@ def counters(
 
 
 def announcement(t: Catalogue, *, status: Status, seconds: float, calls: int) -> str:
-    """What a screen reader says. While running it changes every 10 calls or 15 seconds."""
+    """Return what a screen reader says. While running it changes every 10 calls or 15 seconds."""
     if status != "running":
         return t(f"counter.announce.{status}", value=duration(seconds, t), count=calls)
     calls -= calls % _CALLS_STEP
@@ -408,7 +420,9 @@ def announcement(t: Catalogue, *, status: Status, seconds: float, calls: int) ->
 
 
 def _clock(seconds: float, t: Catalogue, *, running: bool) -> Html:
-    """While running, `data-clock` lets the page go on counting between two updates."""
+    """Return the clock; while running, `data-clock` lets the page go on counting between two
+    updates.
+    """
     if running and seconds < 59:
         number = tag("span", f"{seconds:.1f}", data_clock=f"{seconds:.2f}")
         before, _, after = t("unit.seconds", value="\0").partition("\0")

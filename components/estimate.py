@@ -12,7 +12,7 @@ from pipelines.run.ledger import CHARACTERS_PER_TOKEN
 
 
 def about(value: float) -> int:
-    """`value` rounded to two digits, at least 0: 18.4 is about 18, 3,419 about 3,400."""
+    """Return `value` rounded to two digits, at least 0: 18.4 is about 18, 3,419 about 3,400."""
     if value < 1:
         return round(max(value, 0.0))
     step = 10 ** max(0, floor(log10(value)) - 1)
@@ -20,7 +20,7 @@ def about(value: float) -> int:
 
 
 def estimate_line(estimate: Estimate, t: Catalogue, *, here: bool = True) -> str:
-    """Calls, tokens, time and price in one line of plain text, counted as beside a run.
+    """Return calls, tokens, time and price in one line of plain text, counted as beside a run.
 
     So judges' calls are calls, and tokens are those that are written. `here` is whether the reader
     looks at a workbench of their own: it names "this machine", and the page on which a price is
@@ -36,7 +36,7 @@ def estimate_line(estimate: Estimate, t: Catalogue, *, here: bool = True) -> str
 
 
 def estimate_help(estimate: Estimate, t: Catalogue) -> str:
-    """What the estimate rests on, in plain text."""
+    """Return what the estimate rests on, in plain text."""
     basis = estimate.basis
     parts = [
         t(
@@ -69,13 +69,13 @@ def estimate_help(estimate: Estimate, t: Catalogue) -> str:
 
 
 def _rests_on(what: str, basis: Basis) -> str:
-    """The key of the text that says so, of a question or of a text to be checked."""
+    """Return the key of the text that says so, of a question or of a text to be checked."""
     asked = basis.sentences is None
     return f"estimate.basis.{what}" if asked else f"estimate.basis.check.{what}"
 
 
 def estimate_note(estimate: Estimate | None, t: Catalogue, *, here: bool = True) -> str:
-    """The line as HTML, what it rests on as its title; None where no method is chosen."""
+    """Return the line as HTML, what it rests on as its title; None where no method is chosen."""
     if estimate is None:
         return tag("p.vs-note", t("ask.no_method"), key="estimate")
     line = estimate_line(estimate, t, here=here)
@@ -83,7 +83,7 @@ def estimate_note(estimate: Estimate | None, t: Catalogue, *, here: bool = True)
 
 
 def price_words(price: Price, t: Catalogue) -> str:
-    """What a model costs, for its card."""
+    """Return what a model costs, for its card."""
     return t(
         "models.price.given",
         read=_amount(price.read),
@@ -117,5 +117,5 @@ def _price(price: tuple[Money, ...] | None, t: Catalogue, *, here: bool) -> str:
 
 
 def _amount(value: float) -> str:
-    """A price as it was given, without the zeros of a float."""
+    """Return a price as it was given, without the zeros of a float."""
     return f"{value:g}"

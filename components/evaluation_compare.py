@@ -34,7 +34,7 @@ PAGE = 20
 
 
 def comparison_view(found: Comparison, t: Catalogue) -> str:
-    """The difference of the systems, its test, and what follows from it."""
+    """Return the difference of the systems, its test, and what follows from it."""
     return tag(
         "div.vs-run.vs-evaluation",
         section("pairs", metric_title(found.metric.name, t), *_summary(found, t)),
@@ -50,7 +50,7 @@ def items_view(
     start: int = 0,
     count: int = PAGE,
 ) -> str:
-    """`count` of the items from `start`, each with every system's answer, value and run.
+    """Return `count` of the items from `start`, each with every system's answer, value and run.
 
     With `binary` the values say right or wrong.
     """
@@ -114,7 +114,7 @@ def _means(found: Comparison, t: Catalogue) -> Html:
 
 
 def _sentences(pair: PairedDifference, found: Comparison, t: Catalogue) -> list[Child]:
-    """The difference in one line, and what follows from it in a sentence."""
+    """Return the difference in one line, and what follows from it in a sentence."""
     difference = t(
         "evaluate.difference",
         first=pair.first,
@@ -136,7 +136,7 @@ def _follows(pair: PairedDifference, info: MetricInfo, t: Catalogue) -> str:
 
 
 def _pairs(found: Comparison, t: Catalogue) -> Html:
-    """All pairs as a table, with p before and after Holm's correction."""
+    """Return all pairs as a table, with p before and after Holm's correction."""
     columns = [
         t("evaluate.pair"),
         Column(t("evaluate.difference.title"), "vs-num"),
@@ -170,7 +170,7 @@ def _test(pair: PairedDifference, t: Catalogue) -> str | None:
 
 
 def _two_by_two(found: Comparison, t: Catalogue) -> Html | None:
-    """How many items both, one or none of two systems got right."""
+    """Return how many items both, one or none of two systems got right."""
     if found.table is None:
         return None
     first, second = found.systems
@@ -189,7 +189,7 @@ def _two_by_two(found: Comparison, t: Catalogue) -> Html | None:
 
 
 def _item(item: ComparedItem, t: Catalogue, *, binary: bool) -> Html:
-    """One item with every system's answer, value and run."""
+    """Return one item with every system's answer, value and run."""
     tags = (tag("span.vs-chip", one) for one in item.summary.tags)
     head = tag(
         "header",
@@ -229,7 +229,9 @@ def _answer(one: ComparedAnswer, item: str, t: Catalogue, *, binary: bool) -> Ht
 
 
 def value_mark(value: float | None, t: Catalogue, *, binary: bool) -> Html:
-    """A value of an item: of a `binary` metric right or wrong with its sign, else the number."""
+    """Return a value of an item: of a `binary` metric right or wrong with its sign, else
+    the number.
+    """
     if value is None:
         return tag("span.vs-note", "–")
     if binary and value in (0.0, 1.0):

@@ -28,7 +28,7 @@ _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 def forest_figure(
     estimates: Mapping[str, Estimate], info: MetricInfo, t: Catalogue, theme: Theme = "light"
 ) -> go.Figure:
-    """The estimate of each system with its interval, the best at the top.
+    """Return the estimate of each system with its interval, the best at the top.
 
     Systems without a value are left out; one without an interval has a point alone.
     """
@@ -65,7 +65,9 @@ def forest_figure(
 def table_forest(
     results: ResultsTable, metric: str, t: Catalogue, theme: Theme = "light"
 ) -> go.Figure:
-    """`forest_figure` of one metric of a table. Raises InvalidInputError for an unknown one."""
+    """Return `forest_figure` of one metric of a table. Raises InvalidInputError for an
+    unknown one.
+    """
     info = results.metric(metric)
     return forest_figure({row.system: row.metrics[metric] for row in results.rows}, info, t, theme)
 
@@ -73,7 +75,7 @@ def table_forest(
 def reliability_figure(
     bins: Mapping[str, Sequence[ReliabilityPoint]], t: Catalogue, theme: Theme = "light"
 ) -> go.Figure:
-    """How often each detector's predictions came true; on the diagonal they are calibrated.
+    """Return how often each detector's predictions came true; on the diagonal they are calibrated.
 
     Bars at the points are Wilson intervals; a point is the larger the more items it holds.
     """
@@ -112,7 +114,7 @@ def reliability_figure(
 
 
 def roc_figure(curves: Mapping[str, Curve], t: Catalogue, theme: Theme = "light") -> go.Figure:
-    """ROC curves: the further to the upper left, the better; the diagonal is chance."""
+    """Return ROC curves: the further to the upper left, the better; the diagonal is chance."""
     colour, figure = tokens(theme), go.Figure()
     _diagonal(figure, colour)
     _lines(figure, curves, t, colour, shape="linear")
@@ -127,7 +129,9 @@ def precision_recall_figure(
     *,
     base_rate: float | None = None,
 ) -> go.Figure:
-    """Precision-recall curves: the further up, the better; the dashed line is the base rate."""
+    """Return precision-recall curves: the further up, the better; the dashed line is the
+    base rate.
+    """
     colour, figure = tokens(theme), go.Figure()
     if base_rate is not None:
         figure.add_hline(
@@ -150,7 +154,7 @@ def cost_figure(
     t: Catalogue,
     theme: Theme = "light",
 ) -> go.Figure:
-    """A metric against a cost per item: systems on the line are not beaten in both.
+    """Return a metric against a cost per item: systems on the line are not beaten in both.
 
     Systems without the metric or the cost are left out. Raises InvalidInputError for an unknown
     metric.
@@ -199,7 +203,9 @@ def cost_figure(
 
 
 def _unbeaten(points: Sequence[tuple[float, float]], *, lower: bool) -> list[tuple[float, float]]:
-    """The points that no other beats in both cost (lower) and value, from the cheapest on."""
+    """Return the points that no other beats in both cost (lower) and value, from the
+    cheapest on.
+    """
     found: list[tuple[float, float]] = []
     for cost, value in sorted(points, key=lambda one: (one[0], one[1] if lower else -one[1])):
         if not found or (value < found[-1][1] if lower else value > found[-1][1]):
@@ -235,7 +241,7 @@ def _diagonal(figure: go.Figure, colour: dict[str, str]) -> None:
 
 
 def _look(place: int, colour: dict[str, str]) -> dict[str, Any]:
-    """The colour, dash and symbol of a series."""
+    """Return the colour, dash and symbol of a series."""
     return {
         "color": colour[_SERIES[place % len(_SERIES)]],
         "dash": _DASHES[place % len(_DASHES)],
@@ -244,7 +250,7 @@ def _look(place: int, colour: dict[str, str]) -> dict[str, Any]:
 
 
 def _square(figure: go.Figure, x: str, y: str, theme: Theme) -> go.Figure:
-    """Both axes from 0 to 1, as long as each other."""
+    """Return the figure with both axes from 0 to 1, as long as each other."""
     figure.update_layout(template=plotly_template(theme), height=440)
     figure.update_xaxes(title_text=x, range=[-0.02, 1.02], constrain="domain")
     figure.update_yaxes(title_text=y, range=[-0.02, 1.02], scaleanchor="x", constrain="domain")
@@ -257,6 +263,6 @@ def _axis(info: MetricInfo, t: Catalogue) -> str:
 
 
 def label(text: str) -> str:
-    """A name for a plotly label: markup characters escaped, nothing hidden."""
+    """Return a name for a plotly label: markup characters escaped, nothing hidden."""
     plain = visible(text)
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

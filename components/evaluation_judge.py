@@ -18,7 +18,7 @@ from pipelines.evaluation.statistics.resampling import Estimate
 
 
 def judging_view(progress: JudgingProgress | None, t: Catalogue, *, going_on: bool) -> str:
-    """How many answers are judged, what that took, and why it ended."""
+    """Return how many answers are judged, what that took, and why it ended."""
     if progress is None:
         return tag("div.vs-run", tag("p.vs-note", t("evaluate.judge.loading")), key="judging")
     share = progress.judged / progress.total if progress.total else 0.0
@@ -52,7 +52,7 @@ def judging_view(progress: JudgingProgress | None, t: Catalogue, *, going_on: bo
 
 
 def calibration_view(title: str, found: Calibration, t: Catalogue) -> str:
-    """A judge against people's labels: agreement, confusion matrix, corrected rates."""
+    """Return a judge against people's labels: agreement, confusion matrix, corrected rates."""
     seen = found.agreement
     agrees = t(
         "evaluate.judge.agreement",

@@ -18,14 +18,16 @@ _NARROW = 0.02
 
 
 def digits_of(estimate: Estimate) -> int:
-    """Decimals that an estimate of a share deserves: three where its interval is very narrow."""
+    """Return decimals that an estimate of a share deserves: three where its interval is
+    very narrow.
+    """
     if estimate.low is None or estimate.high is None:
         return 2
     return 3 if estimate.high - estimate.low < _NARROW else 2
 
 
 def number(value: float, decimals: int, *, signed: bool = False) -> str:
-    """A value up to 10 with its decimals, a larger one with two significant digits."""
+    """Return a value up to 10 with its decimals, a larger one with two significant digits."""
     # What rounds to zero has no sign.
     near = f"{round(value, decimals) + 0.0:.{decimals}f}"
     text = (near if abs(value) < 10 else two_digits(value)).replace("-", "−")
@@ -33,7 +35,9 @@ def number(value: float, decimals: int, *, signed: bool = False) -> str:
 
 
 def estimate_text(estimate: Estimate, t: Catalogue, *, signed: bool = False) -> str:
-    """ "0.53 [0.46, 0.60]", the number alone without an interval, a dash without a number."""
+    """Return a text such as "0.53 [0.46, 0.60]", the number alone without an interval, a dash
+    without a number.
+    """
     if estimate.value is None:
         return "–"
     decimals = digits_of(estimate)
@@ -52,7 +56,7 @@ def estimate_cell(
     signed: bool = False,
     mark: Child = None,
 ) -> Html:
-    """The estimate for a cell, with why something is missing, and n where it is not `items`.
+    """Return the estimate for a cell, with why something is missing, and n where it is not `items`.
 
     `mark` stands behind the number.
     """
@@ -68,27 +72,31 @@ def estimate_cell(
 
 
 def money_text(value: float, currency: str, t: Catalogue) -> str:
-    """An amount with the sign of its currency: "$0.0012", "CN¥3.20", "$1,234.50"."""
+    """Return an amount with the sign of its currency: "$0.0012", "CN¥3.20", "$1,234.50"."""
     amount = two_digits(value) if value < 1 else f"{value:,.2f}"
     key = f"currency.{currency}"
     return t(key, value=amount) if t.has(key) else f"{amount} {currency}"
 
 
 def few_words(estimate: Estimate, t: Catalogue) -> str:
-    """That an interval comes from few groups, or from few items where each is a group."""
+    """Return the remark that an interval comes from few groups, or from few items where each is
+    a group.
+    """
     key = "evaluate.few.items" if estimate.groups == estimate.n else "evaluate.few.groups"
     return t(key, n=integer(estimate.groups))
 
 
 def p_text(p: float | None) -> str:
-    """A p value: "= 0.034", "< 0.001" below that, a dash where there is none."""
+    """Return a p value: "= 0.034", "< 0.001" below that, a dash where there is none."""
     if p is None:
         return "–"
     return "< 0.001" if p < 0.001 else f"= {p:.3f}" if p < 0.0995 else f"= {p:.2f}"
 
 
 def p_words(pair: PairedDifference, pairs: int, t: Catalogue) -> str:
-    """The p value with its test, and after Holm's correction where there are several pairs."""
+    """Return the p value with its test, and after Holm's correction where there are
+    several pairs.
+    """
     if pair.p is None:
         return t("evaluate.p.none")
     test = t(f"evaluate.test.{pair.test}")
@@ -99,7 +107,7 @@ def p_words(pair: PairedDifference, pairs: int, t: Catalogue) -> str:
 
 
 def right_badge(right: bool, t: Catalogue) -> Html:
-    """Right or wrong, with its sign."""
+    """Return right or wrong, with its sign."""
     words = t("evaluate.value.right" if right else "evaluate.value.wrong")
     css = "vs-verdict-supported" if right else "vs-verdict-contradicted"
     return tag(f"span.vs-badge.{css}", sign("✓" if right else "✗"), tag("span", words))
@@ -109,7 +117,7 @@ Outcome = Literal["first", "second", "alike", "unknown"]
 
 
 def outcome(pair: PairedDifference, info: MetricInfo, alpha: float = 0.05) -> Outcome:
-    """Which of the two is better at `alpha` after Holm; "alike" cannot be told apart.
+    """Return which of the two is better at `alpha` after Holm; "alike" cannot be told apart.
 
     "unknown" is a difference that was not tested, or a metric without a better direction.
     """
@@ -121,7 +129,7 @@ def outcome(pair: PairedDifference, info: MetricInfo, alpha: float = 0.05) -> Ou
 
 
 def metric_title(name: str, t: Catalogue) -> str:
-    """What a metric is called; one without words keeps its name."""
+    """Return what a metric is called; one without words keeps its name."""
     if name.startswith(f"{JUDGED} "):
         # Another judge, or a weak one, which has to be seen wherever its figure is.
         rest = name.removeprefix(JUDGED).replace(WEAK, f" {t('evaluate.judge.mark')}")
@@ -130,7 +138,7 @@ def metric_title(name: str, t: Catalogue) -> str:
 
 
 def range_text(info: MetricInfo) -> str:
-    """ "0–1", "≥ 0", or nothing for a metric whose range is not known."""
+    """Return a text such as "0–1", "≥ 0", or nothing for a metric whose range is not known."""
     if info.low is not None and info.high is not None:
         return f"{info.low:g}–{info.high:g}"
     if info.low is not None:
@@ -139,7 +147,8 @@ def range_text(info: MetricInfo) -> str:
 
 
 def metric_head(info: MetricInfo, t: Catalogue) -> tuple[Html, str]:
-    """The head of a metric's column, and what a narrow screen calls it: name, range, direction.
+    """Return the head of a metric's column, and what a narrow screen calls it: name, range,
+    direction.
 
     The head leads to what the metric means: the view needs a `means_list` with anchors for it.
     """
@@ -154,7 +163,7 @@ def metric_head(info: MetricInfo, t: Catalogue) -> tuple[Html, str]:
 
 
 def sampling_text(sampling: Sampling, t: Catalogue) -> str:
-    """How intervals and tests were computed, with the seed and the versions."""
+    """Return how intervals and tests were computed, with the seed and the versions."""
     versions = t("list.separator").join(f"{name} {one}" for name, one in sampling.versions.items())
     return t(
         "evaluate.sampling",

@@ -59,13 +59,13 @@ class Standing(NamedTuple):
 
 
 def standing_badge(standing: Standing, t: Catalogue) -> Html:
-    """Running, paused or done."""
+    """Return running, paused or done."""
     status = standing.status
     return status_badge(status, t, t("evaluate.paused") if status == "waiting" else None)
 
 
 def rows_view(columns: Sequence[str], rows: Iterable[dict[str, Any]], t: Catalogue) -> str:
-    """The first rows of a file as they are."""
+    """Return the first rows of a file as they are."""
     known = list(columns[:_COLUMNS])
     heads = [Column(tag("bdi", name), None, name) for name in known]
     cells = (Row(None, [_text(row.get(name)) for name in known]) for row in rows)
@@ -75,7 +75,7 @@ def rows_view(columns: Sequence[str], rows: Iterable[dict[str, Any]], t: Catalog
 
 
 def items_view(items: Sequence[Item], t: Catalogue) -> str:
-    """The first items as they were understood; only the parts that one of them has."""
+    """Return the first items as they were understood; only the parts that one of them has."""
     parts: list[tuple[str, list[Child]]] = [
         ("question", [_text(item.question) for item in items]),
         ("answers", [_several(item.answers, t) for item in items]),
@@ -94,7 +94,9 @@ def items_view(items: Sequence[Item], t: Catalogue) -> str:
 
 
 def offers_words(items: Sequence[Item], t: Catalogue) -> str:
-    """What a data set offers, and how many of its items do: what decides which methods apply."""
+    """Return what a data set offers, and how many of its items do: what decides which
+    methods apply.
+    """
     counts = Counter(offer for item in items for offer in item.offers)
     words = (
         t("evaluate.offer.count", name=t(f"evaluate.offer.{offer}"), count=integer(counts[offer]))
@@ -130,7 +132,7 @@ def _label(hallucinated: bool | None, t: Catalogue) -> str:
 
 
 def about_view(stored: StoredEvaluation, t: Catalogue) -> str:
-    """What an evaluation is: its name, its data, the models that its systems use."""
+    """Return what an evaluation is: its name, its data, the models that its systems use."""
     spec = EvaluationSpec.model_validate(stored.spec)
     items = stored.tasks // (len(spec.systems) * spec.repeats)
     facts = [
@@ -167,7 +169,7 @@ def about_view(stored: StoredEvaluation, t: Catalogue) -> str:
 
 
 def limit_words(name: Limit, amount: float, spec: EvaluationSpec, t: Catalogue) -> str:
-    """A limit with its unit: "5,000 tokens", "$5.00", "2 hours"."""
+    """Return a limit with its unit: "5,000 tokens", "$5.00", "2 hours"."""
     if name == "money":
         return money_text(amount, " ".join(currencies_of(spec)), t)
     count = f"{amount:g}" if name == "hours" else integer(round(amount))
@@ -175,7 +177,7 @@ def limit_words(name: Limit, amount: float, spec: EvaluationSpec, t: Catalogue) 
 
 
 def limits_words(spec: EvaluationSpec, t: Catalogue) -> str:
-    """All limits of an evaluation in one line; "" without any."""
+    """Return all limits of an evaluation in one line; "" without any."""
     known: list[tuple[Limit, float | None]] = [
         (name, getattr(spec.limits, name)) for name in LIMITS
     ]
@@ -191,7 +193,7 @@ def progress_view(
     goal: int | None = None,
     spent: Cost | None = None,
 ) -> str:
-    """How far it is, what was spent and what is left. What changes has its own place.
+    """Return how far it is, what was spent and what is left. What changes has its own place.
 
     `goal` is the number of answers at which it stops by itself. `spent` is shown where there is no
     progress, because nothing works on it.
@@ -227,7 +229,7 @@ def progress_view(
 
 
 def spent_words(spent: Cost, t: Catalogue) -> str:
-    """Calls, tokens and money in one line."""
+    """Return calls, tokens and money in one line."""
     words = [
         t("evaluate.calls", count=integer(round(spent.calls + spent.judge_calls))),
         t("evaluate.tokens", count=integer(round(spent.prompt_tokens + spent.tokens))),
@@ -237,7 +239,7 @@ def spent_words(spent: Cost, t: Catalogue) -> str:
 
 
 def latest_view(latest: Sequence[LatestAnswer], t: Catalogue) -> str:
-    """The answers that came last, the newest first, in rows whose height never changes."""
+    """Return the answers that came last, the newest first, in rows whose height never changes."""
     rows = (
         _latest(latest[place] if place < len(latest) else None, place, t) for place in range(LATEST)
     )
@@ -279,7 +281,7 @@ def _latest(one: LatestAnswer | None, place: int, t: Catalogue) -> Html:
 
 
 def metrics_view(reasons: Mapping[str, str | None], t: Catalogue) -> str:
-    """Each metric with what it is, or greyed out with why these items do not have it."""
+    """Return each metric with what it is, or greyed out with why these items do not have it."""
 
     def line(name: str, reason: str | None) -> Html:
         title = metric_title(name, t)
@@ -303,7 +305,7 @@ def metrics_view(reasons: Mapping[str, str | None], t: Catalogue) -> str:
 def ended_view(
     progress: Progress | None, error: ErrorInfo | None, spec: EvaluationSpec, t: Catalogue
 ) -> str | None:
-    """Why it stopped before everything was answered; None where there is nothing to say.
+    """Return why it stopped before everything was answered; None where there is nothing to say.
 
     Of a limit it says which, and what is kept. `error` itself is shown by another part of the page.
     """
@@ -327,7 +329,7 @@ def ended_view(
 
 
 def forecast_view(found: Forecast, t: Catalogue) -> str:
-    """What the rest will take, each number with its spread."""
+    """Return what the rest will take, each number with its spread."""
     lines = [
         (t("evaluate.forecast.answers"), integer(found.answers)),
         (t("evaluate.forecast.calls"), range_words(found.calls, t)),
@@ -356,12 +358,16 @@ def forecast_view(found: Forecast, t: Catalogue) -> str:
 
 
 def range_words(found: Range, t: Catalogue, *, time: bool = False) -> str:
-    """ "120 (90 to 150)", or the number alone where its spread is not known."""
+    """Return a text such as "120 (90 to 150)", or the number alone where its spread is
+    not known.
+    """
     return _range(found, lambda one: duration(one, t) if time else integer(round(one)), t)
 
 
 def money_range(found: Range, currency: str, t: Catalogue) -> str:
-    """ "$0.12 ($0.10 to $0.15)", or the amount alone where its spread is not known."""
+    """Return a text such as "$0.12 ($0.10 to $0.15)", or the amount alone where its spread is
+    not known.
+    """
     return _range(found, lambda one: money_text(one, currency, t), t)
 
 
@@ -374,7 +380,7 @@ def _range(found: Range, words: Callable[[float], str], t: Catalogue) -> str:
 
 
 def summary_view(stored: StoredEvaluation, standing: Standing, when: str, t: Catalogue) -> str:
-    """One evaluation in the list of them."""
+    """Return one evaluation in the list of them."""
     answered = t("evaluate.answered", done=integer(standing.done), total=integer(standing.total))
     facts = " · ".join([when, answered])
     return tag(

@@ -29,7 +29,7 @@ _BAND = 0.18
 
 
 def study_figure(study: Study, metric: str, t: Catalogue, theme: Theme = "light") -> go.Figure:
-    """One metric over the values of the study's setting, with the band of its intervals.
+    """Return one metric over the values of the study's setting, with the band of its intervals.
 
     The recorded settings are a diamond, or a line across where they are no value of the axis; the
     chosen point is a star. Options, and points of two settings, stand beside each other. Raises
@@ -66,7 +66,7 @@ def study_figure(study: Study, metric: str, t: Catalogue, theme: Theme = "light"
 
 
 def place_of(point: StudyPoint) -> float | str:
-    """Where a point stands on the axis: at its number, else under its words."""
+    """Return where a point stands on the axis: at its number, else under its words."""
     values = list(point.values.values())
     if len(values) == 1 and isinstance(values[0], int | float) and not isinstance(values[0], bool):
         return float(values[0])
@@ -74,7 +74,7 @@ def place_of(point: StudyPoint) -> float | str:
 
 
 def axis_title(study: Study, t: Catalogue) -> str:
-    """The settings by their names, each with the range that it can have."""
+    """Return the settings by their names, each with the range that it can have."""
     titles: list[str] = []
     for axis in study.axes:
         if study.kind == "scores":
@@ -90,13 +90,13 @@ def axis_title(study: Study, t: Catalogue) -> str:
 
 
 def setting_title(method: str, name: str, t: Catalogue) -> str:
-    """What a setting is called."""
+    """Return what a setting is called."""
     key = setting_key(method, name, t)
     return t(key) if t.has(key) else name
 
 
 def study_view(study: Study, metrics: Sequence[str], t: Catalogue) -> Html:
-    """What was chosen and how, then a row for each point with its counts and `metrics`."""
+    """Return what was chosen and how, then a row for each point with its counts and `metrics`."""
     return tag(
         "div.vs-run.vs-evaluation",
         tag("div.vs-stack", [tag("p", words) for words in choice_words(study, t)]),
@@ -108,7 +108,9 @@ def study_view(study: Study, metrics: Sequence[str], t: Catalogue) -> Html:
 
 
 def choice_words(study: Study, t: Catalogue) -> list[str]:
-    """The chosen point, what it comes to on the items that chose nothing, and on all crosswise."""
+    """Return the chosen point, what it comes to on the items that chose nothing, and on all
+    crosswise.
+    """
     choice = study.choice
     if choice is None:
         return [t(f"study.no_choice.{study.no_choice}")] if study.no_choice else []
@@ -140,7 +142,7 @@ def choice_words(study: Study, t: Catalogue) -> list[str]:
 
 
 def point_title(study: Study, point: StudyPoint, t: Catalogue) -> str:
-    """A point as "setting = value"."""
+    """Return a point as "setting = value"."""
 
     def title(name: str) -> str:
         scores = study.kind == "scores"
@@ -154,7 +156,7 @@ def point_title(study: Study, point: StudyPoint, t: Catalogue) -> str:
 
 
 def option_title(method: str, name: str, value: Value, t: Catalogue) -> str:
-    """A value as the controls name it."""
+    """Return a value as the controls name it."""
     if value is None:
         return t("study.unset")
     key = f"{setting_key(method, name, t)}.{value}"
@@ -162,7 +164,7 @@ def option_title(method: str, name: str, value: Value, t: Catalogue) -> str:
 
 
 def notes(study: Study, t: Catalogue) -> list[str]:
-    """What the numbers leave out, and why."""
+    """Return what the numbers leave out, and why."""
     found = [t("study.note")]
     if any(one.diverged for one in study.points):
         found.append(t("study.diverged.help"))
@@ -217,7 +219,7 @@ def _name(study: Study, place: int, point: StudyPoint, t: Catalogue) -> Html:
 
 
 def _printed(point: StudyPoint, t: Catalogue) -> Html:
-    """What the paper prints for the point, with its model: it is another than ours."""
+    """Return what the paper prints for the point, with its model: it is another than ours."""
     parts = [
         tag(
             "span.vs-note",
@@ -237,7 +239,7 @@ Drawn = Sequence[tuple[float | str, StudyPoint]]
 
 
 def _band(figure: go.Figure, drawn: Drawn, metric: str, colour: str) -> None:
-    """The intervals of the points as one band."""
+    """Draw the intervals of the points as one band."""
     bounded = [
         (place, low, high)
         for place, point in drawn
@@ -306,7 +308,7 @@ def _mark(
     colour: str,
     numeric: bool,
 ) -> None:
-    """A point of its own kind; a line across where it has no place on an axis of numbers."""
+    """Draw a point of its own kind; a line across where it has no place on an axis of numbers."""
     place, value = place_of(point), point.metrics[metric].value
     if numeric and not isinstance(place, float):
         line = {"color": colour, "width": 1.5, "dash": "dash"}
@@ -323,6 +325,6 @@ def _mark(
 
 
 def _faint(colour: str) -> str:
-    """A colour of six hexadecimal digits, nearly transparent."""
+    """Return a colour of six hexadecimal digits, nearly transparent."""
     red, green, blue = (int(colour.lstrip("#")[at : at + 2], 16) for at in (0, 2, 4))
     return f"rgba({red}, {green}, {blue}, {_BAND})"

@@ -36,7 +36,9 @@ class _Part(NamedTuple):
 
 
 def results_view(results: ResultsTable, t: Catalogue) -> str:
-    """The table, what papers print, and how it was computed; detectors have a view of their own."""
+    """Return the table, what papers print, and how it was computed; detectors have a view of
+    their own.
+    """
     return tag(
         "div.vs-run.vs-evaluation",
         section(
@@ -73,7 +75,9 @@ def _about(results: ResultsTable, t: Catalogue) -> Html:
 
 
 def _judges(results: ResultsTable, t: Catalogue) -> list[Html]:
-    """Who judged the answers, and how far people agree; where nobody did, how that is done."""
+    """Return who judged the answers, and how far people agree; where nobody did, how that
+    is done.
+    """
     answers = any(info.name == "accuracy" for info in results.metrics)
     if answers and not results.judges:
         return [tag("p.vs-note", t("evaluate.judge.none"))]
@@ -147,7 +151,9 @@ def _metric(info: MetricInfo, results: ResultsTable, t: Catalogue) -> _Part:
 
 
 def _letters(results: ResultsTable, metric: str) -> dict[str, str]:
-    """The letters of the bands that a system stands in; none where no band has two systems."""
+    """Return the letters of the bands that a system stands in; none where no band has two
+    systems.
+    """
     found = results.bands.get(metric, ())
     if not any(len(band) > 1 for band in found):
         return {}
@@ -160,7 +166,7 @@ def _letters(results: ResultsTable, metric: str) -> dict[str, str]:
 
 
 def _bands(results: ResultsTable, t: Catalogue) -> Html | None:
-    """In words: which systems cannot be told apart, and on which metrics."""
+    """Return, in words, which systems cannot be told apart, and on which metrics."""
     metrics: dict[str, list[str]] = {}
     for metric, found in results.bands.items():
         several = [band for band in found if len(band) > 1]
@@ -175,7 +181,7 @@ def _bands(results: ResultsTable, t: Catalogue) -> Html | None:
 
 
 def _printed(metric: str, results: ResultsTable, t: Catalogue) -> list[_Part]:
-    """What papers print for the metric, in a column of its own beside ours."""
+    """Return what papers print for the metric, in a column of its own beside ours."""
     if not any(figure.metric == metric for row in results.rows for figure in row.papers):
         return []
     title = t("evaluate.papers.column", metric=metric_title(metric, t))
@@ -188,7 +194,7 @@ def _printed(metric: str, results: ResultsTable, t: Catalogue) -> list[_Part]:
 
 
 def _figure(figure: PaperFigure, t: Catalogue) -> Html:
-    """One printed number with the model, the data and the date that it is of."""
+    """Return one printed number with the model, the data and the date that it is of."""
     unit = t(f"papers.unit.{figure.unit}")
     where = " · ".join(
         filter(None, [figure.model.text(t.language), figure.data.text(t.language), figure.date])
@@ -232,7 +238,9 @@ def _counts(results: ResultsTable, t: Catalogue) -> list[_Part]:
 
 
 def _cost(cost: Cost, results: ResultsTable, t: Catalogue) -> list[_Part]:
-    """The mean per item with the total below it; no column for a cost that nothing recorded."""
+    """Return the mean per item with the total below it; no column for a cost that nothing
+    recorded.
+    """
     if not any(row.costs[cost].n for row in results.rows):
         return []
     title = t("evaluate.per_item", name=t(f"evaluate.cost.{cost}"))
@@ -256,13 +264,13 @@ def _cost(cost: Cost, results: ResultsTable, t: Catalogue) -> list[_Part]:
 
 
 def _partly(found: CostSummary, row: ResultsRow, t: Catalogue) -> Html | None:
-    """Says that some scores do not have this cost, so that the total is too small."""
+    """Return a note that some scores do not have this cost, so that the total is too small."""
     expected = row.n * row.repeats
     return tag("span.vs-note", t("evaluate.n", n=integer(found.n))) if found.n < expected else None
 
 
 def cost_text(cost: Cost, value: float, t: Catalogue) -> str:
-    """A cost with its unit: "4.1 s", "$0.0012", "CN¥3.20", "43"."""
+    """Return a cost with its unit: "4.1 s", "$0.0012", "CN¥3.20", "43"."""
     if cost == "seconds":
         return duration(value, t)
     if cost in MONEY:
@@ -271,7 +279,7 @@ def cost_text(cost: Cost, value: float, t: Catalogue) -> str:
 
 
 def ranking_view(found: Detection, results: ResultsTable, t: Catalogue) -> str:
-    """The detectors' measures; answer length and word overlap stand among them as controls.
+    """Return the detectors' measures; answer length and word overlap stand among them as controls.
 
     `results` is the table of the same items, whose systems the detectors are.
     """
@@ -318,7 +326,7 @@ def _measure(found: Estimate | None, items: int, t: Catalogue) -> Content:
 
 
 def _papers(results: ResultsTable, t: Catalogue) -> Html | None:
-    """Figures that papers print on this data set and that no metric here is the same as."""
+    """Return figures that papers print on this data set and that no metric here is the same as."""
     shown = {info.name for info in results.metrics}
     figures = dict.fromkeys(
         figure for row in results.rows for figure in row.papers if figure.metric not in shown
@@ -353,7 +361,7 @@ def _papers(results: ResultsTable, t: Catalogue) -> Html | None:
 
 
 def _meaning(results: ResultsTable, t: Catalogue) -> Html | None:
-    """What each metric is, and how intervals and tests were computed."""
+    """Return what each metric is, and how intervals and tests were computed."""
     names = [info.name for info in results.metrics]
     versions = t("list.separator").join(f"{name} {one}" for name, one in results.versions.items())
     return means_list(

@@ -78,7 +78,7 @@ _COUNTS = 2
 
 
 def ever_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:
-    """Everything EVER did in the run, as far as it has come.
+    """Return everything EVER did in the run, as far as it has come.
 
     `diverges_at` is the draft at which a re-evaluated run leaves the recorded one.
     """
@@ -130,7 +130,7 @@ class _Page(MethodPanel):
         return self.method.settings.get("task") == "short"
 
     def original(self) -> Html:
-        """The first draft, or what there is of it."""
+        """Return the first draft, or what there is of it."""
         t, drafts, draft = self.t, self.method.drafts, self.step("draft")
         text = drafts[0].after if drafts else draft.text if draft else ""
         limit = whole_setting(self.method, "max_sentences", 0)
@@ -147,7 +147,7 @@ class _Page(MethodPanel):
         )
 
     def checked_by(self) -> Html | None:
-        """Whose verdicts these are; None while there are none."""
+        """Return whose verdicts these are; None while there are none."""
         checks = (check for sentence in self.sentences for check in sentence.checks)
         events = [event for check in checks for event in check.concepts.values()]
         by = (event.detail.by for event in events if isinstance(event.detail, ConceptVerified))
@@ -161,7 +161,7 @@ class _Page(MethodPanel):
         return tag("p.vs-note", self.t("ever.by.main", name=name), key="by")
 
     def cards(self) -> list[Child]:
-        """A card for every sentence, also for one that nothing is known of yet."""
+        """Return a card for every sentence, also for one that nothing is known of yet."""
         t, method = self.t, self.method
         items = {sentence.index: self._card(sentence) for sentence in self.sentences}
         for step in method.steps:
@@ -189,7 +189,7 @@ class _Page(MethodPanel):
         return tag("div.vs-stack", line, self.score_line(judged, score), key="share")
 
     def final(self) -> list[Child]:
-        """The text at the end with what is left of doubt, and what has changed."""
+        """Return the text at the end with what is left of doubt, and what has changed."""
         t, answer = self.t, self.method.answer
         if answer is None:
             ended = "ever.final.open" if self.running else "ever.final.none"
@@ -214,7 +214,7 @@ class _Page(MethodPanel):
         return parts
 
     def ahead(self, steps: list[StepView]) -> Html:
-        """What was written ahead, whether it was kept, and what it cost."""
+        """Return what was written ahead, whether it was kept, and what it cost."""
         t = self.t
         if not steps:
             return tag("p.vs-empty", t("ever.ahead.none"), key="ahead")
@@ -245,7 +245,7 @@ class _Page(MethodPanel):
     # --- One sentence: every check of it, its facts, and how it ended ---
 
     def _card(self, sentence: _Sentence) -> Html:
-        """A sentence from its draft to what it came to be."""
+        """Return a sentence from its draft to what it came to be."""
         end, befores = sentence.end, ["", *(check.listed.text for check in sentence.checks)]
         badge = verdict_badge(end.verdict, self.t, self._status(sentence)) if end else None
         parts: list[Child] = [tag("header.vs-ever-head", self._title(sentence.index), badge)]
@@ -257,7 +257,9 @@ class _Page(MethodPanel):
         return self._article(sentence.index, [*parts, *self._end(sentence)], busy=end is None)
 
     def _opening(self, index: int, text: str, step: StepView) -> Html:
-        """A sentence whose facts are not known yet: being written, or just written by `step`."""
+        """Return a sentence whose facts are not known yet: being written, or just written
+        by `step`.
+        """
         body = answer_text(text, key="text") if text else reserved(key="text")
         current = self._under_way(index) or step
         words = self.t(f"step.{current.name}" if self.running else "ever.not_reached")
@@ -278,7 +280,7 @@ class _Page(MethodPanel):
         return tag("li.vs-ever-item", article, aria_busy=busy, key=f"sentence-{index}")
 
     def _status(self, sentence: _Sentence) -> str:
-        """How the sentence ended, in words."""
+        """Return how the sentence ended, in words."""
         last = sentence.checks[-1].listed
         verdict = sentence.end.verdict if sentence.end is not None else "unchecked"
         if sentence.ended is not None and sentence.ended.dropped:
@@ -311,7 +313,7 @@ class _Page(MethodPanel):
         return tag("div.vs-ever-look", parts, key=key)
 
     def _text(self, check: _Check) -> Html:
-        """The text with its concepts underlined, each with its verdict's sign.
+        """Return the text with its concepts underlined, each with its verdict's sign.
 
         A concept that overlaps the one before it has its chip below all the same.
         """
@@ -342,7 +344,7 @@ class _Page(MethodPanel):
         return tag(f"li.vs-ever-chip.{verdict_class(event.verdict)}", details, key=f"{key}-chip")
 
     def _reasons(self, event: Judged, found: ConceptVerified, key: str) -> Html:
-        """What was asked about a concept, and what its verdict rests on."""
+        """Return what was asked about a concept, and what its verdict rests on."""
         t = self.t
         claimed = found.claim and found.claim != found.question
         silent = found.by and found.reason == "unreadable"
@@ -370,7 +372,9 @@ class _Page(MethodPanel):
         return tag("div.vs-ever-reasons", parts)
 
     def _claim(self, event: Judged, found: ConceptVerified) -> Html:
-        """What a judge was asked about; words that it does not find supported are underlined."""
+        """Return what a judge was asked about; words that it does not find supported are
+        underlined.
+        """
         words = self.unsupported.of(event, found.claim)
         marked = with_unsupported(found.claim, words, self.t)
         key = f"unsupported-{event.seq}"
@@ -391,7 +395,7 @@ class _Page(MethodPanel):
         return next(steps, None)
 
     def _end(self, sentence: _Sentence) -> list[Child]:
-        """What is left of doubt when the sentence has been verified."""
+        """Return what is left of doubt when the sentence has been verified."""
         ended, end = sentence.ended, sentence.end
         if ended is None or end is None:
             return []
@@ -416,7 +420,7 @@ class _Page(MethodPanel):
 
 
 def _opens(step: StepView, index: int, sentences: list[_Sentence]) -> bool:
-    """Whether a step shows a sentence that nothing is known of yet."""
+    """Return whether a step shows a sentence that nothing is known of yet."""
     if step.name == "speculate":
         # Written ahead: shown until it is known whether it is kept.
         ended = {sentence.index for sentence in sentences if sentence.end is not None}
@@ -425,7 +429,7 @@ def _opens(step: StepView, index: int, sentences: list[_Sentence]) -> bool:
 
 
 def _begun(method: MethodView, step: StepView, index: int) -> str:
-    """As much as there is of a sentence whose facts are not known yet."""
+    """Return as much as there is of a sentence whose facts are not known yet."""
     if step.name == "sentence":
         return _written(method, index)
     known = {text_key(_written(method, number)) for number in range(index)}
@@ -435,7 +439,7 @@ def _begun(method: MethodView, step: StepView, index: int) -> str:
 
 
 def _written(method: MethodView, index: int) -> str:
-    """A sentence as the drafts have it, when it was last written or corrected."""
+    """Return a sentence as the drafts have it, when it was last written or corrected."""
     written = [draft for draft in method.drafts if draft.at.sentence == index]
     if written:
         return written[-1].after[written[-1].start :].strip()
@@ -444,7 +448,7 @@ def _written(method: MethodView, index: int) -> str:
 
 
 def _text(answer: Answer, sentences: list[_Sentence]) -> Html:
-    """The text at the end; a sentence that is not supported as a whole has its sign."""
+    """Return the text at the end; a sentence that is not supported as a whole has its sign."""
     text, position = answer.text, 0
     parts: list[Child] = []
     for sentence in sentences:

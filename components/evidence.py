@@ -27,7 +27,7 @@ class EvidenceItem:
 
 
 def evidence(items: Sequence[EvidenceItem], t: Catalogue, *, id: str = "evidence") -> str:
-    """All passages as a list of cards; an empty list says so and what follows from it."""
+    """Return all passages as a list of cards; an empty list says so and what follows from it."""
     if not items:
         return tag("p.vs-empty", t("evidence.none"), id=id, key=id)
     cards = (
@@ -40,7 +40,7 @@ def evidence(items: Sequence[EvidenceItem], t: Catalogue, *, id: str = "evidence
 
 
 def passage_card(item: EvidenceItem, t: Catalogue) -> str:
-    """One passage."""
+    """Return one passage."""
     passage = item.passage
     supports = tag("span.vs-sr", t("evidence.supporting"), " ")
     marks = ((*place, supports) for place in item.marks)
@@ -79,6 +79,6 @@ def _facts(item: EvidenceItem, t: Catalogue) -> Iterable[Html]:
 
 
 def fact(name: str, value: Child, meaning: str = "") -> Html:
-    """An entry of a list of facts (`dl.vs-facts`), with what it means."""
+    """Return an entry of a list of facts (`dl.vs-facts`), with what it means."""
     note = tag("span.vs-fact-note", meaning) if meaning else None
     return tag("div", tag("dt", name), tag("dd", value, note))

@@ -41,7 +41,8 @@ def profile_figure(
     theta_1: float | None = None,
     theta_2: float | None = None,
 ) -> go.Figure:
-    """Probability (above) and entropy (below) of every token along the text, with thresholds.
+    """Return probability (above) and entropy (below) of every token along the text, with
+    thresholds.
 
     `theta_1` is a probability, `theta_2` an entropy in nats. Where the backend reported nothing
     the profile has a gap.
@@ -88,7 +89,8 @@ def entities_figure(
     theta_1: float | None = None,
     theta_2: float | None = None,
 ) -> go.Figure:
-    """P(E) against H(E) of every entity with both, one symbol a verdict, thresholds as lines.
+    """Return P(E) against H(E) of every entity with both, one symbol a verdict, thresholds
+    as lines.
 
     What lies left of `theta_1` or above `theta_2` is doubtful.
     """
@@ -143,7 +145,7 @@ def _bar_colour(
 
 
 def _threshold(label: str, colour: dict[str, str], position: str) -> dict[str, Any]:
-    """The look of a line at a threshold, with its name beside it."""
+    """Return the look of a line at a threshold, with its name beside it."""
     font = {"size": 12, "color": colour["ink-2"]}
     note = {"text": label, "font": font, "bgcolor": colour["surface"], "borderpad": 2}
     line = {"color": colour["ink-3"], "width": 1.5, "dash": "dash"}
@@ -151,6 +153,6 @@ def _threshold(label: str, colour: dict[str, str], position: str) -> dict[str, A
 
 
 def _quoted(text: str) -> str:
-    """A token for a plotly label: markup characters escaped, white space visible."""
+    """Return a token for a plotly label: markup characters escaped, white space visible."""
     plain = visible(text).replace("\n", "↵").strip() or "␣"
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -44,7 +44,7 @@ class StageView:
 
 
 def stages_of(flow: Sequence[Stage], method: MethodView | None, view: RunView) -> list[StageView]:
-    """Every step of `flow`; `method` is None until the method has begun."""
+    """Return every step of `flow`; `method` is None until the method has begun."""
     if method is None:
         state: State = "unreached" if view.over else "waiting"
         return [StageView(stage, state) for stage in flow]
@@ -71,7 +71,9 @@ def stages_of(flow: Sequence[Stage], method: MethodView | None, view: RunView) -
 
 
 def _unbegun(passed: bool, stage: Stage, method: MethodView, *, over: bool) -> State:
-    """The state of a step of which nothing was begun; `passed` is one that a later step follows."""
+    """Return the state of a step of which nothing was begun; `passed` is one that a later step
+    follows.
+    """
     if over:
         return "skipped" if passed or method.outcome == "ok" else "unreached"
     return "skipped" if passed and not stage.repeats else "waiting"
@@ -87,7 +89,7 @@ def _begun(steps: Sequence[StepView], method: MethodView, *, last: bool, over: b
 
 
 def _covered(steps: Iterable[StepView], now: float) -> float:
-    """The length of the union of the steps' times, in seconds."""
+    """Return the length of the union of the steps' times, in seconds."""
     total, reached = 0.0, float("-inf")
     for start, end in sorted((s.started, now if s.ended is None else s.ended) for s in steps):
         total += max(0.0, end - max(start, reached))
@@ -98,7 +100,7 @@ def _covered(steps: Iterable[StepView], now: float) -> float:
 def flow_diagram(
     name: str, view: RunView | None, t: Catalogue, *, timed: bool = True
 ) -> Html | None:
-    """The steps of the method `name`, as far as the run has come; None for one without any.
+    """Return the steps of the method `name`, as far as the run has come; None for one without any.
 
     Without a run (`view` None) it says what the method does. `timed` is false where the times are
     not those of the models, as in a run that was re-evaluated.
@@ -141,7 +143,7 @@ def _step(one: StageView, t: Catalogue, *, plan: bool = False, timed: bool = Tru
 
 
 def _words(one: StageView, t: Catalogue, *, plan: bool, timed: bool) -> str:
-    """The count and the time of a step, or why there are none."""
+    """Return the count and the time of a step, or why there are none."""
     if plan:
         return t("flow.optional") if one.stage.optional else t("flow.always")
     if one.state in ("waiting", "skipped", "unreached"):

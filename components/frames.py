@@ -39,7 +39,7 @@ class Picture(NamedTuple):
 
 
 def pictures(events: Sequence[Event], t: Catalogue, period: float = PERIOD) -> Iterator[Picture]:
-    """The line and every page of a run, from its beginning to its end.
+    """Yield the line and every page of a run, from its beginning to its end.
 
     The last picture shows the whole run.
     """
@@ -64,7 +64,7 @@ def pictures(events: Sequence[Event], t: Catalogue, period: float = PERIOD) -> I
 
 
 def packed(found: Sequence[Picture], t: Catalogue) -> dict[str, Any]:
-    """The pictures as JSON: `pieces` of HTML, and what each view is made of from when on.
+    """Return the pictures as JSON: `pieces` of HTML, and what each view is made of from when on.
 
     A frame is its time and, for each view that changes, what stays of the view at its beginning and
     at its end, in pieces, and the numbers of the pieces between.
@@ -84,7 +84,9 @@ def packed(found: Sequence[Picture], t: Catalogue) -> dict[str, Any]:
 
 
 def _difference(before: Sequence[int], now: Sequence[int]) -> list[Any]:
-    """How many pieces stay at the beginning and at the end, and the numbers of those between."""
+    """Return how many pieces stay at the beginning and at the end, and the numbers of those
+    between.
+    """
     most = min(len(before), len(now))
     first = next((i for i in range(most) if before[i] != now[i]), most)
     rest = most - first

@@ -54,13 +54,15 @@ class Entry(Frozen):
     zh: Words
 
     def words(self, t: Catalogue) -> Words:
-        """The entry in the language of `t`."""
+        """Return the entry in the language of `t`."""
         return self.zh if t.language == "zh" else self.en
 
 
 @cache
 def entries() -> Mapping[str, Entry]:
-    """All entries by id, in the order of the file. Raises ValidationError for one that is wrong."""
+    """Return all entries by id, in the order of the file. Raises ValidationError for one that
+    is wrong.
+    """
     source = (ASSETS / "glossary.toml").read_text(encoding="utf-8")
     return {
         name: Entry.model_validate({"id": name, "names": (name,), **value})
@@ -74,19 +76,22 @@ def _explained() -> Mapping[str, Entry]:
 
 
 def entry_of(name: str) -> Entry | None:
-    """The entry on the score, metric, coefficient or term `name`; None where there is none."""
+    """Return the entry on the score, metric, coefficient or term `name`; None where there
+    is none.
+    """
     # A judge's column is called by the judge, and is explained like any other.
     return _explained().get(name) or _explained().get(name.partition(" ")[0])
 
 
 def meaning(name: str, t: Catalogue) -> str:
-    """What `name` means, in a sentence; "" where nothing explains it."""
+    """Return what `name` means, in a sentence; "" where nothing explains it."""
     entry = entry_of(name)
     return entry.words(t).means if entry else ""
 
 
 def what_it_means(name: str, t: Catalogue, *, brief: bool = False) -> Html | None:
-    """ "What does this mean?", which unfolds; None where nothing explains `name`.
+    """Return a text such as "What does this mean?", which unfolds; None where nothing
+    explains `name`.
 
     A `brief` one is a question mark, for a place beside the number; its words are spoken.
     """
@@ -108,7 +113,9 @@ def what_it_means(name: str, t: Catalogue, *, brief: bool = False) -> Html | Non
 
 
 def means_link(name: str, t: Catalogue) -> Html | None:
-    """A question mark in the head of a table, which leads to the entry in its `means_list`."""
+    """Return a question mark in the head of a table, which leads to the entry in its
+    `means_list`.
+    """
     entry = entry_of(name)
     if entry is None:
         return None
@@ -132,7 +139,7 @@ def means_list(
     key: str = "means",
     notes: Iterable[Child] = (),
 ) -> Html | None:
-    """What the numbers of a table mean, each once, folded under `title`; None for nothing.
+    """Return what the numbers of a table mean, each once, folded under `title`; None for nothing.
 
     With `anchors` the heads of the table can lead here: at most one such list is in a view. `notes`
     stand below the list.
@@ -166,7 +173,7 @@ def _item(entry: Entry, t: Catalogue, *, anchors: bool) -> Html:
 
 
 def _sentences(entry: Entry, t: Catalogue) -> list[Html | None]:
-    """What it means, its range, and its weakness."""
+    """Return what it means, its range, and its weakness."""
     words = entry.words(t)
     return [
         tag("p", words.means),
@@ -180,7 +187,7 @@ def _labelled(key: str, words: str, t: Catalogue) -> Html:
 
 
 def _more(entry: Entry, t: Catalogue) -> Html:
-    """The way to the glossary, where the place that shows this has one."""
+    """Return the way to the glossary, where the place that shows this has one."""
     spoken = t("glossary.open.of", name=entry.words(t).name)
     return tag(
         "button.vs-means-more",
@@ -195,7 +202,7 @@ def _more(entry: Entry, t: Catalogue) -> Html:
 def glossary_view(
     t: Catalogue, *, search: str = "", kinds: Iterable[Kind] = KINDS, term: str = ""
 ) -> str:
-    """The entries that match `search`, under their kinds; `term` is brought into view."""
+    """Return the entries that match `search`, under their kinds; `term` is brought into view."""
     shown = [entry for entry in entries().values() if matches(entry, search)]
     groups: list[tuple[Kind, list[Entry]]] = [
         (kind, [entry for entry in shown if entry.kind == kind]) for kind in kinds
@@ -211,7 +218,7 @@ def glossary_view(
 
 
 def matches(entry: Entry, search: str) -> bool:
-    """Whether every word of `search` stands in the entry, in either language."""
+    """Return whether every word of `search` stands in the entry, in either language."""
     texts = [entry.id, entry.paper, *entry.names]
     for words in (entry.en, entry.zh):
         texts += [words.name, words.means, words.range, words.weakness]
@@ -255,7 +262,9 @@ def _entry(entry: Entry, term: str, t: Catalogue) -> Html:
 
 
 def _source(entry: Entry, t: Catalogue) -> Child:
-    """Where it was published: a link to the paper of its method, or the reference as it stands."""
+    """Return where it was published: a link to the paper of its method, or the reference as
+    it stands.
+    """
     if not entry.method:
         return tag("span", entry.paper, lang="en") if entry.paper else None
     found, method = paper(entry.method), named("method", entry.method, t)

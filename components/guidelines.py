@@ -12,7 +12,7 @@ from pipelines.types import Language
 
 
 def starting_guidelines(tasks: Collection[Task], language: Language) -> str:
-    """The guidelines in Markdown: what is asked of everybody, then a part for each task."""
+    """Return the guidelines in Markdown: what is asked of everybody, then a part for each task."""
     texts = _texts()[language]
     parts = ["intro", *(task for task in TASKS if task in tasks)]
     return "\n\n".join(texts[part].strip() for part in parts) + "\n"

@@ -57,7 +57,7 @@ _CLAIMS_NOTHING = {
 
 
 def haarag_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:
-    """HAARAG's rounds of searching, its answers and its outcome, as far as the run has come.
+    """Return HAARAG's rounds of searching, its answers and its outcome, as far as the run has come.
 
     `diverges_at` is the draft from which on only a new run can tell, None where all is recorded.
     """
@@ -79,7 +79,9 @@ class _Page(MethodPanel):
     """One drawing of the page, from what is recorded so far."""
 
     def readings(self, event: Judged, score: Score) -> tuple[Reading, ...]:
-        """As of any method; the alignment of the first draft is what decides on the answer."""
+        """Return the readings as of any method; the alignment of the first draft is what decides on
+        the answer.
+        """
         if event.what == "alignment" and event.draft == 0:
             event = event.model_copy(update={"what": "answer"})
         return super().readings(event, score)
@@ -87,7 +89,7 @@ class _Page(MethodPanel):
     # --- Where the numbers come from ---
 
     def origin(self) -> Html | None:
-        """Whose cosines these are, and where the thresholds come from."""
+        """Return whose cosines these are, and where the thresholds come from."""
         embedder, t = self.method.embedder, self.t
         if embedder is None:
             return None
@@ -117,20 +119,22 @@ class _Page(MethodPanel):
         return source_notes(notes, "origin")
 
     def fault(self) -> Html | None:
-        """Why the method failed, or that the run was cancelled."""
+        """Return why the method failed, or that the run was cancelled."""
         if self.method.error is None and self.view.status == "cancelled":
             return notice(self.t(f"run.cancelled.{self.view.reason or 'stopped'}"), "cancelled")
         return self.error()
 
     def _empty(self, words: str, key: str) -> Html:
-        """Where nothing is known yet: space for it, or the sentence that there is nothing."""
+        """Return, where nothing is known yet, space for it, or the sentence that there is
+        nothing.
+        """
         empty = tag("p.vs-note", self.t(words)) if self.over else reserved()
         return tag("div.vs-card.vs-padded", empty, key=key)
 
     # --- Rounds of searching ---
 
     def rounds(self) -> Html:
-        """Every round as a card, in the order they were made; the one under way pulses."""
+        """Return every round as a card, in the order they were made; the one under way pulses."""
         steps = [step for step in self.method.steps if step.name in ("retrieve", "refine")]
         cards = [self._round(step, number) for number, step in enumerate(steps)]
         content = cards or self._empty("haarag.no_search", "round-0")
@@ -162,7 +166,7 @@ class _Page(MethodPanel):
         return self.t("haarag.round.widen" if number else "haarag.round.first", depth=depth)
 
     def _queries(self, queries: Sequence[str], forms: int | None) -> Html | None:
-        """What was searched for; parts of an answer are marked as such."""
+        """Return what was searched for; parts of an answer are marked as such."""
         if not queries:
             return None
         of_answer = tag("span.vs-chip", self.t("haarag.query.part"))
@@ -178,7 +182,9 @@ class _Page(MethodPanel):
         return part(self.t("haarag.queries"), tag("ol.vs-queries", items), key="queries")
 
     def _rated(self, judged: Judged, rated: RetrievalRated, number: int) -> list[Child]:
-        """C_r with what it is computed from, what was kept, and the first few that were not."""
+        """Return C_r with what it is computed from, what was kept, and the first few that
+        were not.
+        """
         t = self.t
         if not rated.chunks:
             return [tag("p.vs-empty", t("haarag.no_chunks"))]
@@ -236,7 +242,7 @@ class _Page(MethodPanel):
     # --- Answers ---
 
     def drafts(self) -> list[Child]:
-        """The course of C_a, every draft, and the one that is being written."""
+        """Return the course of C_a, every draft, and the one that is being written."""
         drafts = self.method.drafts
         parts: list[Child] = [self._course()] if len(drafts) > 1 else []
         parts += [self._draft(number) for number in range(len(drafts))]
@@ -357,7 +363,9 @@ class _Page(MethodPanel):
         ]
 
     def _given(self, number: int, sentences: Sequence[Judged]) -> list[Child]:
-        """The chunks the draft was written from, with the sentences that support it marked."""
+        """Return the chunks the draft was written from, with the sentences that support
+        it marked.
+        """
         draft = self.method.drafts[number]
         before = [event for event in self.judged("retrieval") if event.seq < draft.seq]
         rated = before[-1].detail if before else None
@@ -379,7 +387,7 @@ class _Page(MethodPanel):
     # --- Outcome ---
 
     def outcome(self) -> Html:
-        """Why the method stopped, and what became of the first answer."""
+        """Return why the method stopped, and what became of the first answer."""
         t, answer = self.t, self.method.answer
         parts: list[Child] = []
         if self.diverges_at is not None:
@@ -397,7 +405,7 @@ class _Page(MethodPanel):
         return tag("div.vs-card.vs-padded.vs-stack", parts, key="outcome")
 
     def _stopped(self) -> list[Child]:
-        """Why no further answer was written, and which one is the answer."""
+        """Return why no further answer was written, and which one is the answer."""
         end = next((s for s in self.method.steps if isinstance(s.detail, LoopEnded)), None)
         if end is None or not isinstance(end.detail, LoopEnded):
             return []
@@ -412,7 +420,7 @@ class _Page(MethodPanel):
 
 
 def _has_evidence(event: Judged) -> bool:
-    """Whether a sentence that aligns has one in the evidence that is near to it as well."""
+    """Return whether a sentence that aligns has one in the evidence that is near to it as well."""
     threshold, nearest = event.deciding.threshold, score_of(event, "sentence_evidence")
     if event.verdict not in ("supported", "aligned") or nearest is None or nearest.value is None:
         return False

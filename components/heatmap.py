@@ -62,12 +62,14 @@ class Unit:
         return max((t.entropy for t in self.tokens if t.entropy is not None), default=None)
 
     def value(self, measure: Measure) -> float | None:
-        """The unit's probability or entropy."""
+        """Return the unit's probability or entropy."""
         return self.probability if measure == "probability" else self.entropy
 
 
 def heat_level(measure: Measure, value: float | None) -> int | None:
-    """Step of the heat scale, 0 (sure) to 6 (improbable, uncertain); None without a value."""
+    """Return the step of the heat scale, 0 (sure) to 6 (improbable, uncertain); None without
+    a value.
+    """
     if value is None:
         return None
     if measure == "probability":
@@ -76,7 +78,7 @@ def heat_level(measure: Measure, value: float | None) -> int | None:
 
 
 def text_units(length: int, tokens: Sequence[Token], cuts: Iterable[int] = ()) -> list[Unit]:
-    """Units that cover [0, length) without gap or overlap.
+    """Return units that cover [0, length) without gap or overlap.
 
     Tokens may overlap and need not reach every character; what they leave becomes units without
     tokens, which are also divided at `cuts`. Tokens without characters are left out.
@@ -138,7 +140,7 @@ def heatmap(
     t: Catalogue,
     id: str,
 ) -> str:
-    """`text` as HTML with one span a token, a box around every entity, and a legend.
+    """Return `text` as HTML with one span a token, a box around every entity, and a legend.
 
     Offsets of tokens and entities are Python string indices into `text`. Values, alternatives and
     entities stand once, as JSON, on the outer element, where `view.js` finds them for the tooltip.
@@ -156,7 +158,7 @@ def heatmaps(
     t: Catalogue,
     id: str,
 ) -> str:
-    """A heatmap of each measure, in an element of the class `vs-by-<measure>`.
+    """Return a heatmap of each measure, in an element of the class `vs-by-<measure>`.
 
     Values, alternatives and entities stand once, on the element around both.
     """
@@ -197,7 +199,7 @@ class _Heat:
         self.units = text_units(len(text), tokens, cuts)
 
     def figure(self, measure: Measure, id: str, **data: Json) -> Html:
-        """The text in the colours of one measure, with its legend."""
+        """Return the text in the colours of one measure, with its legend."""
         summary_id = f"{id}-summary"
         body = tag(
             "div.vs-heat-text.vs-answer",
@@ -212,7 +214,7 @@ class _Heat:
         return tag("figure.vs-heat", summary, body, self._legend(measure), id=id, key=id, **data)
 
     def data(self) -> dict[str, Json]:
-        """What the tooltip shows, in the order of `data-i` and `data-e`."""
+        """Return what the tooltip shows, in the order of `data-i` and `data-e`."""
         # The script fills in what differs from token to token.
         words = {name: self.t(f"heatmap.tip.{name}") for name in _TIP_WORDS}
         words["truncated"] = self.t("heatmap.tip.truncated", k="{k}", tail="{tail}")
@@ -272,7 +274,7 @@ class _Heat:
         return tag(css, *inside[:-1], end, data_e=" ".join(map(str, numbers)))
 
     def _summary(self) -> str:
-        """What the colours say, in words."""
+        """Return what the colours say, in words."""
         t, listed = self.t, self.t("list.separator").join
         valued = [(unit.probability, unit) for unit in self.units if unit.probability is not None]
         sentences = [t("heatmap.summary.tokens", count=len(valued))]
@@ -316,7 +318,7 @@ class _Heat:
 
 
 def _boxes(units: list[Unit], marks: list[EntityMark]) -> list[list[int] | None]:
-    """For every unit the entities of its box. Entities that share a unit share their box."""
+    """Return for every unit the entities of its box. Entities that share a unit share their box."""
     boxes: list[list[int] | None] = [None] * len(units)
     reached = -1
     current: list[int] = []
@@ -333,13 +335,15 @@ def _boxes(units: list[Unit], marks: list[EntityMark]) -> list[list[int] | None]
 
 
 def heat_class(measure: Measure, value: float | None) -> str:
-    """The class that gives something the colour of its heat."""
+    """Return the class that gives something the colour of its heat."""
     level = heat_level(measure, value)
     return "vs-hx" if level is None else f"vs-h{level}"
 
 
 def _unit(piece: str, unit: Unit, number: int, measure: Measure) -> tuple[str, Child]:
-    """The white space before a unit, and the unit itself; all of it if it is only white space."""
+    """Return the white space before a unit, and the unit itself; all of it if it is only
+    white space.
+    """
     if not unit.tokens:
         return "", piece
     body = piece.lstrip() or piece
@@ -351,7 +355,8 @@ def _unit(piece: str, unit: Unit, number: int, measure: Measure) -> tuple[str, C
 
 
 def _token_data(unit: Unit) -> list[object]:
-    """[probability, entropy, top-k or 0, tail mass, alternatives, parts]; empty ends cut off.
+    """Return [probability, entropy, top-k or 0, tail mass, alternatives, parts]; empty ends
+    cut off.
 
     Alternatives are [index of the one written, text, probability, text, probability, ...], parts
     [text, probability, ...]: flat, because there is one such list for every token of a long text.
@@ -394,7 +399,7 @@ def _pair(text: str, value: float | None) -> tuple[str, str]:
 
 
 def _spelled(text: str) -> str:
-    """A token's text with the white space at its ends made visible."""
+    """Return a token's text with the white space at its ends made visible."""
     if not text:
         return "∅"
     marks = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
@@ -406,12 +411,12 @@ def _spelled(text: str) -> str:
 
 
 def _sign(verdict: Verdict) -> Html | None:
-    """Only what stands out has a sign; a plain box is confident."""
+    """Return a sign for what stands out only; a plain box is confident."""
     return None if verdict == "confident" else sign(VERDICT_SIGNS[verdict])
 
 
 def tokens_of(mark: EntityMark, tokens: Sequence[Token]) -> tuple[Token, ...]:
-    """The tokens that contribute a character to the entity, in order."""
+    """Return the tokens that contribute a character to the entity, in order."""
     return tuple(token for token in tokens if token.start < mark.end and mark.start < token.end)
 
 
@@ -425,7 +430,7 @@ def entity_table(
     theta_2: float | None = None,
     id: str = "entities",
 ) -> str:
-    """The entities as an HTML table; on a narrow screen every row becomes a card.
+    """Return the entities as an HTML table; on a narrow screen every row becomes a card.
 
     `theta_1` is the minimum P(E) and `theta_2` the maximum H(E) in nats that are not doubtful.
     """

@@ -168,7 +168,7 @@ def label_data(
     refused: Mapping[str, str] | None = None,
     notice: str = "",
 ) -> dict[str, Any]:
-    """An item for its annotator; with `label` one that they look at again.
+    """Return an item for its annotator; with `label` one that they look at again.
 
     `scope` separates sessions and people in the browser's storage. `undo` is the item whose label
     would be taken back. `offer`: the spans of detectors are there to be taken, trimmed or dropped;
@@ -212,7 +212,7 @@ def decision_data(
     scope: str = "",
     acknowledged: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """An item for an adjudicator: everybody's labels, and the decision if there is one.
+    """Return an item for an adjudicator: everybody's labels, and the decision if there is one.
 
     `draft` is a label to begin with, such as a merged one. With `scope` (see `label_data`) a
     decision is sent again until its request is among the `acknowledged`.
@@ -235,7 +235,7 @@ def decision_data(
 
 
 def stored_value(task: Task, value: object, *, swapped: bool = False) -> dict[str, Any]:
-    """What the component sent as a label, as one of the item's task.
+    """Return what the component sent as a label, as one of the item's task.
 
     The texts of a comparison are named by their places there. What is wrong is left as it is, for
     `parse_label` to say so.
@@ -247,14 +247,14 @@ def stored_value(task: Task, value: object, *, swapped: bool = False) -> dict[st
 
 
 def confidence_of(value: float | None) -> Confidence:
-    """The word of the component for a confidence in [0, 1]."""
+    """Return the word of the component for a confidence in [0, 1]."""
     if value is None:
         return ""
     return "sure" if value >= 0.75 else "unsure"
 
 
 def label_words(label: Label, t: Catalogue, *, swapped: bool | None = None) -> str:
-    """A label in a few words; with `swapped` compared texts are named by their places."""
+    """Return a label in a few words; with `swapped` compared texts are named by their places."""
     if isinstance(label, SpanLabel):
         if not label.spans:
             return t("annotate.label.no_spans")
@@ -266,7 +266,7 @@ def label_words(label: Label, t: Catalogue, *, swapped: bool | None = None) -> s
 
 
 def label_look(label: Label) -> tuple[str, str]:
-    """The sign of a label and the class of its colour."""
+    """Return the sign of a label and the class of its colour."""
     if isinstance(label, SpanLabel):
         return _look("contradicted" if label.spans else "supported")
     look = _LOOKS.get(label.verdict)
@@ -308,7 +308,7 @@ def _common(
 
 
 def _texts(body: ItemBody, names: tuple[str, str], *, swapped: bool) -> list[dict[str, str]]:
-    """The two texts of a comparison, in the order in which they are shown."""
+    """Return the two texts of a comparison, in the order in which they are shown."""
     if body.task != "comparison":
         return []
     pair = (body.other, body.text) if swapped else (body.text, body.other)
@@ -344,7 +344,7 @@ def _verdict(task: Task, value: str, t: Catalogue) -> dict[str, str]:
 
 
 def _value(label: Label, swapped: bool | None = None) -> dict[str, Any]:
-    """A label as the component has it; with `swapped` texts are named by their places."""
+    """Return a label as the component has it; with `swapped` texts are named by their places."""
     if isinstance(label, SpanLabel):
         return {"spans": [one.model_dump() for one in label.spans]}
     verdict = label.verdict
@@ -354,7 +354,7 @@ def _value(label: Label, swapped: bool | None = None) -> dict[str, Any]:
 
 
 def _offered(spans: Sequence[ModelVerdict]) -> list[dict[str, int]]:
-    """The places of what is doubted; what several detectors doubt alike is there once."""
+    """Return the places of what is doubted; what several detectors doubt alike is there once."""
     places = dict.fromkeys(
         place for one in spans if one.at is not None for place in (one.words or (one.at,))
     )

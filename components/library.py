@@ -26,7 +26,9 @@ _SIZES = (("gb", 2**30), ("mb", 2**20), ("kb", 2**10))
 
 
 def collection_view(collection: StoredCollection, current: bool, t: Catalogue) -> str:
-    """A line of the list: the name, what is in it, and whether it can be searched as it is."""
+    """Return a line of the list: the name, what is in it, and whether it can be searched
+    as it is.
+    """
     return tag(
         "div.workbench-run",
         tag("p.workbench-run-question", tag("bdi", collection.name)),
@@ -35,7 +37,7 @@ def collection_view(collection: StoredCollection, current: bool, t: Catalogue) -
 
 
 def collection_facts(collection: StoredCollection, current: bool, t: Catalogue) -> str:
-    """What a collection holds, in one line."""
+    """Return what a collection holds, in one line."""
     said = [
         t("library.documents", count=collection.documents),
         t("library.passages", count=integer(collection.passages)),
@@ -50,7 +52,7 @@ def collection_facts(collection: StoredCollection, current: bool, t: Catalogue) 
 
 
 def embedder_words(collection: StoredCollection, t: Catalogue) -> str:
-    """The embedder of the collection, in words."""
+    """Return the embedder of the collection, in words."""
     spec = collection.embedder
     if spec.kind in ("none", "words"):
         return t(f"library.embedder.{spec.kind}.short")
@@ -58,7 +60,7 @@ def embedder_words(collection: StoredCollection, t: Catalogue) -> str:
 
 
 def size_words(size: int, t: Catalogue) -> str:
-    """A number of bytes: 12 KB, 3.4 MB."""
+    """Return a number of bytes: 12 KB, 3.4 MB."""
     for unit, factor in _SIZES:
         if size >= factor:
             return t(f"library.size.{unit}", value=two_digits(size / factor))
@@ -68,7 +70,7 @@ def size_words(size: int, t: Catalogue) -> str:
 def indexing_view(
     progress: IndexingProgress | None, collection: StoredCollection, current: bool, t: Catalogue
 ) -> str:
-    """The progress of the indexing, or the state of the collection where none is running."""
+    """Return the progress of the indexing, or the state of the collection where none is running."""
     going_on = progress is not None and progress.stage not in ("done", "stopped", "failed")
     if progress is None or not going_on:
         return _standing(progress, collection, current, t)
@@ -111,7 +113,7 @@ def _standing(
 
 
 def documents_view(documents: Sequence[StoredDocument], t: Catalogue) -> str:
-    """The documents as a table, each with a button that opens it; why some are refused."""
+    """Return the documents as a table, each with a button that opens it; why some are refused."""
     if not documents:
         return tag("p.vs-empty", t("library.empty"), key="documents")
     columns = [
@@ -149,7 +151,7 @@ def _document_cells(document: StoredDocument, t: Catalogue) -> list[Child]:
 
 
 def _state(document: StoredDocument, t: Catalogue) -> Html:
-    """The state in words, with the reason of a refusal and remarks."""
+    """Return the state in words, with the reason of a refusal and remarks."""
     if document.state == "refused":
         words = status_badge("failed", t, t("library.document.refused"))
     elif document.state == "ready":
@@ -162,7 +164,7 @@ def _state(document: StoredDocument, t: Catalogue) -> Html:
 
 
 def _told(document: StoredDocument, t: Catalogue) -> Iterable[str]:
-    """What people should know of a document."""
+    """Yield what people should know of a document."""
     facts = {name: visible(str(value)) for name, value in document.facts.items()}
     if document.state == "refused":
         yield explained(failure(f"reading.{document.reason}", **facts).info(), t)
@@ -173,7 +175,7 @@ def _told(document: StoredDocument, t: Catalogue) -> Iterable[str]:
 
 
 def document_about(document: StoredDocument, t: Catalogue) -> str:
-    """The head of an opened document: title, name or address, what reading it gave."""
+    """Return the head of an opened document: title, name or address, what reading it gave."""
     url = safe_url(document.url)
     name = (
         tag("a", document.url, href=url, rel="noopener noreferrer", target="_blank")
@@ -207,7 +209,7 @@ def sections_view(
     kind: str = "",
     marked: int | None = None,
 ) -> str:
-    """The text of some sections, its passages in alternating tints, each with its number.
+    """Return the text of some sections, its passages in alternating tints, each with its number.
 
     What two passages share, the last sentence of the one before, has a dotted line below. `marked`
     is the passage that a search found, which has a frame. Pages and rows are numbered by the `kind`
@@ -242,7 +244,9 @@ def _label(section: Section, unit: str | None, t: Catalogue) -> Html | None:
 
 
 def _cut_text(section: Section, passages: Passages, marked: int | None, t: Catalogue) -> Html:
-    """The text in stretches: each belongs to one passage, to two that share it, or to none."""
+    """Return the text in stretches: each belongs to one passage, to two that share it, or
+    to none.
+    """
     length = len(section.text)
     places: list[tuple[int, int, int]] = []
     for number in range(section.first, section.last):

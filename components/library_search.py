@@ -22,7 +22,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def search_view(query: str, found: Mapping[RetrievalMode, Found], t: Catalogue) -> str:
-    """Three columns of passages with rank and score; the same passage has the same letter.
+    """Return three columns of passages with rank and score; the same passage has the same letter.
 
     Its places in the other columns stand beside it, as buttons that lead there.
     """
@@ -42,7 +42,7 @@ def search_view(query: str, found: Mapping[RetrievalMode, Found], t: Catalogue) 
 
 
 def letter(number: int) -> str:
-    """A, B, ... Z, AA, AB, ..."""
+    """Return A, B, ... Z, AA, AB, ..."""
     first, last = divmod(number, len(_LETTERS))
     return (letter(first - 1) if first else "") + _LETTERS[last]
 
@@ -52,7 +52,7 @@ def _sameness(
     found: Mapping[RetrievalMode, Found],
     t: Catalogue,
 ) -> str:
-    """How far words and meaning agree, where both could be searched."""
+    """Return how far words and meaning agree, where both could be searched."""
     if not places:
         return t("library.search.none")
     if found["dense"].error is not None:
@@ -155,7 +155,9 @@ def _hit(
 
 
 def _marked(text: str, wanted: frozenset[str]) -> Sequence[Child]:
-    """The text from shortly before the first word that was searched for, these words marked."""
+    """Return the text from shortly before the first word that was searched for, these
+    words marked.
+    """
     spans = [span for span in word_spans(text) if wanted & set(terms(text[slice(*span)]))]
     start = max(0, spans[0][0] - _WINDOW // 3) if spans and spans[0][0] > _WINDOW // 2 else 0
     if start:

@@ -48,7 +48,8 @@ _HIDDEN = re.compile(
 
 
 def tag(element: str, /, *children: Content, **attributes: Any) -> Html:
-    """The element named, with the classes named after dots, e.g. `p.vs-note.vs-num`, and `class_`.
+    """Return the element named, with the classes named after dots, e.g. `p.vs-note.vs-num`, and
+    `class_`.
 
     Children and attributes are escaped; characters of a child that would be invisible are shown as
     by `shown`. Attribute names lose a trailing underscore and turn others into hyphens (`for_`,
@@ -71,17 +72,19 @@ def tag(element: str, /, *children: Content, **attributes: Any) -> Html:
 
 
 def join(parts: Iterable[Child], separator: str = "") -> Html:
-    """Several pieces one after another, each escaped if it is not HTML already."""
+    """Return several pieces one after another, each escaped if it is not HTML already."""
     return Markup(escape(separator).join(_escaped(part) for part in parts if part is not None))
 
 
 def visible(text: str) -> str:
-    """`text` with characters that would be invisible or turn the line around spelled out."""
+    """Return `text` with characters that would be invisible or turn the line around spelled out."""
     return _HIDDEN.sub(lambda match: f"\u27e8{_code(match[0])}\u27e9", text)
 
 
 def shown(text: str) -> Html:
-    """Foreign text as HTML: escaped, with hidden characters as small labels in their place."""
+    """Return foreign text as HTML: escaped, with hidden characters as small labels in
+    their place.
+    """
 
     def label(match: re.Match[str]) -> str:
         name = unicodedata.name(match[0], _code(match[0])).lower()
@@ -91,7 +94,9 @@ def shown(text: str) -> Html:
 
 
 def safe_url(url: str | None) -> str | None:
-    """`url` when it is an absolute http, https or mailto address or a fragment, else None."""
+    """Return `url` when it is an absolute http, https or mailto address or a fragment,
+    else None.
+    """
     if not url or _HIDDEN.search(url):
         return None
     candidate = url.strip()

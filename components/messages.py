@@ -29,12 +29,12 @@ _log = logging.getLogger(__name__)
 
 @cache
 def load_messages(language: Language) -> dict[str, Message]:
-    """All messages of `language` by key."""
+    """Return all messages of `language` by key."""
     return json.loads((_FOLDER / f"{language}.json").read_text(encoding="utf-8"))
 
 
 def placeholders(message: Message) -> frozenset[str]:
-    """The names a message wants values for, over all its forms."""
+    """Return the names a message wants values for, over all its forms."""
     forms = [message] if isinstance(message, str) else message.values()
     return frozenset(name for form in forms for name in _PLACEHOLDER.findall(form))
 
@@ -57,7 +57,7 @@ class Catalogue:
         self._messages = load_messages(language)
 
     def __call__(self, key: str, **values: object) -> str:
-        """The text under `key`, filled in. It is plain text: escape it like any other."""
+        """Return the text under `key`, filled in. It is plain text: escape it like any other."""
         message = self._messages.get(key)
         if message is None:
             self._lacks(f"No message {key!r} in {self.language!r}.")
@@ -76,11 +76,11 @@ class Catalogue:
         return _PLACEHOLDER.sub(value, message)
 
     def has(self, key: str) -> bool:
-        """Whether this language has a text under `key`."""
+        """Return whether this language has a text under `key`."""
         return key in self._messages
 
     def first(self, *keys: str, **values: object) -> str:
-        """The text under the first of `keys` that exists; the last one must exist."""
+        """Return the text under the first of `keys` that exists; the last one must exist."""
         return self(next((key for key in keys if self.has(key)), keys[-1]), **values)
 
     def _lacks(self, what: str) -> None:
@@ -90,7 +90,7 @@ class Catalogue:
 
 
 def named(kind: str, name: str, t: Catalogue) -> str:
-    """The text under `<kind>.<name>` (or `<kind>.<name>.title`), else `name` itself.
+    """Return the text under `<kind>.<name>` (or `<kind>.<name>.title`), else `name` itself.
 
     Kinds are "method", "step", "role", "score", "entity.label" and "evidence.score".
     """
@@ -101,13 +101,15 @@ def named(kind: str, name: str, t: Catalogue) -> str:
 
 
 def setting_key(method: str, field: str, t: Catalogue) -> str:
-    """The key of a setting's texts: the method's own, or those of all methods that have it."""
+    """Return the key of a setting's texts: the method's own, or those of all methods that
+    have it.
+    """
     own = f"setting.{method}.{field}"
     return own if t.has(own) else f"setting.{field}"
 
 
 def lang(code: str) -> str:
-    """The `lang` attribute of a text in the language `code`."""
+    """Return the `lang` attribute of a text in the language `code`."""
     return "zh-CN" if code == "zh" else code
 
 
@@ -116,7 +118,7 @@ _BEYOND = 1e15
 
 
 def two_digits(value: float, digits: int = 2) -> str:
-    """`value` to `digits` significant digits without an exponent: 0.42, 1.3, 87, 412.
+    """Return `value` to `digits` significant digits without an exponent: 0.42, 1.3, 87, 412.
 
     What is no finite number is a dash, and one beyond all scales keeps its exponent.
     """
@@ -135,7 +137,9 @@ def two_digits(value: float, digits: int = 2) -> str:
 
 
 def probability(value: float | None) -> str:
-    """A probability, or a sum of some; one that would round to 0 or 1 without being it says so."""
+    """Return a probability, or a sum of some; one that would round to 0 or 1 without being it
+    says so.
+    """
     if value is None:
         return "–"
     if 0 < value < 0.001:
@@ -146,14 +150,17 @@ def probability(value: float | None) -> str:
 
 
 def nats(value: float | None) -> str:
-    """An entropy in nats, without the unit; anything between 0 and 0.01 is shown as <0.01."""
+    """Return an entropy in nats, without the unit; anything between 0 and 0.01 is shown
+    as <0.01.
+    """
     if value is None:
         return "–"
     return "<0.01" if 0 < value < 0.01 else two_digits(value)
 
 
 def comparison(value: float, threshold: float) -> tuple[str, str, str]:
-    """(value, sign, threshold), rounded alike and far enough that the sign is seen to be true.
+    """Return (value, sign, threshold), rounded alike and far enough that the sign is seen to
+    be true.
 
     The sign is one of "<", "=" and ">". 0.598 against 0.6 gives ("0.598", "<", "0.600").
     """
@@ -169,12 +176,14 @@ def comparison(value: float, threshold: float) -> tuple[str, str, str]:
 
 
 def integer(value: int) -> str:
-    """A count with its thousands set apart."""
+    """Return a count with its thousands set apart."""
     return f"{value:,}"
 
 
 def duration(seconds: float, t: Catalogue) -> str:
-    """A length of time: 0.42 s, 4.1 s, 42 s, 3 min 7 s; a dash where it is no such length."""
+    """Return a length of time: 0.42 s, 4.1 s, 42 s, 3 min 7 s; a dash where it is no
+    such length.
+    """
     if not 0 <= seconds < _BEYOND:
         return t("unit.seconds", value="–")
     if seconds < 59.5:

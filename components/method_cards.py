@@ -65,7 +65,7 @@ class MethodRow:
 
 
 def method_cards(rows: Sequence[MethodRow], t: Catalogue) -> str:
-    """The rows, in the order given."""
+    """Return the rows, in the order given."""
     return tag("div.vs-methods", (_card(row, t) for row in rows), id="methods", key="methods")
 
 
@@ -87,7 +87,7 @@ def _card(row: MethodRow, t: Catalogue) -> Html:
 
 
 def judgement(row: MethodRow, t: Catalogue) -> list[Child]:
-    """The verdict and the number that decided it; nothing while they are not known."""
+    """Return the verdict and the number that decided it; nothing while they are not known."""
     parts: list[Child] = []
     if row.verdict is not None:
         parts.append(verdict_badge(row.verdict, t))
@@ -102,7 +102,7 @@ def judgement(row: MethodRow, t: Catalogue) -> list[Child]:
 
 
 def costs(row: MethodRow, t: Catalogue) -> list[Html]:
-    """Calls, searches, tokens and time as the entries of a definition list."""
+    """Return calls, searches, tokens and time as the entries of a definition list."""
     costs = {
         "calls": integer(row.calls),
         "retrievals": integer(row.retrievals),
@@ -163,12 +163,12 @@ class Tally:
     weak: tuple[str, ...] = ()
 
     def of(self, stance: Stance) -> list[str]:
-        """The methods with this stance."""
+        """Return the methods with this stance."""
         return [name for name, taken in self.stances.items() if taken == stance]
 
 
 def agreement(rows: Iterable[MethodRow], original: str = "") -> Tally:
-    """The tally of `rows`; `original` is the answer that the page shows as the original."""
+    """Return the tally of `rows`; `original` is the answer that the page shows as the original."""
     rows = list(rows)
     groups: dict[str, list[str]] = {}
     for row in rows:
@@ -192,7 +192,8 @@ def agreement(rows: Iterable[MethodRow], original: str = "") -> Tally:
 
 
 def agreement_strip(rows: Sequence[MethodRow], original: str, t: Catalogue) -> Html | None:
-    """The tally in a line of dots and a few sentences; None with fewer than two judging methods.
+    """Return the tally in a line of dots and a few sentences; None with fewer than two judging
+    methods.
 
     Every method has its dot from the beginning: what is not known yet is shown as open.
     """
@@ -257,7 +258,7 @@ def _judged(tally: Tally, t: Catalogue) -> str:
 
 
 def _rest(tally: Tally, t: Catalogue) -> list[tuple[str, str]]:
-    """What else there is to say, each under the key of its sentence."""
+    """Return what else there is to say, each under the key of its sentence."""
     said = [
         (stance, t(f"agreement.are.{stance}", list=_names(tally.of(stance), t)))
         for stance in ("open", "about", "unchecked", "ended")

@@ -39,7 +39,7 @@ class MethodPanel:
 
     @classmethod
     def of(cls, name: str, view: RunView, t: Catalogue, diverges_at: int | None) -> Self:
-        """The panel of the method `name`; of an empty one until the method has begun."""
+        """Return the panel of the method `name`; of an empty one until the method has begun."""
         method = view.methods.get(name) or MethodView(name=name, span="", started=0.0)
         return cls(view, method, t, diverges_at)
 
@@ -71,7 +71,7 @@ class MethodPanel:
         return answers[-1] if answers else None
 
     def judged(self, *what: What, draft: int | None = None) -> list[Judged]:
-        """The verdicts on `what`, of one draft or of all."""
+        """Return the verdicts on `what`, of one draft or of all."""
         return [e for e in self.method.judged if e.what in what and draft in (None, e.draft)]
 
     @cached_property
@@ -85,62 +85,68 @@ class MethodPanel:
         return any(self.unsupported.of(event) for event in self.judged("sentence"))
 
     def with_unsupported(self, text: str, event: Judged | None) -> list[Child]:
-        """`text`, which `event` is a verdict on, with its unsupported words underlined."""
+        """Return `text`, which `event` is a verdict on, with its unsupported words underlined."""
         return with_unsupported(text, self.unsupported.of(event, text) if event else (), self.t)
 
     def step(self, name: StepName) -> StepView | None:
-        """The first step of that name."""
+        """Return the first step of that name."""
         return next((step for step in self.method.steps if step.name == name), None)
 
     def detail(self, kind: type[D]) -> D | None:
-        """The first detail of that kind among the steps."""
+        """Return the first detail of that kind among the steps."""
         return next((s.detail for s in self.method.steps if isinstance(s.detail, kind)), None)
 
     def searches(self, span: str) -> list[Retrieved]:
-        """The searches made in a span."""
+        """Return the searches made in a span."""
         return [search for search in self.method.searches if search.span == span]
 
     # What is drawn alike by several methods
 
     def opening(self) -> list[Child]:
-        """What has to be known first: language, cancellation, error, where the run is left."""
+        """Return what has to be known first: language, cancellation, error, where the run
+        is left.
+        """
         error = self.method.error or self.view.error
         return [run_notices(self.view, error, self.t), divergence(self.diverges_at, self.t)]
 
     def error(self) -> Html | None:
-        """Why the method failed, with a button that runs it again."""
+        """Return why the method failed, with a button that runs it again."""
         error = self.method.error
         return error_note(error, self.t, retry=self.method.name) if error is not None else None
 
     def diff(self, before: str, after: str) -> str:
-        """A change within a running text."""
+        """Return a change within a running text."""
         return diff_html(before, after, self.language, self.t)
 
     def sides(self, before: str, after: str) -> str:
-        """A change as both texts beside each other."""
+        """Return a change as both texts beside each other."""
         return diff_html(before, after, self.language, self.t, form="side")
 
     def flags(self, key: str | None) -> Html | None:
-        """Remarks on the method's answer."""
+        """Return remarks on the method's answer."""
         answer = self.method.answer
         return flag_list(answer.flags if answer else (), self.t, key)
 
     def calls(self, spans: Collection[str], id: str) -> Html:
-        """The calls of `spans`, behind a disclosure."""
+        """Return the calls of `spans`, behind a disclosure."""
         return call_list(calls_within(self.method, spans), self.t, id=id)
 
     def score_line(self, event: Judged, score: Score, follows: str | None = None) -> str:
-        """A number of a verdict with the calls that it rests on; `follows` as for any number."""
+        """Return a number of a verdict with the calls that it rests on; `follows` as for
+        any number.
+        """
         id = f"behind-{event.seq}-{score.name}"
         calls = self.calls(score.behind or (event.span,), id)
         return score_line(score, self.t, follows, calls, self.calibrated(event, score))
 
     def calibrated(self, event: Judged, score: Score) -> Html | None:
-        """What the run's calibrations say of a number of a verdict; None where they say nothing."""
+        """Return what the run's calibrations say of a number of a verdict; None where they say
+        nothing.
+        """
         return calibrated_notes(self.readings(event, score), self.t)
 
     def readings(self, event: Judged, score: Score) -> tuple[Reading, ...]:
-        """A number of a verdict in the light of the run's calibrations."""
+        """Return a number of a verdict in the light of the run's calibrations."""
         if self.view.header is None:
             return ()
         return readings(self.view.header.spec, self.method.name, event.what, score)

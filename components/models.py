@@ -23,14 +23,16 @@ _SHORT_COMMIT = 7
 
 
 def kind_label(kind: str, t: Catalogue) -> str:
-    """What a kind of model is called; the provider's own label where there is no translation."""
+    """Return what a kind of model is called; the provider's own label where there is no
+    translation.
+    """
     if not t.has(f"models.kind.{kind}") and kind in PROVIDERS:
         return PROVIDERS[kind].label
     return t(f"models.kind.{kind}")
 
 
 def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
-    """Name, kind, address and assumed abilities in a few lines."""
+    """Return name, kind, address and assumed abilities in a few lines."""
     languages = t("list.separator").join(
         t(f"language.{code}") for code in ("en", "zh") if code in can.languages
     )
@@ -54,7 +56,9 @@ def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
 
 
 def _open_checks(spec: ModelSpec, t: Catalogue) -> Html | None:
-    """What a check could not find out yet, so that the model is used as its kind usually is."""
+    """Return what a check could not find out yet, so that the model is used as its kind
+    usually is.
+    """
     if not spec.unknown:
         return None
     named = t("list.separator").join(t(f"probe.{key}") for key in spec.unknown)
@@ -62,7 +66,7 @@ def _open_checks(spec: ModelSpec, t: Catalogue) -> Html | None:
 
 
 def _reading(spec: ModelSpec, t: Catalogue) -> list[str]:
-    """The commit of a judge of the hub, and how it is read."""
+    """Return the commit of a judge of the hub, and how it is read."""
     words: list[str] = []
     if spec.revision:
         words.append(t("models.revision", commit=spec.revision[:_SHORT_COMMIT]))
@@ -72,7 +76,7 @@ def _reading(spec: ModelSpec, t: Catalogue) -> list[str]:
 
 
 def probe_table(report: ProbeReport, t: Catalogue) -> str:
-    """Every finding as a row: what was tried, whether it works, and what that means."""
+    """Return every finding as a row: what was tried, whether it works, and what that means."""
     rows = []
     for finding in report.findings:
         worked = t(
@@ -116,7 +120,7 @@ def _measured(name: str) -> dict[str, Any]:
 
 
 def judge_quality(name: str, t: Catalogue) -> Html | None:
-    """What was measured of the judge called `name`; None for one that was never measured."""
+    """Return what was measured of the judge called `name`; None for one that was never measured."""
     measured = _measured(name)
     if not measured:
         return None
@@ -134,7 +138,9 @@ def judge_quality(name: str, t: Catalogue) -> Html | None:
 
 
 def judge_report(name: str, t: Catalogue) -> str:
-    """Every suite the judge was measured on as a row; empty for one that was never measured."""
+    """Return every suite the judge was measured on as a row; empty for one that was never
+    measured.
+    """
     measured = _measured(name)
     if not measured:
         return ""
@@ -151,7 +157,7 @@ def judge_report(name: str, t: Catalogue) -> str:
 
 
 def reliability_figure(name: str, t: Catalogue, theme: Theme = "light") -> go.Figure:
-    """What share of statements holds, against the probability that the judge gave them.
+    """Return what share of statements holds, against the probability that the judge gave them.
 
     A calibrated judge lies on the diagonal. A point is a tenth of the scale;
     the larger, the more statements.

@@ -11,7 +11,9 @@ from pipelines.run.findings import SentenceChosen
 
 
 def nearest_section(panel: MethodPanel) -> Html | None:
-    """Each sentence that was chosen, its numbers, and what was made of it; None without any."""
+    """Return each sentence that was chosen, its numbers, and what was made of it; None
+    without any.
+    """
     cards = [
         _card(panel, event, event.detail)
         for event in panel.judged("correction")
@@ -41,13 +43,13 @@ def _card(panel: MethodPanel, event: Judged, chosen: SentenceChosen) -> Html:
 
 
 def _quote(panel: MethodPanel, title: str, sentence: str) -> Html:
-    """A sentence of the evidence, with the title of its passage."""
+    """Return a sentence of the evidence, with the title of its passage."""
     source = title and tag("cite.vs-note", panel.t("nearest.from", title=title))
     return tag("figure.vs-quote", tag("blockquote", answer_text(sentence)), source)
 
 
 def _conclusion(chosen: SentenceChosen) -> str:
-    """The key of what was made of the sentence."""
+    """Return the key of what was made of the sentence."""
     if chosen.form == "shortened":
         return "nearest.taken"
     if chosen.form == "quoted":

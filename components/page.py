@@ -20,7 +20,7 @@ from pipelines.types import Language
 
 
 def section(name: str, title: str, *content: Child) -> Html:
-    """A part of a page under its heading."""
+    """Return a part of a page under its heading."""
     return tag(
         f"section.vs-section.vs-section-{name}",
         tag("h2.vs-section-title", title, id=f"section-{name}"),
@@ -31,7 +31,9 @@ def section(name: str, title: str, *content: Child) -> Html:
 
 
 def illustration_note(view: RunView, t: Catalogue) -> Html | None:
-    """Says, for as long as the run is shown, that its replies are not a model's own."""
+    """Return a note that says, for as long as the run is shown, that its replies are not a
+    model's own.
+    """
     models = view.header.spec.models.values() if view.header else ()
     if not any(model.kind == "scripted" for model in models):
         return None
@@ -45,7 +47,7 @@ def illustration_note(view: RunView, t: Catalogue) -> Html | None:
 
 
 def loading_note(loading: Sequence[Loading], t: Catalogue) -> Html | None:
-    """What is being prepared, each with how far it is."""
+    """Return what is being prepared, each with how far it is."""
     if not loading:
         return None
     rows: list[Html] = []
@@ -59,7 +61,9 @@ def loading_note(loading: Sequence[Loading], t: Catalogue) -> Html | None:
 
 
 def run_notices(view: RunView, error: ErrorInfo | None, t: Catalogue) -> Html | None:
-    """The language, how the run was cut short, and `error`; None when there is nothing to say."""
+    """Return the language, how the run was cut short, and `error`; None when there is
+    nothing to say.
+    """
     notes: list[Child] = []
     if language_unsupported(view):
         notes.append(notice(t("flag.language_unsupported"), "language"))
@@ -84,7 +88,7 @@ def standalone(
     *,
     report: bool = False,
 ) -> str:
-    """A static HTML document around `html`, styles and script inside it.
+    """Return a static HTML document around `html`, styles and script inside it.
 
     `theme` None follows the reader's preference. `html` must come from this package. As a second
     protection, the document's policy lets nothing run and nothing style but this package's script
@@ -120,5 +124,5 @@ def standalone(
 
 
 def _digest(text: str) -> str:
-    """The hash by which a content security policy allows a script or a sheet."""
+    """Return the hash by which a content security policy allows a script or a sheet."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -11,7 +11,7 @@ _ARROWS = {"higher": "↑", "lower": "↓"}
 
 
 def paper_section(method: str, t: Catalogue) -> Html:
-    """The figures of the paper of `method`, closed until they are asked for."""
+    """Return the figures of the paper of `method`, closed until they are asked for."""
     source, name = paper(method), named("method", method, t)
     content = tag(
         "div.vs-stack",
@@ -43,7 +43,7 @@ def _reference(source: Paper, name: str, t: Catalogue) -> Html:
 
 
 def _table(source: PaperTable, t: Catalogue) -> Html:
-    """The table under its caption, with its notes behind it."""
+    """Return the table under its caption, with its notes behind it."""
     language = t.language
     facts = {"papers.model": source.model, "papers.data": source.data}
     caption = [

@@ -21,7 +21,9 @@ _NONE = "–"
 
 
 def profile_view(profile: Profile, lacking: Sequence[Lack], in_use: bool, t: Catalogue) -> str:
-    """A profile in the list: its name, what it is for, what is in it, what it still needs."""
+    """Return a profile in the list: its name, what it is for, what is in it, what it
+    still needs.
+    """
     used = tag("span.vs-chip", t("profiles.in_use")) if in_use else None
     origin = profile.origin
     return tag(
@@ -39,7 +41,7 @@ def _origin_words(origin: ProfileOrigin, t: Catalogue) -> str:
 
 
 def contents_words(profile: Profile, t: Catalogue) -> str:
-    """How much is in a profile, in one line."""
+    """Return how much is in a profile, in one line."""
     settings = sum(map(len, profile.settings.values()))
     counts = {
         "models": len(profile.models),
@@ -53,7 +55,7 @@ def contents_words(profile: Profile, t: Catalogue) -> str:
 
 
 def lacks_view(lacking: Sequence[Lack], t: Catalogue) -> Html | None:
-    """What the models still need, a line each; None where they need nothing."""
+    """Return what the models still need, a line each; None where they need nothing."""
     lines: list[Html] = []
     for one in lacking:
         role = named("role", one.role, t)
@@ -63,7 +65,7 @@ def lacks_view(lacking: Sequence[Lack], t: Catalogue) -> Html | None:
 
 
 def profile_details(profile: Profile, t: Catalogue) -> str:
-    """Everything in a profile: models with roles and prices, what differs, calibrations."""
+    """Return everything in a profile: models with roles and prices, what differs, calibrations."""
     parts = [
         _models(profile.models, t),
         _settings(profile, t),
@@ -101,7 +103,7 @@ def _models(models: Mapping[str, ModelSpec], t: Catalogue) -> Html | None:
 
 
 def price_words(model: ModelSpec, t: Catalogue) -> str:
-    """What a million tokens cost, read and written; a dash where that is not known."""
+    """Return what a million tokens cost, read and written; a dash where that is not known."""
     price = model.price
     if price is None:
         return _NONE
@@ -150,7 +152,7 @@ def _prompts(profile: Profile, t: Catalogue) -> Html | None:
 
 
 def template_view(one: Template, lacking: Sequence[Lack], t: Catalogue) -> str:
-    """A built-in template: its name, what it is for, its models, what it still needs."""
+    """Return a built-in template: its name, what it is for, its models, what it still needs."""
     models = t("list.separator").join(
         t("profiles.role_of", role=named("role", role, t), name=spec.name)
         for role, spec in one.models.items()

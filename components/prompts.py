@@ -20,19 +20,19 @@ Place = tuple[str, str, str]
 
 
 def own_prompts_words(own: Sequence[Place], t: Catalogue) -> str:
-    """Which prompts are not the default's, in a sentence."""
+    """Return which prompts are not the default's, in a sentence."""
     listed = t("list.separator").join(place_words(place, t) for place in own)
     return t("prompts.own", count=len(own), list=listed)
 
 
 def place_words(place: Place, t: Catalogue) -> str:
-    """A prompt as people name it: "ever/verify (English)"."""
+    """Return a prompt as people name it: "ever/verify (English)"."""
     file, language, key = place
     return t("prompts.place", name=f"{file}/{key}", language=named("language", language, t))
 
 
 def prompt_title(file: str, key: str, t: Catalogue) -> str:
-    """What a prompt is for, in a few words; its name where there are none."""
+    """Return what a prompt is for, in a few words; its name where there are none."""
     return t.first(f"prompt.{file}.{key}", f"prompt.{key}") if _worded(file, key, t) else key
 
 
@@ -41,7 +41,7 @@ def _worded(file: str, key: str, t: Catalogue) -> bool:
 
 
 def own_prompts_note(view: RunView, t: Catalogue) -> Html | None:
-    """The note, wherever a run is shown, that it used other prompts than the default ones.
+    """Return the note, wherever a run is shown, that it used other prompts than the default ones.
 
     None for a run with the default prompts.
     """
@@ -58,7 +58,7 @@ def own_prompts_note(view: RunView, t: Catalogue) -> Html | None:
 
 
 def wording_diffs(view: RunView, t: Catalogue) -> Html | None:
-    """Every prompt of the run's own against the default, for a report; None without any.
+    """Return every prompt of the run's own against the default, for a report; None without any.
 
     Where the default is not there any more, the run's text stands alone.
     """
@@ -76,7 +76,7 @@ def _text(wording: dict[str, dict[str, dict[str, str]]], place: Place) -> str:
 
 
 def prompt_diff(place: Place, text: str, t: Catalogue) -> Html:
-    """`text` against the shipped text of the prompt."""
+    """Return `text` against the shipped text of the prompt."""
     file, language, key = place
     code: Language = "zh" if language == "zh" else "en"
     known = file in prompt_files() and key in load_prompts(file).keys(language)
@@ -85,7 +85,7 @@ def prompt_diff(place: Place, text: str, t: Catalogue) -> Html:
 
 
 def prompt_view(text: str, language: str, title: str, t: Catalogue) -> str:
-    """A prompt as it is, its placeholders marked, under `title`."""
+    """Return a prompt as it is, its placeholders marked, under `title`."""
     names = list(dict.fromkeys(Template(text).get_identifiers()))
     listed = " ".join(f"${name}" for name in names)
     said = t("prompts.placeholders", list=listed) if names else t("prompts.no_placeholders")
@@ -99,7 +99,7 @@ def prompt_view(text: str, language: str, title: str, t: Catalogue) -> str:
 
 
 def _marked(text: str) -> list[Child]:
-    """The text with every placeholder as a mark of its own."""
+    """Return the text with every placeholder as a mark of its own."""
     parts: list[Child] = []
     at = 0
     for match in Template.pattern.finditer(text):
@@ -110,7 +110,7 @@ def _marked(text: str) -> list[Child]:
 
 
 def problems_view(problems: Iterable[PromptProblem], t: Catalogue) -> str:
-    """What is wrong with a text, one line each, with its place."""
+    """Return what is wrong with a text, one line each, with its place."""
     lines = (
         tag(
             "li",
@@ -129,7 +129,7 @@ def problems_view(problems: Iterable[PromptProblem], t: Catalogue) -> str:
 
 
 def difference_view(place: Place, text: str, t: Catalogue) -> str:
-    """What the user's text changes, under its name."""
+    """Return what the user's text changes, under its name."""
     title = t("prompts.diff")
     return tag(
         "section.vs-run.vs-prompt",
@@ -140,7 +140,9 @@ def difference_view(place: Place, text: str, t: Catalogue) -> str:
 
 
 def shots_view(place: Place, t: Catalogue) -> str:
-    """The demonstrations of a file that fill this prompt, to be read; "" where there are none."""
+    """Return the demonstrations of a file that fill this prompt, to be read; "" where there
+    are none.
+    """
     file, language, key = place
     prompts, wanted = load_prompts(file), set(load_prompts(file).placeholders(language, key))
     rows = [
@@ -157,7 +159,7 @@ def shots_view(place: Place, t: Catalogue) -> str:
 
 
 def filled_view(found: SentPrompt, filled: str, language: str, t: Catalogue) -> str:
-    """The values of a recorded run, and the text that they fill."""
+    """Return the values of a recorded run, and the text that they fill."""
     code: Language = "zh" if language == "zh" else "en"
     pairs = (
         tag(
@@ -224,7 +226,7 @@ def prompts_note(text: FilledText, t: Catalogue) -> Html | None:
 
 
 def _long(text: Content, label: str, css: str, **attributes: str) -> Html:
-    """A text that may be long: it scrolls in its own place, for a keyboard too."""
+    """Return a text that may be long: it scrolls in its own place, for a keyboard too."""
     about = {"role": "group", "aria_label": label, "tabindex": "0", **attributes}
     return tag("div", text, class_=css, dir="auto", **about)
 
@@ -235,7 +237,7 @@ def replies_view(
     models: tuple[str, str],
     t: Catalogue,
 ) -> str:
-    """The recorded reply, and a model's reply to the user's wording, side by side."""
+    """Return the recorded reply, and a model's reply to the user's wording, side by side."""
     sides = (
         ("prompts.reply.run", models[0], before),
         ("prompts.reply.now", models[1], after),

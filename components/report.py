@@ -50,7 +50,7 @@ class Part(NamedTuple):
     html: str
 
     def failed(self, t: Catalogue) -> bool:
-        """Whether there is only a remark that it cannot be drawn."""
+        """Return whether there is only a remark that it cannot be drawn."""
         return self.html == view_failed(self.title, t)
 
 
@@ -62,7 +62,8 @@ def report_html(
     theme: Theme | None = None,
     most: int = MOST_BYTES,
 ) -> str:
-    """The report of a run as a whole HTML document; `made` is the moment it states, None for now.
+    """Return the report of a run as a whole HTML document; `made` is the moment it states, None
+    for now.
 
     `theme` None follows the reader's preference. A part that cannot be drawn is replaced by a
     remark, and the beginning names it. Where the document would have more than `most` bytes, texts
@@ -106,7 +107,9 @@ def report_html(
 
 
 def _head(view: RunView, t: Catalogue, made: datetime) -> tuple[str, list[str]]:
-    """The head, and its name where it cannot be drawn: then the question is the heading still."""
+    """Return the head, and its name where it cannot be drawn: then the question is the
+    heading still.
+    """
     assert view.header is not None
     name = t("report.kind")
     drawn = safely(name, t, partial(report_head, view, t, made))
@@ -117,7 +120,7 @@ def _head(view: RunView, t: Catalogue, made: datetime) -> tuple[str, list[str]]:
 
 
 def _parts(view: RunView, t: Catalogue) -> Iterator[Part]:
-    """Everything but the calls: the overview, each method, the comparison, the evidence."""
+    """Yield everything but the calls: the overview, each method, the comparison, the evidence."""
     assert view.header is not None
     methods = view.header.spec.methods
     yield _part("overview", t("report.overview"), partial(results, view, t), t)
@@ -156,7 +159,7 @@ def _section(part: Part) -> Html:
 
 
 def _number(bar: CallBar) -> int:
-    """The number of a call's event."""
+    """Return the number of a call's event."""
     return -1 if isinstance(bar.call, StepView) else bar.call.seq
 
 
@@ -172,7 +175,7 @@ def _size(most: int) -> str:
 
 
 def _lines(bars: Sequence[CallBar], t: Catalogue) -> str:
-    """Calls in a line each, without what was sent and came back."""
+    """Return calls in a line each, without what was sent and came back."""
     entries = (
         tag(
             "li",

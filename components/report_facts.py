@@ -25,7 +25,9 @@ PRODUCT = "Veriscope"
 
 
 def report_head(view: RunView, t: Catalogue, made: datetime) -> Html:
-    """The only first-level heading, and the facts of the run. `made` is when the report is."""
+    """Return the only first-level heading, and the facts of the run. `made` is when the
+    report is.
+    """
     assert view.header is not None
     told = any(method.error == view.error for method in view.methods.values())
     return tag(
@@ -73,7 +75,7 @@ def _facts(view: RunView, t: Catalogue, made: datetime) -> list[Html]:
 
 
 def product() -> str:
-    """The product with its version, as far as the installation tells it."""
+    """Return the product with its version, as far as the installation tells it."""
     return f"{PRODUCT} {product_version()}".strip()
 
 
@@ -130,7 +132,7 @@ def _wording(view: RunView, t: Catalogue) -> Html | None:
 
 
 def method_head(view: RunView, method: MethodSpec, t: Catalogue) -> Html:
-    """What the method does, and the settings it ran with, in sentences."""
+    """Return what the method does, and the settings it ran with, in sentences."""
     summary = f"method.{method.name}.summary"
     return tag(
         "div.vs-stack",
@@ -173,7 +175,7 @@ def _defaults(name: str) -> dict[str, object]:
 
 
 def contents(parts: Sequence[tuple[str, str]], t: Catalogue) -> Html:
-    """Links to the parts of the report, each an id and a title."""
+    """Return links to the parts of the report, each an id and a title."""
     entries = (tag("li", tag("a", title, href=f"#{anchor}")) for anchor, title in parts)
     return tag(
         "nav.vs-report-contents",
@@ -185,7 +187,7 @@ def contents(parts: Sequence[tuple[str, str]], t: Catalogue) -> Html:
 
 
 def remarks(failed: Sequence[str], cut: str, t: Catalogue) -> Html | None:
-    """What is not in the report, and why; None where everything is."""
+    """Return what is not in the report, and why; None where everything is."""
     notes: list[Html] = []
     if failed:
         listed = t("list.separator").join(failed)

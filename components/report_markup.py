@@ -32,7 +32,7 @@ class Styles:
         self._numbers: dict[str, int] = {}
 
     def collect(self, html: str) -> Html:
-        """`html` with every `style` replaced by a number that the sheet knows."""
+        """Return `html` with every `style` replaced by a number that the sheet knows."""
 
         def change(_: str, name: str, value: str) -> tuple[str, str] | None:
             if name != "style":
@@ -45,7 +45,7 @@ class Styles:
         return _rewritten(html, change, " style=")
 
     def sheet(self) -> str:
-        """The rules, each as strong as the attribute was."""
+        """Return the rules, each as strong as the attribute was."""
         rules = []
         for style, number in self._numbers.items():
             parts = (part.strip() for part in style.split(";"))
@@ -55,7 +55,7 @@ class Styles:
 
 
 def with_prefix(html: str, prefix: str) -> Html:
-    """`html` with every id, and what refers to it, begun by `prefix`.
+    """Return `html` with every id, and what refers to it, begun by `prefix`.
 
     References to ids that are not in `html` stay as they are: they lead elsewhere in the file.
     """
@@ -75,7 +75,8 @@ def with_prefix(html: str, prefix: str) -> Html:
 
 
 def below(html: str, level: int) -> Html:
-    """`html` with its headings under one of that `level`, each one level under what it belongs to.
+    """Return `html` with its headings under one of that `level`, each one level under what it
+    belongs to.
 
     Views are drawn for pages of their own, and leave levels out.
     """
@@ -93,14 +94,16 @@ def below(html: str, level: int) -> Html:
 
 
 def without_buttons(html: str) -> Html:
-    """`html` without the buttons that only a server could answer."""
+    """Return `html` without the buttons that only a server could answer."""
     return Html(_BUTTON.sub("", html))
 
 
 def _rewritten(
     html: str, change: Callable[[str, str, str], tuple[str, str] | None], only: str = ""
 ) -> Html:
-    """`html` with every attribute as `change(element, name, value)` has it; None leaves it out."""
+    """Return `html` with every attribute as `change(element, name, value)` has it; None
+    leaves it out.
+    """
 
     def attributes(found: re.Match[str]) -> str:
         if only and only not in found[2]:

@@ -63,7 +63,7 @@ def _place_of(score: Score) -> int:
 
 
 def rowen_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:
-    """Everything Rowen did in the run, as far as it has come."""
+    """Return everything Rowen did in the run, as far as it has come."""
     panel = MethodPanel.of("rowen", view, t, diverges_at)
     parts = panel.opening()
     plan = panel.detail(RowenPlan)
@@ -137,7 +137,7 @@ class _Page(MethodPanel):
         return found
 
     def parts(self) -> str:
-        """Which parts of the paper run on the models of this run, in a line."""
+        """Return which parts of the paper run on the models of this run, in a line."""
         models = self.view.header.spec.models if self.view.header else {}
         names = {role: spec.name for role, spec in models.items()}
         plan = self.plan
@@ -147,7 +147,7 @@ class _Page(MethodPanel):
     # The decision
 
     def decision(self) -> list[Child]:
-        """The decision in a sentence, its numbers, and remarks on them."""
+        """Return the decision in a sentence, its numbers, and remarks on them."""
         parts: list[Child] = [
             tag("p.vs-strong", self._sentence(), key="sentence"),
             tag("div.vs-rowen-scores", self._scores(), key="scores"),
@@ -182,7 +182,9 @@ class _Page(MethodPanel):
         return t(key, counts=agreeing, value=value, threshold=threshold)
 
     def _scores(self) -> Iterable[Html]:
-        """The gauges; before the decision those of the parts, over the pairs compared so far."""
+        """Yield the gauges; before the decision those of the parts, over the pairs
+        compared so far.
+        """
         if self.nothing_to_compare:
             return
         if self.verdict is None:
@@ -206,7 +208,7 @@ class _Page(MethodPanel):
             yield tag("div", self.score_line(self.verdict, score, follows), key=score.name)
 
     def _open_score(self, name: str, value: float | None) -> Html:
-        """A gauge before the decision, with the line that its formula will need."""
+        """Return a gauge before the decision, with the line that its formula will need."""
         of = name.replace("_again", "_cm").replace("_", ".")
         score = Score(name=name, value=value, formula=of)
         return tag("div", score_line(score, self.t, self.t("rowen.open")), key=name)
@@ -219,7 +221,7 @@ class _Page(MethodPanel):
         return (f"verifier_{self.plan.verifier}",) if wanted else ()
 
     def remarks(self) -> Html | None:
-        """What is known only at the end, below the table so that nothing above it moves."""
+        """Return what is known only at the end, below the table so that nothing above it moves."""
         answer = self.method.answer
         # The sentence at the top says that there is no paraphrase.
         told = ("no_paraphrases", *self._stand_in)
@@ -252,7 +254,7 @@ class _Page(MethodPanel):
     # The table of comparisons
 
     def table(self) -> Html:
-        """Every paraphrase with its answers; on a narrow screen every row becomes a card."""
+        """Return every paraphrase with its answers; on a narrow screen every row becomes a card."""
         t = self.t
         if self.nothing_to_compare:
             return tag("p.vs-empty", t("rowen.no_paraphrase.table"), key="pairs")
@@ -270,7 +272,7 @@ class _Page(MethodPanel):
         return tag("div.vs-rowen-scroll", whole, **region, key="pairs")
 
     def discarded(self) -> Html | None:
-        """What the model wrote as paraphrases and is not used, each text with its reason."""
+        """Return what the model wrote as paraphrases and is not used, each text with its reason."""
         t = self.t
         items: list[Html] = []
         for event in self.method.judged:
@@ -289,7 +291,7 @@ class _Page(MethodPanel):
         return self.t("rowen.similarity", value=two_digits(value))
 
     def _columns(self) -> dict[str, str]:
-        """Names of columns with the labels they have in this table."""
+        """Return names of columns with the labels they have in this table."""
         t, plan = self.t, self.plan
         columns = {name: t(f"rowen.column.{name}") for name in ("number", "paraphrase", "source")}
         if "cl" in plan.sides:
@@ -331,7 +333,7 @@ class _Page(MethodPanel):
         return [text, self._note(self._similarity(taken.similarity))]
 
     def _translation(self, index: int) -> Content:
-        """The translation that was used; those that were not, each with its reason."""
+        """Return the translation that was used; those that were not, each with its reason."""
         t, read = self.t, self.translations.get(index)
         if not read:
             return self._written(self.steps.get(("translate", index, None)), self.plan.target)
@@ -404,13 +406,13 @@ class _Page(MethodPanel):
         return tag("p.vs-note", words)
 
     def _pending(self, *, waiting: bool) -> Html:
-        """Space for what is to come; it pulses while that is being computed."""
+        """Return space for what is to come; it pulses while that is being computed."""
         return reserved(aria_busy=not waiting and not self.over)
 
     # Evidence
 
     def evidence(self) -> list[Child]:
-        """The queries with what they found, and the passages that the repair was given."""
+        """Return the queries with what they found, and the passages that the repair was given."""
         t = self.t
         if self.found is not None and not self.found.retrieve:
             return [tag("p.vs-empty", t("rowen.not_needed"), key="evidence")]
@@ -466,7 +468,9 @@ def parts_line(
     names: Mapping[str, str],
     t: Catalogue,
 ) -> str:
-    """Which parts of Rowen's paper run with the models of these `names`, by role, and which not."""
+    """Return which parts of Rowen's paper run with the models of these `names`, by role, and
+    which not.
+    """
     said = {
         "main": names.get("main", ""),
         "verifier": names.get("verifier", ""),
@@ -485,7 +489,9 @@ def parts_line(
 def parts_ahead(
     models: Mapping[str, ModelSpec], settings: Mapping[str, Any], source: Language, t: Catalogue
 ) -> str:
-    """`parts_line` for a question in `source` that is not asked yet, with these models by role."""
+    """Return `parts_line` for a question in `source` that is not asked yet, with these models
+    by role.
+    """
     chosen = Rowen().settings(settings)
     can = {role: known_capabilities(one) or Capabilities() for role, one in models.items()}
     if source not in can["main"].languages:
@@ -530,7 +536,7 @@ def _change(panel: MethodPanel) -> Html:
 
 
 def _reasoning(text: str, title: str, key: str, language: str) -> Html | None:
-    """What was reasoned before an answer, behind a disclosure; None where nothing was."""
+    """Return what was reasoned before an answer, behind a disclosure; None where nothing was."""
     if not text:
         return None
     words = tag("p.vs-rowen-reasoning", text, dir="auto", lang=lang(language))

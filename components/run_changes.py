@@ -38,7 +38,9 @@ _NONE = "–"
 
 
 def changes_view(first: RunView, second: RunView, t: Catalogue) -> str:
-    """What the later of two runs has otherwise than the earlier one. Both have their header."""
+    """Return what the later of two runs has otherwise than the earlier one. Both have
+    their header.
+    """
     before, after = in_order(first, second)
     found = changes(before, after)
     page = _Changes(before, after, found, t)
@@ -65,7 +67,7 @@ class _Changes:
     t: Catalogue
 
     def notices(self) -> Html:
-        """What the visitor has to know before anything else."""
+        """Return what the visitor has to know before anything else."""
         t, found = self.t, self.found
         notes: list[Html] = []
         if not found.same_question:
@@ -82,7 +84,7 @@ class _Changes:
         return tag("div.vs-notices", notes, key="notices")
 
     def runs(self) -> Html:
-        """Which run is which."""
+        """Return which run is which."""
         t = self.t
         views = {"changes.first": self.before, "changes.second": self.after}
         items = (self._run(t(name), view) for name, view in views.items())
@@ -97,7 +99,7 @@ class _Changes:
         return tag("li", tag("span.vs-label", name), question, facts, key=view.run)
 
     def conditions(self) -> Html:
-        """Everything that was not the same before the runs began, as a table."""
+        """Return everything that was not the same before the runs began, as a table."""
         t, rows = self.t, list(self._conditions())
         if not (rows or self.found.wording):
             return tag("p.vs-note", t("changes.no_conditions"), key="same")
@@ -107,7 +109,9 @@ class _Changes:
         return tag("div.vs-stack", shown, *self._wording(), key="conditions")
 
     def _wording(self) -> Iterable[Html]:
-        """The prompts that were worded otherwise, each as a difference; the default is one too."""
+        """Yield the prompts that were worded otherwise, each as a difference; the default is
+        one too.
+        """
         for place, old, new in self.found.wording:
             file, language, key = place
             known = file in prompt_files() and key in load_prompts(file).keys(language)
@@ -166,7 +170,7 @@ class _Changes:
         return str(value) if isinstance(value, int) else source_words(value, self.t)
 
     def method(self, one: MethodChanges) -> Html:
-        """A method in both runs, or that only one of them has it."""
+        """Return a method in both runs, or that only one of them has it."""
         t, name = self.t, named("method", one.name, self.t)
         heading = tag("h3.vs-method-name", name, id=f"changes-{one.name}-name")
         if one.before is None or one.after is None:

@@ -15,7 +15,7 @@ _NOTE = 200
 
 
 def run_line(run: RunSummary, when: str, t: Catalogue) -> Html:
-    """The run in a few lines; `when` is the moment it began, in the reader's own time."""
+    """Return the run in a few lines; `when` is the moment it began, in the reader's own time."""
     status: Status = "done" if run.status == "finished" else run.status
     judged = dict(run.findings)
     facts = [

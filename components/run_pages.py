@@ -80,7 +80,7 @@ def page_html(
     now: float | None = None,
     loading: Sequence[Loading] = (),
 ) -> str:
-    """A page of the run as far as it has come, with the settings it was run with.
+    """Return a page of the run as far as it has come, with the settings it was run with.
 
     A part that cannot be drawn is replaced by a remark, and the rest is shown.
     """
@@ -109,7 +109,7 @@ def page_html(
 
 
 def safely(name: str, t: Catalogue, draw: Callable[[], str]) -> str:
-    """What `draw` draws, or the remark that the view of that name cannot be drawn.
+    """Return what `draw` draws, or the remark that the view of that name cannot be drawn.
 
     Why is in the log. A view may only fail by a mistake of ours, and that must not take the rest of
     the page away.
@@ -122,12 +122,14 @@ def safely(name: str, t: Catalogue, draw: Callable[[], str]) -> str:
 
 
 def view_failed(name: str, t: Catalogue) -> str:
-    """The remark that the view of that name cannot be drawn."""
+    """Return the remark that the view of that name cannot be drawn."""
     return notice(t("page.view_failed", view=name), f"failed-{name}", role="alert")
 
 
 def panel_of(method: str) -> WholePanel:
-    """The panel of `method`: its steps, then its own view or the general one for detectors."""
+    """Return the panel of `method`: its steps, then its own view or the general one for
+    detectors.
+    """
     draw = PANELS.get(method) or partial(detector_view, method=method)
 
     def panel(

@@ -40,21 +40,25 @@ class Totals(NamedTuple):
 
 
 def run_status(view: RunView) -> Status:
-    """How far the run is, in the words of the badges; one that ended at a limit was stopped."""
+    """Return how far the run is, in the words of the badges; one that ended at a limit was
+    stopped.
+    """
     if view.over and view.limit is not None:
         return "cancelled"
     return "done" if view.status == "finished" else view.status
 
 
 def clock(view: RunView, now: float | None) -> float:
-    """Seconds since the run started; `now` (seconds since the epoch) drives it while it runs."""
+    """Return seconds since the run started; `now` (seconds since the epoch) drives it while
+    it runs.
+    """
     if view.over or now is None or view.header is None:
         return view.time
     return max(view.time, now - view.header.created)
 
 
 def totals(view: RunView) -> Totals:
-    """Calls, searches and tokens over all methods."""
+    """Return calls, searches and tokens over all methods."""
     methods = view.methods.values()
     return Totals(
         calls=sum(len(method.made) for method in methods),
@@ -64,7 +68,7 @@ def totals(view: RunView) -> Totals:
 
 
 def language_unsupported(view: RunView) -> bool:
-    """Whether the main model does not speak the question's language."""
+    """Return whether the main model does not speak the question's language."""
     if view.header is None:
         return False
     spec = view.header.spec
@@ -83,7 +87,8 @@ def language_unsupported(view: RunView) -> bool:
 
 
 def original_of(view: RunView) -> Original | None:
-    """The answer everything is compared with: Direct's, else DRAD's draft, else the first known.
+    """Return the answer everything is compared with: Direct's, else DRAD's draft, else the
+    first known.
 
     Both come from the same prompt; whichever is further on is shown.
     """
@@ -105,14 +110,14 @@ def original_of(view: RunView) -> Original | None:
 
 
 def method_rows(view: RunView, now: float | None = None) -> list[MethodRow]:
-    """One row for each method asked for, in that order, whether it has begun or not."""
+    """Return one row for each method asked for, in that order, whether it has begun or not."""
     if view.header is None:
         return []
     return [method_row(view, spec.name, now) for spec in view.header.spec.methods]
 
 
 def method_row(view: RunView, name: str, now: float | None = None) -> MethodRow:
-    """The row of a method that was asked for. The run has to have a header."""
+    """Return the row of a method that was asked for. The run has to have a header."""
     assert view.header is not None
     registered, method = METHODS.get(name), view.methods.get(name)
     row = MethodRow(
@@ -149,12 +154,12 @@ def method_row(view: RunView, name: str, now: float | None = None) -> MethodRow:
 
 
 def score_of(event: Judged, name: str) -> Score | None:
-    """The number of that name behind a verdict."""
+    """Return the number of that name behind a verdict."""
     return next((score for score in event.scores if score.name == name), None)
 
 
 def entity_marks(judged: Iterable[Judged], draft: int) -> list[EntityMark]:
-    """The recorded verdicts on the entities of a draft."""
+    """Return the recorded verdicts on the entities of a draft."""
     marks: list[EntityMark] = []
     for event in judged:
         if event.what == "entity" and event.draft == draft:
@@ -174,13 +179,15 @@ def entity_marks(judged: Iterable[Judged], draft: int) -> list[EntityMark]:
 
 @lru_cache(maxsize=1024)
 def supporting(passage: str, target: str) -> tuple[tuple[int, int], ...]:
-    """The [start, end) of the passage's sentence nearest to `target`; none if nothing is shared."""
+    """Return the [start, end) of the passage's sentence nearest to `target`; none if nothing
+    is shared.
+    """
     span = best_sentence(passage, target)
     return () if span is None else ((span.start, span.end),)
 
 
 def passages_of(method: MethodView) -> list[tuple[Passage, str]]:
-    """Every passage a method found, each once, with the query that found it first."""
+    """Return every passage a method found, each once, with the query that found it first."""
     found: dict[str, tuple[Passage, str]] = {}
     for search in method.searches:
         for passage in search.passages:
@@ -189,7 +196,9 @@ def passages_of(method: MethodView) -> list[tuple[Passage, str]]:
 
 
 def _original(method: MethodView) -> str:
-    """What a method started from: as its answer has it, which may have been written in parts."""
+    """Return what a method started from: as its answer has it, which may have been written
+    in parts.
+    """
     if method.answer is not None:
         return method.answer.original
     return method.drafts[0].after if method.drafts else ""
@@ -207,7 +216,7 @@ def _answer(method: MethodView, *, judges: bool) -> str | None:
 
 
 def _judgement(method: MethodView) -> tuple[Verdict | None, Score | None]:
-    """The verdict on the original, and the number that decided it."""
+    """Return the verdict on the original, and the number that decided it."""
     answers = [event for event in method.judged if event.what == "answer"]
     if answers:
         last = answers[-1]

@@ -16,12 +16,14 @@ Part = Literal["works", "fails"]
 
 
 def outcomes_in(recording: Recording, part: Part) -> Mapping[str, Outcome]:
-    """The methods that a run was chosen for in one of the two lists, each with what it does."""
+    """Return the methods that a run was chosen for in one of the two lists, each with what
+    it does.
+    """
     return recording.chosen.shows if part == "works" else recording.chosen.fails
 
 
 def recording_card(recording: Recording, part: Part, t: Catalogue) -> Html:
-    """What each method does in the run, and the question with its right answer."""
+    """Return what each method does in the run, and the question with its right answer."""
     found = outcomes_in(recording, part)
     lines = [
         tag("li", t(f"samples.outcome.{found[name]}", name=named("method", name, t)))
@@ -38,7 +40,9 @@ def recording_card(recording: Recording, part: Part, t: Catalogue) -> Html:
 
 
 def recording_brief(recording: Recording, t: Catalogue) -> Html:
-    """The question, and the methods that work in the run and those that fail, in a line each."""
+    """Return the question, and the methods that work in the run and those that fail, in a
+    line each.
+    """
     lists: list[Html] = []
     for part in get_args(Part):
         found = outcomes_in(recording, part)
@@ -50,12 +54,12 @@ def recording_brief(recording: Recording, t: Catalogue) -> Html:
 
 
 def recordings_note(choice: Choice, t: Catalogue) -> str:
-    """What the recorded runs are, and how they were chosen."""
+    """Return what the recorded runs are, and how they were chosen."""
     return t("samples.recordings.note", count=len(choice.recorded))
 
 
 def nowhere_note(choice: Choice, part: Part, t: Catalogue) -> str:
-    """The methods that no recorded run could show in a list; empty where there are none."""
+    """Return the methods that no recorded run could show in a list; empty where there are none."""
     wanted = SHOWS if part == "works" else FAILS
     recorded = choice.recorded.values()
     asked = {name for found in recorded for name in found}

@@ -39,7 +39,7 @@ from pipelines.run.view import RunView
 
 
 def slm_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:
-    """Everything about the check, as far as it has come."""
+    """Return everything about the check, as far as it has come."""
     page = MethodPanel.of("slm", view, t, diverges_at)
     if "slm" not in view.methods:
         return tag("div.vs-run", _reserved(page), key="slm")
@@ -62,7 +62,7 @@ def slm_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> 
 
 
 def _draft(page: MethodPanel) -> Html:
-    """The answer before it is judged, as it is written."""
+    """Return the answer before it is judged, as it is written."""
     drafts, step = page.method.drafts, page.step("draft")
     text = drafts[0].after if drafts else step.text if step else ""
     if text:
@@ -71,7 +71,7 @@ def _draft(page: MethodPanel) -> Html:
 
 
 def _undecided(page: MethodPanel) -> Html:
-    """Room for what only follows once all judges have answered, or that it never will."""
+    """Return room for what only follows once all judges have answered, or that it never will."""
     return _reserved(page) if page.running else tag("p.vs-note", page.t("slm.unfinished"))
 
 
@@ -106,7 +106,7 @@ class _Check(MethodPanel):
         return {e.sentence: e for e in self.judged("sentence") if e.sentence is not None}
 
     def answer(self) -> Html:
-        """The answer, each sentence underlined by its verdict."""
+        """Return the answer, each sentence underlined by its verdict."""
         if not self.panel.sentences:
             return tag("p.vs-note", self.t("flag.empty"))
         judged = self.sentences
@@ -118,7 +118,7 @@ class _Check(MethodPanel):
         return answer_text(text, "vs-card vs-padded", key="slm-answer")
 
     def decision(self) -> list[Child]:
-        """The verdict with its score and where its threshold comes from."""
+        """Return the verdict with its score and where its threshold comes from."""
         if self.verdict is None:
             return [_undecided(self)]
         badge = verdict_badge(self.verdict.verdict, self.t)
@@ -129,7 +129,7 @@ class _Check(MethodPanel):
         ]
 
     def details(self) -> list[Html]:
-        """The matrix, the means, the judges and what they read."""
+        """Return the matrix, the means, the judges and what they read."""
         t, some = self.t, self.panel.sentences and self.panel.judges
         matrix = self._matrix() if some else tag("p.vs-empty", t("slm.nothing"), key="nothing")
         behind = means_list(("slm_p_yes", "slm_sentence"), t, key="matrix-means") if some else None
@@ -154,7 +154,9 @@ class _Check(MethodPanel):
         ]
 
     def _threshold(self, answer: Judged) -> str:
-        """Where the threshold comes from; for a neutral one, with the judges that have no scale."""
+        """Return where the threshold comes from; for a neutral one, with the judges that have
+        no scale.
+        """
         judges, t = self.panel.judges, self.t
         neutral = (visible(one.name) for one in judges if one.scale.source == "neutral")
         detail = answer.detail
@@ -168,7 +170,9 @@ class _Check(MethodPanel):
         return self.method.settings.get("tuned_for", "f1")
 
     def _mean(self, score: Score, chosen: bool) -> Html:
-        """The response's score under one mean; the chosen one is first, with its threshold."""
+        """Return the response's score under one mean; the chosen one is first, with its
+        threshold.
+        """
         t = self.t
         chip = tag("span.vs-chip", t("slm.chosen")) if chosen else None
         return tag(
@@ -198,7 +202,7 @@ class _Check(MethodPanel):
     # --- The matrix: sentences by judges, P(yes) as heat, z behind each cell ---
 
     def _matrix(self) -> Html:
-        """One row a sentence and one column a judge; on a narrow screen every row is a card.
+        """Return one row a sentence and one column a judge; on a narrow screen every row is a card.
 
         Space is reserved for what is still to come.
         """
@@ -252,7 +256,7 @@ class _Check(MethodPanel):
         return tag("span.vs-note", "–")
 
     def _said(self, sentence: int | None) -> list[_Cell | None]:
-        """The judges on one sentence, or on the whole response (None)."""
+        """Return the judges on one sentence, or on the whole response (None)."""
         return [self.cells.get((judge.role, sentence)) for judge in self.panel.judges]
 
     def _cells(self, sentence: int | None, key: str) -> list[Html]:
@@ -263,7 +267,7 @@ class _Check(MethodPanel):
         ]
 
     def _cell(self, cell: _Cell, judge: PanelJudge, key: str) -> Html:
-        """P(yes) on its heat; opened, everything the judge said and what was made of it."""
+        """Return P(yes) on its heat; opened, everything the judge said and what was made of it."""
         t, (event, said) = self.t, cell
         value, words = _in_words(cell, t)
         heat = heat_class("probability", event.deciding.value)
@@ -309,7 +313,9 @@ class _Check(MethodPanel):
     # --- Who judges, on which scale, and how good the judge was found to be ---
 
     def _judges(self) -> Html:
-        """One card a judge, those that were left out, and how good the judges are together."""
+        """Return one card a judge, those that were left out, and how good the judges are
+        together.
+        """
         t, panel = self.t, self.panel
         cards = [self._judge(judge) for judge in panel.judges]
         for number, name in enumerate(panel.left_out):
@@ -338,7 +344,7 @@ class _Check(MethodPanel):
         )
 
     def _quality(self, judges: Sequence[PanelJudge]) -> str:
-        """How often these judges together were right about answers whose truth is known."""
+        """Return how often these judges together were right about answers whose truth is known."""
         report = shipped_panel(judge.name for judge in judges).get("report")
         if report is None or any(judge.scale.source == "neutral" for judge in judges):
             return self.t("slm.quality.unknown")
@@ -358,7 +364,7 @@ class _Check(MethodPanel):
 
 
 def _in_words(cell: _Cell, t: Catalogue) -> tuple[str, str]:
-    """What stands in the cell, and the same in a sentence."""
+    """Return what stands in the cell, and the same in a sentence."""
     event, said = cell
     p_yes = event.deciding.value
     if said.error is not None:
@@ -379,6 +385,6 @@ def _percent(share: float) -> str:
 
 
 def signed(value: float) -> str:
-    """A z with its sign, to two decimals: +1.04, −0.69, 0.00."""
+    """Return a z with its sign, to two decimals: +1.04, −0.69, 0.00."""
     text = f"{value:+.2f}"
     return "0.00" if text in ("+0.00", "-0.00") else text.replace("-", "−")

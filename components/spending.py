@@ -10,7 +10,7 @@ from pipelines.run.ledger import LimitName, RunLimits
 
 
 def spending(account: Account, t: Catalogue) -> Html | None:
-    """A bar of the calls made, and in words calls, tokens, time and money.
+    """Return a bar of the calls made, and in words calls, tokens, time and money.
 
     None where nothing was expected and nothing is limited. The bar only grows: more calls than
     were expected leave it full.
@@ -47,7 +47,7 @@ def spending(account: Account, t: Catalogue) -> Html | None:
 
 
 def over_words(over: Excess, t: Catalogue) -> str:
-    """Which limit a run is expected to pass, and by how much."""
+    """Return which limit a run is expected to pass, and by how much."""
     return t(
         f"limit.over.{over.limit}",
         expected=amount_words(over.limit, over.expected, t, over.currency, rounded=True),
@@ -57,7 +57,7 @@ def over_words(over: Excess, t: Catalogue) -> str:
 
 
 def limits_words(limits: RunLimits, t: Catalogue) -> str:
-    """ "limit 40 calls, 0.05 USD"; "" without any."""
+    """Return a text such as "limit 40 calls, 0.05 USD"; "" without any."""
     words = [
         t(f"limit.short.{name}", most=amount_words(name, getattr(limits, name), t, limits.currency))
         for name in limits.names
@@ -68,7 +68,8 @@ def limits_words(limits: RunLimits, t: Catalogue) -> str:
 def amount_words(
     name: LimitName, value: float, t: Catalogue, currency: str = "", *, rounded: bool = False
 ) -> str:
-    """An amount of what a limit counts: calls and tokens as numbers, time and money with a unit.
+    """Return an amount of what a limit counts: calls and tokens as numbers, time and money
+    with a unit.
 
     `rounded` is for what is only expected.
     """
@@ -89,7 +90,7 @@ def _words(
     limits: RunLimits,
     t: Catalogue,
 ) -> str:
-    """ "Calls: 12 of about 41, limit 50"."""
+    """Return a text such as "Calls: 12 of about 41, limit 50"."""
     unit = limits.currency if name == "money" else ""
     taken = None
     if value is not None:

@@ -47,38 +47,40 @@ _PAIR = re.compile(r"light-dark\(\s*([^,()]+?)\s*,\s*([^,()]+?)\s*\)")
 
 @cache
 def stylesheet() -> str:
-    """All style sheets in the order in which they build on each other."""
+    """Return all style sheets in the order in which they build on each other."""
     return "\n".join(_read(f"theme/{name}.css") for name in _SHEETS)
 
 
 @cache
 def script() -> str:
-    """`assets/view.js` with the modules it imports, as one ES module that imports nothing."""
+    """Return `assets/view.js` with the modules it imports, as one ES module that imports
+    nothing.
+    """
     parts = [_EXPORT.sub("", _read(f"{name}.js")) for name in ("patch", "tooltip")]
     return "\n".join([*parts, _IMPORT.sub("", _read("view.js"))])
 
 
 @cache
 def report_sheet() -> str:
-    """The looks of a report, on screens and on paper, after `stylesheet`."""
+    """Return the looks of a report, on screens and on paper, after `stylesheet`."""
     return _read("theme/report.css")
 
 
 @cache
 def report_script() -> str:
-    """What a report runs besides `script`, as a part of the same module."""
+    """Return what a report runs besides `script`, as a part of the same module."""
     return _read("report.js")
 
 
 @cache
 def view_code() -> str:
-    """What a page has to run once before views are shown on it, as one ES module."""
+    """Return what a page has to run once before views are shown on it, as one ES module."""
     return f"const STYLE = {json.dumps(stylesheet())};\n{script()}\n{_read('provide.js')}"
 
 
 @cache
 def labelling_code() -> str:
-    """What a page has to run once before items are labelled on it, as one ES module."""
+    """Return what a page has to run once before items are labelled on it, as one ES module."""
     names = ("text", "dom", "requests", "marks", "spans", "parts", "people", "view")
     parts = (_IMPORT.sub("", _EXPORT.sub("", _read(f"labelling/{name}.js"))) for name in names)
     style = f"const LABELLING_STYLE = {json.dumps(_read('theme/labelling.css'))};"
@@ -87,13 +89,15 @@ def labelling_code() -> str:
 
 @cache
 def tour_style() -> str:
-    """The looks of the guided tour, which is drawn in a shadow of its own."""
+    """Return the looks of the guided tour, which is drawn in a shadow of its own."""
     return "\n".join(_read(f"theme/{name}.css") for name in ("tokens", "tour"))
 
 
 @cache
 def tokens(theme: Theme) -> dict[str, str]:
-    """Token name (without `--vs-`) to its value in `theme`; colours are #rrggbb or #rrggbbaa."""
+    """Return a map from token name (without `--vs-`) to its value in `theme`; colours are #rrggbb
+    or #rrggbbaa.
+    """
     group = 1 if theme == "light" else 2
     found = _DECLARATION.findall(_read("theme/tokens.css"))
     if not found:
@@ -102,7 +106,9 @@ def tokens(theme: Theme) -> dict[str, str]:
 
 
 def plotly_template(theme: Theme) -> go.layout.Template:
-    """Figures in the same paper, ink and type: thin grid, no frame, transparent ground."""
+    """Return a template for figures in the same paper, ink and type: thin grid, no frame,
+    transparent ground.
+    """
     colour = tokens(theme)
     axis = {
         "gridcolor": colour["line"],
@@ -136,7 +142,9 @@ def plotly_template(theme: Theme) -> go.layout.Template:
 
 
 def streamlit_theme() -> dict[str, Any]:
-    """Streamlit's `[theme]` section: font and shape, with `light` and `dark` tables inside."""
+    """Return Streamlit's `[theme]` section: font and shape, with `light` and `dark`
+    tables inside.
+    """
     shared = tokens("light")
     return {
         "font": shared["sans"],
@@ -160,7 +168,9 @@ def _streamlit_colours(theme: Theme) -> dict[str, Any]:
 
 
 def gradio_theme() -> dict[str, str]:
-    """Keyword arguments for `set` of a Gradio theme, light and `_dark` values side by side."""
+    """Return keyword arguments for `set` of a Gradio theme, light and `_dark` values side
+    by side.
+    """
     names, light, dark = _frameworks("gradio"), tokens("light"), tokens("dark")
     values = {key: light[token] for key, token in names.items()}
     return values | {f"{key}_dark": dark[token] for key, token in names.items()}

@@ -33,7 +33,9 @@ class CallBar(NamedTuple):
 
 
 def call_bars(view: RunView) -> list[CallBar]:
-    """Every attempt and search so far by the time it began, with what is being written now."""
+    """Return every attempt and search so far by the time it began, with what is being
+    written now.
+    """
     bars: list[CallBar] = []
     for method in view.methods.values():
         steps = {step.span: step.name for step in method.steps}
@@ -47,7 +49,7 @@ def call_bars(view: RunView) -> list[CallBar]:
 
 
 def timeline(bars: Sequence[CallBar], t: Catalogue, *, now: float | None = None) -> str:
-    """The calls of a run as HTML.
+    """Return the calls of a run as HTML.
 
     `now` is the run's clock while it runs (seconds); calls under way reach up to it. The axis ends
     at a round number, so bars do not move until that is passed. Bars share one tab stop.
@@ -74,7 +76,9 @@ def timeline(bars: Sequence[CallBar], t: Catalogue, *, now: float | None = None)
 
 
 def axis_end(seconds: float) -> float:
-    """The smallest of 1, 2, 3, 5 times a power of ten that is not below `seconds` (0.1 or more)."""
+    """Return the smallest of 1, 2, 3, 5 times a power of ten that is not below `seconds` (0.1
+    or more).
+    """
     power = -1
     while True:
         for step in _NICE:
@@ -84,7 +88,7 @@ def axis_end(seconds: float) -> float:
 
 
 def pack_rows(spans: Sequence[tuple[float, float]]) -> list[int]:
-    """A row for each span, counted from 0, so that no two in a row overlap.
+    """Return a row for each span, counted from 0, so that no two in a row overlap.
 
     A span takes the first row that is free when it begins, so one that is still growing does not
     move those before it.

@@ -14,7 +14,7 @@ from pipelines.methods.together.verdict import Limit, TogetherFound
 
 
 def together_head(found: TogetherFound, t: Catalogue, key: str = "together") -> Html:
-    """The verdict on a whole text, with everything that it rests on."""
+    """Return the verdict on a whole text, with everything that it rests on."""
     return tag(
         "div.vs-together.vs-card.vs-padded",
         tag("p.vs-together-verdict", _badge(found, t), " ", tag("span", found.line(t.language))),
@@ -25,7 +25,7 @@ def together_head(found: TogetherFound, t: Catalogue, key: str = "together") -> 
 
 
 def together_cell(found: TogetherFound, t: Catalogue) -> Html:
-    """The verdict on a sentence, for a cell of a table: with why, without the evidence."""
+    """Return the verdict on a sentence, for a cell of a table: with why, without the evidence."""
     return tag(
         "span.vs-check-found",
         _badge(found, t),
@@ -34,7 +34,7 @@ def together_cell(found: TogetherFound, t: Catalogue) -> Html:
 
 
 def limit_note(limit: Limit, t: Catalogue) -> str:
-    """What a detector's threshold was fitted for, and how good it is on other statements."""
+    """Return what a detector's threshold was fitted for, and how good it is on other statements."""
     measured = limit.reported
     return t(
         "together.limit",
@@ -65,7 +65,7 @@ def _evidence(found: TogetherFound, t: Catalogue) -> Child:
 
 
 def _basis(found: TogetherFound, t: Catalogue) -> str:
-    """Who spoke, and how good the combination is."""
+    """Return who spoke, and how good the combination is."""
     said = [t("together.judges", list=_names(found.judges, t))] if found.judges else []
     if found.measured is not None:
         use = "library" if found.nearest else found.use

@@ -37,7 +37,9 @@ _WORDS = ("next", "back", "end", "finish", "waiting")
 
 
 def tour_sample(t: Catalogue) -> Walkthrough | None:
-    """The walkthrough that the tour plays: the first in the language of `t` with its method."""
+    """Return the walkthrough that the tour plays: the first in the language of `t` with
+    its method.
+    """
     return next(
         (
             one
@@ -49,7 +51,7 @@ def tour_sample(t: Catalogue) -> Walkthrough | None:
 
 
 def tour_data(t: Catalogue, *, at: int, turn: int, page: str) -> dict[str, Any]:
-    """What the script needs: the stops, the one it is at, and the page that is shown.
+    """Return what the script needs: the stops, the one it is at, and the page that is shown.
 
     `turn` grows whenever the server sets the step; otherwise the script keeps its own step.
     """

@@ -12,7 +12,9 @@ from pipelines.types import UnsupportedSpan
 
 
 def with_unsupported(text: str, found: Iterable[UnsupportedSpan], t: Catalogue) -> list[Child]:
-    """`text` with these pieces of it underlined, each with its doubt, which is also spoken."""
+    """Return `text` with these pieces of it underlined, each with its doubt, which is
+    also spoken.
+    """
 
     def marked(piece: str, doubt: float) -> Html:
         words = t("unsupported.word", doubt=two_digits(doubt))
@@ -23,6 +25,6 @@ def with_unsupported(text: str, found: Iterable[UnsupportedSpan], t: Catalogue) 
 
 
 def unsupported_help(t: Catalogue, key: str) -> Html:
-    """What the underlined words are, and what their doubt means."""
+    """Return what the underlined words are, and what their doubt means."""
     note = tag("p.vs-note", t("unsupported.note"))
     return tag("div", note, what_it_means("word_doubt", t), key=key)

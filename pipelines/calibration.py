@@ -16,13 +16,15 @@ _FOLDER = ASSETS / "calibration"
 
 @cache
 def calibration(method: str) -> dict[str, Any]:
-    """The whole calibration file of a method, provenance included; empty when there is none."""
+    """Return the whole calibration file of a method, provenance included; empty when there
+    is none.
+    """
     path = _FOLDER / f"{method}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def calibrated(method: str, *names: str) -> float | None:
-    """A calibrated default, under `names` in the file; None where it was never derived."""
+    """Return a calibrated default, under `names` in the file; None where it was never derived."""
     entry = calibration(method)
     for name in names:
         entry = entry.get(name, {})

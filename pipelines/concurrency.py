@@ -14,13 +14,13 @@ U = TypeVar("U")
 
 
 def usable_cores() -> int:
-    """The cores that this process may use, which may be fewer than the machine has."""
+    """Return the cores that this process may use, which may be fewer than the machine has."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
 
 
 def calls_for(cores: int) -> int:
-    """How many calls a model that runs on so many cores is given at once, from 2 to 8.
+    """Return how many calls a model that runs on so many cores is given at once, from 2 to 8.
 
     Of few, the first end early, and the next find the beginning of their prompt already read. More
     would all read it at the same time.
@@ -29,7 +29,7 @@ def calls_for(cores: int) -> int:
 
 
 async def together(*work: Awaitable[T]) -> list[T]:
-    """The results of all `work`, done at the same time, in the order of the arguments.
+    """Return the results of all `work`, done at the same time, in the order of the arguments.
 
     The first error cancels the rest. It is raised as it is, not in an ExceptionGroup, after
     everything has ended, what the cancelled work records at its end included. Where several fail,
@@ -59,12 +59,14 @@ async def together(*work: Awaitable[T]) -> list[T]:
 
 
 async def _result(work: Awaitable[T]) -> T:
-    """A coroutine around anything that can be awaited, since a TaskGroup takes nothing else."""
+    """Return a coroutine around anything that can be awaited, since a TaskGroup takes
+    nothing else.
+    """
     return await work
 
 
 async def both(one: Awaitable[T], other: Awaitable[U]) -> tuple[T, U]:
-    """`together` for two things of different kinds."""
+    """Return `together` for two things of different kinds."""
     results: list[Any] = await together(one, other)
     return results[0], results[1]
 

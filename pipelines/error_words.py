@@ -68,7 +68,7 @@ class Entry(NamedTuple):
 
 @cache
 def entries() -> dict[str, Entry]:
-    """Every key ("service.timeout") with its entry."""
+    """Return every key ("service.timeout") with its entry."""
     groups = tomllib.loads((ASSETS / "errors.toml").read_text(encoding="utf-8"))
     return {
         f"{group}.{name}": Entry(
@@ -130,7 +130,9 @@ def phrase_in(found: Phrase, language: Language) -> str:
 
 
 def _in_order(facts: Iterable[Fact], language: Language) -> str:
-    """Several facts as one text: with commas, and with semicolons where one has commas itself."""
+    """Return several facts as one text: with commas, and with semicolons where one has
+    commas itself.
+    """
     said = [str(_shown(one, language)) for one in facts]
     comma, semicolon = ("、", "；") if language == "zh" else (", ", "; ")
     held = any(mark in one for one in said for mark in ",，")

@@ -101,7 +101,9 @@ class _ExplainedError(Exception):
             self.retryable = retryable
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Errors come back from other processes as they were."""
+        """Return what the error is made of anew: errors come back from other processes as
+        they were.
+        """
         return partial(type(self), **vars(self)), ()
 
     @classmethod
@@ -171,7 +173,9 @@ LIMIT_CODES = {
 
 
 def limit_in(code: str) -> str | None:
-    """The name of the limit that an error of this code is about; None for every other error."""
+    """Return the name of the limit that an error of this code is about; None for every
+    other error.
+    """
     return LIMIT_CODES.get(code)
 
 
@@ -403,7 +407,8 @@ class StorageLostError(StorageError):
 
 
 def exit_status(command: Callable[[], int | None]) -> int:
-    """What `command` returns; 2 when it refuses its input, 1 when it fails, 130 when interrupted.
+    """Return what `command` returns; 2 when it refuses its input, 1 when it fails, 130 when
+    interrupted.
 
     141 when nobody reads the output any more. What went wrong goes to standard error.
     """
@@ -438,5 +443,5 @@ def _say(text: str) -> None:
 
 
 def _discard_output() -> None:
-    """What is left to be printed must not fail again at the end."""
+    """Discard what is left to be printed, so that it does not fail again at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

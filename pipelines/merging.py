@@ -39,7 +39,9 @@ class Merger(Generic[T, R]):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="merged")
 
     def submit(self, items: Sequence[T]) -> Future[list[R]]:
-        """The results for `items`, later; a future that is cancelled before is not worked for."""
+        """Return the results for `items`, later; a future that is cancelled before is not
+        worked for.
+        """
         part = _Part[T, R](list(items), Future())
         with self._lock:
             self._waiting.append(part)

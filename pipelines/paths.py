@@ -18,13 +18,13 @@ SAMPLE_DATA = ROOT / "sample_data"
 
 
 def data_folder() -> Path:
-    """Where runs, models and indexes are kept: VERISCOPE_DATA, else `.veriscope` here."""
+    """Return where runs, models and indexes are kept: VERISCOPE_DATA, else `.veriscope` here."""
     return Path(os.environ.get("VERISCOPE_DATA") or ".veriscope").expanduser()
 
 
 @cache
 def product_version() -> str:
-    """The version of this installation as its files tell it; "" where they do not."""
+    """Return the version of this installation as its files tell it; "" where they do not."""
     try:
         text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
         return str(tomllib.loads(text)["project"]["version"])

@@ -9,7 +9,8 @@ _IN_JSON = re.compile(rf"[\x7f-\x9f{_TURNING}]")
 
 
 def printable(text: str) -> str:
-    """`text` with control characters spelled out: they could move the cursor or hide what follows.
+    """Return `text` with control characters spelled out: they could move the cursor or hide what
+    follows.
 
     Tabs and line breaks stay.
     """
@@ -17,7 +18,8 @@ def printable(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    """JSON `text` with the control characters that JSON allows in strings escaped: the same JSON.
+    """Return JSON `text` with the control characters that JSON allows in strings escaped: the
+    same JSON.
 
     Some of them are line ends for some programs.
     """

@@ -71,7 +71,9 @@ class Prompts:
         return self.hash_with(_in_force.get({}))
 
     def hash_with(self, wording: Wording) -> str:
-        """16 hexadecimal digits of the SHA-256 of the file, with what `wording` has for it."""
+        """Return 16 hexadecimal digits of the SHA-256 of the file, with what `wording`
+        has for it.
+        """
         own = wording.get(self.name)
         if not own:
             return self._shipped
@@ -83,20 +85,20 @@ class Prompts:
         return frozenset(self._texts)
 
     def keys(self, language: str) -> list[str]:
-        """The prompts of `language`, in the order of the file; without demonstrations."""
+        """Return the prompts of `language`, in the order of the file; without demonstrations."""
         return [key for key, text in self._texts.get(language, {}).items() if isinstance(text, str)]
 
     def default(self, language: str, key: str) -> str:
-        """The shipped text of a prompt, without white space around it. Raises KeyError."""
+        """Return the shipped text of a prompt, without white space around it. Raises KeyError."""
         return str(self._texts[language][key]).strip()
 
     def text(self, language: str, key: str) -> str:
-        """The text of a prompt that is in force, with its placeholders. Raises KeyError."""
+        """Return the text of a prompt that is in force, with its placeholders. Raises KeyError."""
         own = _in_force.get({}).get(self.name, {}).get(language, {}).get(key)
         return self._texts[language][key] if own is None else own
 
     def placeholders(self, language: str, key: str) -> list[str]:
-        """What the shipped prompt has placeholders for, in their order. Raises KeyError."""
+        """Return what the shipped prompt has placeholders for, in their order. Raises KeyError."""
         return Template(self._texts[language][key]).get_identifiers()
 
     def fill(self, language: Language, key: str, **values: str) -> FilledText:
@@ -123,7 +125,7 @@ class Prompts:
     def turns(
         self, language: Language, *keys: str, shots: str = "", **values: str
     ) -> tuple[Message, ...]:
-        """A chat that ends with the prompt of the last key, as the user's turn.
+        """Return a chat that ends with the prompt of the last key, as the user's turn.
 
         The prompts of the other keys stand first, as system turns. Then come the demonstrations of
         the set `shots`, if one is named, each as the last key's prompt and the reply to it. What is
@@ -137,14 +139,15 @@ class Prompts:
         )
 
     def shots(self, language: Language, name: str) -> list[dict[str, str]]:
-        """The demonstrations of the set `name`, in the order of the file; none for another name.
+        """Return the demonstrations of the set `name`, in the order of the file; none for
+        another name.
 
         Each holds `of`, the values of a prompt's placeholders, and `reply`.
         """
         return [shot for shot in self.every_shot(language) if shot["of"] == name]
 
     def every_shot(self, language: str) -> list[dict[str, str]]:
-        """The demonstrations of every set, in the order of the file."""
+        """Return the demonstrations of every set, in the order of the file."""
         return list(self._texts.get(language, {}).get("shots", ()))
 
     def _demonstrations(self, language: Language, shots: str, key: str) -> Iterator[Message]:
@@ -153,7 +156,7 @@ class Prompts:
             yield Message(role="assistant", content=shot["reply"].strip())
 
     def listed(self, language: Language, passages: Sequence[Passage]) -> FilledText:
-        """The prompt `passage` for each of `passages`, numbered from 1 in their order.
+        """Return the prompt `passage` for each of `passages`, numbered from 1 in their order.
 
         Passages without a title are worded by the prompt `untitled`, where the file has one.
         """
@@ -187,12 +190,12 @@ def _pieces(text: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 @cache
 def load_prompts(name: str) -> Prompts:
-    """The prompts in `assets/prompts/<name>.toml`, read once."""
+    """Return the prompts in `assets/prompts/<name>.toml`, read once."""
     return Prompts(name, (_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def prompt_files() -> list[str]:
-    """The prompt files that methods use, by name."""
+    """Return the prompt files that methods use, by name."""
     names = (path.stem for path in _FOLDER.glob("*.toml"))
     return sorted(name for name in names if name not in _NOT_OF_RUNS)
 
@@ -212,7 +215,9 @@ class PromptProblem(NamedTuple):
 
 
 def prompt_problems(text: str, placeholders: Sequence[str]) -> list[PromptProblem]:
-    """Everything that is wrong with `text` as a prompt with these placeholders, in its order."""
+    """Return everything that is wrong with `text` as a prompt with these placeholders, in
+    its order.
+    """
     if not text.strip():
         return [PromptProblem("empty")]
     if len(text) > MAX_PROMPT:
@@ -232,7 +237,8 @@ def prompt_problems(text: str, placeholders: Sequence[str]) -> list[PromptProble
 
 
 def checked_text(file: str, language: str, key: str, text: str) -> str:
-    """`text` as it is stored for this prompt: without white space around it, lines ended by LF.
+    """Return `text` as it is stored for this prompt: without white space around it, lines
+    ended by LF.
 
     Raises InvalidInputError for a file, a language or a prompt that does not exist, and for the
     first problem of the text, with its line and column.
@@ -248,7 +254,8 @@ def checked_text(file: str, language: str, key: str, text: str) -> str:
 
 
 def checked_wording(wording: Wording) -> dict[str, dict[str, dict[str, str]]]:
-    """The texts of `wording` that differ from the shipped prompts, as `checked_text` returns them.
+    """Return the texts of `wording` that differ from the shipped prompts, as `checked_text`
+    returns them.
 
     Raises InvalidInputError as `checked_text` does.
     """
@@ -263,7 +270,7 @@ def checked_wording(wording: Wording) -> dict[str, dict[str, dict[str, str]]]:
 
 
 def own_prompts(wording: Wording) -> list[tuple[str, str, str]]:
-    """File, language and name of every prompt that `wording` has a text for."""
+    """Return file, language and name of every prompt that `wording` has a text for."""
     return [
         (file, language, key)
         for file, languages in wording.items()
@@ -275,7 +282,7 @@ def own_prompts(wording: Wording) -> list[tuple[str, str, str]]:
 def with_text(
     wording: Wording, file: str, language: str, key: str, text: str | None
 ) -> dict[str, dict[str, dict[str, str]]]:
-    """`wording` with this text for one prompt, or with None without one for it."""
+    """Return `wording` with this text for one prompt, or with None without one for it."""
     texts = {place: wording[place[0]][place[1]][place[2]] for place in own_prompts(wording)}
     texts.pop((file, language, key), None)
     if text is not None:
@@ -287,13 +294,13 @@ def with_text(
 
 
 def used_wording(wording: Wording, prompts: Iterable[Prompts]) -> dict[str, Any]:
-    """The part of `wording` that is of these prompt files."""
+    """Return the part of `wording` that is of these prompt files."""
     names = {one.name for one in prompts}
     return {file: languages for file, languages in wording.items() if file in names}
 
 
 def _known(file: str, language: str, key: str) -> str:
-    """The prompt as messages name it; raises InvalidInputError where there is none."""
+    """Return the prompt as messages name it; raises InvalidInputError where there is none."""
     files = prompt_files()
     if file not in files:
         raise failure("prompts.no_file", file=repr(file), known=[*files])
@@ -320,7 +327,7 @@ def _refusal(problem: PromptProblem, prompt: str, allowed: Sequence[str]) -> Ver
 
 
 def _place(text: str, at: int) -> tuple[int, int]:
-    """Line and column of the character `at`, counted from 1."""
+    """Return the line and column of the character `at`, counted from 1."""
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 

@@ -86,7 +86,9 @@ class _Slow(Handler):
     protocol_version = "HTTP/1.1"
 
     def answer(self, seen: Seen) -> None:
-        """A verdict where odds are asked for, Chinese for a translation, else many questions."""
+        """Answer a verdict where odds are asked for, Chinese for a translation, else many
+        questions.
+        """
         time.sleep(DELAY)
         # No two answers are alike, or the cache would answer them.
         number, entries = next(_numbers), None
@@ -103,7 +105,7 @@ class _Slow(Handler):
 
 
 async def rowen() -> Row:
-    """Rowen-Hybrid with six paraphrases, two models, one server."""
+    """Measure Rowen-Hybrid with six paraphrases, two models, one server."""
     with serve(_Slow) as server, TemporaryDirectory() as folder:
         spec = RunSpec(
             question=_QUESTION,
@@ -139,7 +141,7 @@ def _model(role: str, address: str) -> ModelSpec:
 
 
 async def judge_row() -> str:
-    """The time of a verdict, and its ratio to that of embedding the same passages once."""
+    """Measure the time of a verdict, and its ratio to that of embedding the same passages once."""
     with TemporaryDirectory() as folder:
         libraries = Libraries(Path(folder))
         retriever = await libraries.retriever(EvidenceSpec(mode="bm25"))
@@ -158,7 +160,7 @@ async def judge_row() -> str:
 
 
 async def merging_row() -> str:
-    """Verdicts asked for at once, which are read together, against one after another."""
+    """Measure verdicts asked for at once, which are read together, against one after another."""
     judge = TrainedJudge()
     evidence = (f"Bill Clinton: {_SENTENCE}", _LIST)
     asked = [
@@ -183,7 +185,9 @@ async def merging_row() -> str:
 
 
 async def reading_row() -> str:
-    """How the embedded model reads a prompt: its copy and two threads, against file and one."""
+    """Measure how the embedded model reads a prompt: its copy and two threads, against file
+    and one.
+    """
     with TemporaryDirectory() as folder:
         path = gguf_path()
         copy = requantized(path, Path(folder))
@@ -199,7 +203,9 @@ async def reading_row() -> str:
 
 
 def entities_row() -> str:
-    """Named entities of a long text, against those of as much text in pieces, by the rules."""
+    """Measure named entities of a long text, against those of as much text in pieces, by
+    the rules.
+    """
     finder = EntityRecognizer(trained=False)
     pieces = [
         " ".join(f"Person {part}x{at} met Bill Clinton in Hope, Arkansas." for at in range(110))
@@ -232,7 +238,7 @@ async def _reading_time(server: GgufServer) -> float:
 
 
 def _middle(work: Callable[[], object]) -> float:
-    """The median of several durations, in seconds; the first two only warm up."""
+    """Return the median of several durations, in seconds; the first two only warm up."""
     durations = []
     for _ in range(_TIMES + 2):
         started = time.perf_counter()

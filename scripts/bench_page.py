@@ -39,7 +39,7 @@ def _filled(data: Path) -> str:
 
 
 def _server() -> psutil.Process:
-    """The process that serves the workbench: the one child of this that runs it."""
+    """Return the process that serves the workbench: the one child of this that runs it."""
     children = psutil.Process().children(recursive=True)
     return next(one for one in children if "app/workbench.py" in one.cmdline())
 

@@ -128,20 +128,23 @@ def _timed(name: str, work: Callable[[], T]) -> T:
 
 
 def _taken(work: Callable[[], T]) -> tuple[T, float]:
-    """What it gives, and the seconds of processors; what else the machine does is left out."""
+    """Return what it gives, and the seconds of processors; what else the machine does is
+    left out.
+    """
     started = time.process_time()
     found = work()
     return found, time.process_time() - started
 
 
 def _memory() -> float:
-    """The most memory that this process has had, in MB."""
+    """Return the most memory that this process has had, in MB."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def parts(found: Evaluation) -> Iterator[str]:
-    """What a page does for the odd items of `found`, in lines; of each, the least of several times.
+    """Yield what a page does for the odd items of `found`, in lines; of each, the least of
+    several times.
 
     What is read of the scores and the draws themselves are kept from the first time on.
     """

@@ -43,7 +43,7 @@ _COPYLEFT = re.compile(r"\bA?GPL|Affero|\bGNU General Public", re.IGNORECASE)
 
 
 def canonical(name: str) -> str:
-    """The normalised name of a package."""
+    """Return the normalised name of a package."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -52,7 +52,7 @@ _UNNAMED = "Other/Proprietary License"
 
 
 def licence_of(package: Distribution) -> str:
-    """What a package declares: an SPDX expression, else its classifiers, else its own words.
+    """Return what a package declares: an SPDX expression, else its classifiers, else its own words.
 
     Where it declares nothing, it is the title of the licence that it brings.
     """
@@ -71,7 +71,7 @@ def licence_of(package: Distribution) -> str:
 
 
 def _title_of_licence(package: Distribution) -> str:
-    """The first line of the file that holds a package's licence, where that is its title."""
+    """Return the first line of the file that holds a package's licence, where that is its title."""
     for name in package.metadata.get_all("License-File") or ():
         text = package.read_text(f"licenses/{name}") or package.read_text(name) or ""
         title = next((line.strip() for line in text.splitlines() if line.strip()), "")
@@ -81,12 +81,12 @@ def _title_of_licence(package: Distribution) -> str:
 
 
 def is_copyleft(licence: str) -> bool:
-    """Whether `licence` leaves no choice but the GPL or the AGPL; the LGPL is neither."""
+    """Return whether `licence` leaves no choice but the GPL or the AGPL; the LGPL is neither."""
     return bool(_COPYLEFT.search(licence)) and " OR " not in licence
 
 
 def read_lock(text: str) -> dict[str, dict[str, str]]:
-    """Version by package, in each section of a lock."""
+    """Return the version by package, in each section of a lock."""
     sections: dict[str, dict[str, str]] = {}
     for line in text.splitlines():
         if line.startswith("## "):
@@ -98,7 +98,7 @@ def read_lock(text: str) -> dict[str, dict[str, str]]:
 
 
 def write_lock(sections: Mapping[str, Mapping[str, str]]) -> str:
-    """The text of a lock."""
+    """Return the text of a lock."""
     parts = [_HEAD]
     for title, versions in sections.items():
         parts.append(f"\n## {title}\n" + "".join(f"{n}=={v}\n" for n, v in versions.items()))
@@ -108,7 +108,7 @@ def write_lock(sections: Mapping[str, Mapping[str, str]]) -> str:
 def write_licences(
     sections: Mapping[str, Mapping[str, str]], installed: Mapping[str, Distribution]
 ) -> str:
-    """A table of the licences of what is locked, for each section."""
+    """Return a table of the licences of what is locked, for each section."""
     parts = [_INTRODUCTION]
     for title, versions in sections.items():
         parts.append(f"\n## {title}\n\n| package | version | licence |\n|---|---|---|\n")
@@ -118,14 +118,16 @@ def write_licences(
 
 
 def installed_in(folder: Path) -> dict[str, Distribution]:
-    """The packages of the environment in `folder`, by normalised name, without its installer."""
+    """Return the packages of the environment in `folder`, by normalised name, without its
+    installer.
+    """
     places = [str(path) for path in folder.glob("lib/python*/site-packages")]
     found = {canonical(one.metadata["Name"]): one for one in distributions(path=places)}
     return {name: found[name] for name in sorted(found) if name not in ("pip", "setuptools")}
 
 
 def versions_of(packages: Mapping[str, Distribution]) -> dict[str, str]:
-    """Version by package, without the mark of a local build (2.13.0+cpu)."""
+    """Return the version by package, without the mark of a local build (2.13.0+cpu)."""
     return {name: one.version.partition("+")[0] for name, one in packages.items()}
 
 
@@ -149,7 +151,7 @@ def lock() -> None:
 
 
 def judge(report: str, expected: int) -> tuple[int, str]:
-    """Exit code and words for what pip-audit said of `expected` packages.
+    """Return the exit code and words for what pip-audit said of `expected` packages.
 
     0 where nothing is known of any, 1 for known vulnerabilities, 2 where it is not known of all.
     """

@@ -52,7 +52,9 @@ def run_command(command: Sequence[str]) -> None:
 
 
 def identity(python: Path) -> str | None:
-    """Version and platform of `python`, or None when it is too old, broken or without pip."""
+    """Return version and platform of `python`, or None when it is too old, broken or
+    without pip.
+    """
     try:
         reply = subprocess.run([python, "-c", IDENTITY], check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError):
@@ -61,7 +63,7 @@ def identity(python: Path) -> str | None:
 
 
 def fingerprint(python: str, files: Sequence[Path]) -> str:
-    """SHA-256 (hex) over the Python's identity and the names and contents of `files`."""
+    """Return SHA-256 (hex) over the Python's identity and the names and contents of `files`."""
     digest = hashlib.sha256(python.encode())
     for file in files:
         content = file.read_bytes()
@@ -70,7 +72,7 @@ def fingerprint(python: str, files: Sequence[Path]) -> str:
 
 
 def installer(python: Path) -> list[str]:
-    """The command, less what to install, that installs into the environment of `python`."""
+    """Return the command, less what to install, that installs into the environment of `python`."""
     uv = shutil.which("uv")
     if uv is not None:
         command = [python, "-m", "pip", "config", "list"]
@@ -82,7 +84,7 @@ def installer(python: Path) -> list[str]:
 
 
 def torch_requirement(requirements: str) -> str:
-    """The line that pins torch in the text of a requirements file."""
+    """Return the line that pins torch in the text of a requirements file."""
     for line in requirements.splitlines():
         if line.startswith("torch=="):
             return line.strip()
@@ -156,7 +158,7 @@ def prepare(
 
 
 def main() -> None:
-    """Command line: prepares the environment of the tree this file is in."""
+    """Prepare, as the command line, the environment of the tree this file is in."""
     parser = argparse.ArgumentParser(description="Bring the virtual environment up to date.")
     more = parser.add_mutually_exclusive_group()
     more.add_argument("--dev", action="store_true", help="with the tools that check and test")

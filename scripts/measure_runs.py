@@ -111,7 +111,7 @@ def _run(number: int) -> tuple[dict[str, Any], list[Any], list[Any], list[Any]]:
 
 
 def _events(run_id: str) -> Iterator[dict[str, Any]]:
-    """What a list must not read: it lies between what it reads."""
+    """Yield what a list must not read: it lies between what it reads."""
     for seq in range(_EVENTS):
         yield {"run_id": run_id, "seq": seq, "kind": "model_called", "body": {"text": "x" * 2_000}}
 

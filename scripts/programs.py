@@ -38,7 +38,7 @@ NO_POSTGRESQL = (
 
 
 def can_install() -> bool:
-    """Whether this is Debian itself and we are root.
+    """Return whether this is Debian itself and we are root.
 
     Not its derivatives: Ubuntu's chromium package, for one, only points at a snap.
     """
@@ -57,7 +57,7 @@ def install(*packages: str) -> bool:
 
 
 def installers(*packages: str, download: Installer | None = None) -> Iterator[Installer]:
-    """The ways to get `packages` on this machine, the most reliable first."""
+    """Yield the ways to get `packages` on this machine, the most reliable first."""
     if can_install():
         yield partial(install, *packages)
     if download is not None:
@@ -65,7 +65,9 @@ def installers(*packages: str, download: Installer | None = None) -> Iterator[In
 
 
 def ensure(find: Callable[[], Path | None], ways: Iterator[Installer], remedy: str) -> Path:
-    """What `find` finds, installed if need be; SystemExit with `remedy` where there is none."""
+    """Return what `find` finds, installed if need be; SystemExit with `remedy` where there
+    is none.
+    """
     found = find()
     while found is None and (way := next(ways, None)):
         way()
@@ -76,7 +78,9 @@ def ensure(find: Callable[[], Path | None], ways: Iterator[Installer], remedy: s
 
 
 def working_browser() -> Path | None:
-    """The browser the tests will find, if it starts: a download may lack the system's libraries."""
+    """Return the browser the tests will find, if it starts: a download may lack the system's
+    libraries.
+    """
     browser = find_chromium()
     try:
         done = browser and subprocess.run([browser, "--version"], capture_output=True, timeout=60)
@@ -86,7 +90,7 @@ def working_browser() -> Path | None:
 
 
 def ensure_browser() -> Path:
-    """A browser that starts, and a font for Chinese, if we may install one."""
+    """Ensure a browser that starts, and a font for Chinese, if we may install one."""
     playwright = [sys.executable, "-m", "playwright", "install", "chromium"]
     download = partial(subprocess.run, playwright, check=False)
     ways = installers("chromium", "fonts-noto-cjk", download=download)
@@ -99,7 +103,7 @@ def ensure_browser() -> Path:
 
 
 def has_chinese_font() -> bool:
-    """Whether fontconfig knows a font for Chinese; True where fontconfig is not used."""
+    """Return whether fontconfig knows a font for Chinese; True where fontconfig is not used."""
     if shutil.which("fc-list") is None:
         return sys.platform != "linux"
     listing = subprocess.run(["fc-list", ":lang=zh-cn"], capture_output=True, text=True)
@@ -107,7 +111,7 @@ def has_chinese_font() -> bool:
 
 
 def ensure_postgresql() -> Path:
-    """The folder of the server's programs."""
+    """Return the folder of the server's programs."""
     return ensure(find_postgresql, installers("postgresql"), NO_POSTGRESQL)
 
 

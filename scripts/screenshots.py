@@ -96,7 +96,7 @@ class Picture:
 
 
 def contact_sheet(pictures: Sequence[Picture]) -> str:
-    """A page with all pictures, those of one page in a row."""
+    """Return a page with all pictures, those of one page in a row."""
     rows: list[str] = []
     for name, group in groupby(pictures, key=lambda one: one.sight):
         figures = "\n".join(
@@ -121,11 +121,11 @@ class Studio:
     widths: Sequence[int]
 
     def wants(self, name: str) -> bool:
-        """Whether a picture of that name, or of its page, was asked for."""
+        """Return whether a picture of that name, or of its page, was asked for."""
         return not self.wanted or name in self.wanted or name.partition("-")[0] in self.wanted
 
     def of_workbench(self, workbench: Workbench, filled: Filled) -> Iterator[Picture]:
-        """Every page of the workbench."""
+        """Yield every page of the workbench."""
         for sight in SIGHTS:
             if not self.wants(sight.name):
                 continue
@@ -138,7 +138,7 @@ class Studio:
                         yield self._taken(page, sight.name, language, scheme, width, FITS)
 
     def of_report(self, data: Path, filled: Filled) -> Iterator[Picture]:
-        """The report of a run, which is also printed into a PDF beside the pictures."""
+        """Yield the report of a run, which is also printed into a PDF beside the pictures."""
         for language, scheme in product(self.languages, self.schemes):
             file = data / f"report.{language}.html"
             file.write_text(report_of(data, filled, language), encoding="utf-8")
@@ -152,7 +152,7 @@ class Studio:
                     page.pdf(path=path, format="A4", print_background=True)
 
     def of_space(self, url: str) -> Iterator[Picture]:
-        """Every tab of the Space."""
+        """Yield every tab of the Space."""
         for language, scheme in product(self.languages, self.schemes):
             with looking(self.browser, scheme) as context:
                 page = open_space(context, url, language)
@@ -179,7 +179,7 @@ def prepared(page: Page, sight: Sight, language: Language) -> None:
 
 
 def filled_folder(data: Path) -> Filled:
-    """What is in the folder `data`, which is filled unless it was before."""
+    """Return what is in the folder `data`, which is filled unless it was before."""
     note = data / "filled.json"
     if note.exists():
         return Filled(**json.loads(note.read_text(encoding="utf-8")))

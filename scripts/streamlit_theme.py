@@ -16,7 +16,7 @@ MARK = "# The theme is written by `python -m scripts.streamlit_theme`.\n"
 
 
 def theme_sections(values: dict[str, Any] | None = None, name: str = "theme") -> str:
-    """`values` as TOML tables, nested ones after the plain values of their parent."""
+    """Return `values` as TOML tables, nested ones after the plain values of their parent."""
     values = streamlit_theme() if values is None else values
     # A JSON string, number, boolean or list of strings is written alike in TOML.
     plain = [
@@ -33,7 +33,7 @@ def theme_sections(values: dict[str, Any] | None = None, name: str = "theme") ->
 
 
 def with_theme(config: str) -> str:
-    """`config` with its theme replaced by the present one."""
+    """Return `config` with its theme replaced by the present one."""
     return config.partition(MARK)[0].rstrip() + "\n\n" + MARK + theme_sections()
 
 

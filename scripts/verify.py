@@ -114,7 +114,7 @@ def run_step(name: str, command: Sequence[str | Path], seconds: float) -> Step:
 
 
 def read_tests(report: Path) -> Counts | None:
-    """The counts in pytest's JUnit XML file, or None when there is no readable one."""
+    """Return the counts in pytest's JUnit XML file, or None when there is no readable one."""
     try:
         suite = ElementTree.parse(report).getroot().find("testsuite")
     except (OSError, ElementTree.ParseError):
@@ -135,7 +135,7 @@ def read_tests(report: Path) -> Counts | None:
 
 
 def together(parts: Sequence[Counts | None]) -> Counts | None:
-    """The counts of all parts of the tests, None where one of them left no report."""
+    """Return the counts of all parts of the tests, None where one of them left no report."""
     known = [part for part in parts if part is not None]
     if not known or len(known) < len(parts):
         return None
@@ -151,7 +151,7 @@ def together(parts: Sequence[Counts | None]) -> Counts | None:
 
 
 def render(result: Verification) -> str:
-    """The result file's text."""
+    """Return the result file's text."""
     t = Catalogue("en")
     total = duration(sum(step.seconds for step in result.steps), t)
     lines = [
@@ -191,7 +191,7 @@ def _tested(tests: Counts, t: Catalogue) -> list[str]:
 
 
 def current_commit(root: Path) -> str:
-    """The commit of the tree at `root`, and whether files differ from it."""
+    """Return the commit of the tree at `root`, and whether files differ from it."""
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(root), *arguments]
@@ -205,7 +205,9 @@ def current_commit(root: Path) -> str:
 
 
 def slowness() -> float:
-    """How many times as long as the reference processor this one takes to count, at least 1."""
+    """Return how many times as long as the reference processor this one takes to count, at
+    least 1.
+    """
 
     def count() -> float:
         started, total = time.process_time(), 0

@@ -62,7 +62,7 @@ _NEXT = 'Call get_run with run "{run}" and wait 45 (HTTP: GET /api/runs/{run}?wa
 
 
 def checked(kind: type[R], given: Any) -> R:
-    """`given` as a request; raises Refused, which names the field."""
+    """Return `given` as a request; raises Refused, which names the field."""
     try:
         return kind.model_validate(given)
     except ValidationError as error:
@@ -72,7 +72,7 @@ def checked(kind: type[R], given: Any) -> R:
 def check_settings(
     name: str, values: Mapping[str, Any], within: tuple[str, ...] = ("settings",)
 ) -> None:
-    """Raises Refused where the method `name` has no such setting, or not with such a value."""
+    """Raise Refused where the method `name` has no such setting, or not with such a value."""
     kind = METHODS[name].settings_type
     try:
         # As JSON, where a list may stand for a tuple.
@@ -122,7 +122,7 @@ class Going:
         return self._stage.run_id if isinstance(self._stage, Watched) else None
 
     def result(self) -> RunResult:
-        """Where it stands now."""
+        """Return where it stands now."""
         stage, ended = self._stage, "failed" if self._error else "cancelled"
         if isinstance(stage, Watched):
             found = result_of(stage.view, self.run, self._shared)
@@ -147,7 +147,7 @@ class Going:
     async def follow(
         self, seconds: float = inf, *, leave: bool = False
     ) -> AsyncGenerator[RunResult]:
-        """How far it has come, again and again until it is over or `seconds` have passed.
+        """Yield how far it has come, again and again until it is over or `seconds` have passed.
 
         Closing the generator earlier ends the run, unless it may `leave`.
         """
@@ -228,7 +228,7 @@ class Api:
         return await self._begin(spec, request, asked)
 
     def _budget(self, spec: RunSpec, limits: LimitsAsked, *, anyway: bool) -> RunBudget:
-        """What the run may take; raises Refused where it is expected to pass that."""
+        """Return what the run may take; raises Refused where it is expected to pass that."""
         names, models = [one.name for one in spec.methods], self._catalog.models
         known = basis_for(models["main"], size=size_in(spec))
         expected = estimate(names, models, known)
@@ -286,7 +286,7 @@ class Api:
         return (await begin).follow(asked.wait, leave=asked.wait == 0)
 
     async def follow(self, asked: GetRunRequest) -> AsyncGenerator[RunResult]:
-        """How far a run comes in the seconds that the caller waits; closing it ends nothing.
+        """Yield how far a run comes in the seconds that the caller waits; closing it ends nothing.
 
         Raises NotFoundError.
         """
@@ -306,7 +306,7 @@ class Api:
             await asyncio.sleep(min(_LOOK, left))
 
     async def get(self, run: str) -> RunResult:
-        """A run by its id: the caller's own, a shared one or a recorded sample.
+        """Return a run by its id: the caller's own, a shared one or a recorded sample.
 
         Raises NotFoundError.
         """
@@ -353,7 +353,7 @@ class Api:
             raise failure("storage.no_run")
 
     def methods(self) -> list[MethodInfo]:
-        """Every method that `ask` knows."""
+        """Return every method that `ask` knows."""
         return methods_for(self._catalog.models)
 
     async def aclose(self) -> None:
@@ -398,7 +398,9 @@ class Api:
             self._over.popitem(last=False)
 
     async def _stored_here(self, run: str) -> str | None:
-        """As `_stored`, for who changes the run; raises Refused where another process runs it."""
+        """Return what `_stored` returns, for who changes the run; raises Refused where another
+        process runs it.
+        """
         found = await self._stored(run)
         if found is None:
             return None
@@ -407,7 +409,7 @@ class Api:
         return found.id
 
     async def _stored(self, run: str) -> RunSummary | None:
-        """The run as the store has it, None where it has none."""
+        """Return the run as the store has it, None where it has none."""
         # Ids of runs that a program asked for are names of owners.
         if not is_owner(run):
             return None

@@ -96,13 +96,13 @@ class CheckedBodies:
 
 
 def _is_upload(address: str, kind: str) -> bool:
-    """Whether Gradio would store files that this request sends."""
+    """Return whether Gradio would store files that this request sends."""
     form = kind.strip().lower().startswith("multipart/")
     return address.endswith(_UPLOADS) or (form and _GRADIO in address)
 
 
 def too_deep(body: bytes) -> bool:
-    """Whether JSON has more than `MAX_DEPTH` arrays and objects within each other.
+    """Return whether JSON has more than `MAX_DEPTH` arrays and objects within each other.
 
     Of what is no JSON it is said too, where its brackets are such.
     """

@@ -44,8 +44,9 @@ class CheckPart:
     check will take."""
 
     def __init__(self, put: Any, html_view: Callable[..., gr.HTML]) -> None:
-        """`put` makes a component whose words follow the language, `html_view` one that shows HTML
-        of this package."""
+        """Draw the controls of the part; `put` makes a component whose words follow the language,
+        `html_view` one that shows HTML of this package.
+        """
         text = {"label": "check.text", "placeholder": "check.text.placeholder"}
         question = {"label": "check.question", "placeholder": "check.question.placeholder"}
         sources = {"label": "check.sources.optional", "placeholder": "check.sources.placeholder"}
@@ -121,7 +122,7 @@ class CheckPart:
 def check_spec(
     asked: TextToCheck, methods: Sequence[str], models: Mapping[str, ModelSpec]
 ) -> RunSpec:
-    """The run that checks a text by those of `methods` that can.
+    """Return the run that checks a text by those of `methods` that can.
 
     Raises InvalidInputError, also where none of them can work on it.
     """
@@ -134,7 +135,7 @@ def check_spec(
 def able_detectors(
     asked: TextToCheck, methods: Sequence[str], models: Mapping[str, ModelSpec]
 ) -> list[str]:
-    """Those of `methods` that can check a text with these models."""
+    """Return those of `methods` that can check a text with these models."""
     needs = unmet_needs(
         {
             role: known_capabilities(spec) or Capabilities()
@@ -148,7 +149,7 @@ def able_detectors(
 
 
 def asked_in(spec: RunSpec) -> Asked:
-    """What a run was asked for, to be asked for again."""
+    """Return what a run was asked for, to be asked for again."""
     return text_of(spec) if is_check(spec) else spec.question
 
 

@@ -138,7 +138,7 @@ class CheckResult(Frozen):
 
 
 def check_result(found: CheckedText, unavailable: dict[str, str]) -> CheckResult:
-    """`found` as programs get it."""
+    """Return `found` as programs get it."""
     return CheckResult(
         together=None if found.together is None else together_result(found.together),
         sentences=[
@@ -177,13 +177,13 @@ def check_result(found: CheckedText, unavailable: dict[str, str]) -> CheckResult
 
 
 def together_result(found: TogetherFound) -> Together:
-    """The one verdict as programs get it."""
+    """Return the one verdict as programs get it."""
     record = together_record(found)
     return Together.model_validate({name: record[name] for name in Together.model_fields})
 
 
 def calibrated_scores(found: Iterable[Reading]) -> list[CalibratedScore]:
-    """What a run's calibrations say of a score, as programs get it."""
+    """Return what a run's calibrations say of a score, as programs get it."""
     return [
         CalibratedScore(
             probability=one.probability,

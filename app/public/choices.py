@@ -54,7 +54,7 @@ class Choices(NamedTuple):
 
     @classmethod
     def of(cls, fields: Sequence[Any]) -> Choices:
-        """The choices in the values of `OwnModel`, the evidence and `FIELDS`, in this order.
+        """Return the choices in the values of `OwnModel`, the evidence and `FIELDS`, in this order.
 
         What is missing at the end was not chosen.
         """
@@ -66,7 +66,7 @@ class Choices(NamedTuple):
         return cls(own, str(rest[0] or "") if rest else "", settings)
 
     def methods(self, names: Iterable[str]) -> list[MethodSpec]:
-        """The chosen methods with their settings, as far as the chosen evidence serves them.
+        """Return the chosen methods with their settings, as far as the chosen evidence serves them.
 
         Raises InvalidInputError for a value outside its bounds, or where no method is left.
         """
@@ -77,13 +77,13 @@ class Choices(NamedTuple):
         return [MethodSpec(name=name, settings=self._settings(name)) for name in kept]
 
     def left_out(self, names: Iterable[str]) -> list[str]:
-        """The methods that cannot work without evidence, where none was chosen."""
+        """Return the methods that cannot work without evidence, where none was chosen."""
         if self.evidence != NONE:
             return []
         return [name for name in names if name in METHODS and _searches(name)]
 
     def spec(self) -> EvidenceSpec:
-        """The evidence of the run: with none chosen, no method is left that searches."""
+        """Return the evidence of the run: with none chosen, no method is left that searches."""
         if self.evidence in ("", NONE):
             return EvidenceSpec()
         return EvidenceSpec(library=self.evidence)
@@ -96,13 +96,13 @@ class Choices(NamedTuple):
 
 
 def bounds(method: str, field: str) -> tuple[float, float]:
-    """The least and the greatest value of a setting."""
+    """Return the least and the greatest value of a setting."""
     info = METHODS[method].settings_type.model_fields[field]
     return float(field_bound(info, "ge")), float(field_bound(info, "le"))
 
 
 def _read(method: str, field: str, typed: str) -> float:
-    """The number that was typed, with a comma or a point; raises InvalidInputError."""
+    """Return the number that was typed, with a comma or a point; raises InvalidInputError."""
     low, high = bounds(method, field)
     whole = _is_whole(method, field)
     try:
@@ -117,7 +117,8 @@ def _read(method: str, field: str, typed: str) -> float:
 
 
 def foreign_to(spec: RunSpec) -> bool:
-    """Whether the main model would write noise, because it does not speak the question's language.
+    """Return whether the main model would write noise, because it does not speak the question's
+    language.
 
     A model of which nothing is known is assumed to speak it.
     """
@@ -125,7 +126,9 @@ def foreign_to(spec: RunSpec) -> bool:
 
 
 def default_words(method: str, field: str, t: Catalogue) -> str:
-    """The default of a setting in words, also where it is calibrated or depends on others."""
+    """Return the default of a setting in words, also where it is calibrated or depends
+    on others.
+    """
     settings = METHODS[method].settings()
     value = getattr(settings, field)
     if value is not None:
@@ -135,7 +138,7 @@ def default_words(method: str, field: str, t: Catalogue) -> str:
 
 
 def evidence_choices(libraries: Sequence[str], t: Catalogue) -> list[tuple[str, str]]:
-    """Every library by its name, and none."""
+    """Return every library by its name, and none."""
     return [*((named("library", name, t), name) for name in libraries), (t("space.none"), NONE)]
 
 
@@ -143,7 +146,7 @@ class ChoiceFields:
     """The controls, drawn into the blocks that are being built, in the order of `Choices.of`."""
 
     def __init__(self, put: Put, libraries: Sequence[str]) -> None:
-        """`put` makes a component whose words follow the language."""
+        """Draw the fields; `put` makes a component whose words follow the language."""
         self.evidence = put(
             gr.Radio,
             {
@@ -185,7 +188,7 @@ def _is_whole(method: str, field: str) -> bool:
 
 
 def _without(name: str) -> dict[str, Any]:
-    """The settings with which a method judges without evidence, {} where none is needed."""
+    """Return the settings with which a method judges without evidence, {} where none is needed."""
     method = METHODS[name]
     info = method.settings_type.model_fields.get("context")
     if info is None or NONE not in get_args(info.annotation):

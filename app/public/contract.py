@@ -403,7 +403,7 @@ class MethodList(Frozen):
 
 
 def with_methods(schema: dict[str, Any], methods: Iterable[MethodInfo]) -> dict[str, Any]:
-    """The schema of `AskRequest` with the names of `methods`, and a line on each of them."""
+    """Return the schema of `AskRequest` with the names of `methods`, and a line on each of them."""
     known = list(methods)
     names = [method.name for method in known]
     properties = dict(schema["properties"])

@@ -48,7 +48,7 @@ class Drawing:
     async def draw(
         self, watched: Watched, page: str, language: Language, loading: Sequence[Loading]
     ) -> Drawn:
-        """The page of the run as far as it has come."""
+        """Return the page of the run as far as it has come."""
         view = watched.pull()
         if not view.over:
             drawing = self._begin(view, page, language, loading)

@@ -77,11 +77,13 @@ class PageEvents:
         return visit.owner
 
     def opened(self, visit: VisitorSession) -> Any:
-        """The tab that the visitor's page begins with: that of the run of the address."""
+        """Return the tab that the visitor's page begins with: that of the run of the address."""
         return gr.skip() if visit.page == "ask" else gr.update(selected=visit.page)
 
     def leave(self, request: gr.Request) -> None:
-        """The page was closed, or lost its connection: Gradio keeps its state for an hour more."""
+        """Put the visit away, whose page was closed, or lost its connection: Gradio keeps its state
+        for an hour more.
+        """
         session = request.session_hash or ""
         visit = self._visits.get(session)
         if visit is not None:
@@ -100,11 +102,11 @@ class PageEvents:
             self._visits[request.session_hash] = visit
 
     def greet(self, visit: VisitorSession) -> list[Any]:
-        """The visitor's language, and every word of the page in it."""
+        """Return the visitor's language, and every word of the page in it."""
         return [visit.language, *self._words(visit)]
 
     def settle(self, visit: VisitorSession, shown: Language) -> list[Any]:
-        """The same once more, where the page does not show it.
+        """Return the same once more, where the page does not show it.
 
         A language that was chosen while the page was loaded can be answered before the greeting,
         which then takes its place.
@@ -114,7 +116,7 @@ class PageEvents:
         return [gr.skip() for _ in range(1 + len(self.parts.words))]
 
     def speak(self, visit: VisitorSession, language: Language) -> list[Any]:
-        """Every word of the page in the language that the visitor chose."""
+        """Return every word of the page in the language that the visitor chose."""
         visit.language, visit.chose = language if language in LANGUAGES else "en", True
         return self._words(visit)
 
@@ -123,11 +125,13 @@ class PageEvents:
         return self.parts.spoken(Catalogue(visit.language))
 
     def examples(self, language: Language) -> list[Example]:
-        """Those that a page in `language` shows, as of now."""
+        """Return those that a page in `language` shows, as of now."""
         return examples_for(language, by_language(self._catalog.models, language))
 
     async def play(self, visit: VisitorSession) -> list[Any]:
-        """The run of the address; where it names none, the walkthrough for the browser to play."""
+        """Return the run of the address; where it names none, the walkthrough for the browser
+        to play.
+        """
         if visit.began or visit.watched is not None:
             return ["", *await self.frames.frame(visit)]
         if visit.problem is not None:
@@ -227,7 +231,7 @@ class PageEvents:
         request: gr.Request,
         *fields: Any,
     ) -> AsyncGenerator[list[Any]]:
-        """A button inside a run tries again, or runs the other methods too."""
+        """Try again, or run the other methods too, as a button inside a run asks."""
         watched = await self.frames.shown(visit)
         question, methods = asked_in(watched.spec), watched.methods
         if event.action == "complete":
@@ -247,7 +251,7 @@ class PageEvents:
             await self._end(visit.watched, visit.owner)
 
     async def take(self, visit: VisitorSession, clicked: int | None, sample: int) -> str:
-        """The example to be put into the input; one that was recorded is shown at once.
+        """Return the example to be put into the input; one that was recorded is shown at once.
 
         What went on before is over. Empty where another example was clicked later.
         """
@@ -263,7 +267,7 @@ class PageEvents:
         return example.question if last else ""
 
     async def open_page(self, visit: VisitorSession, event: gr.EventData) -> list[Any]:
-        """A button inside a run opens another page of it."""
+        """Open another page of the run, as a button inside it asks."""
         wanted = str(event.value)
         if wanted not in PAGES:
             return [gr.skip(), *nothing()]
@@ -275,7 +279,7 @@ class PageEvents:
         return await self.frames.frame(visit)
 
     async def share(self, visit: VisitorSession) -> list[Any]:
-        """The id of the copy that everybody may read, or in the bar why there is none."""
+        """Return the id of the copy that everybody may read, or in the bar why there is none."""
         watched = await self.frames.shown(visit)
         try:
             return [await self._runs.share(watched.run_id, visit.owner), gr.skip()]
@@ -284,7 +288,7 @@ class PageEvents:
             return ["", view_of(refusal(error, t), t)]
 
     async def report(self, visit: VisitorSession) -> str:
-        """The whole run as a file of its own."""
+        """Return the whole run as a file of its own."""
         watched = await self.frames.shown(visit)
         view = watched.pull()
         if not view.over or view.header is None:

@@ -25,7 +25,7 @@ class Example(NamedTuple):
 
 
 def speaks(model: ModelSpec, language: Language) -> bool:
-    """Whether a model reads and writes `language`; True where that is not known."""
+    """Return whether a model reads and writes `language`; True where that is not known."""
     able = known_capabilities(model)
     return able is None or language in able.languages
 
@@ -33,7 +33,7 @@ def speaks(model: ModelSpec, language: Language) -> bool:
 def examples_for(
     language: Language, models: Mapping[str, ModelSpec] | None = None
 ) -> list[Example]:
-    """The examples of a page in `language` on which `models` (by role) answer.
+    """Return the examples of a page in `language` on which `models` (by role) answer.
 
     Those that were recorded come first, and of those what works. Where the main model does not
     speak the language, no question is offered that it would answer with noise: instead there are
@@ -55,12 +55,12 @@ def examples_for(
 
 
 def sample_questions(language: Language) -> list[str]:
-    """The questions of the examples where the bundled models answer."""
+    """Return the questions of the examples where the bundled models answer."""
     return [one.question for one in examples_for(language)]
 
 
 def example_html(example: Example, t: Catalogue) -> str:
-    """An example as HTML; of one that is shown at once also what is to be seen in it."""
+    """Return an example as HTML; of one that is shown at once also what is to be seen in it."""
     recorded = next((one for one in recordings() if one.id == example.run), None)
     if recorded is not None:
         return str(recording_brief(recorded, t))

@@ -30,7 +30,7 @@ class Expecting:
         self._limits = limits
 
     def models(self, own: Sequence[str | None]) -> tuple[dict[str, ModelSpec], dict[str, str]]:
-        """The model of each role, a visitor's own as the main one, and the key of that."""
+        """Return the model of each role, a visitor's own as the main one, and the key of that."""
         # A field that was not changed has no value.
         brought = OwnModel(*(value or "" for value in own))
         model = brought.spec(custom_servers=self._limits.custom_servers)
@@ -39,7 +39,7 @@ class Expecting:
         return {**self._catalog.models, "main": model}, {model.name: brought.key.strip()}
 
     async def expect(self, visit: VisitorSession, methods: Sequence[str], *fields: Any) -> Any:
-        """What a run of these methods will take, and which of them cannot be run.
+        """Return what a run of these methods will take, and which of them cannot be run.
 
         While a model is being typed, of what is known.
         """
@@ -66,7 +66,9 @@ class Expecting:
         methods: Sequence[str] | None,
         *own: str | None,
     ) -> Any:
-        """What the check of a text will take, by those of these detectors that can work on it."""
+        """Return what the check of a text will take, by those of these detectors that can
+        work on it.
+        """
         t = Catalogue(visit.language)
         try:
             models, _ = self.models(own)

@@ -34,7 +34,7 @@ class Frames:
         self.drawing = Drawing()
 
     async def frame(self, visit: VisitorSession) -> list[Any]:
-        """The bar, the page in view, and which buttons can be used.
+        """Return the bar, the page in view, and which buttons can be used.
 
         It changes nothing where the browser plays the walkthrough.
         """
@@ -62,12 +62,12 @@ class Frames:
         ]
 
     async def told(self, visit: VisitorSession, html: str) -> list[Any]:
-        """A frame with something to know in place of the bar."""
+        """Return a frame with something to know in place of the bar."""
         visit.began = True
         return [view_of(html, Catalogue(visit.language)), *(await self.frame(visit))[1:]]
 
     async def shown(self, visit: VisitorSession) -> Watched:
-        """The run that the visitor sees: their own, or the walkthrough."""
+        """Return the run that the visitor sees: their own, or the walkthrough."""
         await self._take_up(visit)
         return visit.watched or (await self._runs.walkthroughs.get(visit.language)).watched
 
@@ -82,7 +82,7 @@ class Frames:
 
 
 def refusal(error: VeriscopeError, t: Catalogue) -> Html:
-    """Why something is not done; where that is over by itself, when."""
+    """Return why something is not done; where that is over by itself, when."""
     note = error_note(error.info(), t)
     if not isinstance(error, TooOftenError) or error.retry_after is None:
         return note
@@ -94,11 +94,13 @@ def refusal(error: VeriscopeError, t: Catalogue) -> Html:
 
 
 def nothing() -> list[Any]:
-    """A frame that leaves everything as it is."""
+    """Return a frame that leaves everything as it is."""
     return [gr.skip() for _ in range(1 + len(PAGES) + _BUTTONS)]
 
 
 def _buttons(*, busy: bool, shown: bool) -> list[Any]:
-    """Run, stop, share, report: while something goes on, and while a run is shown."""
+    """Return the buttons run, stop, share, report: while something goes on, and while a run
+    is shown.
+    """
     usable = (not busy, busy, shown and not busy, shown and not busy)
     return [gr.update(interactive=one) for one in usable]

@@ -48,7 +48,7 @@ _ADDRESS = re.compile(r"/gradio_api/(?:run|api|call(?P<named>/v2)?)/(?P<name>[^/
 
 @contextmanager
 def _worded() -> Iterator[None]:
-    """Errors as Gradio shows them."""
+    """Raise errors as Gradio shows them."""
     try:
         yield
     except (Refused, VeriscopeError) as error:
@@ -84,7 +84,9 @@ def offer_calls(api: Api) -> None:
 def _streaming(
     begin: Callable[[R, gr.Request | None], Awaitable[Going]], kind: type[R]
 ) -> Callable[..., Any]:
-    """A call with the fields of `kind` as its arguments, which Gradio reads from its signature."""
+    """Return a call with the fields of `kind` as its arguments, which Gradio reads from its
+    signature.
+    """
     fields = _fields(kind)
 
     async def call(*given: Any) -> AsyncGenerator[dict[str, Any]]:
@@ -149,7 +151,7 @@ class CheckedArguments:
 
 
 def _complete(kind: type[BaseModel], body: bytes, *, named: bool) -> bytes:
-    """The body of a call with every argument, which were given by name or as a list.
+    """Return the body of a call with every argument, which were given by name or as a list.
 
     What is no such body is left to Gradio, which says so. Raises Refused.
     """
@@ -179,7 +181,7 @@ NO_SUCH_CALL = (KeyError, FnIndexInferError)
 
 
 async def no_such_call(request: Request, error: Exception) -> Response:
-    """The answer to `NO_SUCH_CALL`; any other error of these kinds is raised again."""
+    """Return the answer to `NO_SUCH_CALL`; any other error of these kinds is raised again."""
     name = request.url.path.rstrip("/").rpartition("/")[2]
     if isinstance(error, FnIndexInferError) or error.args == (f"/{name}",):
         return as_answer(Refused("request.no_call", known=[*_KINDS]).error, 404)

@@ -70,7 +70,7 @@ _Wait = Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wa
 
 
 def http_api(api: Api) -> ASGIApp:
-    """The application that serves `api`, to be mounted at /api."""
+    """Return the application that serves `api`, to be mounted at /api."""
     served = _Documented(
         title="Veriscope",
         description="Answers questions, detects hallucinations in the answers, and corrects them.",
@@ -137,7 +137,7 @@ class _Documented(FastAPI):
 async def _waited(
     stages: AsyncGenerator[RunResult], request: Request, response: Response
 ) -> RunResult:
-    """The last of `stages`, or where it stood when the client hung up."""
+    """Return the last of `stages`, or where it stood when the client hung up."""
     async with aclosing(stages):
         last = await anext(stages)
         async for stage in stages:
@@ -171,7 +171,7 @@ async def _wrong_request(request: Request, error: Exception) -> Response:
 
 
 async def _other(request: Request, error: Exception) -> Response:
-    """What is wrong with a request before any call reads it."""
+    """Return what is wrong with a request before any call reads it."""
     del request
     assert isinstance(error, HTTPException)
     key = _OTHERS.get(error.status_code, "other")
@@ -182,13 +182,13 @@ async def _other(request: Request, error: Exception) -> Response:
 
 
 async def unexpected(request: Request, error: Exception) -> Response:
-    """The answer where something is wrong here; what it was is on the log."""
+    """Return the answer where something is wrong here; what it was is on the log."""
     del request, error
     return as_answer(told(failure("asking.unexpected")), 500)
 
 
 def as_answer(error: ApiError, status: int | None = None) -> Response:
-    """`error` with its status, and when to ask again."""
+    """Return `error` with its status, and when to ask again."""
     after = error.retry_after
     usual = _STATUS.get(error.code, 429 if after else 500)
     return JSONResponse(

@@ -186,7 +186,9 @@ class McpServer:
         return await tool.work(asked, request, self._teller())
 
     def _teller(self) -> Tell:
-        """Tells the client how far its call has come, where it wants to know."""
+        """Return a function that tells the client how far its call has come, where it wants
+        to know.
+        """
         context = self._server.request_context
         token = context.meta.progressToken if context.meta is not None else None
         sent, last, at = 0, "", 0.0
@@ -224,7 +226,7 @@ class McpServer:
 
 
 async def _last(stages: AsyncGenerator[RunResult], tell: Tell) -> RunResult:
-    """The last of `stages`, each of which is told."""
+    """Return the last of `stages`, each of which is told."""
     async with aclosing(stages):
         found = await anext(stages)
         await tell(found)
@@ -234,7 +236,7 @@ async def _last(stages: AsyncGenerator[RunResult], tell: Tell) -> RunResult:
 
 
 def _progress(found: RunResult) -> str:
-    """How far a run has come, in a sentence."""
+    """Return how far a run has come, in a sentence."""
     if found.status == "waiting":
         return f"Waiting: {found.before or 0} before this one."
     doing = [f"{name}: {one.step}" for name, one in found.methods.items() if one.step]
@@ -245,7 +247,7 @@ def _progress(found: RunResult) -> str:
 
 
 def _reply(result: BaseModel, *, failed: bool = False) -> types.CallToolResult:
-    """`result` as data, and as the same JSON in a text for clients that read no data."""
+    """Return `result` as data, and as the same JSON in a text for clients that read no data."""
     data = result.model_dump(mode="json", exclude_none=failed)
     text = json.dumps(data, ensure_ascii=False)
     return types.CallToolResult(
@@ -256,7 +258,7 @@ def _reply(result: BaseModel, *, failed: bool = False) -> types.CallToolResult:
 
 
 def _message(body: bytes) -> dict[str, Any]:
-    """The JSON-RPC message in `body`, empty where there is none."""
+    """Return the JSON-RPC message in `body`, empty where there is none."""
     try:
         found = json.loads(body)
     except ValueError:

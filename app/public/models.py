@@ -23,7 +23,7 @@ from pipelines.run.defaults import default_models
 
 
 def hub_models(environment: Mapping[str, str]) -> dict[str, ModelSpec]:
-    """What to fetch from the hub: on a Space the set for its hardware, elsewhere nothing.
+    """Return what to fetch from the hub: on a Space the set for its hardware, elsewhere nothing.
 
     VERISCOPE_HUB "on" or "off" decides otherwise. VERISCOPE_HUB_MAIN and VERISCOPE_HUB_VERIFIER
     name models of the catalogue for these roles, and want the hub. Raises NotFoundError for a name
@@ -44,7 +44,7 @@ def hub_models(environment: Mapping[str, str]) -> dict[str, ModelSpec]:
 
 
 def shipped_list(hardware: Literal["cpu", "gpu"]) -> dict[str, ModelSpec]:
-    """The models of `assets/hub.toml` for that hardware, by role."""
+    """Return the models of `assets/hub.toml` for that hardware, by role."""
     found = tomllib.loads((ASSETS / "hub.toml").read_text(encoding="utf-8"))[hardware]
     return {
         role: ModelSpec(kind="local", languages=("en", "zh"), **one) for role, one in found.items()
@@ -68,7 +68,7 @@ class ModelCatalog:
         return {**default_models(), **self._fetched}
 
     async def fetch(self, engine: Engine) -> None:
-        """On the engine's loop: fetch and load what is wanted, or keep the bundled models."""
+        """Fetch and load, on the engine's loop, what is wanted, or keep the bundled models."""
         try:
             for spec in dict.fromkeys(self._wanted.values()):
                 await engine.service.model(spec)
@@ -91,7 +91,7 @@ class OwnModel(NamedTuple):
     server: str = ""
 
     def spec(self, *, custom_servers: bool) -> ModelSpec | None:
-        """The model to use, None where none was brought; raises InvalidInputError."""
+        """Return the model to use, None where none was brought; raises InvalidInputError."""
         model, key, server = self.model.strip(), self.key.strip(), self.server.strip()
         if not (model or key or server):
             return None
@@ -116,7 +116,7 @@ _REQUIREMENTS = Path(__file__).parents[2] / "requirements-embedded.txt"
 
 
 def missing_weights() -> bool:
-    """Whether a package of `requirements-embedded.txt` is not installed."""
+    """Return whether a package of `requirements-embedded.txt` is not installed."""
     return any(importlib.util.find_spec(name) is None for name in _packages())
 
 

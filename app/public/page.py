@@ -31,7 +31,7 @@ class SpacePage(PageEvents):
         self._verdicts = verdicts
 
     def build(self, secret: str) -> gr.Blocks:
-        """The blocks; `secret` encrypts visitors' ids in their browsers."""
+        """Build the blocks; `secret` encrypts visitors' ids in their browsers."""
         with gr.Blocks(title="Veriscope", analytics_enabled=False) as page:
             visit = gr.State(VisitorSession())
             owner = gr.BrowserState("", storage_key="veriscope-owner", secret=secret)
@@ -138,7 +138,7 @@ class SpacePage(PageEvents):
         made.then(None, [kept], [kept], js="(html) => veriscopeSpace.open(html)")
 
     def _show(self, after: Any, visit: Any, parts: Parts, how: dict[str, Any]) -> Any:
-        """After another event, show the run of the address, or have the browser play."""
+        """Show, after another event, the run of the address, or have the browser play."""
         cue = gr.Textbox(visible="hidden")
         shown = after.then(self.play, [visit], [cue, *parts.frame], **how)
         shown.then(None, [cue], None, js="(cue) => veriscopePlayer.play(cue)")
@@ -146,5 +146,7 @@ class SpacePage(PageEvents):
 
 
 def _numbered(kind: str) -> str:
-    """What the browser does first with a click: its number becomes the second of its inputs."""
+    """Return what the browser does first with a click: its number becomes the second of
+    its inputs.
+    """
     return f'(...inputs) => veriscopeSpace.numbered("{kind}", inputs)'

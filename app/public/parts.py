@@ -44,7 +44,7 @@ HEAD = f'<script type="module">\n{view_code()}\n{_CODE}</script>'
 
 
 def html_view(value: str = "", *, name: str, lang: str = "en", played: str = "") -> gr.HTML:
-    """A place for HTML, which must come from `components/`: it is not escaped.
+    """Return a place for HTML, which must come from `components/`: it is not escaped.
 
     A button with `data-action` "open" triggers the event `select`, another one `retry`, with
     `action` and `value`. `played` is what the walkthrough calls this view, where it plays in it.
@@ -123,7 +123,7 @@ class Parts:
     def _composer(
         self, *, custom_servers: bool, libraries: Sequence[str], ticked: Sequence[str]
     ) -> None:
-        """The question, and what it is asked of."""
+        """Draw the question, and what it is asked of."""
         put = self._put
         with gr.Row(elem_id="asking", equal_height=True):
             self.question = put(
@@ -175,7 +175,7 @@ class Parts:
                     ]
 
     def _result(self, *, verdicts: bool) -> None:
-        """The run: how far it is, what can be done with it, and its pages."""
+        """Draw the run: how far it is, what can be done with it, and its pages."""
         put = self._put
         with gr.Row(elem_id="state"):
             self.bar = html_view(name="bar", played="bar")
@@ -198,11 +198,11 @@ class Parts:
         self.verdict = VerdictPart(put, html_view) if verdicts else None
 
     def spoken(self, t: Catalogue) -> list[Any]:
-        """An update of each of `words`, in the language of `t`."""
+        """Return an update of each of `words`, in the language of `t`."""
         return [gr.update(**_worded(words, t)) for words in self._words]
 
     def _put(self, kind: Callable[..., C], words: Words, **options: Any) -> C:
-        """A component whose words follow the language."""
+        """Return a component whose words follow the language."""
         component = kind(**_worded(words, Catalogue("en")), **options)
         self.words.append(component)
         self._words.append(words)
@@ -210,7 +210,9 @@ class Parts:
 
 
 def space_head(catalog: ModelCatalog, t: Catalogue) -> str:
-    """The name and what it is; for who reads another language than the model speaks, that."""
+    """Return the name and what it is; for who reads another language than the model
+    speaks, that.
+    """
     title = tag("h1.vs-title", t("app.name"))
     foreign = not speaks(by_language(catalog.models, t.language)["main"], t.language)
     return tag(
@@ -223,7 +225,9 @@ def space_head(catalog: ModelCatalog, t: Catalogue) -> str:
 
 
 def space_about(catalog: ModelCatalog, limits: VisitorLimits, t: Catalogue) -> str:
-    """In one line who answers here and how good they are; unfolded, what visitors may take."""
+    """Return, in one line, who answers here and how good they are; unfolded, what visitors
+    may take.
+    """
     main = by_language(catalog.models, t.language)["main"]
     judge = next((m for m in catalog.models.values() if m.kind == "judge"), None)
     most = {"seconds": f"{limits.seconds:g}", "hours": f"{limits.keep_hours:g}"}
@@ -244,7 +248,7 @@ def space_about(catalog: ModelCatalog, limits: VisitorLimits, t: Catalogue) -> s
 
 
 def queue_note(turn: Turn, t: Catalogue) -> Html:
-    """How many are before, and how long that may take."""
+    """Return how many are before, and how long that may take."""
     before = turn.before or 0
     words = t("space.queue", count=before) if before else t("space.queue.next")
     if turn.wait is not None:
@@ -253,7 +257,7 @@ def queue_note(turn: Turn, t: Catalogue) -> Html:
 
 
 def _skip(t: Catalogue) -> str:
-    """The link that leads past the controls.
+    """Return the link that leads past the controls.
 
     It also holds what the page's script says: what the answer is called, and that the server is
     gone.
@@ -268,7 +272,7 @@ def _skip(t: Catalogue) -> str:
 
 
 def _note(text: str, key: str) -> Words:
-    """What stands in a fold: it says its language itself, see `gradio.js`."""
+    """Return what stands in a fold: it says its language itself, see `gradio.js`."""
     return {
         "value": lambda t: str(tag("p.vs-note", t(text), key=key, lang=_lang(t))),
         "lang": _lang,
@@ -276,7 +280,7 @@ def _note(text: str, key: str) -> Words:
 
 
 def view_of(html: str, t: Catalogue) -> Any:
-    """An update of an `html_view`."""
+    """Return an update of an `html_view`."""
     return gr.update(value=str(html), lang=_lang(t))
 
 

@@ -80,7 +80,7 @@ _RETRY_AFTER = {"busy": 30.0, "queued_already": 10.0, "storage": 30.0, "storage_
 
 
 def for_caller(info: ErrorInfo) -> ApiError:
-    """An error that a run recorded, as a program can use it.
+    """Return an error that a run recorded, as a program can use it.
 
     What a program can do about an error is not what a visitor can: it sees no screens, and cannot
     choose models or keys.
@@ -93,7 +93,7 @@ def for_caller(info: ErrorInfo) -> ApiError:
 
 
 def told(error: Refused | VeriscopeError) -> ApiError:
-    """A refused request or a failure, as a program can use it."""
+    """Return a refused request or a failure, as a program can use it."""
     if isinstance(error, Refused):
         return error.error
     known = for_caller(error.info())
@@ -105,14 +105,15 @@ def told(error: Refused | VeriscopeError) -> ApiError:
 
 
 def problems_of(error: ValidationError) -> list[Any]:
-    """The problems of `error` as `refused` takes them."""
+    """Return the problems of `error` as `refused` takes them."""
     return error.errors(include_url=False)
 
 
 def refused(
     problems: Iterable[Mapping[str, Any]], fields: Iterable[str], within: tuple[str, ...] = ()
 ) -> Refused:
-    """The first of pydantic's `problems` with an object that has these `fields`, as a refusal.
+    """Return the first of pydantic's `problems` with an object that has these `fields`, as a
+    refusal.
 
     `within` is the path of the object in the request.
     """
@@ -130,7 +131,7 @@ def refused(
 
 
 def _shown(value: Any) -> str:
-    """A wrong value in JSON, so that "1" and 1 look different; at most _SHOWN characters."""
+    """Return a wrong value in JSON, so that "1" and 1 look different; at most _SHOWN characters."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):

@@ -59,7 +59,7 @@ _REMARKS = {
 
 
 def result_of(view: RunView, run: str, shared: str | None = None) -> RunResult:
-    """Everything that the run's methods came to, each under its name, and what it cost."""
+    """Return everything that the run's methods came to, each under its name, and what it cost."""
     so_far, now = totals(view), time.time()
     header, rows = view.header, method_rows(view, now)
     return RunResult(
@@ -82,7 +82,9 @@ def result_of(view: RunView, run: str, shared: str | None = None) -> RunResult:
 
 
 def _checked(view: RunView) -> CheckResult | None:
-    """The check of a given text, with what the standard detectors lack that were not asked."""
+    """Return the check of a given text, with what the standard detectors lack that were
+    not asked.
+    """
     found = checked_text(view)
     if found is None:
         return None
@@ -104,7 +106,7 @@ def lacking(
     language: Language,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Phrase]:
-    """The detectors that cannot check a text on these models, and what they need."""
+    """Return the detectors that cannot check a text on these models, and what they need."""
     able = {role: known_capabilities(spec) or Capabilities() for role, spec in models.items()}
     needs = unmet_needs(
         able, asked=asked, has_evidence=has_evidence, language=language, settings=settings
@@ -117,7 +119,7 @@ def _needed(reason: str) -> Phrase:
 
 
 def expected_in(found: Estimate) -> Expected:
-    """An estimate as a program is told it."""
+    """Return an estimate as a program is told it."""
     return Expected(
         calls=round(found.calls + found.judge_calls, 1),
         tokens=round(found.read + found.written),
@@ -126,7 +128,7 @@ def expected_in(found: Estimate) -> Expected:
 
 
 def _method(row: MethodRow, view: RunView) -> MethodResult:
-    """A method as the overviews of the pages have it, with its verdicts and passages."""
+    """Return a method as the overviews of the pages have it, with its verdicts and passages."""
     t, method = Catalogue("en"), view.methods.get(row.method)
     answer = method.answer if method is not None else None
     noise = language_unsupported(view)
@@ -176,7 +178,7 @@ def _status(row: MethodRow) -> MethodStatus:
 
 
 def methods_for(models: Mapping[str, ModelSpec]) -> list[MethodInfo]:
-    """Every method, with what it costs and whether it can run on `models`, role to model."""
+    """Return every method, with what it costs and whether it can run on `models`, role to model."""
     able = {role: known_capabilities(spec) or Capabilities() for role, spec in models.items()}
     return [_info(name, method, models, able) for name, method in METHODS.items()]
 

@@ -83,7 +83,7 @@ class Space:
 
     @asynccontextmanager
     async def lifespan(self, app: Any) -> AsyncIterator[None]:
-        """The background work while visitors are served."""
+        """Do the background work while visitors are served."""
         del app
         begun = [
             self.engine.submit(self.engine.service.warm_up()),
@@ -147,7 +147,7 @@ class Space:
         )
 
     async def _forget(self) -> None:
-        """Runs are kept for a while only, shared ones too."""
+        """Delete old runs: runs are kept for a while only, shared ones too."""
         while True:
             try:
                 store = self.engine.service.store
@@ -187,7 +187,7 @@ def serve() -> None:
 
 
 def _fonts(token: str) -> list[str]:
-    """Fonts of the machine: none is fetched from anywhere."""
+    """Return fonts of the machine: none is fetched from anywhere."""
     return [name.strip(" \"'") for name in tokens("light")[token].split(",")]
 
 
@@ -202,7 +202,8 @@ async def _health(request: Request) -> Response:
 
 
 def _secret(folder: Path) -> str:
-    """What visitors' ids are encrypted with in their browsers; the same after the next start.
+    """Return what visitors' ids are encrypted with in their browsers; the same after the
+    next start.
 
     Where it cannot be kept, visitors are new ones after the next start.
     """

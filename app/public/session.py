@@ -85,7 +85,7 @@ class VisitorLimits(Frozen):
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> VisitorLimits:
-        """The limits that `environment` sets; raises InvalidInputError naming what is wrong.
+        """Return the limits that `environment` sets; raises InvalidInputError naming what is wrong.
 
         A variable's former name is still read, with a warning on the log.
         """
@@ -146,11 +146,11 @@ class VisitorSession:
     left: bool = False
 
     def number(self, clicked: int | None) -> int:
-        """The number of a click; where the browser gives none, it is the next one."""
+        """Return the number of a click; where the browser gives none, it is the next one."""
         return clicked or max(self.turn, self.stopped) + 1
 
     def begin(self, number: int) -> bool:
-        """A click starts something: what went on before gives way.
+        """Begin what a click starts: what went on before gives way.
 
         False where it does not: something was started by a later click, or this one came twice.
         """
@@ -161,7 +161,9 @@ class VisitorSession:
         return True
 
     def ended_by_visitor(self, number: int) -> bool:
-        """Whether the run of that click is over for the visitor: stopped, or the page is closed."""
+        """Return whether the run of that click is over for the visitor: stopped, or the page
+        is closed.
+        """
         return self.stopped > number or self.left
 
     def show(self, watched: Watched, number: int) -> None:
@@ -170,7 +172,8 @@ class VisitorSession:
             self.watched, self.shown = watched, number
 
     def put_away(self) -> None:
-        """The page is closed: of the run that was watched, keep only what it is called.
+        """Put away the page, which is closed: of the run that was watched, keep only what it
+        is called.
 
         What goes on ends. Gradio ends it too, but not where the page is closed before the browser
         has begun to listen to it.
@@ -186,7 +189,7 @@ def checked_run(
     models: Mapping[str, ModelSpec],
     evidence: EvidenceSpec | None = None,
 ) -> RunSpec:
-    """The run that answers `question`, checked before it waits; raises InvalidInputError."""
+    """Return the run that answers `question`, checked before it waits; raises InvalidInputError."""
     spec = RunSpec(
         question=question.strip(),
         methods=tuple(methods),
@@ -285,7 +288,7 @@ class Runs:
                 watched.close()
 
     async def _started(self, start: Coroutine[Any, Any, str], owner: str) -> str:
-        """The id of the run; who goes away meanwhile leaves none behind."""
+        """Return the id of the run; who goes away meanwhile leaves none behind."""
         starting = asyncio.wrap_future(self.engine.submit(start))
 
         def end(started: asyncio.Future[str]) -> None:
@@ -299,7 +302,7 @@ class Runs:
             raise
 
     async def open(self, run_id: str, owner: str) -> Watched:
-        """A run of this owner, or one that was shared. Raises NotFoundError.
+        """Return a run of this owner, or one that was shared. Raises NotFoundError.
 
         A walkthrough or a sample is read once and the same for everybody.
         """
@@ -312,14 +315,14 @@ class Runs:
         return self._samples.setdefault(run_id, Watched(run_id, subscription))
 
     async def load(self, run_id: str, owner: str) -> Trace:
-        """What was recorded of a run of this owner, of a shared one, or of a walkthrough."""
+        """Return what was recorded of a run of this owner, of a shared one, or of a walkthrough."""
         known = await self.walkthroughs.open(run_id)
         if known is not None:
             return known.trace
         return await self.call(self.engine.service.load(run_id, owner=owner))
 
     async def share(self, run_id: str, owner: str) -> str:
-        """The id under which everybody may read the run.
+        """Return the id under which everybody may read the run.
 
         Raises TooOftenError where the owner's shared runs take as much as they may.
         """

@@ -47,13 +47,13 @@ class Verdicts:
     """Keeps visitors' verdicts in the session of the operator."""
 
     def __init__(self, runs: Runs, limits: VisitorLimits) -> None:
-        """Raises NotFoundError or InvalidInputError for a session that cannot hold them."""
+        """Raise NotFoundError or InvalidInputError for a session that cannot hold them."""
         self._runs = runs
         self._book = VisitorsBook(runs.engine.service.store, limits.verdicts)
         self._rates = Rates(limits.runs_per_hour, limits.address_runs_per_hour, words=OFTEN)
 
     async def offered(self, watched: Watched | None, visitor: str) -> Offered | None:
-        """What may be judged of the run that a visitor sees; None unless it was shared."""
+        """Return what may be judged of the run that a visitor sees; None unless it was shared."""
         if watched is None or not watched.pull().over:
             return None
         if is_recording(watched.run_id) or watched.run_id.startswith(PREFIX):
@@ -100,7 +100,9 @@ class VerdictPart:
     """
 
     def __init__(self, put: Any, html: Any) -> None:
-        """`put` makes a component whose words follow the language, `html` a place for HTML."""
+        """Draw the part; `put` makes a component whose words follow the language, `html` a place
+        for HTML.
+        """
         with put(
             gr.Accordion, {"label": "space.verdict"}, open=False, visible=_HIDDEN, elem_id="verdict"
         ) as self.fold:
@@ -146,7 +148,7 @@ class VerdictEvents:
         part.save.click(self.leave, [visit, part.which, part.verdict], [part.state], **how)
 
     def hide(self) -> Any:
-        """Something else begins."""
+        """Hide the part, because something else begins."""
         return gr.update(visible=_HIDDEN)
 
     async def offer(self, visit: VisitorSession) -> list[Any]:
@@ -173,7 +175,7 @@ class VerdictEvents:
         ]
 
     async def choose(self, visit: VisitorSession, key: str | None) -> list[Any]:
-        """Another answer of the run: what was said of it before."""
+        """Show another answer of the run, with what was said of it before."""
         t = Catalogue(visit.language)
         try:
             offered = await self._verdicts.offered(visit.watched, visit.owner)

@@ -52,7 +52,7 @@ class Caller(NamedTuple):
 
 
 def caller_of(request: object, visitor: str | None = None) -> Caller:
-    """Who makes `request`, one of Gradio's or of Starlette's, or None.
+    """Return who makes `request`, one of Gradio's or of Starlette's, or None.
 
     Without a name, all from one address count as one visitor. Those on this machine do not:
     connections from it come from the operator's programs, or from a proxy that is not among
@@ -70,7 +70,7 @@ def believe(proxies: str) -> None:
 
 
 def proxies_to_believe(environment: Mapping[str, str], named: str | None) -> str:
-    """The addresses and networks of `named`, as the server reads them.
+    """Return the addresses and networks of `named`, as the server reads them.
 
     Where nothing is named, these are those that the server was told in its own way; on a Space of
     Hugging Face its private networks; else none. Raises InvalidInputError naming what is wrong.
@@ -110,7 +110,7 @@ class Rates:
         self._begun: OrderedDict[tuple[str, str], deque[float]] = OrderedDict()
 
     def check(self, caller: Caller) -> None:
-        """Raises TooOftenError, which says when it is over, where the caller may begin no run."""
+        """Raise TooOftenError, which says when it is over, where the caller may begin no run."""
         now = self._clock()
         for kind, name in self._limited(caller):
             begun = [at for at in self._begun.get((kind, name), ()) if at > now - HOUR]
@@ -122,7 +122,7 @@ class Rates:
                 raise error
 
     def count(self, caller: Caller) -> None:
-        """The caller begins a run."""
+        """Count a run that the caller begins."""
         now = self._clock()
         for key in self._limited(caller):
             begun = self._begun.setdefault(key, deque(maxlen=self._most[key[0]]))
@@ -139,7 +139,7 @@ class Rates:
         return len(self._begun)
 
     def _limited(self, caller: Caller) -> list[tuple[str, str]]:
-        """Under which names the caller's runs are counted, with the kind of each."""
+        """Return under which names the caller's runs are counted, with the kind of each."""
         named: dict[str, str | None] = caller._asdict()
         return [(kind, name) for kind, most in self._most.items() if most and (name := named[kind])]
 

@@ -94,7 +94,7 @@ class Walkthroughs:
             task.cancel()
 
     async def get(self, name: str) -> Played:
-        """That of a language, or that of an id, once it is ready.
+        """Return the run of a language, or that of an id, once it is ready.
 
         Raises NotFoundError if there is none, and why it could not be made: for some minutes
         without another try.
@@ -114,12 +114,14 @@ class Walkthroughs:
         return self._played[name]
 
     def ready(self, language: str) -> Watched | None:
-        """The run in `language`, None while it is not ready."""
+        """Return the run in `language`, None while it is not ready."""
         played = self._played.get(language)
         return played and played.watched
 
     async def open(self, run_id: str) -> Watched | None:
-        """The walkthrough of that address; None where it is not the address of a walkthrough."""
+        """Return the walkthrough of that address; None where it is not the address of a
+        walkthrough.
+        """
         if not run_id.startswith(PREFIX):
             return None
         for name, sample in self._samples.items():

@@ -54,12 +54,12 @@ def show() -> None:
 
 
 def guest() -> bool:
-    """Whether the visitor came by a secret link, and so sees only its session."""
+    """Return whether the visitor came by a secret link, and so sees only its session."""
     return bool(current_link())
 
 
 def _way_out(t: Catalogue) -> None:
-    """A way back from a link, for visitors who lead sessions of their own in this browser.
+    """Offer a way back from a link, for visitors who lead sessions of their own in this browser.
 
     Other visitors have no such sessions, and see no way back.
     """

@@ -49,7 +49,9 @@ _ITEM, _LIST, _TASK = "annotate.decide.item", "annotate.decide.list", "annotate.
 
 
 def draw_decide(lead: Lead, t: Catalogue) -> None:
-    """The items, lowest agreement first, and everybody's labels of the one that is looked at."""
+    """Draw the items, lowest agreement first, and everybody's labels of the one that is
+    looked at.
+    """
     with guarded(t("annotate.decide.title"), key="decide"), shown("decide"):
         draw_error(_ERRORS)
         found = computed(disputes_of, now(lead))
@@ -71,7 +73,7 @@ def draw_decide(lead: Lead, t: Catalogue) -> None:
 
 
 def _name(lead: Lead, found: Disputes, t: Catalogue) -> str:
-    """Who decides, under which name decisions are stored; who did it last is offered."""
+    """Return who decides, under which name decisions are stored; who did it last is offered."""
     key = f"annotate.decide.name.{lead.session_id}"
     leads = [one.name for one in found.people.values() if one.kind == "lead"]
     left, right = st.columns([2, 1], gap="medium", vertical_alignment="bottom")
@@ -95,7 +97,7 @@ def _name(lead: Lead, found: Disputes, t: Catalogue) -> str:
 
 
 def _filtered(found: Disputes, t: Catalogue) -> list[Disputed]:
-    """What is to be decided, or was, of all tasks or one."""
+    """Return what is to be decided, or was, of all tasks or one."""
     with st.container(horizontal=True, key="annotate-decide-filter"):
         which = choose_one(
             t("annotate.decide.list"),
@@ -120,7 +122,7 @@ def _filtered(found: Disputes, t: Catalogue) -> list[Disputed]:
 
 
 def _choose(items: Sequence[Disputed], found: Disputes, t: Catalogue) -> Disputed:
-    """The item that is looked at, with the way to its neighbours."""
+    """Return the item that is looked at, with the way to its neighbours."""
     numbers = [one.item for one in items]
     if st.session_state.get(_ITEM) not in numbers:
         st.session_state[_ITEM] = numbers[0]
@@ -147,7 +149,7 @@ def _choose(items: Sequence[Disputed], found: Disputes, t: Catalogue) -> Dispute
 
 
 def _words(one: Disputed, found: Disputes, t: Catalogue) -> str:
-    """An item in one line: its number, task, agreement and text."""
+    """Return an item in one line: its number, task, agreement and text."""
     text = " ".join(visible(found.bodies[one.item].piece).split())
     short = text if len(text) <= _EXCERPT else text[:_EXCERPT].rstrip() + " …"
     return t(
@@ -213,7 +215,7 @@ def _draw(lead: Lead, found: Disputes, one: Disputed, name: str, t: Catalogue) -
 
 
 def _names(session: str, found: Disputes, item: int, t: Catalogue) -> dict[int, str]:
-    """By their numbers, what people are called; hidden, in an order of the item's own."""
+    """Return, by their numbers, what people are called; hidden, in an order of the item's own."""
     numbers = list(found.people)
     if not st.session_state.get("annotate.decide.hide"):
         return {one: found.people[one].name for one in numbers}
@@ -232,7 +234,7 @@ def _open(action: Action) -> None:
 
 
 def _asked(lead: Lead, found: Disputes, name: str, request: dict[str, Any]) -> None:
-    """The component asks for a merged label, or gives a decision; then the next item follows."""
+    """Do what the component asks for, a merged label or a decision; then the next item follows."""
     deciding = _deciding(lead)
     with remembered(_ERRORS):
         require_link()
@@ -248,12 +250,14 @@ def _asked(lead: Lead, found: Disputes, name: str, request: dict[str, Any]) -> N
 
 
 def _deciding(lead: Lead) -> Deciding:
-    """What is remembered of the adjudicator."""
+    """Return what is remembered of the adjudicator."""
     return st.session_state.setdefault(f"_annotate.decide.{lead.session_id}", Deciding())
 
 
 def _listed(found: Disputes) -> list[Disputed]:
-    """The items to decide as they are filtered now, none where decided ones are looked at."""
+    """Return the items to decide as they are filtered now, none where decided ones are
+    looked at.
+    """
     if st.session_state.get(_LIST) == "decided":
         return []
     chosen = st.session_state.get(_task_key(found)) or "all"

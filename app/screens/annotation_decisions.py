@@ -35,7 +35,7 @@ class Deciding(Standing):
     saved: int | None = None
 
     def draft(self, item: int) -> Label | None:
-        """The label to begin with, where one was merged for `item`."""
+        """Return the label to begin with, where one was merged for `item`."""
         if self.merging != item or not self.merged:
             return None
         return list(self.merged.values())[-1]
@@ -130,6 +130,6 @@ def _decide(
 
 
 def _stored(lead: Lead, item: int, client: str) -> bool:
-    """Whether the decision that this request gave is stored already."""
+    """Return whether the decision that this request gave is stored already."""
     events = lead.store.annotations.events(lead.session_id, item=item)
     return any(one.client == client and one.kind == "adjudicated" for one in events)

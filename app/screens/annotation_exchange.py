@@ -36,7 +36,7 @@ _LABELS = ("json", "jsonl", "csv")
 
 
 def draw_exports(lead: Lead, t: Catalogue) -> None:
-    """A button for each form."""
+    """Draw a button for each form."""
     standing = lead.store.annotations.standing(lead.session_id)
     tasks: list[Task] = [*filter(standing.tasks.__contains__, TASKS)]
     st.caption(t("annotate.export.note"))
@@ -99,7 +99,7 @@ def _scores(lead: Lead, task: Task) -> str:
 
 
 def draw_import(lead: Lead, t: Catalogue) -> None:
-    """Labels from a file, as those of people who are imported."""
+    """Draw the import of labels from a file, as those of people who are imported."""
     st.caption(t("annotate.import.note"))
     place = f"annotate.import.labels.{lead.session_id}"
     _uploader(place, t("annotate.import.labels"), partial(_import_labels, lead, place), *_LABELS)
@@ -109,7 +109,7 @@ def draw_import(lead: Lead, t: Catalogue) -> None:
 
 
 def draw_import_session(t: Catalogue) -> None:
-    """A whole session that was exported here, taken over as it is."""
+    """Draw the import of a whole session that was exported here, taken over as it is."""
     st.caption(t("annotate.import.session.note"))
     place = "annotate.import.session"
     _uploader(place, t("annotate.import.session"), partial(_import_session, place), "jsonl")
@@ -127,7 +127,9 @@ def _uploader(place: str, words: str, take: Callable[[], None], *kinds: str) -> 
 
 
 def _taken(place: str) -> tuple[str, str] | None:
-    """The name and the text of what was uploaded; the next file has an uploader of its own."""
+    """Return the name and the text of what was uploaded; the next file has an uploader of
+    its own.
+    """
     number = st.session_state.get(_UPLOADS, 0)
     upload: Any = st.session_state.get(f"{place}.{number}")
     if upload is None:

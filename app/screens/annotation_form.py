@@ -43,7 +43,7 @@ _KEPT: Any = {"persist_state": "session"}
 
 
 def draw_form(t: Catalogue) -> None:
-    """The whole form, from the items to the button."""
+    """Draw the whole form, from the items to the button."""
     section_title(t("annotate.make.items"))
     chosen = draw_items(MAKE, t)
     if chosen is None:
@@ -126,7 +126,7 @@ def _tasks(chosen: Chosen, t: Catalogue) -> tuple[list[Task], int]:
 
 
 def draw_guidelines(place: str, tasks: Sequence[Task], t: Catalogue) -> str:
-    """The guidelines, written and as annotators will see them; a text to begin with is there.
+    """Draw the guidelines, written and as annotators will see them; a text to begin with is there.
 
     That text follows the tasks and its language for as long as nobody has changed it.
     """
@@ -147,7 +147,7 @@ def draw_guidelines(place: str, tasks: Sequence[Task], t: Catalogue) -> str:
 
 
 def edit_guidelines(key: str, t: Catalogue) -> str:
-    """The field of that key, with a preview beside it."""
+    """Draw the field of that key, with a preview beside it."""
     write, preview = st.tabs([t("annotate.guidelines.write"), t("annotate.guidelines.preview")])
     with write:
         text = st.text_area(
@@ -164,7 +164,7 @@ def edit_guidelines(key: str, t: Catalogue) -> str:
 
 
 def _controls(chosen: Chosen, tasks: Sequence[Task], t: Catalogue) -> tuple[int, bool]:
-    """How many control items there will be, and whether their number is meant."""
+    """Return how many control items there will be, and whether their number is meant."""
     known = len(chosen.items.controls(tasks))
     controls = 0
     if known:
@@ -203,7 +203,7 @@ def _controls(chosen: Chosen, tasks: Sequence[Task], t: Catalogue) -> tuple[int,
 
 
 def draw_rules(place: str, spec: SessionSpec, t: Catalogue, *, gold: bool = True) -> None:
-    """Who may join, and how items are given out; at first as in `spec`."""
+    """Draw who may join, and how items are given out; at first as in `spec`."""
     st.text_area(
         t("annotate.names"),
         value="\n".join(spec.names or ()),
@@ -245,7 +245,9 @@ def draw_rules(place: str, spec: SessionSpec, t: Catalogue, *, gold: bool = True
 
 
 def chosen_rules(place: str, spec: SessionSpec) -> dict[str, Any]:
-    """What `draw_rules` was given, for a specification; what it never drew is as in `spec`."""
+    """Return what `draw_rules` was given, for a specification; what it never drew is as
+    in `spec`.
+    """
     state = st.session_state
     lines = state.get(f"{place}.names")
     names = spec.names if lines is None else tuple(names_in(lines)) or None
@@ -274,7 +276,7 @@ def _make(
     offer: bool,
     name: str,
 ) -> None:
-    """From a callback: begin to make the session; a thousand runs take a while."""
+    """Begin to make the session; a thousand runs take a while. Called from a callback."""
     with remembered(PAGE):
         told = {"tasks": tuple(tasks), "show": show, "offer_spans": offer}
         rules = chosen_rules(MAKE, SessionSpec())
@@ -300,12 +302,14 @@ def _make(
 
 
 def is_making() -> bool:
-    """Whether a session is being made."""
+    """Return whether a session is being made."""
     return st.session_state.get(_MAKING) is not None
 
 
 def make_beside(make: partial[Lead]) -> None:
-    """From a callback: make a session beside the page, and look at it as soon as it is there."""
+    """Make a session beside the page, and look at it as soon as it is there. Called from a
+    callback.
+    """
     work: Beside[Lead] = Beside(lambda _: make())
     st.session_state[_MAKING] = work
     if work.wait():
@@ -313,7 +317,7 @@ def make_beside(make: partial[Lead]) -> None:
 
 
 def draw_making() -> None:
-    """That a session is being made; the page goes on to it as soon as it is there."""
+    """Show that a session is being made; the page goes on to it as soon as it is there."""
 
     def body() -> None:
         work = cast("Beside[Lead] | None", st.session_state.get(_MAKING))

@@ -25,7 +25,7 @@ _MOST = 100
 
 
 def draw_gold(lead: Lead, t: Catalogue) -> None:
-    """What there is, and the controls that add one."""
+    """Draw what there is, and the controls that add one."""
     draw_error(_ERRORS)
     st.caption(t("annotate.gold.note"))
     items = lead.items()
@@ -134,7 +134,7 @@ def _remove(lead: Lead, number: int) -> None:
 
 
 def _label(number: int, body: ItemBody) -> dict[str, Any]:
-    """The label that the controls say. Raises InvalidInputError."""
+    """Return the label that the controls say. Raises InvalidInputError."""
     if body.task != "span":
         verdict = st.session_state.get(f"annotate.gold.label.{number}")
         return {"task": body.task, "verdict": verdict}

@@ -80,7 +80,7 @@ class Chosen(NamedTuple):
 
 
 def draw_items(place: str, t: Catalogue) -> Chosen | None:
-    """The controls that choose items, and what is read; None until there are some.
+    """Draw the controls that choose items, and return what is read; None until there are some.
 
     `place` tells several such choices apart.
     """
@@ -123,7 +123,7 @@ def draw_items(place: str, t: Catalogue) -> Chosen | None:
 
 
 def engine_has_runs() -> bool:
-    """Whether this browser has any run."""
+    """Return whether this browser has any run."""
     return bool(engine().service.store.list(owner(), limit=1))
 
 
@@ -139,7 +139,7 @@ def _reading(place: str) -> str:
 
 
 def _found(place: str, chosen: Source) -> Collected | None:
-    """The items, once they are read; until then the page says how far that is."""
+    """Return the items, once they are read; until then the page says how far that is."""
     if chosen.found is not None:
         forget_items(place)
         return chosen.found
@@ -243,7 +243,7 @@ def _evaluation(place: str, t: Catalogue) -> Source | None:
 
 
 def draw_seed(place: str, t: Catalogue) -> int:
-    """The number that decides what is drawn at random."""
+    """Return the number that decides what is drawn at random."""
     seed = st.number_input(
         t("evaluate.seed"),
         min_value=0,
@@ -318,7 +318,7 @@ def _take_file(place: str) -> None:
 
 
 def decoded(data: bytes) -> str:
-    """The text of an uploaded file. Raises InvalidInputError where it is none."""
+    """Return the text of an uploaded file. Raises InvalidInputError where it is none."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -326,5 +326,5 @@ def decoded(data: bytes) -> str:
 
 
 def names_in(lines: str) -> Sequence[str]:
-    """The names in a field with one on each line, each once."""
+    """Return the names in a field with one on each line, each once."""
     return list(dict.fromkeys(one.strip() for one in lines.splitlines() if one.strip()))

@@ -27,7 +27,7 @@ _DAYS = (7, 30, 90, 0)
 
 
 def draw_links(lead: Lead, t: Catalogue, *, unfolded: bool) -> None:
-    """The part of the page, folded away once people have joined."""
+    """Draw the part of the page, folded away once people have joined."""
     fold = st.expander(
         t("annotate.links"),
         expanded=unfolded,
@@ -83,7 +83,7 @@ def _draw(lead: Lead, t: Catalogue) -> None:
 
 
 def _draw_made(lead: Lead, t: Catalogue) -> None:
-    """The link that was just made, until it is put away."""
+    """Draw the link that was just made, until it is put away."""
     made: tuple[str, Role, str] | None = st.session_state.get(_MADE)
     if made is None or made[0] != lead.session_id:
         return
@@ -105,7 +105,9 @@ def _hide() -> None:
 
 
 def address_of(page: str | None, token: str) -> str:
-    """The absolute address of a link, on the page at `page`; a relative one where it is unknown."""
+    """Return the absolute address of a link, on the page at `page`; a relative one where it is
+    unknown.
+    """
     if not page:
         return f"/annotate?link={token}"
     parts = urlsplit(page)
@@ -142,7 +144,7 @@ def _made_at(link: Link) -> str:
 
 
 def asking_button(word: str, key: str, sure: str, act: Callable[[], None]) -> None:
-    """A button that asks before it acts."""
+    """Draw a button that asks before it acts."""
     with st.popover(word, key=f"ask-{key}"):
         st.text(sure)
         st.button(word, key=f"sure-{key}", type="primary", on_click=act)

@@ -16,25 +16,25 @@ _OPENED = "_annotate.opened"
 
 
 def opened_session() -> str | None:
-    """The session of the address, else the one that was looked at."""
+    """Return the session of the address, else the one that was looked at."""
     return st.query_params.get("session") or st.session_state.get(_OPENED)
 
 
 def open_session(session: str) -> None:
-    """From a callback: look at a session of this browser."""
+    """Look at a session of this browser. Called from a callback."""
     st.session_state[_OPENED] = session
     if st.query_params.get("session") != session:
         st.query_params["session"] = session
 
 
 def close_session() -> None:
-    """From a callback: go back to the list."""
+    """Go back to the list. Called from a callback."""
     st.session_state.pop(_OPENED, None)
     st.query_params.pop("session", None)
 
 
 def label_evaluation(evaluation: str) -> None:
-    """From a callback on any page: offer a session of the answers of an evaluation."""
+    """Offer a session of the answers of an evaluation. Called from a callback on any page."""
     close_session()
     chosen = {FOLD: True, f"{MAKE}.from": "evaluation", f"{MAKE}.evaluation": evaluation}
     for key, value in chosen.items():

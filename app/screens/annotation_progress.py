@@ -32,7 +32,7 @@ _ERRORS = "annotate-progress"
 
 
 def draw_progress(lead: Lead, t: Catalogue) -> None:
-    """The part of the page; what is shown changes in place."""
+    """Draw the part of the page; what is shown changes in place."""
     # Somebody else's runs cannot be opened here.
     opens_runs = lead.session.owner == owner()
 
@@ -55,7 +55,7 @@ def draw_progress(lead: Lead, t: Catalogue) -> None:
 
 
 def watched(standing: SessionStanding) -> SessionWatch:
-    """What there is to see of a session that stands so; computed once for each standing."""
+    """Return what there is to see of a session that stands so; computed once for each standing."""
     return _watched(standing.id, standing.model_dump_json())
 
 
@@ -66,7 +66,7 @@ def _watched(session: str, standing: str) -> SessionWatch:
 
 
 def _act(action: Action) -> None:
-    """An item's run was asked for."""
+    """Show the run of an item that was asked for."""
     if action["action"] == "open_run" and action["value"]:
         with remembered(_ERRORS):
             show_run(action["value"])

@@ -116,7 +116,9 @@ def _carry_out(
 
 
 def refusal_words(error: VeriscopeError, t: Catalogue) -> str:
-    """Why something was refused, in words for who has just sent a label where there are any."""
+    """Return why something was refused, in words for who has just sent a label where there
+    are any.
+    """
     own = f"annotating.{error.key.partition('.')[2]}"
     if error.key.startswith("annotation.") and own in entries():
         return phrase_in(phrase(own), t.language)

@@ -110,7 +110,7 @@ def draw_results(lead: Lead, t: Catalogue) -> None:
 
 
 def _choice(lead: Lead, tasks: tuple[Task, ...], t: Catalogue) -> tuple[Task, Which]:
-    """The task that is looked at, and which of people's labels count."""
+    """Return the task that is looked at, and which of people's labels count."""
     task, which = tasks[0], _WHICH[0]
     with st.container(horizontal=True, key="annotate-results-choice"):
         if len(tasks) > 1:
@@ -186,7 +186,7 @@ def _scores(of: Of, task: Task, which: Which, t: Catalogue) -> None:
 
 
 def _no_scores(found: Detectors, part: str, t: Catalogue) -> None:
-    """Why nothing can be compared, and what to do."""
+    """Say why nothing can be compared, and what to do."""
     key = "unresolved.all" if found.unresolved else "scores.none"
     said = t(f"annotate.results.{key}", count=found.unresolved)
     show_html(notice(said, "no-scores"), key=f"annotate-{part}-none")
@@ -200,7 +200,7 @@ def _figures(
     report: DetectorReport,
     t: Catalogue,
 ) -> None:
-    """One figure at a time, of those that there is something to draw in."""
+    """Draw one figure at a time, of those that there is something to draw in."""
     names = {method: detector_name(method, t) for method in found.scores.methods}
     there: dict[_Kind, bool] = {
         "roc": bool(report.curves),
@@ -260,7 +260,9 @@ def _detector(found: Detectors, names: dict[str, str], t: Catalogue) -> str:
 
 
 def _fits(of: Of, task: Task, which: Which, t: Catalogue) -> None:
-    """Thresholds fitted on a part of the items, how good they are on the rest, and saving them."""
+    """Draw thresholds fitted on a part of the items, how good they are on the rest, and
+    saving them.
+    """
     st.caption(t("annotate.results.fits.note"))
     left, right = st.columns(2, gap="medium", vertical_alignment="bottom")
     with left:
@@ -304,7 +306,9 @@ def _fits(of: Of, task: Task, which: Which, t: Catalogue) -> None:
 
 
 def _split() -> tuple[float, int]:
-    """The share of groups that is fitted on, and the seed by which they are drawn, as chosen."""
+    """Return the share of groups that is fitted on, and the seed by which they are drawn,
+    as chosen.
+    """
     part = st.session_state.get("annotate.results.share") or _PART
     return int(part) / 100, int(st.session_state.get("annotate.results.seed") or 0)
 
@@ -312,7 +316,7 @@ def _split() -> tuple[float, int]:
 def _save(
     of: Of, task: Task, which: Which, share: float, seed: int, known: list[Savable], t: Catalogue
 ) -> None:
-    """What was fitted for the chosen detectors under a name, for the next runs."""
+    """Draw what saves the fitted values of the chosen detectors under a name, for the next runs."""
     names = [one.fitted.method for one in known]
     # A profile keeps one of each method: of several systems of a method, at first the first.
     firsts = {one.behind.method: one.fitted.method for one in reversed(known)}
@@ -369,7 +373,7 @@ def _keep(of: Of, task: Task, which: Which, share: float, seed: int, key: str) -
 
 
 def _judges(of: Of, which: Which, t: Catalogue) -> None:
-    """What the labels make of judges' scores, and how many more labels a width takes."""
+    """Draw what the labels make of judges' scores, and how many more labels a width takes."""
     st.caption(t("annotate.results.judges.note"))
     wanted = st.number_input(
         t("annotate.results.wanted"),
@@ -388,7 +392,7 @@ def _judges(of: Of, which: Which, t: Catalogue) -> None:
 
 
 def _fold(name: str, t: Catalogue, draw: Callable[[Catalogue], None]) -> None:
-    """A part that is drawn, and computed, once it is unfolded."""
+    """Fold a part, which is drawn, and computed, once it is unfolded."""
 
     def body() -> None:
         with guarded(title, key=name), shown(name):

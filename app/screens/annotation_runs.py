@@ -33,7 +33,9 @@ class RunLine(NamedTuple):
 
 
 def draw_runs(place: str, t: Catalogue) -> dict[str, str]:
-    """The filters and the runs that match; those that are picked, with their questions."""
+    """Draw the filters and the runs that match; return those that are picked, with their
+    questions.
+    """
     with st.container(key=f"{place}-filters"):
         text, methods, since, until = _filters(place, t)
     found = [one for one in _lines(text) if _matches(one, methods, since, until)]
@@ -85,7 +87,7 @@ def _filters(place: str, t: Catalogue) -> tuple[str, Sequence[str], date | None,
 
 
 def _lines(text: str) -> list[RunLine]:
-    """The runs whose question contains `text`, the newest first, then the samples."""
+    """Return the runs whose question contains `text`, the newest first, then the samples."""
     stored = engine().service.store.list(owner(), limit=MOST_RUNS, text=text or None)
     own = [
         RunLine(one.id, one.question, one.methods, local_time(one))

@@ -30,7 +30,7 @@ _CHEAP = 500
 
 
 def draw_sessions(t: Catalogue) -> None:
-    """The list, and the form below it."""
+    """Draw the list, and the form below it."""
     if is_making():
         draw_making()
         return
@@ -77,7 +77,7 @@ def _list(known: list[StoredSession], standings: dict[str, SessionStanding], t: 
 
 
 def _agreed(standing: SessionStanding) -> Agreed | None:
-    """How far people agree on the first task, where that is quickly known."""
+    """Return how far people agree on the first task, where that is quickly known."""
     items = standing.items + standing.gold
     if not standing.events or max(items, standing.events) > _CHEAP:
         return None
@@ -87,7 +87,9 @@ def _agreed(standing: SessionStanding) -> Agreed | None:
 
 @lru_cache(maxsize=64)
 def _agreement(session: str, task: Task, counts: tuple[int, int, int]) -> Agreed:
-    """While there are so many events, items and control items, it stays the same."""
+    """Return the agreement: while there are so many events, items and control items, it stays
+    the same.
+    """
     del counts
     return Agreed(task, agreement_now(engine().service.store.annotations.whole(session), task))
 

@@ -38,7 +38,7 @@ _KEPT: Any = {"persist_state": "session"}
 
 
 def draw_settings(lead: Lead, t: Catalogue) -> None:
-    """The part of the page."""
+    """Draw the part of the page."""
     draw_error(_ERRORS)
     _draw_said(lead)
     section_title(t("annotate.guidelines"))
@@ -66,7 +66,9 @@ def draw_settings(lead: Lead, t: Catalogue) -> None:
 
 @contextmanager
 def _done(lead: Lead, words: str = "") -> Iterator[None]:
-    """From a callback: what is done inside is told on the page, until something else is done."""
+    """Tell on the page what is done inside, until something else is done. Called from a
+    callback.
+    """
     st.session_state.pop(_SAID, None)
     with remembered(_ERRORS):
         yield
@@ -80,7 +82,7 @@ def forget_said() -> None:
 
 
 def _draw_said(lead: Lead) -> None:
-    """What was done last."""
+    """Draw what was done last."""
     session, words = st.session_state.get(_SAID, ("", ""))
     if session == lead.session_id:
         show_html(notice(words, "said", role="status"), key="annotate-said")

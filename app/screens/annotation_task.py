@@ -52,7 +52,7 @@ _AGAIN = 15.0
 
 
 def draw_invitation(invitation: Invitation, t: Catalogue) -> None:
-    """The form to join with."""
+    """Draw the form to join with."""
     page_title(invitation.name, t("annotate.join.note"))
     draw_error(_PAGE)
     if invitation.login:
@@ -94,7 +94,7 @@ def _joined(token: str) -> None:
 
 
 def draw_worker(worker: Worker, t: Catalogue) -> None:
-    """The item to label, or what there is to see when none is left."""
+    """Draw the item to label, or what there is to see when none is left."""
     standing = standing_of(worker)
     with st.container(horizontal=True, vertical_alignment="bottom", key="annotate-head"):
         page_title(worker.session_name, t("annotate.task.as", name=worker.name))
@@ -121,13 +121,13 @@ def draw_worker(worker: Worker, t: Catalogue) -> None:
 
 
 def standing_of(worker: Worker) -> Standing:
-    """What this browser tab remembers of somebody's work."""
+    """Return what this browser tab remembers of somebody's work."""
     key = f"_annotate.standing.{worker.session_id}.{worker.annotator}"
     return st.session_state.setdefault(key, Standing())
 
 
 def _own_link(t: Catalogue) -> None:
-    """The personal link, out of the way once it was kept."""
+    """Draw the personal link, out of the way once it was kept."""
     if st.session_state.get(_JOINED) == current_link():
         return
     with st.popover(t("annotate.task.link"), key="annotate.link"):
@@ -136,7 +136,7 @@ def _own_link(t: Catalogue) -> None:
 
 
 def _new_link(t: Catalogue) -> None:
-    """The personal link of somebody who has just joined."""
+    """Draw the personal link of somebody who has just joined."""
     if st.session_state.get(_JOINED) != current_link():
         return
     with st.container(border=True, key="card-annotate-link"):
@@ -154,7 +154,7 @@ def _link_kept() -> None:
 
 
 def _unread(worker: Worker, standing: Standing, labels: list[GivenLabel]) -> bool:
-    """Whether there are guidelines that this person has not labelled with, nor read."""
+    """Return whether there are guidelines that this person has not labelled with, nor read."""
     if not worker.guidelines.strip():
         return False
     newest = worker.guidelines_version
@@ -188,7 +188,7 @@ def _have_read(standing: Standing, version: int) -> None:
 
 
 def _guidelines(worker: Worker, t: Catalogue) -> None:
-    """The guidelines as Markdown; HTML in them is shown as it was written."""
+    """Draw the guidelines as Markdown; HTML in them is shown as it was written."""
     text = worker.guidelines
     with st.container(key="annotate-guidelines"):
         st.markdown(text if text.strip() else t("annotate.task.guidelines.none"))
@@ -238,14 +238,14 @@ def _last(worker: Worker, newest: GivenLabel) -> Last:
 
 
 def _asked(worker: Worker, request: dict[str, Any]) -> None:
-    """From the component's callback: carry out what it asks for."""
+    """Carry out what the component asks for; called from its callback."""
     with remembered(_PAGE):
         require_link()
         handle(worker, request, standing_of(worker), messages())
 
 
 def _do(worker: Worker, action: str, item: int) -> None:
-    """From a button of the page: as if the component had asked for it."""
+    """Do what a button of the page asks for, as if the component had asked for it."""
     _asked(worker, {"action": action, "item": item, "client": uuid4().hex})
 
 
@@ -275,7 +275,7 @@ def _nothing(worker: Worker, found: NothingToDo, newest: GivenLabel | None, t: C
 
 
 def _refused(worker: Worker) -> None:
-    """Where no item is shown, what became of the request before is told by the page."""
+    """Tell by the page, where no item is shown, what became of the request before."""
     if words := standing_of(worker).notice:
         show_html(notice(words, "refused", role="status"), key="annotate-refused")
 
@@ -329,7 +329,7 @@ def _show_more() -> None:
 
 
 def _closed(worker: Worker, t: Catalogue) -> None:
-    """What is left to see once a session is closed."""
+    """Draw what is left to see once a session is closed."""
     _refused(worker)
     section_title(t("annotate.task.closed"))
     labels = worker.labels()

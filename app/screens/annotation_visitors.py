@@ -25,7 +25,7 @@ _SHOWN: tuple[_Shown, ...] = ("waiting", "accepted", "refused", "all")
 
 
 def draw_visitors(lead: Lead, t: Catalogue) -> None:
-    """The part of the page: those that wait first."""
+    """Draw the part of the page: those that wait first."""
     st.caption(t("annotate.visitors.note"))
     draw_error(_ERRORS)
     found = visitor_verdicts(lead)

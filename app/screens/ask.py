@@ -87,7 +87,7 @@ def show() -> None:
 
 
 def _follow(t: Catalogue) -> tuple[VeriscopeError | None, live.Watched | None]:
-    """The run that is looked at, and why the one of the address cannot be.
+    """Return the run that is looked at, and why the one of the address cannot be.
 
     A check of a text has a page of its own. An address leads on to it; a visitor who opens this
     page while looking at a check is told where it is shown.
@@ -119,7 +119,7 @@ def _question_row(t: Catalogue) -> None:
 
 
 def _examples(t: Catalogue) -> None:
-    """Questions that the sample library answers; one that is chosen goes into the form."""
+    """Draw questions that the sample library answers; one that is chosen goes into the form."""
     st.pills(
         t("ask.examples"),
         examples(language()),
@@ -147,7 +147,7 @@ def _ask(anyway: bool = False) -> None:
 
 
 def _refusal(t: Catalogue) -> str | None:
-    """Why the question cannot be asked, if it cannot."""
+    """Return why the question cannot be asked, if it cannot."""
     length = len((st.session_state.get(_QUESTION) or "").strip())
     if not length:
         return t("ask.no_question")

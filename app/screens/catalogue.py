@@ -45,14 +45,16 @@ _measurements: WeakKeyDictionary[Engine, Future[float | None]] = WeakKeyDictiona
 
 
 def under_way() -> frozenset[str]:
-    """The names of the models, and other weights, that are being downloaded."""
+    """Return the names of the models, and other weights, that are being downloaded."""
     downloads = engine().service.downloads
     listed = (*catalogue(), download_named(EMBEDDER_FILE))
     return frozenset(one.name for one in listed if downloads.state(one).stage in ACTIVE)
 
 
 def draw_missing(t: Catalogue) -> None:
-    """On another page: a line where weights of the default are missing, and the way to get them."""
+    """Draw, on another page, a line where weights of the default are missing, and the way to
+    get them.
+    """
     if left := missing():
         with st.container(horizontal=True, vertical_alignment="center", key="missing"):
             st.caption(missing_words(left, t))
@@ -66,7 +68,7 @@ def draw_missing(t: Catalogue) -> None:
 
 
 def draw_catalogue(t: Catalogue, seen: frozenset[str]) -> None:
-    """The models that can be downloaded, drawn again and again while something goes on.
+    """Draw the models that can be downloaded, again and again while something goes on.
 
     `seen` is what was `under_way` before anything of the page was drawn: when one of these is
     over, all of the page is drawn again, for the model is one of those it shows then.
@@ -96,7 +98,9 @@ def _entries(t: Catalogue) -> None:
 
 
 def _missing(t: Catalogue) -> None:
-    """What the default lacks, to be fetched in one press; the embedder has its progress here."""
+    """Draw what the default lacks, to be fetched in one press; the embedder has its
+    progress here.
+    """
     left = missing()
     if not left:
         return
@@ -189,12 +193,12 @@ def _use(entry: CatalogueEntry, role: str) -> None:
 
 
 def _holder(role: str) -> str | None:
-    """The name of the model that has a role."""
+    """Return the name of the model that has a role."""
     return st.session_state.get(f"model.{role}")
 
 
 def _name_of(entry: CatalogueEntry) -> str | None:
-    """What this visitor calls the model; None while it is not one of theirs."""
+    """Return what this visitor calls the model; None while it is not one of theirs."""
     saved = engine().service.store.models.list(owner())
     return next(
         (spec.name for spec in saved if (spec.kind, spec.model) == ("local", entry.model)), None
@@ -209,7 +213,7 @@ def _measurement() -> Future[float | None]:
 
 
 def _speed(entry: CatalogueEntry, t: Catalogue) -> str:
-    """What is measured is this machine's processor: of a GPU it says nothing."""
+    """Return what is measured is this machine's processor: of a GPU it says nothing."""
     if entry.hardware == "gpu":
         return ""
     found = _measurement()

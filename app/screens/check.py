@@ -113,7 +113,7 @@ def show() -> None:
 
 
 def _examples(t: Catalogue) -> None:
-    """Texts to try, and of the one that was taken what is known about it."""
+    """Draw texts to try, and of the one that was taken what is known about it."""
     samples = {one.id: one for one in sample_texts() if one.language == language()}
     st.pills(
         t("check.examples"),
@@ -184,7 +184,9 @@ def _form(t: Catalogue) -> None:
 
 
 def _go(t: Catalogue) -> bool:
-    """What is left to choose, the button, and what it will take; whether a limit held it back."""
+    """Draw what is left to choose, the button, and what it will take; return whether a limit held
+    it back.
+    """
     setup = st.expander(t("check.setup"), key=_SETUP, on_change="rerun")
     draw_unfolded(setup, partial(_choices, t))
     settings = st.expander(t("check.settings"), key=_SETTINGS, on_change="rerun")
@@ -205,7 +207,7 @@ def _unfold_setup() -> None:
 
 
 def _will_work(t: Catalogue) -> str:
-    """How many detectors will work, and what the others of the standard ones need."""
+    """Return how many detectors will work, and what the others of the standard ones need."""
     needs, able = _needs(), _able()
     lacking = {name: need.reason for name in STANDARD if (need := needs.get(name)) is not None}
     said = t("check.able", count=len(able))
@@ -214,7 +216,9 @@ def _will_work(t: Catalogue) -> str:
 
 
 def _choices(t: Catalogue) -> None:
-    """The detectors, what is not available with its reason, and the models and the evidence."""
+    """Draw the detectors, what is not available with its reason, and the models and the
+    evidence.
+    """
     first = [name for name in detectors() if name in STANDARD]
     others = [name for name in detectors() if name not in STANDARD]
     _tick_boxes(first, t)
@@ -240,7 +244,7 @@ def _tick_boxes(names: list[str], t: Catalogue) -> None:
 
 
 def _all_settings(t: Catalogue) -> None:
-    """A profile to begin with, the detectors' settings, and those of the whole run."""
+    """Draw a profile to begin with, the detectors' settings, and those of the whole run."""
     draw_profile_select(t)
     names = _ticked()
     titles = [t(f"method.{one}.title") for one in names]
@@ -253,7 +257,7 @@ def _all_settings(t: Catalogue) -> None:
 
 
 def _scope() -> str:
-    """Where the session keeps the settings of checks: for each profile apart, and not Ask's.
+    """Return where the session keeps the settings of checks: for each profile apart, and not Ask's.
 
     Those of a question, such as how many drafts are written, have no use here.
     """
@@ -273,7 +277,7 @@ def _ticked() -> list[str]:
 
 
 def _needs(given: TextToCheck | None = None) -> dict[str, Need | None]:
-    """What each detector lacks on `given`, or on what the form describes."""
+    """Return what each detector lacks on `given`, or on what the form describes."""
     formed, given = given is None, given or _given()
     against: Against = st.session_state.get(_AGAINST) or "library"
     return unmet_needs(
@@ -286,14 +290,14 @@ def _needs(given: TextToCheck | None = None) -> dict[str, Need | None]:
 
 
 def _models(given: TextToCheck) -> dict[str, ModelSpec]:
-    """Those chosen; before there is a text, those of the page's language."""
+    """Return those chosen; before there is a text, those of the page's language."""
     models = chosen_models()
     empty = not given.text.strip()
     return by_language(models, messages().language) if empty else models_for(given, models)
 
 
 def _given() -> TextToCheck:
-    """What the form describes."""
+    """Return what the form describes."""
     sources: tuple[str, ...] = ()
     if st.session_state.get(_AGAINST) == "sources":
         sources = tuple(split_sources(st.session_state.get(_SOURCES) or ""))
@@ -305,7 +309,7 @@ def _given() -> TextToCheck:
 
 
 def _refusal(t: Catalogue) -> str | None:
-    """Why this cannot be checked, if it cannot."""
+    """Return why this cannot be checked, if it cannot."""
     wrong = problem_of(_given())
     if wrong is not None:
         return t(f"checking.{wrong.name}", **wrong.facts)
@@ -313,7 +317,7 @@ def _refusal(t: Catalogue) -> str | None:
 
 
 def _estimate() -> Estimate | None:
-    """What a press on the button will take; None where there is no text or no detector."""
+    """Return what a press on the button will take; None where there is no text or no detector."""
     able, text = _able(), _given().text
     if not able or not text.strip():
         return None
@@ -333,7 +337,7 @@ def _check(anyway: bool = False) -> None:
 
 
 def _able(given: TextToCheck | None = None) -> list[str]:
-    """Those of the ticked detectors that can work on this."""
+    """Return those of the ticked detectors that can work on this."""
     needs = _needs(given)
     return [name for name in _ticked() if needs[name] is None]
 
@@ -343,7 +347,7 @@ def _spec() -> RunSpec:
 
 
 def _spec_of(given: TextToCheck) -> RunSpec:
-    """As `_spec`, for a text of a file."""
+    """Return what `_spec` returns, for a text of a file."""
     return _run_of(given, _able(given))
 
 
@@ -368,7 +372,7 @@ def _begin(spec: RunSpec, *, anyway: bool = False) -> None:
 
 
 def _name_it() -> None:
-    """Without a question, lists name the check by its text."""
+    """Name the check by its text, as lists do where there is no question."""
     watched = live.current()
     if watched is None or (given := text_of(watched.spec)).asked:
         return

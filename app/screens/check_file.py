@@ -41,7 +41,7 @@ SpecOf = Callable[[TextToCheck], RunSpec]
 
 
 def draw_file(t: Catalogue, spec_of: SpecOf) -> None:
-    """The file, the button, and what has come of the texts so far."""
+    """Draw the file, the button, and what has come of the texts so far."""
     many = checking_many.latest(owner())
     st.session_state.setdefault(_OPEN, many is not None and many.going_on)
     part = st.expander(t("check.many"), key=_OPEN, on_change="rerun")
@@ -94,7 +94,7 @@ def _asked(entry: Entry, spec_of: SpecOf) -> checking_many.Asked:
 
 
 def _draw(was_busy: bool) -> None:
-    """From a fragment: how far it is, and when it is over the files that hold everything."""
+    """Draw, from a fragment, how far it is, and when it is over the files that hold everything."""
     t, many = messages(), checking_many.latest(owner())
     if many is None:
         return

@@ -82,12 +82,12 @@ def show() -> None:
 
 
 def _run_of(part: str) -> str:
-    """The run of a part of the address, which may be followed by a colon and a method."""
+    """Return the run of a part of the address, which may be followed by a colon and a method."""
     return part.partition(":")[0]
 
 
 def _asked() -> list[str]:
-    """The parts of the address, or what another page has just asked for."""
+    """Return the parts of the address, or what another page has just asked for."""
     wanted = st.session_state.pop(TO_COMPARE, None)
     if wanted:
         st.query_params["runs"] = ",".join(wanted)
@@ -104,7 +104,9 @@ def _asked() -> list[str]:
 
 
 def _follow(asked: Sequence[str]) -> dict[str, live.Watched]:
-    """The runs that can be shown, as they are now; for the others, the reason why they cannot."""
+    """Return the runs that can be shown, as they are now; for the others, the reason why
+    they cannot.
+    """
     known: dict[str, live.Watched] = st.session_state.get(_OPENED, {})
     opened: dict[str, live.Watched] = {}
     for number, run in enumerate(list(dict.fromkeys(map(_run_of, asked)))[:MOST_COMPARED]):
@@ -122,7 +124,9 @@ def _follow(asked: Sequence[str]) -> dict[str, live.Watched]:
 
 
 def _labels(opened: Mapping[str, live.Watched]) -> dict[str, str]:
-    """The runs there are to choose from, with words that distinguish each from all others."""
+    """Return the runs there are to choose from, with words that distinguish each from
+    all others.
+    """
     words = {run: watched.spec.question for run, watched in opened.items()}
     for run in engine().service.store.list(owner(), limit=_LISTED):
         words[run.id] = f"{run.title} · {local_time(run)}"
@@ -134,7 +138,7 @@ def _take_runs() -> None:
 
 
 def _chosen_view(t: Catalogue) -> str:
-    """How two runs are shown; the address decides, as it does for the runs."""
+    """Return how two runs are shown; the address decides, as it does for the runs."""
     # Not bound by Streamlit: the address would hold the words of one language.
     asked = st.query_params.get("view")
     st.session_state[_VIEW] = asked if asked in _VIEWS else _VIEWS[0]
@@ -157,7 +161,7 @@ def _take_view(view: str | None) -> None:
 
 
 def _draw_changes(opened: Sequence[live.Watched], t: Catalogue) -> None:
-    """What changed between two runs, once both are over."""
+    """Draw what changed between two runs, once both are over."""
     views = [watched.pull() for watched in opened]
     if not all(view.over for view in views):
         show_html(notice(t("changes.running"), "running"), key="changes-running")
@@ -215,7 +219,9 @@ def _take_columns(runs: Sequence[str]) -> None:
 
 
 def _suggested(methods: Mapping[str, Sequence[str]]) -> list[str]:
-    """Of one run all methods; of several the same ones of each, those that judge before others."""
+    """Return, of one run, all methods; of several, the same ones of each, those that judge
+    before others.
+    """
     runs = list(methods)
     if len(runs) == 1:
         return [f"{runs[0]}:{method}" for method in methods[runs[0]]]
@@ -231,8 +237,9 @@ def _telling(methods: Sequence[str]) -> list[str]:
 
 
 def _draw_bars(runs: Mapping[str, live.Watched], used: Collection[str], t: Catalogue) -> None:
-    """What those `used` of the `runs` that were followed here have taken, each with Stop while it
-    goes on."""
+    """Draw what those `used` of the `runs` that were followed here have taken, each with Stop while
+    it goes on.
+    """
     for number, (run, watched) in enumerate(runs.items(), start=1):
         if run not in used or watched.account is None:
             continue
@@ -252,7 +259,7 @@ def _stop(run: str) -> None:
 
 
 def _draw(columns: Sequence[str], running: bool) -> None:
-    """From a fragment: the columns as they are now."""
+    """Draw, from a fragment, the columns as they are now."""
     t = messages()
     opened: dict[str, live.Watched] = st.session_state.get(_OPENED, {})
     present = [column for column in columns if _run_of(column) in opened]

@@ -100,7 +100,9 @@ def show() -> None:
 
 
 def _follow_address() -> tuple[StoredEvaluation | None, VeriscopeError | None]:
-    """The evaluation of the address, else the one that was looked at; and why it is not shown."""
+    """Return the evaluation of the address, else the one that was looked at; and why it is
+    not shown.
+    """
     asked = st.query_params.get("evaluation") or st.session_state.get(_OPENED)
     if not asked:
         return None, None
@@ -156,13 +158,15 @@ def _form(t: Catalogue) -> None:
 
 
 def _settings(names: Sequence[str], t: Catalogue) -> None:
-    """The profile with which the settings begin, and the settings of every system."""
+    """Draw the profile with which the settings begin, and the settings of every system."""
     draw_profile_select(t)
     draw_system_settings(names, t)
 
 
 def _evidence(data: DataSet, t: Catalogue) -> bool:
-    """Whether the passages of the items are the evidence, and not what is chosen as on Ask."""
+    """Return whether the passages of the items are the evidence, and not what is chosen
+    as on Ask.
+    """
     if "passages" not in data.offers:
         return False
     # The articles of bundled data sets are in the sample library, where they can be retrieved.
@@ -218,7 +222,7 @@ def _more(names: Sequence[str], t: Catalogue) -> None:
 
 
 def _currencies(names: Sequence[str]) -> list[str]:
-    """The currencies in which the models of these methods have prices."""
+    """Return the currencies in which the models of these methods have prices."""
     models = chosen_models()
     asked = (models[role] for role in used_models(names, models))
     return sorted({model.price.currency for model in asked if model.price})
@@ -262,12 +266,12 @@ def _begin_buttons(
 
 
 def _profile(systems: Mapping[str, MethodSpec]) -> str:
-    """The profile that all systems follow; none where one has settings of its own."""
+    """Return the profile that all systems follow; none where one has settings of its own."""
     return recorded_profile(systems.values())
 
 
 def _asked(item: Item) -> tuple[object, ...]:
-    """What decides the answer to an item: items that are alike in it share one answer."""
+    """Return what decides the answer to an item: items that are alike in it share one answer."""
     passages = tuple(passage.text for passage in item.passages)
     return item.question, item.text, item.language, passages, item.samples
 

@@ -55,7 +55,7 @@ _MOST_SYSTEMS = 6
 
 
 def draw_items(of: Of, spec: EvaluationSpec, part: Filter, t: Catalogue) -> None:
-    """The section of the page, below the table; raises NotYet while it is computed."""
+    """Draw the section of the page, below the table; raises NotYet while it is computed."""
     section_title(t("evaluate.compare"))
     fold = st.expander(t("evaluate.compare.other"), key="evaluate.compare.fold", on_change="rerun")
     draw_unfolded(fold, partial(_choose_other, of, spec, t))
@@ -100,7 +100,7 @@ def draw_items(of: Of, spec: EvaluationSpec, part: Filter, t: Catalogue) -> None
 
 
 def _exports(of: Of, compared: Comparison, t: Catalogue) -> None:
-    """The comparison as files that are made when they are asked for."""
+    """Offer the comparison as files that are made when they are asked for."""
     fold = st.expander(
         t("evaluate.compare.export"), key="evaluate.compare.export", on_change="rerun"
     )
@@ -142,7 +142,7 @@ def _draw_list(
 
 
 def _wanted(systems: Sequence[str], binary: bool, t: Catalogue) -> Wanted:
-    """Which items are shown; a change takes effect at once."""
+    """Return which items are shown; a change takes effect at once."""
     options = ["all", "different"] if len(systems) > 1 else ["worst"]
     if binary:
         options += [f"wrong {system}" for system in systems]
@@ -202,7 +202,8 @@ def _choose_other(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
 def _other(
     of: Of, spec: EvaluationSpec, t: Catalogue
 ) -> tuple[Of, tuple[str, str], bool] | VeriscopeError | None:
-    """The evaluation that is chosen, the labels of both, and whether equal ids are equal items.
+    """Return the evaluation that is chosen, the labels of both, and whether equal ids are
+    equal items.
 
     An error says why it cannot be compared; None where none is chosen.
     """
@@ -230,7 +231,7 @@ def _other_key(of: Of) -> str:
 
 
 def _pair(names: Sequence[str]) -> list[str]:
-    """The first system of each of two evaluations."""
+    """Return the first system of each of two evaluations."""
     label = names[0].partition(":")[0]
     return [names[0], next(name for name in names if name.partition(":")[0] != label)]
 
@@ -240,7 +241,9 @@ def _metrics(found: Evaluation) -> list[str]:
 
 
 def _page(count: int, what: str, t: Catalogue) -> int:
-    """The first item of the page that is looked at; a list of its own begins at its beginning."""
+    """Return the first item of the page that is looked at; a list of its own begins at its
+    beginning.
+    """
     pages = max(1, -(-count // _PAGE))
     if st.session_state.get("_evaluate.paged") != what:
         st.session_state["_evaluate.paged"] = what
@@ -259,7 +262,7 @@ def _page(count: int, what: str, t: Catalogue) -> int:
 
 
 def open_run(action: Action) -> None:
-    """A button that opens a run was used."""
+    """Open a run, as a button that was used asks."""
     if action["action"] == "open_run" and action["value"]:
         with remembered("evaluate"):
             show_run(action["value"])

@@ -78,7 +78,8 @@ class _Upload(NamedTuple):
 def draw_data(
     t: Catalogue, seed: int, *, place: str = _HERE, bundled: Sequence[str] = tuple(_BUNDLED)
 ) -> DataSet | None:
-    """The controls that choose a data set, and its first items; None until there is one.
+    """Draw the controls that choose a data set, and its first items; return it, None until
+    there is one.
 
     Of its part so many items are drawn with `seed` as are asked for. `place` is the page whose
     choice it is, `bundled` the names of the bundled data sets that it offers.
@@ -135,7 +136,7 @@ def draw_data(
 
 
 def _once(place: str, what: str, token: str, make: Any) -> Any:
-    """What `make` makes, made anew only when `token` is another one than last time."""
+    """Return what `make` makes, made anew only when `token` is another one than last time."""
     known: dict[str, tuple[str, Any]] = st.session_state.setdefault(f"_{place}.read", {})
     if what not in known or known[what][0] != token:
         known[what] = token, make()
@@ -154,7 +155,9 @@ def _bundled(t: Catalogue, place: str, names: Sequence[str]) -> tuple[str, Any]:
 
 
 def _file(t: Catalogue, place: str) -> tuple[str, Any]:
-    """The name that tells this data from other data, and what reads a part of it; None for none."""
+    """Return the name that tells this data from other data, and what reads a part of it; None
+    for none.
+    """
     st.file_uploader(
         t("evaluate.upload", size=MOST_MEGABYTES),
         type=_ENDINGS,
@@ -172,7 +175,7 @@ def _file(t: Catalogue, place: str) -> tuple[str, Any]:
 
 
 def _hub(t: Catalogue, place: str) -> tuple[str, Any]:
-    """As `_file`, of a data set of the Hugging Face hub."""
+    """Return what `_file` returns, of a data set of the Hugging Face hub."""
     if workbench_exposure().restricted:
         said = t("evaluate.hub.restricted", switch=SWITCH)
         show_html(notice(said, "hub-restricted"), key="hub-restricted")
@@ -210,7 +213,7 @@ def _ask_hub(place: str) -> None:
 
 
 def _of_table(table: Table, number: str, t: Catalogue, place: str) -> tuple[str, Any]:
-    """As `_file`, of rows that were read; `number` tells them from others."""
+    """Return what `_file` returns, of rows that were read; `number` tells them from others."""
     st.caption(
         t(
             "evaluate.file.read",
@@ -243,14 +246,14 @@ def _of_table(table: Table, number: str, t: Catalogue, place: str) -> tuple[str,
 
 
 def _kinds(table: Table) -> list[str]:
-    """The kinds of public data sets that the file may be, the likeliest first."""
+    """Return the kinds of public data sets that the file may be, the likeliest first."""
     fitting = [one.kind for one in FORMATS if one.describes(table.rows[0])]
     first = recognised(table)
     return list(dict.fromkeys([*([first.kind] if first else []), *fitting]))
 
 
 def _mapping(table: Table, where: str, t: Catalogue) -> ColumnMapping:
-    """The columns of every part of an item; usual names are chosen already."""
+    """Return the columns of every part of an item; usual names are chosen already."""
     suggested = suggested_mapping(table.columns)
     columns = list(table.columns)
     chosen: dict[str, Any] = {}
@@ -312,7 +315,7 @@ def _take_file(place: str) -> None:
 
 
 def read_upload(name: str, data: bytes) -> Table:
-    """The rows of an uploaded file. Raises InvalidInputError where it cannot be read."""
+    """Return the rows of an uploaded file. Raises InvalidInputError where it cannot be read."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / safe_name(name)
         path.write_bytes(data)
@@ -320,7 +323,8 @@ def read_upload(name: str, data: bytes) -> Table:
 
 
 def safe_name(name: str) -> str:
-    """The name of an uploaded file, so that a file here can have it: its ending tells the form.
+    """Return the name of an uploaded file, so that a file here can have it: its ending tells
+    the form.
 
     Nothing else of it is trusted.
     """

@@ -30,7 +30,7 @@ _FIRST_METRIC = "accuracy"
 
 
 def draw_figures(of: Of, part: Filter, table: ResultsTable, t: Catalogue) -> None:
-    """One figure at a time, of those that there is something to draw in."""
+    """Draw one figure at a time, of those that there is something to draw in."""
     section_title(t("evaluate.figures"))
     # What has no better direction, such as a length, is compared by none.
     metrics = [name for name in table.held if table.metric(name).better is not None]
@@ -77,7 +77,7 @@ def draw_figures(of: Of, part: Filter, table: ResultsTable, t: Catalogue) -> Non
 
 
 def metric_select(names: Sequence[str], key: str, t: Catalogue) -> str:
-    """One of `names`, the accuracy at first where it is among them."""
+    """Return one of `names`, the accuracy at first where it is among them."""
     if st.session_state.get(key) not in (None, *names):
         # It was chosen for another table.
         st.session_state.pop(key)
@@ -91,7 +91,7 @@ def metric_select(names: Sequence[str], key: str, t: Catalogue) -> str:
 
 
 def _cost(table: ResultsTable, t: Catalogue) -> Cost:
-    """One of the costs that a system has."""
+    """Return one of the costs that a system has."""
     paid = [name for name in COSTS if any(row.costs[name].total for row in table.rows)]
     chosen = st.selectbox(
         t("evaluate.figure.cost_of"),

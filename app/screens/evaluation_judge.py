@@ -48,7 +48,7 @@ _MOST_MEGABYTES = 16
 
 
 def draw_judge(evaluation: str, spec: EvaluationSpec, answers: int, t: Catalogue) -> None:
-    """The part of the page, folded away; `answers` may be judged."""
+    """Draw the part of the page, folded away; `answers` may be judged."""
     fold = st.expander(t("evaluate.judge.title"), key="evaluate.judge", on_change="rerun")
     draw_unfolded(fold, partial(_draw, evaluation, spec, answers, t))
 
@@ -88,7 +88,9 @@ def _draw(evaluation: str, spec: EvaluationSpec, answers: int, t: Catalogue) -> 
 
 
 def _judges() -> Mapping[str, ModelSpec]:
-    """Models that can judge an answer: those that write, and those that were made to judge."""
+    """Return models that can judge an answer: those that write, and those that were made
+    to judge.
+    """
     return {
         name: spec
         for name, spec in known_models().items()
@@ -140,7 +142,7 @@ def _begin(evaluation: str, name: str) -> None:
 
 
 def _prompt() -> tuple[str, str]:
-    """The prompt that was given, checked, and its name; else the one that ships."""
+    """Return the prompt that was given, checked, and its name; else the one that ships."""
     upload: Any = st.session_state.get("evaluate.judge.prompt")
     if upload is None:
         return shipped_source(), "answer_judge"
@@ -162,7 +164,7 @@ def _stop(evaluation: str) -> None:
 
 
 def _draw_labels(evaluation: str, spec: EvaluationSpec, t: Catalogue) -> None:
-    """Labels of people for a judge that judged something, and what they said of each judge."""
+    """Draw labels of people for a judge that judged something, and what they said of each judge."""
     known = {
         JudgeSpec.model_validate(one.spec).title: one
         for one in engine().service.store.judgements.judges(evaluation, owner())

@@ -18,14 +18,14 @@ _KEPT: Any = {"persist_state": "session"}
 
 
 def at_once() -> int:
-    """Answers that are worked on at a time."""
+    """Return how many answers are worked on at a time."""
     return int(st.session_state.get("evaluate.at_once") or _AT_ONCE)
 
 
 def draw_limits(
     t: Catalogue, currencies: Sequence[str], *, scope: str = "", start: Budget | None = None
 ) -> None:
-    """The controls; `scope` tells those of one evaluation, which begin with `start`.
+    """Draw the controls; `scope` tells those of one evaluation, which begin with `start`.
 
     `currencies` are those of the models' prices: without any, or with several, there can be no
     limit of money.
@@ -67,7 +67,7 @@ def draw_limits(
 
 
 def chosen_limits(*, scope: str = "", start: Budget | None = None) -> Budget:
-    """What the controls say; where they were never drawn, `start`."""
+    """Return what the controls say; where they were never drawn, `start`."""
     known = (start or Budget()).model_dump()
     return Budget(**{name: st.session_state.get(_key(scope, name), known[name]) for name in LIMITS})
 

@@ -43,7 +43,7 @@ _FIRST_METHODS: dict[Checks, tuple[str, ...]] = {
 
 
 def choose_checks(data: DataSet, t: Catalogue) -> Checks:
-    """What methods do with the items. What the data set does not allow is said below."""
+    """Return what methods do with the items. What the data set does not allow is said below."""
     possible: list[Checks] = [
         *(["questions"] if "questions" in data.offers else []),
         *(["texts"] if "texts" in data.offers else []),
@@ -64,7 +64,7 @@ def choose_checks(data: DataSet, t: Catalogue) -> Checks:
 
 
 def choose_methods(checks: Checks, t: Catalogue) -> list[str]:
-    """The methods that are ticked; one that does not apply says why."""
+    """Return the methods that are ticked; one that does not apply says why."""
     models = chosen_models()
     chosen: list[str] = []
     st.html(tag("h3", t("evaluate.methods"), class_="workbench-part"))
@@ -97,14 +97,14 @@ def _why_not(
 def draw_metrics(
     items: Sequence[Item], checks: Checks, methods: Collection[str], t: Catalogue
 ) -> None:
-    """The metrics of these items; one that does not apply says why."""
+    """Draw the metrics of these items; one that does not apply says why."""
     offers: set[Offer] = {offer for item in items for offer in item.offers}
     reasons = metric_reasons(offers, checks, methods)
     show_html(metrics_view(reasons, t), key="evaluate-metrics")
 
 
 def draw_system_settings(methods: Sequence[str], t: Catalogue) -> None:
-    """The settings of every system, each in a tab of its own."""
+    """Draw the settings of every system, each in a tab of its own."""
     systems = system_names(_repeated(methods))
     tabs = st.tabs([_title(system, method, t) for system, method in systems.items()])
     for tab, (system, method) in zip(tabs, systems.items(), strict=True):
@@ -124,7 +124,9 @@ def draw_system_settings(methods: Sequence[str], t: Catalogue) -> None:
 
 
 def chosen_systems(methods: Sequence[str]) -> dict[str, MethodSpec]:
-    """System to its method with its settings: "drad", and "drad 2" where it stands twice."""
+    """Return a map from system to its method with its settings: "drad", and "drad 2" where it
+    stands twice.
+    """
     return {
         system: MethodSpec(name=method, settings=method_settings(method, _scope(system, method)))
         for system, method in system_names(_repeated(methods)).items()
@@ -166,7 +168,7 @@ def _copies_key(method: str) -> str:
 
 
 def _scope(system: str, method: str) -> str | None:
-    """Where the settings of a system are kept; those of the first one are the Ask page's."""
+    """Return where the settings of a system are kept; those of the first one are the Ask page's."""
     return None if system == method else f"evaluate.{system}"
 
 

@@ -44,7 +44,9 @@ PERIOD = 1.0
 
 
 def standing_of(stored: StoredEvaluation) -> Standing:
-    """How an evaluation stands: as its work says while there is some, else as it is stored."""
+    """Return how an evaluation stands: as its work says while there is some, else as it
+    is stored.
+    """
     work = evaluating.work_on(stored.id, owner())
     going_on = work is not None and work.going_on
     done = stored.done
@@ -54,7 +56,7 @@ def standing_of(stored: StoredEvaluation) -> Standing:
 
 
 def draw_evaluation(stored: StoredEvaluation, t: Catalogue) -> None:
-    """The whole page of one evaluation."""
+    """Draw the whole page of one evaluation."""
     standing = standing_of(stored)
     show_html(about_view(stored, t), key="evaluation-about")
     spec = EvaluationSpec.model_validate(stored.spec)
@@ -67,7 +69,7 @@ def draw_evaluation(stored: StoredEvaluation, t: Catalogue) -> None:
 
 
 def _draw_progress(stored: StoredEvaluation, standing: Standing) -> None:
-    """What ticks, with Stop beside it; the page is drawn again when it has ended."""
+    """Draw what ticks, with Stop beside it; the page is drawn again when it has ended."""
     going_on = standing.going_on
     spent = None if going_on else spent_so_far(engine().service.store.evaluations, stored.id)
 
@@ -95,7 +97,7 @@ def _draw_progress(stored: StoredEvaluation, standing: Standing) -> None:
 
 
 def _draw_continuing(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> None:
-    """Why it ended, what is left, and the button that goes on."""
+    """Draw why it ended, what is left, and the button that goes on."""
     spec = EvaluationSpec.model_validate(stored.spec)
     work = evaluating.work_on(stored.id, owner())
     if work is not None:
@@ -160,7 +162,7 @@ def _carry_on(evaluation: str, probe: bool) -> None:
 
 
 def _keys(spec: EvaluationSpec) -> dict[str, str]:
-    """The keys of this tab that open the models and searches of all systems.
+    """Return the keys of this tab that open the models and searches of all systems.
 
     Raises InvalidInputError where one of them would go to two services.
     """

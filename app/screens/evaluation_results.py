@@ -61,7 +61,7 @@ _TAGS = 200
 
 
 def draw_results(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> None:
-    """All there is to see of what was answered."""
+    """Draw all there is to see of what was answered."""
     if not standing.done and not standing.going_on:
         section_title(t("evaluate.table"))
         st.html(tag("p", t("evaluate.nothing_yet"), class_="workbench-empty"))
@@ -81,7 +81,7 @@ def draw_results(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> 
 
 
 def _draw(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
-    """Everything, as far as it is computed; raises NotYet for the rest."""
+    """Draw everything, as far as it is computed; raises NotYet for the rest."""
     first = computed(overview_of, of)
     part, chosen = _filter(first, t)
     table = computed(table_of, of, part, chosen)
@@ -103,7 +103,7 @@ def _draw(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
 
 
 def _filter(found: Overview, t: Catalogue) -> tuple[Filter, tuple[str, ...]]:
-    """Tags, language and metrics; no metrics are all."""
+    """Return tags, language and metrics; no metrics are all."""
     known, languages = found.tags[:_TAGS], found.languages
     tags: list[str] = []
     language: str | None = None
@@ -144,7 +144,7 @@ def _filter(found: Overview, t: Catalogue) -> tuple[Filter, tuple[str, ...]]:
 
 
 def _exports(of: Of, part: Filter, table: ResultsTable, t: Catalogue) -> None:
-    """Files that are made when they are asked for; their table has the detectors too."""
+    """Offer files that are made when they are asked for; their table has the detectors too."""
     with shown("exports"):
         found = computed(scores_of, of)
         ranked = computed(detection_of, of, part)

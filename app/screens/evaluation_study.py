@@ -55,7 +55,7 @@ _FIRST = "verdict_f1"
 
 
 def draw_study(of: Of, t: Catalogue) -> None:
-    """A fold with the controls of a study and its result; it is empty until it is opened."""
+    """Draw a fold with the controls of a study and its result; it is empty until it is opened."""
     fold = st.expander(t("study.title"), key="evaluate.study", on_change="rerun")
     draw_unfolded(fold, partial(_draw, of, t))
 
@@ -93,7 +93,7 @@ def _draw(of: Of, t: Catalogue) -> None:
 
 
 def settings_of(system: System) -> list[str]:
-    """The settings that a page offers: those which recorded runs mostly answer."""
+    """Return the settings that a page offers: those which recorded runs mostly answer."""
     known = get_method(system.method.name).settings_type
     # What other means fill in has no values to try.
     return [
@@ -104,7 +104,7 @@ def settings_of(system: System) -> list[str]:
 
 
 def named_study(method: str, setting: str) -> NamedStudy | None:
-    """The study of a paper that varies this setting alone."""
+    """Return the study of a paper that varies this setting alone."""
     return next(
         (
             one
@@ -116,7 +116,7 @@ def named_study(method: str, setting: str) -> NamedStudy | None:
 
 
 def _scored_systems(of: Of) -> set[str]:
-    """The systems with scores and labels, on which a threshold can be moved."""
+    """Return the systems with scores and labels, on which a threshold can be moved."""
     return {
         one.method
         for one in computed(scores_of, of).scores
@@ -128,7 +128,7 @@ def _scored_systems(of: Of) -> set[str]:
 def _controls(
     of: Of, spec: EvaluationSpec, systems: dict[str, list[str]], t: Catalogue
 ) -> str | None:
-    """What is studied; the system, where that is a threshold on its scores."""
+    """Return what is studied; the system, where that is a threshold on its scores."""
     columns = st.columns([2, 2, 3], gap="medium", vertical_alignment="bottom")
     with columns[0]:
         system = st.selectbox(t("evaluate.system"), list(systems), key="study.system")
@@ -163,7 +163,9 @@ def _controls(
 
 
 def _range(method: str, setting: str) -> str:
-    """The whole range in ten steps, for a number that has one; else nothing, which is all."""
+    """Return the whole range in ten steps, for a number that has one; else nothing,
+    which is all.
+    """
     field = get_method(method).settings_type.model_fields[setting]
     low, high = field_bound(field, "ge"), field_bound(field, "le")
     if field_kind(field) is not float or low is None or high is None:
@@ -180,7 +182,7 @@ def _start(of: Of, system: str, method: str, setting: str, key: str) -> None:
 
 
 def _wait(work: StudyWork) -> None:
-    """How far it is, with Stop beside it; the page is drawn again when it has ended."""
+    """Draw how far it is, with Stop beside it; the page is drawn again when it has ended."""
 
     def body() -> None:
         t = messages()
@@ -200,7 +202,7 @@ def _stop(work: StudyWork) -> None:
 
 
 def _replayed(work: StudyWork, spec: EvaluationSpec, t: Catalogue) -> None:
-    """What was replayed, with the paper's figures, and the chosen point to save."""
+    """Draw what was replayed, with the paper's figures, and the chosen point to save."""
     (axis,) = work.asked.axes
     system = find_system(spec, work.asked.system)[1]
     known = named_study(system.method.name, axis.name)
@@ -221,7 +223,7 @@ def _replayed(work: StudyWork, spec: EvaluationSpec, t: Catalogue) -> None:
 
 
 def _result(first: Study, by: Callable[[str], Study], t: Catalogue) -> Study:
-    """The curve, the table and files of a study; `by` is the study where a metric chooses."""
+    """Draw the curve, the table and files of a study; `by` is the study where a metric chooses."""
     better = [info.name for info in first.metrics if info.better]
     start = first.choice.metric if first.choice else None
     names = ".".join(axis.name for axis in first.axes)
@@ -259,7 +261,7 @@ def _files(study: Study, t: Catalogue) -> None:
 
 
 def _save(study: Study, system: System, t: Catalogue) -> None:
-    """The chosen point under a name, for the next runs."""
+    """Draw what saves the chosen point under a name, for the next runs."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(t("profile.name"), key="study.profile", help=t("profile.name.help"))
         st.button(t("profile.save"), key="study.save", on_click=_keep, args=(study, system))

@@ -50,5 +50,5 @@ def show() -> None:
 
 
 def _look_elsewhere() -> None:
-    """From a callback of the search: drop the entry that the address names."""
+    """Drop the entry that the address names. Called from a callback of the search."""
     st.query_params.pop(_TERM, None)

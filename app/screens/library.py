@@ -71,7 +71,9 @@ def _collections() -> Collections:
 
 
 def _follow_address() -> tuple[StoredCollection | None, VeriscopeError | None]:
-    """The collection of the address, else the one that was looked at; and why it is not shown."""
+    """Return the collection of the address, else the one that was looked at; and why it is
+    not shown.
+    """
     asked = st.query_params.get("collection") or st.session_state.get(_OPENED)
     if not asked:
         return None, None
@@ -151,7 +153,7 @@ def _draw_list(t: Catalogue) -> None:
 
 
 def _try() -> None:
-    """A collection of the bundled articles, indexed."""
+    """Make a collection of the bundled articles, indexed."""
     with remembered(_ERRORS):
         collections = _collections()
         collection = collections.create(owner(), messages()("library.try.name"))
@@ -203,7 +205,7 @@ def _draw_collection(stored: StoredCollection, t: Catalogue) -> None:
 
 
 def _draw_indexing(stored: StoredCollection) -> None:
-    """What ticks, with Stop or Index beside it; the page is drawn again when it has ended."""
+    """Draw what ticks, with Stop or Index beside it; the page is drawn again when it has ended."""
     progress = _collections().progress(owner(), stored.id)
     running = progress is not None and progress.stage not in ("done", "stopped", "failed")
 
@@ -245,7 +247,7 @@ def _begin(collection: str) -> None:
 
 
 def _index_of(stored: StoredCollection) -> Callable[[], None]:
-    """What begins to index it, without another look at the session."""
+    """Return what begins to index it, without another look at the session."""
     collections, whose, key = _collections(), owner(), embedder_key(stored.embedder)
 
     def begin() -> None:

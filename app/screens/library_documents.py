@@ -61,7 +61,7 @@ class _Added:
 
 
 def draw_adding(collection: str, index: Index, t: Catalogue) -> None:
-    """The controls that add documents; `index` is called when some were added."""
+    """Draw the controls that add documents; `index` is called when some were added."""
     way = choose_one(
         t("library.add.way"),
         _WAYS,
@@ -100,7 +100,7 @@ def draw_adding(collection: str, index: Index, t: Catalogue) -> None:
 
 
 def draw_added(t: Catalogue) -> None:
-    """What became of the documents that were added."""
+    """Draw what became of the documents that were added."""
     told = _told()
     said = [f"{name}: {explained(error, t)}" for name, error in told.failed]
     for names, words in ((told.there, "library.there"), (told.stored, "library.added")):
@@ -111,7 +111,7 @@ def draw_added(t: Catalogue) -> None:
 
 
 def forget_added() -> None:
-    """From a callback: what became of them is not of interest any more."""
+    """Forget what became of the added documents. Called from a callback."""
     st.session_state.pop(_ADDED, None)
 
 
@@ -164,7 +164,7 @@ def _names(names: list[str], t: Catalogue, most: int = 5) -> str:
 
 
 def draw_opened(stored: StoredCollection, index: Index, t: Catalogue) -> bool:
-    """The document that was opened; False where none was."""
+    """Draw the document that was opened; return False where none was."""
     opened = st.session_state.get(_DOCUMENT)
     if opened is None or opened[0] != stored.id:
         return False
@@ -174,7 +174,7 @@ def draw_opened(stored: StoredCollection, index: Index, t: Catalogue) -> bool:
 
 
 def draw_documents(stored: StoredCollection, t: Catalogue) -> None:
-    """The list of documents."""
+    """Draw the list of documents."""
     section_title(t("library.section.documents"))
     documents = engine().service.collections.store.documents(owner(), stored.id)
     # What needs somebody's attention comes first.
@@ -192,14 +192,14 @@ def _act(collection: str, action: Action) -> None:
 
 
 def open_document(collection: str, document: str, passage: int | None = None) -> None:
-    """From a callback: look at a document, at one of its passages."""
+    """Look at a document, at one of its passages. Called from a callback."""
     st.session_state[_DOCUMENT] = collection, document
     st.session_state[_PASSAGE] = passage
     st.session_state["_library.view"] = st.session_state.get("_library.view", 0) + 1
 
 
 def close_document() -> None:
-    """From a callback: back to the list."""
+    """Go back to the list. Called from a callback."""
     st.session_state.pop(_DOCUMENT, None)
     st.session_state.pop(_PASSAGE, None)
 

@@ -30,7 +30,7 @@ _OTHER = ""
 def draw_embedder(
     stored: StoredCollection, change: Callable[[EmbedderSpec], None], t: Catalogue
 ) -> None:
-    """The controls; `change` is given the embedder that was chosen."""
+    """Draw the controls; `change` is given the embedder that was chosen."""
     st.caption(t("library.embedder.note"))
     draw_error(_ERRORS)
     now = stored.embedder

@@ -20,7 +20,9 @@ _HITS = 10
 
 
 def draw_search(stored: StoredCollection, t: Catalogue) -> None:
-    """The field, and what was found for what stands in it; nothing before there is an index."""
+    """Draw the field, and what was found for what stands in it; nothing before there is
+    an index.
+    """
     if not stored.passages:
         return
     section_title(t("library.search"))
@@ -46,7 +48,7 @@ def draw_search(stored: StoredCollection, t: Catalogue) -> None:
 
 
 def _act(collection: str, action: Action) -> None:
-    """A passage that was found is looked at in its document."""
+    """Look at a passage that was found, in its document."""
     if action["action"] == "passage" and action["value"]:
         document, _, number = action["value"].rpartition("#")
         if document and number.isdigit():

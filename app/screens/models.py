@@ -104,7 +104,7 @@ def show() -> None:
 
 
 def _model(spec: ModelSpec, check: Check | None, t: Catalogue, *, mine: bool) -> None:
-    """A model in the list; one that is not `mine` is the chosen profile's, and stays there."""
+    """Draw a model in the list; one that is not `mine` is the chosen profile's, and stays there."""
     slug = _slug(spec)
     with st.container(border=True, key=f"card-model-{slug}"):
         row = st.container(horizontal=True, vertical_alignment="center", key=f"row-model-{slug}")
@@ -139,7 +139,7 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue, *, mine: bool) ->
 
 
 def _measurements(spec: ModelSpec, t: Catalogue) -> None:
-    """How reliable the model is as a judge, where it was measured."""
+    """Draw how reliable the model is as a judge, where it was measured."""
     report = judge_report(spec.name, t) if spec.name in _BUILT_IN else ""
     if not report:
         return
@@ -215,7 +215,7 @@ def _add(check: Check | None, t: Catalogue) -> None:
 
 
 def _text(label: str, name: str, example: str | None = None, *, off: bool) -> None:
-    """A field of the form, which cannot be used where it is `off`."""
+    """Draw a field of the form, which cannot be used where it is `off`."""
     st.text_input(label, key=f"new.{name}", placeholder=example, disabled=off, **_KEPT)
 
 
@@ -240,7 +240,9 @@ def _price_fields(t: Catalogue) -> None:
 
 
 def _judge_fields(t: Catalogue, *, off: bool) -> None:
-    """What a judge's own files may leave open: how it is read, and which languages it reads."""
+    """Draw what a judge's own files may leave open: how it is read, and which languages
+    it reads.
+    """
     left, middle, right = st.columns(3)
     with left:
         st.selectbox(
@@ -274,7 +276,9 @@ def _judge_fields(t: Catalogue, *, off: bool) -> None:
 
 
 def _as_judge(spec: ModelSpec) -> ModelSpec:
-    """The judge that the form describes; raises InvalidInputError for labels without meaning."""
+    """Return the judge that the form describes; raises InvalidInputError for labels without
+    meaning.
+    """
     model, revision = split_revision(spec.model)
     given = {name: st.session_state.get(f"new.judge.{name}") for name in _JUDGE_FIELDS}
     return spec.model_copy(
@@ -290,7 +294,7 @@ def _as_judge(spec: ModelSpec) -> ModelSpec:
 
 
 def _given_price() -> Price | None:
-    """The price in the form, None for one that was not given; raises for half a price."""
+    """Return the price in the form, None for one that was not given; raises for half a price."""
     read, written = (st.session_state.get(f"new.{name}") for name in _PRICES)
     if read is None and written is None:
         return None
@@ -301,7 +305,7 @@ def _given_price() -> Price | None:
 
 
 def _described() -> ModelSpec:
-    """The model that the form describes; raises InvalidInputError for what is missing."""
+    """Return the model that the form describes; raises InvalidInputError for what is missing."""
     given = {name: (st.session_state.get(f"new.{name}") or "").strip() for name in _FIELDS}
     kind = st.session_state.get("new.kind") or _offered()[0]
     if not given["model"]:
@@ -324,13 +328,13 @@ def _described() -> ModelSpec:
 
 
 def _given_key() -> str:
-    """The key in the form; none for a kind of model that has no field for it."""
+    """Return the key in the form; none for a kind of model that has no field for it."""
     kind = st.session_state.get("new.kind") or _offered()[0]
     return (st.session_state.get("new.key") or "").strip() if provider_of(kind).hosted else ""
 
 
 def _current_check() -> Check | None:
-    """The check that this visitor started last."""
+    """Return the check that this visitor started last."""
     return st.session_state.get(_CHECK)
 
 
@@ -399,5 +403,5 @@ def _keep_key(spec: ModelSpec) -> None:
 
 
 def _slug(spec: ModelSpec) -> str:
-    """A key for a container's class name, the same for the same model."""
+    """Return a key for a container's class name, the same for the same model."""
     return spec.name.encode().hex()

@@ -119,7 +119,7 @@ def _card(profile: Profile, in_use: bool, t: Catalogue) -> None:
 
 
 def _keys(models: Mapping[str, ModelSpec], slug: str, t: Catalogue) -> None:
-    """A field for the key of each service; what is typed stays in the session."""
+    """Draw a field for the key of each service; what is typed stays in the session."""
     hosted = {
         (spec.kind, spec.name, spec.base_url): spec
         for spec in models.values()
@@ -185,7 +185,9 @@ def _edit(profile: Profile, slug: str, t: Catalogue) -> None:
 
 
 def _kept(key: str, start: Any) -> Any:
-    """What the control of this key says, at first `start`: Streamlit wants one value, not two."""
+    """Return what the control of this key says, at first `start`: Streamlit wants one value,
+    not two.
+    """
     return st.session_state.get(key, start)
 
 
@@ -194,7 +196,9 @@ def _text(label: str, key: str, start: str, **look: Any) -> None:
 
 
 def _models_for(profile: Profile) -> dict[str, ModelSpec]:
-    """The models that a role of the profile can be given to: its own go before saved ones."""
+    """Return the models that a role of the profile can be given to: its own go before
+    saved ones.
+    """
     return {**saved_models(), **{spec.name: spec for spec in profile.models.values()}}
 
 
@@ -218,7 +222,7 @@ def _role(
 
 
 def _make(t: Catalogue) -> None:
-    """A profile of what Ask and Prompts say at the moment."""
+    """Draw what makes a profile of what Ask and Prompts say at the moment."""
     with st.container(border=True, key="card-new-profile"):
         present = _present("", "", _PARTS)
         st.caption(t("profiles.present", list=contents_words(present, t)))
@@ -240,7 +244,7 @@ def _make(t: Catalogue) -> None:
 
 
 def _present(name: str, description: str, parts: tuple[str, ...]) -> Profile:
-    """The present choice of this session as a profile; without its keys."""
+    """Return the present choice of this session as a profile; without its keys."""
     settings = {one: method_settings(one) for one in METHODS} if "settings" in parts else {}
     return Profile(
         name=name,
@@ -413,7 +417,7 @@ def _say(key: str, name: str) -> None:
 
 
 def _slug(name: str) -> str:
-    """A key for a container's class name, the same for the same profile."""
+    """Return a key for a container's class name, the same for the same profile."""
     return name.encode().hex()
 
 

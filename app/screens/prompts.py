@@ -107,7 +107,7 @@ def show() -> None:
 
 
 def _standing(t: Catalogue) -> None:
-    """Which prompts the next runs have of their own, and where that is kept."""
+    """Draw which prompts the next runs have of their own, and where that is kept."""
     own, profile = own_prompts(chosen_wording()), chosen_profile()
     if not own:
         st.caption(t("prompts.all_default"))
@@ -135,7 +135,7 @@ def _standing(t: Catalogue) -> None:
 
 
 def _looked_at() -> Place:
-    """The prompt that the controls say, before they are drawn."""
+    """Return the prompt that the controls say, before they are drawn."""
     file, _, key = str(st.session_state.get(_PROMPT) or "").partition("/")
     return file, str(st.session_state.get(_LANGUAGE) or language()), key
 
@@ -154,7 +154,7 @@ def _jump(words: dict[str, Place]) -> None:
 
 
 def _choose(t: Catalogue) -> Place:
-    """The prompt that is looked at."""
+    """Return the prompt that is looked at."""
     own = set(own_prompts(chosen_wording()))
     left, middle, right = st.columns([2, 3, 1.2], gap="medium", vertical_alignment="bottom")
     with left:
@@ -201,12 +201,12 @@ def _choose(t: Catalogue) -> Place:
 
 
 def _draft_key(place: Place) -> str:
-    """Where the text that is being written is kept: every profile has its own."""
+    """Return where the text that is being written is kept: every profile has its own."""
     return ".".join(("prompts.text", settings_scope(), *place))
 
 
 def _kept_text(place: Place) -> str:
-    """The text that the next runs use."""
+    """Return the text that the next runs use."""
     file, code, key = place
     own = chosen_wording().get(file, {}).get(code, {}).get(key)
     return load_prompts(file).default(code, key) if own is None else own
@@ -305,7 +305,9 @@ def _save_to_profile() -> None:
 
 
 def _try(place: Place, t: Catalogue) -> None:
-    """The prompt with the values of a recorded run, and the call made again where it is wanted."""
+    """Draw the prompt with the values of a recorded run, and the call made again where it
+    is wanted.
+    """
     file, code, key = place
     runs = engine().service.store.list(
         owner(), limit=_RUNS, where=RunFilter(methods=tuple(users_of(file)))

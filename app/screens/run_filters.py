@@ -35,7 +35,7 @@ _FOLLOWED = "_runs.followed"
 
 
 def draw_search(t: Catalogue) -> None:
-    """The field for words of the question, the name or the note."""
+    """Draw the field for words of the question, the name or the note."""
     _follow_address()
     st.text_input(
         t("runs.search"),
@@ -51,7 +51,7 @@ def draw_search(t: Catalogue) -> None:
 
 
 def draw_filters(t: Catalogue) -> None:
-    """The other filters, folded away until one of them is wanted."""
+    """Draw the other filters, folded away until one of them is wanted."""
     if _UNFOLDED not in st.session_state:
         # An address with a filter shows that filter.
         st.session_state[_UNFOLDED] = any(name in st.query_params for name in _FILTERS)
@@ -78,7 +78,7 @@ def draw_filters(t: Catalogue) -> None:
 
 
 def chosen_filter() -> RunFilter:
-    """What the controls say; they have to be drawn before."""
+    """Return what the controls say; they have to be drawn before."""
     state = st.session_state
     since, until = state.get(_SINCE), state.get(_UNTIL)
     methods, models, verdicts, tags = (tuple(state.get(key) or ()) for key in _LISTS)
@@ -112,7 +112,7 @@ def keep_address() -> None:
 
 
 def _follow_address() -> None:
-    """What an address says that was opened; afterwards the controls decide."""
+    """Follow what an address says that was opened; afterwards the controls decide."""
     state, asked = st.session_state, st.query_params
     if state.get(_FOLLOWED):
         return
@@ -126,7 +126,7 @@ def _follow_address() -> None:
 
 
 def clear_filters() -> None:
-    """From a callback: list every run again."""
+    """List every run again. Called from a callback."""
     st.session_state[_TEXT] = ""
     st.session_state[_STARRED] = False
     st.session_state[_OWN_PROMPTS] = False
@@ -138,7 +138,7 @@ def clear_filters() -> None:
 
 
 def here() -> tzinfo:
-    """The visitor's own time zone."""
+    """Return the visitor's own time zone."""
     try:
         return ZoneInfo(st.context.timezone or "UTC")
     except (ZoneInfoNotFoundError, ValueError):

@@ -46,12 +46,12 @@ def draw_row(run: RunSummary, t: Catalogue) -> None:
 
 
 def local_time(run: RunSummary | StoredEvaluation | StoredSession) -> str:
-    """The start in the visitor's own time."""
+    """Return the start in the visitor's own time."""
     return local_moment(run.created)
 
 
 def local_moment(moment: datetime) -> str:
-    """A moment in the visitor's own time."""
+    """Return a moment in the visitor's own time."""
     return moment.astimezone(here()).strftime("%Y-%m-%d %H:%M")
 
 

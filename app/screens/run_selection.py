@@ -31,7 +31,7 @@ _TWO = 2
 
 
 def picked_runs() -> list[str]:
-    """What is picked, in the order of picking, without runs that are gone."""
+    """Return what is picked, in the order of picking, without runs that are gone."""
     picked: list[str] = st.session_state.get(_PICKED, [])
     if picked:
         picked = engine().service.store.owned(picked, owner())
@@ -40,7 +40,7 @@ def picked_runs() -> list[str]:
 
 
 def pick_box(run_id: str, t: Catalogue, title: str) -> None:
-    """The box that picks a run; what is picked decides how it looks."""
+    """Draw the box that picks a run; what is picked decides how it looks."""
     key = f"pick-{run_id}"
     st.session_state[key] = run_id in st.session_state.get(_PICKED, [])
     st.checkbox(
@@ -53,7 +53,9 @@ def pick_box(run_id: str, t: Catalogue, title: str) -> None:
 
 
 def draw_selection(listed: Sequence[str], found: int, where: RunFilter, t: Catalogue) -> None:
-    """What can be picked at once, and what is done with it. Nothing moves when a run is picked."""
+    """Draw what can be picked at once, and what is done with it. Nothing moves when a run
+    is picked.
+    """
     picked = picked_runs()
     with st.container(horizontal=True, vertical_alignment="center", key="runs-picking"):
         whole = bool(listed) and set(listed) <= set(picked)

@@ -68,7 +68,9 @@ def show() -> None:
 
 
 def _found(found: int, whole: int, where: RunFilter, t: Catalogue) -> None:
-    """How many runs are listed of how many; a line that is always there, so that nothing moves."""
+    """Draw how many runs are listed of how many; a line that is always there, so that
+    nothing moves.
+    """
     with st.container(horizontal=True, vertical_alignment="center", key="runs-found"):
         words = t("runs.count", count=f"{whole:,}")
         if not where.empty:
@@ -101,7 +103,7 @@ def _list(found: int, where: RunFilter, t: Catalogue) -> None:
 
 
 def _imported(t: Catalogue) -> None:
-    """What became of a file with several runs, until the next file."""
+    """Draw what became of a file with several runs, until the next file."""
     told = st.session_state.get(_IMPORTED)
     if told is None:
         return

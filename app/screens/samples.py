@@ -23,7 +23,7 @@ _FIRST = 4
 
 
 def draw_samples(t: Catalogue, *, place: str) -> None:
-    """A card for each of them; `place` distinguishes two lists on one page."""
+    """Draw a card for each of them; `place` distinguishes two lists on one page."""
     if walkthroughs():
         section_title(t("samples.walkthroughs"))
         st.caption(t("samples.walkthroughs.note"))
@@ -56,7 +56,7 @@ def _walkthroughs(some: Sequence[Walkthrough], t: Catalogue, place: str) -> None
 
 
 def _recordings(part: Part, t: Catalogue, place: str) -> None:
-    """The runs in which methods do what they are for, or those in which they fail."""
+    """Draw the runs in which methods do what they are for, or those in which they fail."""
     st.html(tag("h3", t(f"samples.{part}"), class_="workbench-part"))
     some = [one for one in recordings() if outcomes_in(one, part)]
     for column, one in in_rows(some, 2):
@@ -86,7 +86,7 @@ def _open(name: str) -> None:
 
 
 def _show_question() -> None:
-    """The form shows what the sample was asked."""
+    """Show in the form what the sample was asked."""
     watched = live.current()
     if watched is not None:
         st.session_state["question"] = watched.spec.question

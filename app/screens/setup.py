@@ -74,18 +74,20 @@ _USE_HISTORY = "slm.use_history"
 
 
 def fold_away() -> None:
-    """From a callback: fold the controls and the samples away, so that the run is in view."""
+    """Fold the controls and the samples away, so that the run is in view. Called from a
+    callback.
+    """
     for name in (_SETUP, _SETTINGS, SAMPLES):
         st.session_state[name] = False
 
 
 def unfold_setup() -> None:
-    """From a callback: show the controls, to choose among them."""
+    """Show the controls, to choose among them. Called from a callback."""
     st.session_state[_SETUP] = True
 
 
 def draw_setup(t: Catalogue) -> None:
-    """The controls, folded away until somebody wants them."""
+    """Draw the controls, folded away until somebody wants them."""
     draw_own_prompts(t)
     setup = st.expander(t("ask.setup"), key=_SETUP, on_change="rerun")
     draw_unfolded(setup, partial(_choices, t))
@@ -120,7 +122,7 @@ def _all_settings(t: Catalogue) -> None:
 
 
 def draw_run_settings(t: Catalogue) -> None:
-    """What holds for all methods of a run; the same on every page that starts one."""
+    """Draw what holds for all methods of a run; the same on every page that starts one."""
     st.toggle(
         t("setting.run.reproducible"),
         key="run.reproducible",
@@ -147,7 +149,7 @@ def draw_method_settings(
     scope: str | None = None,
     start: Mapping[str, Any] | None = None,
 ) -> None:
-    """The controls of a method: without a `scope` the same on every page that draws them.
+    """Draw the controls of a method: without a `scope` the same on every page that draws them.
 
     With one, they begin with `start` over the method's defaults.
     """
@@ -158,13 +160,15 @@ def draw_method_settings(
 def method_settings(
     name: str, scope: str | None = None, start: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What these controls say, where it differs from the method's defaults."""
+    """Return what these controls say, where it differs from the method's defaults."""
     start = start if scope else settings_start(name)
     return read_settings(METHODS[name], scope=scope or settings_scope(), start=start or {})
 
 
 def draw_profile_select(t: Catalogue) -> None:
-    """A saved profile, with which the controls begin; nothing where none is saved."""
+    """Draw a choice of saved profile, with which the controls begin; nothing where none
+    is saved.
+    """
     names = [one.name for one in engine().service.store.profiles.list(owner())]
     profile = chosen_profile()
     if not names and profile is None:
@@ -217,7 +221,7 @@ def _delete_profile() -> None:
 
 
 def draw_own_prompts(t: Catalogue) -> None:
-    """Which prompts the next run has of its own, with the way to them; nothing without any."""
+    """Draw which prompts the next run has of its own, with the way to them; nothing without any."""
     own = own_prompts(chosen_wording())
     if own:
         with st.container(horizontal=True, vertical_alignment="center", key="own-prompts"):
@@ -226,7 +230,7 @@ def draw_own_prompts(t: Catalogue) -> None:
 
 
 def recorded_profile(methods: Iterable[MethodSpec]) -> str:
-    """The chosen profile's name for what runs with these methods; "" where one differs."""
+    """Return the chosen profile's name for what runs with these methods; "" where one differs."""
     return recorded_name(chosen_profile(), methods, chosen_wording())
 
 
@@ -246,7 +250,9 @@ def _methods(t: Catalogue) -> None:
 
 
 def draw_sources(t: Catalogue, methods: Sequence[str]) -> None:
-    """The models of the roles that `methods` have, and the evidence; the same on every page."""
+    """Draw the models of the roles that `methods` have, and the evidence; the same on
+    every page.
+    """
     main, others, library, search = st.columns(4, gap="medium", vertical_alignment="bottom")
     with main:
         model_select(t("ask.model"), "main", known_models(), t)
@@ -297,12 +303,14 @@ def draw_sources(t: Catalogue, methods: Sequence[str]) -> None:
 
 
 def qdrant_server() -> Configured | None:
-    """The Qdrant server that can be searched, if its client is installed and one is named."""
+    """Return the Qdrant server that can be searched, if its client is installed and one
+    is named.
+    """
     return configured() if is_installed() else None
 
 
 def _own_collections() -> dict[str, str]:
-    """The visitor's collections that can be searched: what stands for one, and its name."""
+    """Return the visitor's collections that can be searched: what stands for one, and its name."""
     found = engine().service.collections.searchable(owner())
     return {f"{_COLLECTION}{one.id}": one.name for one in found}
 
@@ -334,7 +342,7 @@ def _keep_search_key(name: str) -> None:
 
 
 def chosen_models() -> dict[str, ModelSpec]:
-    """Role to model, for every role that was given one; "main" always is."""
+    """Return a map from role to model, for every role that was given one; "main" always is."""
     known = known_models()
     chosen = {role: known.get(_chosen_name(role) or "") for role in ROLES}
     models = {role: spec for role, spec in chosen.items() if spec is not None}
@@ -342,13 +350,13 @@ def chosen_models() -> dict[str, ModelSpec]:
 
 
 def _chosen_name(role: str) -> str | None:
-    """The model of `role`; None for a role that is left open, or was emptied."""
+    """Return the model of `role`; None for a role that is left open, or was emptied."""
     default = default_models().get(role)
     return st.session_state.get(f"model.{role}", default and default.name)
 
 
 def model_select(label: str, role: str, models: Mapping[str, ModelSpec], t: Catalogue) -> None:
-    """Lets a role be given to a model; every role but "main" may stay without one."""
+    """Let a role be given to a model; every role but "main" may stay without one."""
     if role not in JUDGES:
         models = {name: spec for name, spec in models.items() if assumed_capabilities(spec).writes}
     key = f"model.{role}"
@@ -371,7 +379,9 @@ def model_select(label: str, role: str, models: Mapping[str, ModelSpec], t: Cata
 
 
 def assumed_capabilities(spec: ModelSpec) -> Capabilities:
-    """What a model can probably do, before it is loaded: for what is greyed out, not for a run."""
+    """Return what a model can probably do, before it is loaded: for what is greyed out, not
+    for a run.
+    """
     return known_capabilities(spec) or Capabilities()
 
 
@@ -380,7 +390,7 @@ def unmet_need(
     models: Mapping[str, ModelSpec],
     chosen: Mapping[str, Any] | None = None,
 ) -> Need | None:
-    """The first thing the method lacks with these models and its `chosen` settings.
+    """Return the first thing the method lacks with these models and its `chosen` settings.
 
     Without them they are those of the Ask page.
     """
@@ -391,7 +401,7 @@ def unmet_need(
 
 
 def chosen_methods() -> list[str]:
-    """The methods that are ticked and can run, in the order they are listed."""
+    """Return the methods that are ticked and can run, in the order they are listed."""
     models = chosen_models()
     return [
         name
@@ -405,7 +415,9 @@ def _is_ticked(name: str) -> bool:
 
 
 def _first_methods() -> list[str]:
-    """What is ticked until somebody chooses. It stays so for a session, whatever runs tell."""
+    """Return what is ticked until somebody chooses. It stays so for a session, whatever
+    runs tell.
+    """
     if _FIRST not in st.session_state:
         models = default_models()
         st.session_state[_FIRST] = first_methods(models, basis(models["main"]))
@@ -413,7 +425,7 @@ def _first_methods() -> list[str]:
 
 
 def chosen_estimate() -> Estimate | None:
-    """What a press on Run will take; None where no method is chosen."""
+    """Return what a press on Run will take; None where no method is chosen."""
     names, models = chosen_methods(), chosen_models()
     return estimate(names, models, basis(models["main"])) if names else None
 
@@ -429,7 +441,7 @@ def _settings(name: str, question: str) -> dict[str, Any]:
 
 
 def _earlier_runs() -> Iterator[Trace]:
-    """The visitor's latest runs of the SLM check, as far as they can still be read."""
+    """Yield the visitor's latest runs of the SLM check, as far as they can still be read."""
     service = engine().service
     for run in service.store.ids(owner(), RunFilter(methods=("slm",)), limit=50):
         with suppress(VeriscopeError):
@@ -437,7 +449,9 @@ def _earlier_runs() -> Iterator[Trace]:
 
 
 def chosen_evidence() -> EvidenceSpec:
-    """The evidence that is chosen: a library and how it is searched, or a search of the web."""
+    """Return the evidence that is chosen: a library and how it is searched, or a search of
+    the web.
+    """
     evidence = st.session_state.get("evidence.library") or "sample"
     mode = st.session_state.get("evidence.mode") or "hybrid"
     if evidence.startswith(_COLLECTION):
@@ -454,7 +468,7 @@ def chosen_evidence() -> EvidenceSpec:
 
 
 def run_settings() -> dict[str, Any]:
-    """What `draw_run_settings` says, as fields of a run's description."""
+    """Return what `draw_run_settings` says, as fields of a run's description."""
     return {
         "seed": int(st.session_state.get("run.seed") or 0),
         "reproducible": bool(st.session_state.get("run.reproducible")),
@@ -462,7 +476,7 @@ def run_settings() -> dict[str, Any]:
 
 
 def chosen_spec(question: str) -> RunSpec:
-    """The run that the Ask page describes at the moment."""
+    """Return the run that the Ask page describes at the moment."""
     names = chosen_methods()
     methods = tuple(MethodSpec(name=name, settings=_settings(name, question)) for name in names)
     return RunSpec(
@@ -478,7 +492,9 @@ def chosen_spec(question: str) -> RunSpec:
 
 
 def completed_spec(view: RunView) -> RunSpec:
-    """A run with the standard methods that the run of `view` left out, with chosen settings."""
+    """Return a run with the standard methods that the run of `view` left out, with chosen
+    settings.
+    """
     question = view.header.spec.question if view.header else ""
     settings = {name: _settings(name, question) for name in left_out(view)}
     return completed(view, by_language(chosen_models(), detect_language(question)), settings)

@@ -45,7 +45,7 @@ class Final(NamedTuple):
 
 
 def merged_spans(labels: Sequence[SpanLabel], rule: MergeRule) -> SpanLabel:
-    """The spans of several people as one label.
+    """Return the spans of several people as one label.
 
     A character is in it where anybody marked it ("union"), or more than half of the people did
     ("majority"); neighbouring characters form a span. Its kind is the one that most characters of
@@ -79,7 +79,7 @@ def merged_spans(labels: Sequence[SpanLabel], rule: MergeRule) -> SpanLabel:
 
 
 def item_agreement(labels: Sequence[Label]) -> float | None:
-    """How far the labels of one item agree, in [0, 1]: the mean over pairs of people.
+    """Return how far the labels of one item agree, in [0, 1]: the mean over pairs of people.
 
     A pair agrees where the verdicts are the same; for spans it is the F1 of the characters. None
     with fewer than two labels.
@@ -91,7 +91,7 @@ def item_agreement(labels: Sequence[Label]) -> float | None:
 
 
 def to_decide(labels: Iterable[GivenLabel], decided: Mapping[int, Decision]) -> list[int]:
-    """Items on which people disagree and that nobody decided, the lowest agreement first.
+    """Return items on which people disagree and that nobody decided, the lowest agreement first.
 
     Spans that differ in their kinds alone agree wholly by their characters, and come last.
     """
@@ -123,7 +123,7 @@ def adjudicate(lead: Lead, by: str, item: int, decision: Decision, *, client: st
 def final_labels(
     items: Iterable[int], labels: Iterable[GivenLabel], decided: Mapping[int, Decision]
 ) -> dict[int, Final]:
-    """The final label of each of `items`. Where people disagree undecided, there is none."""
+    """Return the final label of each of `items`. Where people disagree undecided, there is none."""
     groups = by_item(labels)
     found: dict[int, Final] = {}
     for item in items:
@@ -144,7 +144,9 @@ def final_labels(
 def overruled(
     labels: Iterable[GivenLabel], decided: Mapping[int, Decision]
 ) -> dict[int, tuple[int, int]]:
-    """For each person: labels that a decision contradicts, and labels on decided items."""
+    """Return, for each person, the labels that a decision contradicts, and labels on
+    decided items.
+    """
     found: dict[int, tuple[int, int]] = {}
     for one in labels:
         if one.item in decided:
@@ -155,7 +157,7 @@ def overruled(
 
 
 def by_item(labels: Iterable[GivenLabel]) -> dict[int, list[GivenLabel]]:
-    """Labels by item, in order."""
+    """Return labels by item, in order."""
     found: dict[int, list[GivenLabel]] = {}
     for one in labels:
         found.setdefault(one.item, []).append(one)

@@ -88,7 +88,7 @@ def task_agreement(
     bodies: Mapping[int, ItemBody],
     sampling: Sampling | None = None,
 ) -> TaskAgreement:
-    """The agreement of `labels` on one task; `bodies` are the session's items by number."""
+    """Return the agreement of `labels` on one task; `bodies` are the session's items by number."""
     sampling = sampling or Sampling()
     own = _of_task(task, labels, bodies)
     people = tuple(sorted({one.annotator for one in own}))
@@ -115,7 +115,8 @@ def agreement_rounds(
     size: int,
     sampling: Sampling | None = None,
 ) -> list[AgreementRound]:
-    """Agreement after every `size` labels of a task, in the order in which they were given.
+    """Return the agreement after every `size` labels of a task, in the order in which they
+    were given.
 
     For spans it is about whether a text has any.
     """
@@ -144,7 +145,7 @@ def _of_task(
 def _ratings(
     labels: Sequence[GivenLabel], people: Sequence[int], verdicts: Sequence[str]
 ) -> Floats:
-    """Numbers of verdicts, [people, items]."""
+    """Return numbers of verdicts, [people, items]."""
     items = {item: at for at, item in enumerate(sorted({one.item for one in labels}))}
     rows = {person: at for at, person in enumerate(people)}
     found = np.full((len(people), len(items)), np.nan)

@@ -27,7 +27,8 @@ class _Response(NamedTuple):
 
 
 def export_ragtruth(lead: Lead) -> Iterator[str]:
-    """The span items in the form of RAGTruth's response.jsonl, with final labels; line by line.
+    """Yield the span items in the form of RAGTruth's response.jsonl, with final labels; line
+    by line.
 
     `labels` are [start, end) with the text and a label_type. `source_id` names a line of
     `export_ragtruth_sources`.
@@ -58,7 +59,7 @@ def export_ragtruth(lead: Lead) -> Iterator[str]:
 
 
 def export_ragtruth_sources(lead: Lead) -> Iterator[str]:
-    """The questions and passages of `export_ragtruth`, in the form of source_info.jsonl.
+    """Yield the questions and passages of `export_ragtruth`, in the form of source_info.jsonl.
 
     Each is a question with its passages ("QA") in the order of the first text about it. `prompt`
     is empty: with which prompt a text was written is in its run.
@@ -87,7 +88,8 @@ def export_ragtruth_sources(lead: Lead) -> Iterator[str]:
 
 
 def _responses(lead: Lead) -> Iterator[_Response]:
-    """The span items with a final label. Items share a source where they share all that is in it.
+    """Yield the span items with a final label. Items share a source where they share all that
+    is in it.
 
     A source is called as the record of the data set, else as the run; the second one of that name,
     with other passages for instance, has a number behind it.
@@ -111,7 +113,8 @@ def _responses(lead: Lead) -> Iterator[_Response]:
 
 
 def export_precomputed_scores(lead: Lead, task: Task) -> Iterator[str]:
-    """Final labels as precomputed scores of inspect_ai: id, epoch, scorer and value, line by line.
+    """Yield final labels as precomputed scores of inspect_ai: id, epoch, scorer and value, line
+    by line.
 
     The value is 1 where people found no error and 0 where they did; an item for which that cannot
     be said, or on which people disagree, is left out. The id is that of the data set's record where

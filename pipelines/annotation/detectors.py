@@ -121,7 +121,7 @@ class FittedDetector(Frozen):
 def labelled_scores(
     task: Task, items: Iterable[StoredItem], labels: Mapping[int, Label]
 ) -> LabelledScores:
-    """The detectors' doubts and people's labels on the items of `task` that have both.
+    """Return the detectors' doubts and people's labels on the items of `task` that have both.
 
     `labels` are final labels by item; those that do not tell whether there is an error, such as an
     abstention, are left out. Control items are left out too: they were chosen, not drawn.
@@ -172,7 +172,9 @@ def labelled_scores(
 
 
 def _is_about(said: ModelVerdict, task: Task) -> bool:
-    """Whether a verdict is about what people labelled, and not about a part or the whole of it."""
+    """Return whether a verdict is about what people labelled, and not about a part or the
+    whole of it.
+    """
     if task == "comparison":
         return False
     # Older sessions do not hold what a verdict is about: without a place it is about the text.
@@ -181,7 +183,9 @@ def _is_about(said: ModelVerdict, task: Task) -> bool:
 
 
 def detector_report(found: LabelledScores, sampling: Sampling | None = None) -> DetectorReport:
-    """Rankings, curves and reliability. Raises InvalidInputError without scores and labels."""
+    """Return rankings, curves and reliability. Raises InvalidInputError without scores
+    and labels.
+    """
     if not found.methods:
         raise failure("annotation.no_scores")
     every = {
@@ -204,7 +208,7 @@ def detector_report(found: LabelledScores, sampling: Sampling | None = None) -> 
 def fit_detectors(
     found: LabelledScores, *, share_trained: float = 0.5, seed: int = 0
 ) -> list[FittedDetector]:
-    """A threshold (the largest Youden's J) and calibrations of each method.
+    """Return a threshold (the largest Youden's J) and calibrations of each method.
 
     `share_trained` in (0, 1) of the groups are fitted on, drawn with `seed`.
     """
@@ -218,7 +222,8 @@ def fit_detectors(
 
 
 def fitted_settings(fitted: Iterable[FittedDetector]) -> dict[str, dict[str, Any]]:
-    """By method, the settings that hold the fitted threshold, for methods that have such a setting.
+    """Return, by method, the settings that hold the fitted threshold, for methods that have such a
+    setting.
 
     They are checked by the method itself; one that it refuses is left out.
     """
@@ -236,7 +241,7 @@ def fitted_settings(fitted: Iterable[FittedDetector]) -> dict[str, dict[str, Any
 
 
 def setting_of(method: str, score: str) -> str:
-    """The setting of a method that is the threshold of its score; "" where it has none."""
+    """Return the setting of a method that is the threshold of its score; "" where it has none."""
     name = _SETTINGS.get(score, "threshold")
     try:
         return name if name in get_method(method).settings_type.model_fields else ""
@@ -246,7 +251,7 @@ def setting_of(method: str, score: str) -> str:
 
 
 def predicted(fit: Platt | Isotonic, doubts: Sequence[float] | Floats) -> Floats:
-    """P(error) in [0, 1] of each doubt."""
+    """Return P(error) in [0, 1] of each doubt."""
     return np.array([fit.probability(float(one)) for one in doubts], dtype=np.float64)
 
 
@@ -300,7 +305,9 @@ def _fitted(found: LabelledScores, row: int, train: Any) -> FittedDetector:
 
 
 def _platt(scores: Floats, labels: Floats) -> Platt:
-    """Logistic regression on Platt's targets, which keep small samples from certainty."""
+    """Return the logistic regression on Platt's targets, which keep small samples from
+    certainty.
+    """
     wrong = float((labels == 1).sum())
     right = len(labels) - wrong
     high, low = (wrong + 1) / (wrong + 2), 1 / (right + 2)

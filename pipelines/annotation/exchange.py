@@ -69,7 +69,7 @@ class _Header(Frozen):
 
 
 def export_session(lead: Lead) -> Iterator[str]:
-    """The lines of a session, each with its line end."""
+    """Yield the lines of a session, each with its line end."""
     whole = lead.whole()
     session = whole.session.model_dump(mode="json", exclude=_LEFT_OUT)
     yield _line(_Header(session=session).model_dump(mode="json"))
@@ -173,7 +173,7 @@ class _Checker:
                 raise PhraseError("import.unknown")
 
     def counted(self, items: list[StoredItem]) -> list[StoredItem]:
-        """The items with the labels that the claims say they have."""
+        """Return the items with the labels that the claims say they have."""
         return [one.model_copy(update={"labels": self._labels.get(one.number, 0)}) for one in items]
 
     def _check_item(self, value: StoredItem) -> None:
@@ -243,7 +243,7 @@ def _session_of(told: object) -> StoredSession:
 
 
 def _require_moments(value: Frozen) -> None:
-    """Every time names its zone, and is one that UTC has: nothing else can be stored."""
+    """Check that every time names its zone, and is one that UTC has: nothing else can be stored."""
     for name in type(value).model_fields:
         moment = getattr(value, name)
         if not isinstance(moment, datetime):
@@ -260,7 +260,7 @@ def _label(value: object) -> Label:
 
 
 def _named(value: Frozen) -> dict[str, Any]:
-    """A line's fields; the kind of a person or an event gives way to that of the line."""
+    """Return a line's fields; the kind of a person or an event gives way to that of the line."""
     told = value.model_dump(mode="json")
     if "kind" in told:
         told["is"] = told.pop("kind")

@@ -81,7 +81,7 @@ def _spans(label: Label) -> str:
 
 
 def export_csv(lead: Lead) -> str:
-    """One row for each label that stands, with who, when, which guidelines and which run.
+    """Return one row for each label that stands, with who, when, which guidelines and which run.
 
     Spans are JSON. What a spreadsheet would take for a formula is made a text by an apostrophe.
     """
@@ -99,7 +99,7 @@ def export_csv(lead: Lead) -> str:
 
 
 def read_csv(text: str) -> dict[str, list[ReadLabel]]:
-    """The labels of each person by the items' keys, from what `export_csv` writes.
+    """Return the labels of each person by the items' keys, from what `export_csv` writes.
 
     Needed are the columns `key` and `task`, `label` or for spans `spans`, and `annotator`; `at`,
     `seconds`, `guidelines`, `fast` and `revealed` are kept where a spreadsheet has left them
@@ -131,7 +131,7 @@ def read_csv(text: str) -> dict[str, list[ReadLabel]]:
 
 
 def export_label_studio(lead: Lead) -> str:
-    """Tasks with their annotations, as Label Studio imports and exports them (JSON)."""
+    """Return tasks with their annotations, as Label Studio imports and exports them (JSON)."""
     whole = lead.whole()
     names = _names(whole)
     labels = by_item(standing_labels(whole.events))
@@ -184,7 +184,7 @@ class _TaskOfLabelStudio(BaseModel):
 
 
 def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[ReadLabel]]]:
-    """Items, and the labels of each person by the items' keys, from Label Studio's JSON.
+    """Return items, and the labels of each person by the items' keys, from Label Studio's JSON.
 
     Tasks that were exported here come back with their items and the labels that stand, each with
     who gave it, when and by which version of the guidelines, but without comments, skips, control
@@ -229,12 +229,12 @@ def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[Read
 
 
 def utf16_offset(text: str, offset: int) -> int:
-    """The place in UTF-16 units, which browsers count, of a place in code points."""
+    """Return the place in UTF-16 units, which browsers count, of a place in code points."""
     return offset + sum(character > "\uffff" for character in text[:offset])
 
 
 def code_point_offset(text: str, units: int) -> int:
-    """The place in code points of a place in UTF-16 units; inside a pair, its beginning."""
+    """Return the place in code points of a place in UTF-16 units; inside a pair, its beginning."""
     seen = 0
     for at, character in enumerate(text):
         width = 1 + (character > "\uffff")
@@ -258,7 +258,9 @@ def _label_of_row(row: Mapping[str, str | None], line: int) -> Label:
 
 
 def _unescaped(cell: str) -> str:
-    """A cell without the apostrophe that keeps a spreadsheet from taking it for a formula."""
+    """Return a cell without the apostrophe that keeps a spreadsheet from taking it for a
+    formula.
+    """
     return cell[1:] if cell[:1] == "'" and harmless(cell[1:]) == cell else cell
 
 
@@ -294,7 +296,7 @@ def _annotation(one: GivenLabel, body: ItemBody, names: Mapping[int, str]) -> di
 
 
 def _provenance(one: GivenLabel, names: Mapping[int, str]) -> dict[str, Any]:
-    """What Label Studio has no fields for: it keeps the data of a task as they are.
+    """Return what Label Studio has no fields for: it keeps the data of a task as they are.
 
     A label without any span has no result either whose `meta` could hold the version.
     """
@@ -314,7 +316,9 @@ def _provenance(one: GivenLabel, names: Mapping[int, str]) -> dict[str, Any]:
 def _told_of(
     task: _TaskOfLabelStudio, annotation: _Annotation, person: str
 ) -> Mapping[str, object]:
-    """What `_provenance` and the `meta` of the results say of an annotation; the latter first."""
+    """Return what `_provenance` and the `meta` of the results say of an annotation; the
+    latter first.
+    """
     ours = task.data.get("veriscope")
     listed = ours.get("labels") if isinstance(ours, dict) else None
     entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
@@ -324,7 +328,7 @@ def _told_of(
 
 
 def _version(told: object) -> int | None:
-    """A version of the guidelines, from 1, else None."""
+    """Return a version of the guidelines, from 1, else None."""
     if isinstance(told, bool) or not isinstance(told, int | str):
         return None
     try:
@@ -335,7 +339,9 @@ def _version(told: object) -> int | None:
 
 
 def _moment(told: object) -> datetime | None:
-    """A time as ISO 8601 writes it, in UTC where it names no zone; None for anything else."""
+    """Return a time as ISO 8601 writes it, in UTC where it names no zone; None for
+    anything else.
+    """
     try:
         found = datetime.fromisoformat(told.strip()) if isinstance(told, str) else None
         return found and (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
@@ -344,7 +350,7 @@ def _moment(told: object) -> datetime | None:
 
 
 def _seconds(told: object) -> float | None:
-    """An active time that is possible, else None."""
+    """Return an active time that is possible, else None."""
     try:
         found = float(told) if isinstance(told, int | float | str) else -1.0
     except ValueError:
@@ -368,7 +374,7 @@ def _item_of(task: _TaskOfLabelStudio, number: int) -> SessionItem:
 
 
 def _task_of(task: _TaskOfLabelStudio) -> Task:
-    """Spans, unless there is a choice and no region."""
+    """Return spans, unless there is a choice and no region."""
     kinds = {one.type for annotation in task.annotations for one in annotation.result}
     return "answer" if "choices" in kinds and "labels" not in kinds else "span"
 
@@ -398,7 +404,7 @@ def _span_of(value: Mapping[str, Any], body: ItemBody) -> dict[str, Any]:
 
 
 def _person(name: object) -> str:
-    """Who annotated: a name, a number, or an object with an e-mail address."""
+    """Return who annotated: a name, a number, or an object with an e-mail address."""
     if isinstance(name, dict):
         name = name.get("email") or name.get("username") or name.get("id")
     return ("" if name is None else f"{name}")[:200].strip() or "Label Studio"

@@ -55,7 +55,7 @@ _SAME_PIECE = 0.5
 def items_of_run(
     trace: Trace, tasks: Collection[Task], *, place: ItemPlace | None = None
 ) -> list[SessionItem]:
-    """The items of `tasks` that a recorded run offers, in the order of its methods.
+    """Return the items of `tasks` that a recorded run offers, in the order of its methods.
 
     A text that several methods share, such as the draft that they check, makes one item; what each
     said of it is kept, hidden. Concepts and entities are those that methods judged in it. Without
@@ -115,7 +115,7 @@ def _items_of_run(
 def items_of_evaluation(
     runs: Iterable[tuple[Trace, str, str, str]], tasks: Collection[Task]
 ) -> list[SessionItem]:
-    """The items of an evaluation's answers.
+    """Return the items of an evaluation's answers.
 
     Each of `runs` is a trace, the id of the evaluation, that of the record of its data set, and the
     name of the system that answered, under which its verdicts are kept.
@@ -133,7 +133,7 @@ def items_of_evaluation(
 def items_of_data(
     items: Iterable[Item], tasks: Collection[Task], data: str = ""
 ) -> list[tuple[SessionItem, Label | None]]:
-    """The items of labelled texts, each with the label that the data set gives it.
+    """Return the items of labelled texts, each with the label that the data set gives it.
 
     Sentences and spans that were labelled become items; texts with a label as a whole are answers.
     Sentences and spans without a character are left out. Raises InvalidInputError that names the
@@ -165,7 +165,8 @@ def items_of_checked_text(
     data: str = "",
     evaluation: str = "",
 ) -> list[tuple[SessionItem, Label | None]]:
-    """The items of a text that systems of an evaluation checked, each with the data set's label.
+    """Return the items of a text that systems of an evaluation checked, each with the data
+    set's label.
 
     `runs` are the recorded runs, each with the name of its system. What a system said of a sentence
     is what the evaluation's results count for it: its verdict on the sentence, else on what
@@ -188,7 +189,7 @@ def items_of_checked_text(
 
 
 def drawn(items: Sequence[SessionItem], count: int, seed: int) -> list[SessionItem]:
-    """`count` of `items` at random, each with its probability of having been drawn.
+    """Return `count` of `items` at random, each with its probability of having been drawn.
 
     Such labels can correct a judge's score over all of `items` (see `annotation.corrected`).
     """
@@ -200,7 +201,7 @@ def drawn(items: Sequence[SessionItem], count: int, seed: int) -> list[SessionIt
 
 @contextmanager
 def _refusing(source: str) -> Iterator[None]:
-    """Says of which source a value is impossible, such as a text that is too long."""
+    """Say of which source a value is impossible, such as a text that is too long."""
     try:
         yield
     except ValidationError as error:
@@ -243,7 +244,7 @@ class _Said(NamedTuple):
 
 
 def _said_by(name: str, method: MethodView, outcome: Outcome) -> list[_Said]:
-    """What `method` said of the pieces of its drafts, in order."""
+    """Return what `method` said of the pieces of its drafts, in order."""
     words = UnsupportedWords(method)
     events = [event for event in method.judged if event.what != "answer"]
     pairs = zip(outcome.pieces, events, strict=True)
@@ -260,7 +261,7 @@ class _Text:
     said: list[_Said] = field(default_factory=list)
 
     def add(self, method: MethodView, trace: Trace) -> None:
-        """What `method` said of its original answer."""
+        """Add what `method` said of its original answer."""
         self.methods.append(method)
         outcome = outcome_of(trace, method.name, trace.header.spec.models)
         if outcome is None:
@@ -342,7 +343,7 @@ class _Checked(NamedTuple):
 
     @classmethod
     def of(cls, trace: Trace, system: str) -> _Checked:
-        """What is in a run of one method."""
+        """Return what is in a run of one method."""
         checked = cls(system, None, [])
         for method in fold(trace.events).methods.values():
             outcome = outcome_of(trace, method.name, trace.header.spec.models)
@@ -358,7 +359,7 @@ class _Checked(NamedTuple):
         return [one.doubt for one in self.pieces if one.piece.draft == 0 and one.is_doubted]
 
     def said_of(self, body: ItemBody) -> ModelVerdict | None:
-        """Its verdict on what is in question."""
+        """Return its verdict on what is in question."""
         if body.task != "sentence" or body.start is None or body.end is None:
             return self.whole
         sentence = LabelledSpan(start=body.start, end=body.end, label="accurate")
@@ -370,7 +371,7 @@ class _Checked(NamedTuple):
 
 
 def _whole(name: str, method: MethodView, outcome: Outcome) -> ModelVerdict | None:
-    """What `method` said of its original answer as a whole, under a name."""
+    """Return what `method` said of its original answer as a whole, under a name."""
     if outcome.verdict is None:
         return None
     last = [event for event in method.judged if event.what == "answer"][-1]
@@ -443,7 +444,7 @@ def _evidence(passages: Iterable[Passage]) -> tuple[Evidence, ...]:
 
 
 def _made(body: ItemBody, hidden: Hidden) -> SessionItem:
-    """The item, checked, with the key of what is asked about which text."""
+    """Return the item, checked, with the key of what is asked about which text."""
     body = ItemBody.model_validate(body.model_dump())
     asked = [body.task, body.question, body.text, body.start, body.end, body.other]
     where = [body.place.data, body.place.record, body.place.run if not body.place.record else ""]
@@ -452,7 +453,7 @@ def _made(body: ItemBody, hidden: Hidden) -> SessionItem:
 
 
 def _of_system(item: SessionItem, system: str) -> SessionItem:
-    """The item with its verdicts under the name of the system, which an evaluation knows."""
+    """Return the item with its verdicts under the name of the system, which an evaluation knows."""
     hidden = item.hidden.model_copy(
         update={
             name: tuple(

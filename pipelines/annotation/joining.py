@@ -17,7 +17,7 @@ PERSONAL_SECONDS = 180 * 86_400.0
 
 
 def enter(store: RunStore, token: str, address: str) -> Lead | Invitation | Worker:
-    """What a secret link allows somebody at the network address `address`.
+    """Return what a secret link allows somebody at the network address `address`.
 
     Raises NotFoundError for a link that is wrong or not valid any more, TooOftenError after too
     many wrong ones.

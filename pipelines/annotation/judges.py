@@ -93,7 +93,9 @@ class LabelledRate(Frozen):
         return (self.answers - self.empty) / self.answers
 
     def needed(self, half_width: float) -> LabelsNeeded | None:
-        """How many labels an interval of +- `half_width` takes; None where that is not known."""
+        """Return how many labels an interval of +- `half_width` takes; None where that is
+        not known.
+        """
         if self.spread is None:
             return None
         found = labels_needed(self.spread, min(0.5, half_width / self.full))
@@ -157,7 +159,7 @@ _Labels = Mapping[tuple[str, str], _Labelled]
 
 
 def evaluations_of(items: Iterable[StoredItem]) -> list[str]:
-    """The ids of the evaluations whose answers are to be labelled, in order."""
+    """Return the ids of the evaluations whose answers are to be labelled, in order."""
     return list(
         dict.fromkeys(
             str(item.body["place"]["evaluation"])
@@ -168,7 +170,8 @@ def evaluations_of(items: Iterable[StoredItem]) -> list[str]:
 
 
 def session_judges(store: RunStore, whole: WholeSession, which: Which = "last") -> SessionJudges:
-    """Every judge of every evaluation of the session's owner that the session has answers of.
+    """Return every judge of every evaluation of the session's owner that the session has
+    answers of.
 
     Control items do not count where they were chosen. One that was drawn at random with the others
     counts with its right label, without which the rest would be no random part any more.
@@ -201,7 +204,7 @@ def session_judges(store: RunStore, whole: WholeSession, which: Which = "last") 
 def detector_agreements(
     task: Task, items: Iterable[StoredItem], labels: Mapping[int, Label]
 ) -> list[DetectorAgreement]:
-    """Every detector that gave verdicts on items of `task`, against their final `labels`.
+    """Return every detector that gave verdicts on items of `task`, against their final `labels`.
 
     Control items do not count. There are none for comparisons, which no detector judges.
     """
@@ -221,7 +224,9 @@ def detector_agreements(
 
 
 def _labels(whole: WholeSession, evaluation: str, which: Which) -> _Labels:
-    """By answer, what people say of it; a control item that was drawn keeps its right label."""
+    """Return, by answer, what people say of it; a control item that was drawn keeps its
+    right label.
+    """
     items = [
         item
         for item in whole.items
@@ -302,7 +307,7 @@ def _rate(
     said: Mapping[int, Judgement],
     labels: _Labels,
 ) -> LabelledRate:
-    """The rate of one system, whose `answers` the judge has all decided."""
+    """Return the rate of one system, whose `answers` the judge has all decided."""
     values = [said[one.number].value or 0.0 for one in answers]
     base = LabelledRate(
         system=system,
@@ -344,7 +349,7 @@ def _rate(
 
 
 def _of_all(drawn: Mapping[int, float], groups: Sequence[str]) -> bool:
-    """Whether the answers at the places `drawn` can have been drawn from all of them.
+    """Return whether the answers at the places `drawn` can have been drawn from all of them.
 
     One over the probabilities adds up to how many there were to draw from, with a deviation that
     follows from them.
@@ -367,7 +372,7 @@ def _corrected(
     groups: Sequence[str],
     full: float,
 ) -> dict[str, object]:
-    """What a rate becomes by `labels`; `full` is the share of answers with a text."""
+    """Return what a rate becomes by `labels`; `full` is the share of answers with a text."""
     powered = powered_mean(judge, labels, places, drawn, groups)
     usual = corrected_rate(judge, labels, places, groups)
     equal = max(drawn) - min(drawn) < 1e-9
@@ -388,7 +393,7 @@ def _corrected(
 
 
 def _scaled(found: Estimate | None, full: float) -> Estimate | None:
-    """A rate of the answers with a text as one of all: the others are no right answers."""
+    """Return a rate of the answers with a text as one of all: the others are no right answers."""
     if found is None:
         return None
     ends = {name: getattr(found, name) for name in ("value", "low", "high")}
@@ -400,7 +405,7 @@ def _scaled(found: Estimate | None, full: float) -> Estimate | None:
 def _detector(
     task: Task, method: str, pairs: Sequence[tuple[Label, str]]
 ) -> DetectorAgreement | None:
-    """One detector; None where no item was decided by both."""
+    """Return one detector; None where no item was decided by both."""
     three = task == "concept" and {verdict for _, verdict in pairs} <= {*_CONCEPT, "unchecked"}
     grades = tuple(_CONCEPT.values()) if three else _BINARY
     people: list[str] = []

@@ -35,7 +35,7 @@ class GivenLabel(NamedTuple):
     changes: int
 
     def read(self, key: str) -> ReadLabel:
-        """The same as a label from elsewhere, of the item with this key."""
+        """Return the same as a label from elsewhere, of the item with this key."""
         return ReadLabel(
             key, self.label, self.at, self.seconds, self.guidelines, self.fast, self.revealed
         )
@@ -79,7 +79,7 @@ def standing_labels(
     which: Which = "last",
     annotators: Collection[int] | None = None,
 ) -> list[GivenLabel]:
-    """The labels that stand, by item and person.
+    """Return the labels that stand, by item and person.
 
     Of people in `annotators` only, where given. What adjudicators decided is not among them.
     """
@@ -114,7 +114,7 @@ def standing_labels(
 
 
 def last_undone(events: Sequence[StoredEvent], item: int, annotator: int) -> StoredEvent | None:
-    """The event of the label that somebody took back last, where nothing followed that."""
+    """Return the event of the label that somebody took back last, where nothing followed that."""
     given: StoredEvent | None = None
     undone = False
     for event in events:
@@ -144,7 +144,7 @@ class Decision(Frozen):
 
 
 def decisions(events: Iterable[StoredEvent]) -> dict[int, Decision]:
-    """The last decision on each item that has one."""
+    """Return the last decision on each item that has one."""
     return {
         event.item: Decision.model_validate(event.value)
         for event in events
@@ -153,7 +153,7 @@ def decisions(events: Iterable[StoredEvent]) -> dict[int, Decision]:
 
 
 def skips(events: Iterable[StoredEvent]) -> list[Skip]:
-    """What was skipped, in order."""
+    """Return what was skipped, in order."""
     return [
         Skip(event.item, event.annotator, str(event.value.get("reason", "")))
         for event in events
@@ -162,7 +162,7 @@ def skips(events: Iterable[StoredEvent]) -> list[Skip]:
 
 
 def comments(events: Iterable[StoredEvent]) -> list[Comment]:
-    """What was written about items, in order."""
+    """Return what was written about items, in order."""
     return [
         Comment(event.item, event.annotator, str(event.value.get("text", "")), event.at)
         for event in events

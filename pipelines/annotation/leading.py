@@ -78,7 +78,7 @@ class Lead:
     """Leads a session: changes it, invites people, sees everything. Methods block."""
 
     def __init__(self, store: RunStore, session_id: str, owner: str | None = None) -> None:
-        """Raises NotFoundError where there is no such session of `owner` (None: of anybody)."""
+        """Raise NotFoundError where there is no such session of `owner` (None: of anybody)."""
         self.store = store
         self.session_id = session_id
         store.annotations.get(session_id, owner)
@@ -94,7 +94,7 @@ class Lead:
         return SessionSpec.model_validate(self.session.spec)
 
     def add_items(self, items: Iterable[SessionItem]) -> int:
-        """Add items that the session does not hold yet; how many were new."""
+        """Add items that the session does not hold yet; return how many were new."""
         rows = [
             NewItem(
                 key=item.key,
@@ -127,7 +127,7 @@ class Lead:
         self.store.annotations.set_spec(self.session_id, told)
 
     def set_guidelines(self, text: str) -> int:
-        """Store a new version of the guidelines (Markdown); its number."""
+        """Store a new version of the guidelines (Markdown); return its number."""
         require_text(text, MAX_GUIDELINES)
         return self.store.annotations.set_guidelines(self.session_id, text)
 
@@ -147,7 +147,7 @@ class Lead:
         )
 
     def links(self) -> list[Link]:
-        """Every link that was made, without its secret."""
+        """Return every link that was made, without its secret."""
         return self.store.annotation_links.list(self.session_id)
 
     def revoke(self, link: str) -> None:
@@ -155,19 +155,19 @@ class Lead:
         self.store.annotation_links.revoke(self.session_id, link)
 
     def annotators(self) -> list[Annotator]:
-        """Everybody who takes part."""
+        """Return everybody who takes part."""
         return self.store.annotations.annotators(self.session_id)
 
     def whole(self) -> WholeSession:
-        """Everything in the session at one moment, while others go on working in it."""
+        """Return everything in the session at one moment, while others go on working in it."""
         return self.store.annotations.whole(self.session_id)
 
     def items(self) -> list[StoredItem]:
-        """Every item, with its control label and what models said."""
+        """Return every item, with its control label and what models said."""
         return self.store.annotations.items(self.session_id)
 
     def events(self) -> list[StoredEvent]:
-        """Everything that was done."""
+        """Return everything that was done."""
         return self.store.annotations.events(self.session_id)
 
     def import_labels(self, name: str, labels: Iterable[ReadLabel]) -> int:

@@ -35,7 +35,8 @@ class LocatedSpans(Frozen):
 def located_spans(
     items: Iterable[StoredItem], labels: Mapping[int, Label], sampling: Sampling | None = None
 ) -> list[LocatedSpans]:
-    """Every detector that judged one of the texts; on a text that it judged it may doubt nothing.
+    """Return every detector that judged one of the texts; on a text that it judged it may doubt
+    nothing.
 
     `labels` are final labels by item. Control items do not count. Detectors that doubt no piece of
     any text are left out: they judge texts as a whole.

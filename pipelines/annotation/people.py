@@ -35,7 +35,7 @@ def people_agreement(
     bodies: Mapping[int, ItemBody],
     sampling: Sampling | None = None,
 ) -> list[PersonAgreement]:
-    """Every person of `found`, the agreement of `labels`, sorted by rising agreement."""
+    """Return every person of `found`, the agreement of `labels`, sorted by rising agreement."""
     own = [one for one in labels if bodies[one.item].task == found.task]
     people: list[PersonAgreement] = []
     for place, person in enumerate(found.people):

@@ -77,7 +77,7 @@ class _Ran(NamedTuple):
 
 
 def methods_behind(store: RunStore, whole: WholeSession) -> dict[str, Behind]:
-    """By the names of a session's detectors, the methods that they are.
+    """Return, by the names of a session's detectors, the methods that they are.
 
     In items of runs they have the methods' names; in those of an evaluation those of its systems.
     Evaluations and runs that are not there any more are left out, and so is a name that means two
@@ -144,7 +144,7 @@ def fitted_profile(
     behind: Mapping[str, Behind],
     kind: CalibrationKind | None = "platt",
 ) -> Profile:
-    """A profile called `name` with what was fitted, over the settings of the methods' runs.
+    """Return a profile called `name` with what was fitted, over the settings of the methods' runs.
 
     Kept are the thresholds that are settings of their methods, and the calibrations of this `kind`
     (None: no calibrations). `session` is the name of the session. Raises InvalidInputError where
@@ -203,7 +203,7 @@ def fitted_profile(
 
 
 def savable(fitted: Iterable[FittedDetector], behind: Mapping[str, Behind]) -> list[Savable]:
-    """Those of `fitted` of which a profile can keep something.
+    """Return those of `fitted` of which a profile can keep something.
 
     A threshold has to be a setting that its method accepts. A calibration has to be of one score,
     of verdicts on what people labelled, in runs that differed in nothing but that threshold.
@@ -225,7 +225,9 @@ def savable(fitted: Iterable[FittedDetector], behind: Mapping[str, Behind]) -> l
 
 
 def _has_curves(one: FittedDetector) -> bool:
-    """Whether both calibrations are there, and can be told of the score instead of the doubt."""
+    """Return whether both calibrations are there, and can be told of the score instead of
+    the doubt.
+    """
     if one.platt is None or one.isotonic is None:
         return False
     try:
@@ -238,14 +240,14 @@ def _has_curves(one: FittedDetector) -> bool:
 
 
 def _of_score(fit: Platt | Isotonic, turn: float | None) -> Platt | Isotonic:
-    """A fit of the doubt as one of the method's own score."""
+    """Return a fit of the doubt as one of the method's own score."""
     return fit if turn is None else fit.turned(turn)
 
 
 def _calibration(
     one: Savable, session: str, task: Task, kind: CalibrationKind, today: str
 ) -> Calibration:
-    """The calibration of this kind, of the method's own score instead of its doubt."""
+    """Return the calibration of this kind, of the method's own score instead of its doubt."""
     fitted, turn = one.fitted, one.fitted.turn
     fit = fitted.platt if kind == "platt" else fitted.isotonic
     if fit is None or task == "comparison":
@@ -272,7 +274,9 @@ def _calibration(
 def _names(
     items: Iterable[StoredItem], places: Iterable[ItemPlace], known: Collection[str]
 ) -> dict[str, bool]:
-    """The detectors of `items`, and whether one of their runs or evaluations is not `known`."""
+    """Return the detectors of `items`, and whether one of their runs or evaluations is not
+    `known`.
+    """
     found: dict[str, bool] = {}
     for item, place in zip(items, places, strict=True):
         lacking = (place.evaluation or place.run) not in known
@@ -282,7 +286,7 @@ def _names(
 
 
 def _common(told: Sequence[dict[str, _Value]]) -> dict[str, _Value]:
-    """What all of `told` have alike."""
+    """Return what all of `told` have alike."""
     return {
         name: value
         for name, value in told[0].items()

@@ -62,12 +62,14 @@ class SessionProgress(Frozen):
 
 
 def session_progress(lead: Lead) -> SessionProgress:
-    """The progress of a session as it is now. `gaps` are items that show gaps of the guidelines."""
+    """Return the progress of a session as it is now. `gaps` are items that show gaps of the
+    guidelines.
+    """
     return progress_of(lead.whole())
 
 
 def progress_of(whole: WholeSession) -> SessionProgress:
-    """The progress of a session that was read already."""
+    """Return the progress of a session that was read already."""
     overlap, items, events = whole.session.overlap, whole.items, whole.events
     ordinary = [one for one in items if one.gold is None]
     needs = Counter(max(0, overlap - one.labels) for one in ordinary)

@@ -82,16 +82,17 @@ class Collected:
                 self.known.setdefault(item.key, label)
 
     def counts(self) -> dict[Task, int]:
-        """How many items there are of each task that has some."""
+        """Return how many items there are of each task that has some."""
         found = Counter(item.body.task for item in self.items.values())
         return {task: found[task] for task in TASKS if found[task]}
 
     def chosen(self, tasks: Collection[Task]) -> list[SessionItem]:
-        """The items of `tasks`."""
+        """Return the items of `tasks`."""
         return [item for item in self.items.values() if item.body.task in tasks]
 
     def controls(self, tasks: Collection[Task]) -> list[str]:
-        """The keys of items of `tasks` whose label is known, so that they can be control items.
+        """Return the keys of items of `tasks` whose label is known, so that they can be
+        control items.
 
         Texts with spans are none of them: nobody marks exactly the same characters.
         """
@@ -103,7 +104,7 @@ class Collected:
 
 
 def run_steps(store: RunStore, owner: str, runs: Iterable[str]) -> Iterator[Step]:
-    """The items of recorded runs of `owner`, and of recorded samples, a run at a time."""
+    """Yield the items of recorded runs of `owner`, and of recorded samples, a run at a time."""
     for run in runs:
         try:
             found = items_of_run(_load(store, owner, run), TASKS)
@@ -127,7 +128,9 @@ class Answers(NamedTuple):
 def answers_of_evaluation(
     store: RunStore, owner: str, evaluation: str, systems: Collection[str]
 ) -> Answers:
-    """What `systems` answered, without reading any run. Of repeated answers it is the first."""
+    """Return what `systems` answered, without reading any run. Of repeated answers it is
+    the first.
+    """
     evaluations = store.evaluations
     spec = EvaluationSpec.model_validate(evaluations.get(evaluation, owner).spec)
     names = [one.name for one in spec.systems]
@@ -144,7 +147,7 @@ def answers_of_evaluation(
 def evaluation_steps(
     store: RunStore, owner: str, answers: Answers, count: int | None, seed: int
 ) -> Iterator[Step]:
-    """The items of an evaluation's answers, an item of its data set at a time.
+    """Yield the items of an evaluation's answers, an item of its data set at a time.
 
     With `count`, so many items of the data set are drawn at random; all answers to them are
     labelled, and each keeps the probability with which it was drawn. Texts that were checked come
@@ -171,7 +174,7 @@ def evaluation_steps(
 def _of_record(
     record: Item, read: Sequence[tuple[Trace, str]], answers: Answers
 ) -> list[tuple[SessionItem, Label | None]]:
-    """The items of what the systems made of one item of the data set."""
+    """Return the items of what the systems made of one item of the data set."""
     name = answers.evaluation
     if answers.checked:
         return items_of_checked_text(record, read, TASKS, data=answers.checked, evaluation=name)
@@ -180,7 +183,7 @@ def _of_record(
 
 
 def data_steps(data: DataSet) -> Iterator[Step]:
-    """The items of labelled texts, with the labels that the data set gives them."""
+    """Yield the items of labelled texts, with the labels that the data set gives them."""
     for start in range(0, len(data.items), _DATA_STEP):
         some = data.items[start : start + _DATA_STEP]
         try:
@@ -195,7 +198,8 @@ def data_steps(data: DataSet) -> Iterator[Step]:
 
 
 def read_session_file(name: str, text: str) -> Collected:
-    """The items and everybody's labels in a session that was exported here, or by Label Studio.
+    """Return the items and everybody's labels in a session that was exported here, or by
+    Label Studio.
 
     Raises InvalidInputError that names the place which is wrong.
     """
@@ -210,7 +214,7 @@ def read_session_file(name: str, text: str) -> Collected:
 
 
 def read_labels(name: str, text: str) -> People:
-    """Everybody's labels in a file, by its name's ending: CSV, Label Studio, or a session.
+    """Return everybody's labels in a file, by its name's ending: CSV, Label Studio, or a session.
 
     Raises InvalidInputError that names the place which is wrong, and for a file without labels.
     """
@@ -247,7 +251,9 @@ def _of_export(text: str) -> Collected:
 
 
 def _unanimous(people: People) -> dict[str, Label]:
-    """Labels by item on which everybody who labelled it agrees, and at least two people did."""
+    """Return labels by item on which everybody who labelled it agrees, and at least two
+    people did.
+    """
     said: dict[str, list[Label]] = {}
     for labels in people.values():
         for one in labels:
@@ -272,7 +278,7 @@ def make_session(
     seed: int = 0,
     keep: str = "",
 ) -> Lead:
-    """A session of the collected items of the tasks in `spec`.
+    """Return a session of the collected items of the tasks in `spec`.
 
     So many `controls` of those with a known label are drawn as control items. `keep` is the name of
     the person under which the other known labels are imported, "" where they are not; labels of

@@ -279,7 +279,7 @@ def require_fitting(label: Label, body: ItemBody) -> None:
 
 
 def parse_label(value: object, body: ItemBody) -> Label:
-    """`value` as a label of this item. Raises InvalidInputError that names what is wrong."""
+    """Return `value` as a label of this item. Raises InvalidInputError that names what is wrong."""
     try:
         label = label_adapter.validate_python(value)
         require_fitting(label, body)
@@ -291,7 +291,9 @@ def parse_label(value: object, body: ItemBody) -> Label:
 
 
 def parse_spec(value: object) -> SessionSpec:
-    """`value` as the settings of a session. Raises InvalidInputError naming what is wrong."""
+    """Return `value` as the settings of a session. Raises InvalidInputError naming what
+    is wrong.
+    """
     try:
         return SessionSpec.model_validate(value)
     except ValidationError as error:
@@ -299,14 +301,15 @@ def parse_spec(value: object) -> SessionSpec:
 
 
 def verdict_of(label: Label) -> str:
-    """The label as one word, for confusion matrices: for spans whether there are any."""
+    """Return the label as one word, for confusion matrices: for spans whether there are any."""
     if isinstance(label, SpanLabel):
         return "spans" if label.spans else "no_spans"
     return label.verdict
 
 
 def is_wrong(label: Label) -> bool | None:
-    """Whether people found an error, as the positive class of detectors; None: it cannot be said.
+    """Return whether people found an error, as the positive class of detectors; None: it cannot
+    be said.
 
     For an answer that is partly right it is True, for an abstention and a comparison None.
     """

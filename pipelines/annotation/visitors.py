@@ -46,7 +46,7 @@ class VisitorsBook:
     """What visitors may do in the session of their page. Methods block."""
 
     def __init__(self, store: RunStore, session_id: str) -> None:
-        """Raises NotFoundError for no session, InvalidInputError for one of another kind."""
+        """Raise NotFoundError for no session, InvalidInputError for one of another kind."""
         self._store = store
         self._session_id = session_id
         stored = store.annotations.get(session_id)
@@ -69,7 +69,9 @@ class VisitorsBook:
         return visitors.propose(self._session_id, self.pseudonym(visitor), new, action)
 
     def own(self, visitor: str, keys: Sequence[str]) -> dict[str, tuple[Label, State]]:
-        """The last verdict of a visitor on each of the items with these keys, and its state."""
+        """Return the last verdict of a visitor on each of the items with these keys, and
+        its state.
+        """
         annotations = self._store.annotations
         name = self.pseudonym(visitor)
         people = {one.name: one.number for one in annotations.annotators(self._session_id)}
@@ -84,13 +86,15 @@ class VisitorsBook:
         return {key: found[key] for key in keys if key in found}
 
     def pseudonym(self, visitor: str) -> str:
-        """The name under which a visitor's verdicts are stored: always the same, not reversible."""
+        """Return the name under which a visitor's verdicts are stored: always the same, not
+        reversible.
+        """
         said = f"{self._seed}:{visitor}".encode()
         return f"visitor {blake2b(said, digest_size=6).hexdigest()}"
 
 
 def visitor_verdicts(lead: Lead) -> list[VisitorVerdict]:
-    """Every verdict that visitors left, the oldest first, with what became of it."""
+    """Return every verdict that visitors left, the oldest first, with what became of it."""
     whole = lead.whole()
     names = {one.number: one.name for one in whole.annotators}
     bodies = {one.number: ItemBody.model_validate(one.body) for one in whole.items}

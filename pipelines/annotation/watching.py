@@ -83,7 +83,7 @@ class SessionWatch(Frozen):
 
 
 def watch_of(whole: WholeSession) -> SessionWatch:
-    """What there is to see of a session that was read."""
+    """Return what there is to see of a session that was read."""
     labels = standing_labels(whole.events)
     bodies = {item.number: ItemBody.model_validate(item.body) for item in whole.items}
     controls = {item.number for item in whole.items if item.gold is not None}
@@ -106,7 +106,7 @@ def watch_of(whole: WholeSession) -> SessionWatch:
 
 
 def agreement_now(whole: WholeSession, task: Task) -> Coefficient:
-    """Krippendorff's alpha of one task, without control items."""
+    """Return Krippendorff's alpha of one task, without control items."""
     bodies = {item.number: ItemBody.model_validate(item.body) for item in whole.items}
     controls = {item.number for item in whole.items if item.gold is not None}
     labels = [one for one in standing_labels(whole.events) if one.item not in controls]
@@ -177,7 +177,7 @@ def _notes(
 
 
 def brief_of(item: StoredItem, body: ItemBody) -> ItemBrief:
-    """An item in one line: the piece in question, else the beginning of the text."""
+    """Return an item in one line: the piece in question, else the beginning of the text."""
     text = " ".join(body.piece.split())
     short = text if len(text) <= _EXCERPT else text[:_EXCERPT].rstrip() + "…"
     return ItemBrief(number=item.number, task=body.task, text=short, run=body.place.run)

@@ -113,7 +113,7 @@ class Worker:
         return self._session.guidelines
 
     def own(self, item: int) -> Task:
-        """An item that was given to this person before, labelled or not; no lease is taken.
+        """Return an item that was given to this person before, labelled or not; no lease is taken.
 
         Raises InvalidInputError for any other item.
         """
@@ -132,7 +132,7 @@ class Worker:
         return self._task(given, self.spec)
 
     def next(self) -> Task | NothingToDo:
-        """The item to label: the one that was left, else a new one. Renews the lease."""
+        """Return the item to label: the one that was left, else a new one. Renews the lease."""
         spec = self.spec
         found = self._store.annotation_work.claim(
             self._session_id,
@@ -204,7 +204,8 @@ class Worker:
         return self._act("comment", item, {"text": text}, client)
 
     def reveal(self, item: int, *, client: str) -> Hidden:
-        """What models said of an item that this person has labelled. That it was shown is stored.
+        """Return what models said of an item that this person has labelled. That it was shown
+        is stored.
 
         Raises InvalidInputError before the label is stored, or where the session never shows it.
         """
@@ -215,19 +216,21 @@ class Worker:
         return Hidden.model_validate(stored.hidden)
 
     def can_reveal(self, item: int) -> bool:
-        """Whether `reveal` has something to show of an item that this person has labelled."""
+        """Return whether `reveal` has something to show of an item that this person has
+        labelled.
+        """
         if self.spec.show != "after":
             return False
         hidden = Hidden.model_validate(self._store.annotations.item(self._session_id, item).hidden)
         return bool(hidden.verdicts) or hidden.judge is not None
 
     def labels(self) -> list[GivenLabel]:
-        """This person's own labels, by item."""
+        """Return this person's own labels, by item."""
         events = self._store.annotations.events(self._session_id, annotator=self.annotator)
         return standing_labels(events)
 
     def progress(self) -> OwnProgress:
-        """How far this person has come."""
+        """Return how far this person has come."""
         claims = self._store.annotations.claims(self._session_id, self.annotator)
         labels, controls = self.labels(), _gold_every(self.spec)
         left = self._store.annotation_work.left
@@ -239,7 +242,7 @@ class Worker:
         )
 
     def overruled(self) -> list[tuple[int, Label, Label, str]]:
-        """Items that an adjudicator decided otherwise: item, own label, decision, note.
+        """Return items that an adjudicator decided otherwise: item, own label, decision, note.
 
         Only in a session that is closed: before that, it would reveal the labels of others.
         """
@@ -338,5 +341,5 @@ class Worker:
 
 
 def _gold_every(spec: SessionSpec) -> int:
-    """One of how many items is a control item; 0: none."""
+    """Return how many items there are to one control item; 0: none."""
     return 0 if spec.without_gold else spec.gold_every

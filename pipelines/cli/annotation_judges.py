@@ -46,7 +46,7 @@ async def _judges(service: Service, options: argparse.Namespace) -> int:
 
 
 def judges_text(found: SessionJudges, half_width: float) -> str:
-    """Every judge: its agreement with people, and its score for each system, corrected.
+    """Return every judge: its agreement with people, and its score for each system, corrected.
 
     `half_width`, in (0, 0.5], is that of the interval for which missing labels are counted.
     """
@@ -85,7 +85,9 @@ def _agreement(found: JudgeAgreement | None) -> str:
 
 
 def _rate(one: LabelledRate, half_width: float) -> str:
-    """ "rag: judge 0.84, corrected 0.71 [0.68, 0.74]; 120 more labels for +- 0.02"."""
+    """Return a text such as "rag: judge 0.84, corrected 0.71 [0.68, 0.74]; 120 more labels for
+    +- 0.02".
+    """
     said = f"{one.system}: judge {one.judge:.2f} of {one.answers} answers"
     if one.corrected is None:
         said += f", not corrected: {_WHY[one.why or 'few_labels']}"
@@ -114,7 +116,7 @@ def _needed(one: LabelledRate, half_width: float) -> str:
 
 
 def _half_width(text: str) -> float:
-    """Half the width of an interval: from 0.001 to 0.5."""
+    """Return half the width of an interval: from 0.001 to 0.5."""
     number = amount(text, 0.5)
     if number < 0.001:
         raise argparse.ArgumentTypeError(f"{text!r} is less than 0.001")
@@ -122,9 +124,9 @@ def _half_width(text: str) -> float:
 
 
 def add_judges_command(parts: Any) -> None:
-    """`annotations judges`."""
+    """Add the command `annotations judges`."""
     parser = parts.add_parser(
-        "judges", help="models' scores of an evaluation, corrected by people's labels"
+        "judges", help="print models' scores of an evaluation, corrected by people's labels"
     )
     parser.set_defaults(command=_judges)
     parser.add_argument("session")
@@ -133,9 +135,11 @@ def add_judges_command(parts: Any) -> None:
         type=_half_width,
         default=HALF_WIDTH,
         metavar="W",
-        help="say how many more labels an interval of +- W takes (%(default)g)",
+        help="say how many more labels an interval of +- W takes (default: %(default)g)",
     )
     parser.add_argument(
-        "--blind", action="store_true", help="labels before models' verdicts were shown"
+        "--blind",
+        action="store_true",
+        help="use the labels from before models' verdicts were shown",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON line per judge")

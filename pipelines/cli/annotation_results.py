@@ -98,7 +98,7 @@ def _agreements(whole: WholeSession, seed: int) -> list[TaskAgreement]:
 def status_text(
     whole: WholeSession, progress: SessionProgress, agreements: Sequence[TaskAgreement]
 ) -> str:
-    """Progress, people and agreement in lines."""
+    """Return progress, people and agreement in lines."""
     session = whole.session
     state = "open" if session.closed is None else f"closed {session.closed:%Y-%m-%d %H:%M}"
     gold = sum(one.gold is not None for one in whole.items)
@@ -200,7 +200,7 @@ def _profile(
     options: argparse.Namespace,
     behind: Mapping[str, Behind],
 ) -> Profile:
-    """What was fitted for the detectors that are asked for. Raises InvalidInputError."""
+    """Return what was fitted for the detectors that are asked for. Raises InvalidInputError."""
     fitted = [one for one in found if one.fitted]
     if len(fitted) > 1:
         tasks = ", ".join(one.task for one in fitted)
@@ -218,7 +218,9 @@ def _profile(
 def session_results(
     whole: WholeSession, options: argparse.Namespace, behind: Mapping[str, Behind]
 ) -> list[TaskResults]:
-    """What the labels say of the detectors, by task. Raises InvalidInputError without labels."""
+    """Return what the labels say of the detectors, by task. Raises InvalidInputError
+    without labels.
+    """
     people = None
     if options.annotator is not None:
         names = {one.name: one.number for one in whole.annotators if one.kind != "lead"}
@@ -276,7 +278,7 @@ def _of_task(
 
 
 def results_text(found: TaskResults, *, markdown: bool = False) -> str:
-    """The detectors of one task, a line each."""
+    """Return the detectors of one task, a line each."""
     said = ", ".join(f"{number} {name}" for name, number in sorted(found.status.items()))
     lines = [f"{found.task}: final labels of the items: {said}."]
     detection = found.detection
@@ -359,59 +361,79 @@ def _verdict(one: VisitorVerdict) -> str:
 
 
 def add_result_commands(parts: Any) -> None:
-    """`annotations status`, `results` and `moderate`."""
-    status = parts.add_parser("status", help="progress, people and agreement")
+    """Add the commands `annotations status`, `results` and `moderate`."""
+    status = parts.add_parser("status", help="print the progress, the people and their agreement")
     status.set_defaults(command=_status)
     status.add_argument("session")
-    status.add_argument("--seed", type=whole, default=0, help="of the intervals")
+    status.add_argument(
+        "--seed", type=whole, default=0, help="seed of the intervals (default: %(default)s)"
+    )
     status.add_argument("--json", action="store_true", help="print it as JSON")
-    results = parts.add_parser("results", help="the detectors against people's labels")
+    results = parts.add_parser("results", help="measure the detectors against people's labels")
     results.set_defaults(command=_results)
     results.add_argument("session")
-    results.add_argument("--task", choices=TASKS, help="default: all there are")
     results.add_argument(
-        "--annotator", metavar="NAME", help="one person's labels instead of the final ones"
+        "--task", choices=TASKS, help="print this task alone (default: all there are)"
     )
     results.add_argument(
-        "--blind", action="store_true", help="labels before models' verdicts were shown"
+        "--annotator", metavar="NAME", help="use one person's labels instead of the final ones"
+    )
+    results.add_argument(
+        "--blind",
+        action="store_true",
+        help="use the labels from before models' verdicts were shown",
     )
     results.add_argument(
         "--format",
         choices=["text", "markdown", "json"],
         default="text",
-        help="json: a line per task; default: %(default)s",
+        help="how the results are written; json is a line per task (default: %(default)s)",
     )
-    results.add_argument("--seed", type=whole, default=0, help="of the intervals and the split")
+    results.add_argument(
+        "--seed",
+        type=whole,
+        default=0,
+        help="seed of the intervals and the split (default: %(default)s)",
+    )
     results.add_argument("--fit", action="store_true", help="fit thresholds and calibrations")
     results.add_argument(
         "--train",
         type=partial(whole, least=1, most=99),
         default=50,
         metavar="PERCENT",
-        help="of the texts to fit on (%(default)s); the others report",
+        help="percentage of the texts to fit on; the others report (default: %(default)s)",
     )
     results.add_argument(
         "--detectors",
         type=listed_names,
         default=[],
         metavar="A,B",
-        help="of which detectors it is saved",
+        help="save what was fitted for these detectors, with commas between them",
     )
     results.add_argument(
-        "--save-profile", metavar="NAME", help="keep thresholds and calibrations as a profile"
+        "--save-profile",
+        metavar="NAME",
+        help="save thresholds and calibrations as a profile of this name",
     )
     results.add_argument(
         "--calibration",
         choices=[*get_args(CalibrationKind), "none"],
         default="platt",
-        help="which one is saved; isotonic wants some hundred labels; default: %(default)s",
+        help="which calibration is saved; isotonic needs some hundred labels"
+        " (default: %(default)s)",
     )
     results.add_argument(
-        "--replace", action="store_true", help="in place of a profile of the same name"
+        "--replace", action="store_true", help="replace a profile of the same name"
     )
-    moderated = parts.add_parser("moderate", help="verdicts of the public page's visitors")
+    moderated = parts.add_parser(
+        "moderate", help="accept or reject the verdicts of the public page's visitors"
+    )
     moderated.set_defaults(command=_moderate)
     moderated.add_argument("session")
     moderated.add_argument("action", choices=["list", "accept", "reject"])
-    moderated.add_argument("verdict", nargs="*", type=whole, help="numbers from `list`")
-    moderated.add_argument("--all", action="store_true", help="all; with accept, reject: that wait")
+    moderated.add_argument(
+        "verdict", nargs="*", type=whole, help="the numbers of verdicts, as `list` prints them"
+    )
+    moderated.add_argument(
+        "--all", action="store_true", help="take all verdicts; with accept or reject, all that wait"
+    )

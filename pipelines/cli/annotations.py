@@ -65,7 +65,7 @@ _OF_TASK = "inspect"
 
 
 def link_path(token: str) -> str:
-    """Where the workbench shows what a link allows."""
+    """Return where the workbench shows what a link allows."""
     return f"/annotate?link={token}"
 
 
@@ -157,7 +157,7 @@ def _spec(
 
 
 def _collected(store: RunStore, options: argparse.Namespace) -> Collected:
-    """What the source offers; says what could not be read."""
+    """Return what the source offers; says what could not be read."""
     if options.file:
         text = text_of_file(options.file, phrase("wanted.session_file"))
         return read_session_file(options.file.name, text)
@@ -179,7 +179,9 @@ def _collected(store: RunStore, options: argparse.Namespace) -> Collected:
 
 
 def _steps(store: RunStore, options: argparse.Namespace) -> tuple[Iterator[Step], int]:
-    """The steps in which the source is read, and how many there are (1: not worth a word)."""
+    """Return the steps in which the source is read, and how many there are (1: not worth
+    a word).
+    """
     if options.run:
         return run_steps(store, OWNER, options.run), len(options.run)
     if options.evaluation:
@@ -294,27 +296,42 @@ async def _delete(service: Service, options: argparse.Namespace) -> int:
 
 
 def add_annotation_commands(commands: Any) -> None:
-    """`annotations`."""
-    group = commands.add_parser("annotations", help="people label runs, texts and answers")
+    """Add the command `annotations`."""
+    group = commands.add_parser("annotations", help="have people label runs, texts and answers")
     parts = group.add_subparsers(required=True)
-    listed = parts.add_parser("list", help="all sessions, newest first")
+    listed = parts.add_parser("list", help="list all sessions, newest first")
     listed.set_defaults(command=_list)
     listed.add_argument("--json", action="store_true", help="print a JSON line per session")
     _add_create(parts)
     invited = parts.add_parser("invite", help="make a link to a session; it is told this once")
     invited.set_defaults(command=_invite)
-    invited.add_argument("--role", choices=["join", "lead"], help="default: join")
-    invited.add_argument("--annotator", metavar="NAME", help="a personal link for who has joined")
+    invited.add_argument(
+        "--role", choices=["join", "lead"], help="what the link is for (default: join)"
+    )
+    invited.add_argument(
+        "--annotator", metavar="NAME", help="make a personal link for somebody who has joined"
+    )
     _add_days(invited)
-    links = parts.add_parser("links", help="the links to a session, without their secrets")
+    links = parts.add_parser("links", help="list the links to a session, without their secrets")
     links.set_defaults(command=_links)
-    links.add_argument("--revoke", metavar="LINK", help="withdraw one for good")
-    exported = parts.add_parser("export", help="a session with everything in it, or its labels")
+    links.add_argument("--revoke", metavar="LINK", help="withdraw one link for good")
+    exported = parts.add_parser(
+        "export", help="write a session with everything in it, or its labels"
+    )
     exported.set_defaults(command=_export)
     formats = [*_FORMATS, _OF_TASK]
-    exported.add_argument("--format", choices=formats, default="jsonl", help="default: %(default)s")
-    exported.add_argument("--task", choices=TASKS, help=f"whose labels the format {_OF_TASK} holds")
-    exported.add_argument("--to", type=Path, metavar="FILE", help="default: standard output")
+    exported.add_argument(
+        "--format",
+        choices=formats,
+        default="jsonl",
+        help="format of the file (default: %(default)s)",
+    )
+    exported.add_argument(
+        "--task", choices=TASKS, help=f"the task whose labels the format {_OF_TASK} holds"
+    )
+    exported.add_argument(
+        "--to", type=Path, metavar="FILE", help="write to this file (default: standard output)"
+    )
     closed = parts.add_parser("close", help="take no more labels")
     closed.set_defaults(command=_close)
     closed.add_argument("--reopen", action="store_true", help="take labels again")
@@ -322,7 +339,9 @@ def add_annotation_commands(commands: Any) -> None:
     deleted.set_defaults(command=_delete)
     for command in (invited, links, exported, closed, deleted):
         command.add_argument("session")
-    imported = parts.add_parser("import", help="a session that was exported, or labels into one")
+    imported = parts.add_parser(
+        "import", help="store an exported session, or labels into a session"
+    )
     imported.set_defaults(command=_import)
     imported.add_argument("file", type=Path)
     imported.add_argument(
@@ -330,7 +349,12 @@ def add_annotation_commands(commands: Any) -> None:
         metavar="SESSION",
         help="store the labels of the file (JSONL, CSV or Label Studio's JSON) in a session",
     )
-    imported.add_argument("--as", dest="name", metavar="NAME", help="... as those of one person")
+    imported.add_argument(
+        "--as",
+        dest="name",
+        metavar="NAME",
+        help="with --into: store the labels as those of one person",
+    )
     add_result_commands(parts)
     add_judges_command(parts)
 
@@ -340,27 +364,40 @@ def _add_create(parts: Any) -> None:
     parser.set_defaults(command=_create)
     parser.add_argument("name", help="what the session is called")
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--run", action="append", metavar="ID", help="a run; repeat for several")
     source.add_argument(
-        "--evaluation", metavar="ID", help="its answers, or the texts that it had checked"
+        "--run", action="append", metavar="ID", help="label this run; repeat for several"
     )
     source.add_argument(
-        "--data", dest="data_set", metavar="FILE", help="labelled texts; as in `evaluate`"
+        "--evaluation",
+        metavar="ID",
+        help="label the answers of this evaluation, or the texts that it checked",
     )
     source.add_argument(
-        "--file", type=Path, help="items of an exported session, or of Label Studio (.json)"
+        "--data",
+        dest="data_set",
+        metavar="FILE",
+        help="label the texts of this data set, named as in `evaluate`",
+    )
+    source.add_argument(
+        "--file",
+        type=Path,
+        help="label the items of an exported session, or of Label Studio (.json)",
     )
     source.add_argument(
         "--visitors",
         action="store_true",
-        help="none: visitors of the public page leave verdicts on shared runs",
+        help="use no items: visitors of the public page leave verdicts on shared runs",
     )
     parser.add_argument(
-        "--systems", type=listed_names, metavar="A,B", help="those of the evaluation"
+        "--systems", type=listed_names, metavar="A,B", help="use these systems of the evaluation"
     )
-    parser.add_argument("--kind", help="what the file is, where that is not recognised")
+    parser.add_argument("--kind", help="the kind of the file, where it is not recognised")
     parser.add_argument(
-        "--map", action="append", default=[], metavar="PART=COLUMN", help="as in `evaluate`"
+        "--map",
+        action="append",
+        default=[],
+        metavar="PART=COLUMN",
+        help="which column holds which part, as in `evaluate`",
     )
     parser.add_argument("--part", choices=["all", "even", "odd"], default="all")
     parser.add_argument(
@@ -370,37 +407,69 @@ def _add_create(parts: Any) -> None:
         "--sample",
         type=count,
         metavar="N",
-        help="draw N at random: items of the evaluation's data set, else items to label",
+        help="draw N at random, from the items of the evaluation's data set, else"
+        " from the items to label",
     )
-    parser.add_argument("--seed", type=whole, default=0, help="of the draws")
     parser.add_argument(
-        "--overlap", type=count, default=2, metavar="N", help="people per item (%(default)s)"
+        "--seed", type=whole, default=0, help="seed of the draws (default: %(default)s)"
     )
-    parser.add_argument("--guidelines", type=Path, metavar="FILE", help="Markdown")
+    parser.add_argument(
+        "--overlap",
+        type=count,
+        default=2,
+        metavar="N",
+        help="how many people label each item (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--guidelines", type=Path, metavar="FILE", help="a Markdown file with the guidelines"
+    )
     controls = parser.add_mutually_exclusive_group()
     controls.add_argument(
-        "--gold", type=count, metavar="N", help="control items, drawn from those with a label"
+        "--gold",
+        type=count,
+        metavar="N",
+        help="draw this many control items from those with a label",
     )
-    controls.add_argument("--without-gold", action="store_true", help="no control items")
-    parser.add_argument("--gold-every", type=count, metavar="N", help="one of N is one (10)")
+    controls.add_argument("--without-gold", action="store_true", help="use no control items")
     parser.add_argument(
-        "--keep-labels", metavar="NAME", help="keep the data's own labels as those of NAME"
+        "--gold-every",
+        type=count,
+        metavar="N",
+        help="make one of N items a control item (default: 10)",
     )
     parser.add_argument(
-        "--show", choices=["never", "after", "before"], help="when models' verdicts are shown"
+        "--keep-labels", metavar="NAME", help="store the data's own labels as those of NAME"
     )
-    parser.add_argument("--offer-spans", action="store_true", help="offer detectors' spans")
     parser.add_argument(
-        "--names", type=listed_names, metavar="A,B", help="who may join; default: all"
+        "--show", choices=["never", "after", "before"], help="when to show models' verdicts"
     )
-    parser.add_argument("--most-annotators", type=count, metavar="N", help="default: 100")
-    parser.add_argument("--login", action="store_true", help="who joins has to be logged in")
+    parser.add_argument(
+        "--offer-spans", action="store_true", help="offer the spans that detectors found"
+    )
+    parser.add_argument(
+        "--names",
+        type=listed_names,
+        metavar="A,B",
+        help="only people of these names may join (default: everybody)",
+    )
+    parser.add_argument(
+        "--most-annotators",
+        type=count,
+        metavar="N",
+        help="at most this many people may join (default: 100)",
+    )
+    parser.add_argument(
+        "--login", action="store_true", help="only people who are logged in may join"
+    )
     _add_days(parser)
 
 
 def _add_days(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--days", type=amount, default=JOIN_DAYS, help="so long the link works (%(default)g)"
+        "--days",
+        type=amount,
+        default=JOIN_DAYS,
+        help="how many days the link works (default: %(default)g)",
     )
 
 

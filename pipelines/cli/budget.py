@@ -21,25 +21,30 @@ from pipelines.run.spec import ModelSpec, RunSpec
 
 
 def add_budget_options(parser: argparse.ArgumentParser) -> None:
-    """The options that `run_budget` reads."""
+    """Add the options that `run_budget` reads."""
     for name, read, metavar, told in (
-        ("calls", count, "N", "stop after so many calls of models, over all methods"),
-        ("tokens", count, "N", "... tokens read and written"),
-        ("seconds", amount, "N", "... seconds"),
-        ("money", amount, "AMOUNT", "... spent, in the currency of the prices"),
+        ("calls", count, "N", "stop after this many calls of models, over all methods"),
+        ("tokens", count, "N", "stop after this many tokens read and written"),
+        ("seconds", amount, "N", "stop after this many seconds"),
+        (
+            "money",
+            amount,
+            "AMOUNT",
+            "stop when this amount is spent, in the currency of the prices",
+        ),
     ):
         parser.add_argument(f"--max-{name}", type=read, metavar=metavar, help=told)
     parser.add_argument(
         "--anyway",
         action="store_true",
-        help="start also where the estimate passes a limit; the run stops at the limit",
+        help="start even if the estimate passes a limit; the run stops at the limit",
     )
 
 
 async def run_budget(
     service: Service, spec: RunSpec, models: Mapping[str, ModelSpec], options: argparse.Namespace
 ) -> RunBudget:
-    """The budget of a run of `spec`, whose `models` have their prices.
+    """Return the budget of a run of `spec`, whose `models` have their prices.
 
     Raises InvalidInputError for a limit that cannot be kept.
     """
@@ -62,7 +67,9 @@ async def run_budget(
 
 
 def budget_words(budget: RunBudget) -> str:
-    """ "Expected: about 41 calls, 5,000 tokens, 12 s, 0.01 USD; limit: 50 calls"."""
+    """Return a text such as "Expected: about 41 calls, 5,000 tokens, 12 s, 0.01 USD; limit:
+    50 calls".
+    """
     found, limits = budget.expected, budget.limits
     if found is None:
         return ""
@@ -81,7 +88,7 @@ def budget_words(budget: RunBudget) -> str:
 
 
 def taken_words(account: Account) -> str:
-    """ "Taken: 12 calls, 3,400 tokens, 0.004 USD"."""
+    """Return a text such as "Taken: 12 calls, 3,400 tokens, 0.004 USD"."""
     taken = account.taken
     money = [f"{value:.2g} {unit}" for unit, value in taken.money.items()]
     said = ", ".join([f"{taken.calls:,} calls", f"{taken.tokens:,.0f} tokens", *money])

@@ -16,7 +16,7 @@ _WRONG: dict[CalibratedTask, str] = {
 
 
 def reading_lines(found: Iterable[Reading]) -> list[str]:
-    """A line for each reading of a score."""
+    """Return a line for each reading of a score."""
     lines: list[str] = []
     for one in found:
         calibration = one.calibration
@@ -28,7 +28,9 @@ def reading_lines(found: Iterable[Reading]) -> list[str]:
 
 
 def calibration_words(one: Calibration) -> str:
-    """Which score a calibration is of, what it was fitted to, and how good it is on the rest."""
+    """Return which score a calibration is of, what it was fitted to, and how good it is on
+    the rest.
+    """
     said = f"{one.method} {one.score}, task {one.task}: {_basis(one)}"
     errors = {"Brier score": one.brier, "calibration error": one.calibration_error}
     told = [f"{name} {value:.3f}" for name, value in errors.items() if value is not None]

@@ -26,7 +26,7 @@ _NONE = "-"
 
 
 def describe_changes(before: RunView, after: RunView, found: RunChanges) -> str:
-    """The changes in words; every text in it is `printable`."""
+    """Return the changes in words; every text in it is `printable`."""
     lines = [_run("first ", before), _run("second", after), ""]
     lines += _conditions(found)
     for method in found.methods:

@@ -79,7 +79,7 @@ class _Asked(NamedTuple):
 
 
 def add_check_command(commands: Any) -> None:
-    """`check` among the commands."""
+    """Add `check` to the commands."""
     parser = commands.add_parser(
         "check",
         help="check a text, or a file of texts",
@@ -91,44 +91,55 @@ def add_check_command(commands: Any) -> None:
     parser.add_argument(
         "--file",
         type=Path,
-        help="texts instead: JSON lines, JSON, CSV or TSV with the columns text (or answer) and, if"
-        " wanted, id, question, sources (or context) and samples; or .txt with an empty line"
-        " between two texts",
+        help="check the texts of this file: JSON lines, JSON, CSV or TSV with the"
+        " columns text (or answer) and, if wanted, id, question, sources (or"
+        " context) and samples; or .txt with an empty line between two texts",
     )
-    parser.add_argument("--question", default="", help="what the text answers")
+    parser.add_argument("--question", default="", help="the question that the text answers")
     parser.add_argument(
         "--source",
         action="append",
         default=[],
         type=Path,
         metavar="FILE",
-        help="a text file that has to support the text, instead of a library; repeat for several",
+        help="use this text file as evidence instead of a library; repeat for several",
     )
     parser.add_argument(
         "--detector",
         action="append",
         choices=list(detectors()),
-        help="repeat for several (default: those of the standard ones that can work)",
+        help="ask this detector; repeat for several (default: the standard"
+        " detectors that can work)",
     )
     parser.add_argument(
-        "--set", action="append", default=[], metavar="DETECTOR.SETTING=VALUE", help="a setting"
+        "--set",
+        action="append",
+        default=[],
+        metavar="DETECTOR.SETTING=VALUE",
+        help="change a setting of a detector; repeat for several",
     )
     parser.add_argument(
         "--output",
         choices=("text", "jsonl", "csv"),
-        help="a table to read, a JSON line for each text, or CSV with a row for each sentence"
-        " (default: text, with --file jsonl)",
+        help="print a table to read, a JSON line for each text, or CSV with a row"
+        " for each sentence (default: text, with --file jsonl)",
     )
-    parser.add_argument("--to", type=Path, metavar="FILE", help="default: standard output")
+    parser.add_argument(
+        "--to", type=Path, metavar="FILE", help="write to this file (default: standard output)"
+    )
     add_profile_option(parser)
     add_prompts_option(parser)
     add_model_options(parser)
     add_price_options(parser)
     add_budget_options(parser)
     add_evidence_options(parser)
-    parser.add_argument("--language", choices=["en", "zh"], help="default: each text's own")
+    parser.add_argument(
+        "--language", choices=["en", "zh"], help="language of the texts (default: each text's own)"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--reproducible", action="store_true", help="one call at a time")
+    parser.add_argument(
+        "--reproducible", action="store_true", help="make one call at a time, for identical results"
+    )
     parser.set_defaults(command=_check)
 
 
@@ -239,7 +250,7 @@ async def _one(
 
 
 def _entries(options: argparse.Namespace) -> Iterator[Entry]:
-    """What is to be checked. Raises InvalidInputError."""
+    """Yield what is to be checked. Raises InvalidInputError."""
     if (options.text is None) == (options.file is None):
         raise failure("command.text_or_file")
     sources = tuple(read_text(path) for path in options.source)
@@ -256,7 +267,7 @@ def _entries(options: argparse.Namespace) -> Iterator[Entry]:
 
 
 def _standard_input() -> str:
-    """The text on standard input. Raises InvalidInputError where it is not in UTF-8."""
+    """Return the text on standard input. Raises InvalidInputError where it is not in UTF-8."""
     try:
         text = sys.stdin.read()
         # Where Python was told to read any bytes, this is where those that are no text show.
@@ -291,7 +302,7 @@ class _Writer:
             self._table.writeheader()
 
     def found(self, entry: Entry, view: RunView, found: CheckedText) -> None:
-        """One text that was checked."""
+        """Write one text that was checked."""
         if self._form == "jsonl":
             record = {"id": entry.id, "run": view.run, "status": view.status}
             self._line(record | check_record(found))
@@ -305,7 +316,7 @@ class _Writer:
         self._out.flush()
 
     def failed(self, entry: Entry, error: VeriscopeError) -> None:
-        """One that could not be."""
+        """Write that a text could not be checked."""
         told = said(error.info())
         print(printable(f"{entry.id}: {told}"), file=sys.stderr)
         if self._form == "jsonl":
@@ -320,7 +331,7 @@ class _Writer:
 
 
 def describe_check(view: RunView, found: CheckedText) -> str:
-    """A check as text: a line for each detector, then every sentence with all verdicts.
+    """Return a check as text: a line for each detector, then every sentence with all verdicts.
 
     Every text in it is `printable`.
     """
@@ -358,7 +369,7 @@ def describe_check(view: RunView, found: CheckedText) -> str:
 
 
 def _together_lines(found: TogetherFound, language: Language) -> list[str]:
-    """The one verdict, why, and the sentence of the evidence that it rests on."""
+    """Return the one verdict, why, and the sentence of the evidence that it rests on."""
     probability = "" if found.probability is None else f" {found.probability:.2f}"
     lines = [f"together: {found.verdict}{probability}. {found.line(language)}"]
     if found.evidence:
@@ -373,7 +384,7 @@ def _together_lines(found: TogetherFound, language: Language) -> list[str]:
 
 
 def _words(text: str, found: Sequence[UnsupportedSpan]) -> str:
-    """The words that a judge doubts, each with its doubt."""
+    """Return the words that a judge doubts, each with its doubt."""
     return ", ".join(f'"{text[one.start : one.end]}" {one.doubt:.2f}' for one in found)
 
 

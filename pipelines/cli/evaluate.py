@@ -141,36 +141,48 @@ async def _carried_out(
 
 
 def add_evaluate_command(commands: Any) -> None:
-    """`evaluate`."""
-    run = commands.add_parser("evaluate", help="methods on a data set, with intervals and costs")
+    """Add the command `evaluate`."""
+    run = commands.add_parser(
+        "evaluate", help="run methods on a data set; report intervals and costs"
+    )
     run.set_defaults(command=evaluate)
     what = run.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "--data",
         dest="data_set",
         metavar="FILE",
-        help="a file, hub:OWNER/NAME, or sample:en, sample:zh, statements:en",
+        help="the data set: a file, hub:OWNER/NAME, or sample:en, sample:zh, statements:en",
     )
-    what.add_argument("--resume", metavar="ID", help="continue an evaluation")
+    what.add_argument("--resume", metavar="ID", help="continue the evaluation with this id")
     add_plan_options(run)
     run.add_argument(
         "--at-once",
         type=count,
         metavar="N",
-        help="answers at a time; default: 8 by a model server, else 2, times the workers",
+        help="work on this many answers at a time (default: 8 with a model server,"
+        " else 2, times the workers)",
     )
     run.add_argument(
         "--ray",
         metavar="ADDRESS",
-        help="answer on the Ray cluster at this address; 'auto': the one of this machine,"
-        " 'local': one on this machine alone",
+        help="run on the Ray cluster at this address; 'auto' is the cluster of"
+        " this machine, 'local' starts one on this machine alone",
     )
-    run.add_argument("--ray-workers", type=count, metavar="N", help="default: one for each machine")
     run.add_argument(
-        "--ray-gpus", type=amount, default=0.0, metavar="N", help="graphics cards of each worker"
+        "--ray-workers",
+        type=count,
+        metavar="N",
+        help="start this many workers (default: one for each machine)",
+    )
+    run.add_argument(
+        "--ray-gpus",
+        type=amount,
+        default=0.0,
+        metavar="N",
+        help="give each worker this many graphics cards (default: %(default)g)",
     )
     add_limit_options(run)
-    run.add_argument("--yes", action="store_true", help="go on after the forecast, unasked")
+    run.add_argument("--yes", action="store_true", help="go on after the forecast without asking")
     add_profile_option(run)
     add_prompts_option(run)
     add_model_options(run)
@@ -194,7 +206,7 @@ def _range(found: Range) -> str:
 
 
 def _agreed(options: argparse.Namespace) -> bool:
-    """Whether to go on after the forecast."""
+    """Return whether to go on after the forecast."""
     if options.yes:
         return True
     if not sys.stdin.isatty():
@@ -220,7 +232,9 @@ def _ended(progress: Progress, evaluation: str) -> int:
 
 
 def _show(progress: Progress) -> None:
-    """On one line of a terminal; elsewhere, such as in a log, on a line for every hundredth."""
+    """Show it on one line of a terminal; elsewhere, such as in a log, on a line for every
+    hundredth.
+    """
     left = "" if progress.left is None else f", {progress.left / 60:.1f} minutes left"
     line = f"{progress.answered} of {progress.total} answered{left}"
     if sys.stderr.isatty():

@@ -33,8 +33,10 @@ from pipelines.store.profiles import Profile
 
 
 def add_plan_options(run: argparse.ArgumentParser) -> None:
-    """What the items are, and what is done with them; the data set itself is not among these."""
-    run.add_argument("--kind", help="what the file is, where that is not recognised")
+    """Add options for what the items are, and for what is done with them; the data set itself is
+    not among these.
+    """
+    run.add_argument("--kind", help="the kind of the file, where it is not recognised")
     run.add_argument(
         "--map",
         action="append",
@@ -43,29 +45,44 @@ def add_plan_options(run: argparse.ArgumentParser) -> None:
         help="which column holds question, answers, text ...; repeat for several",
     )
     run.add_argument("--part", choices=["all", "even", "odd"], default="all")
-    run.add_argument("--limit", type=count, metavar="N", help="so many items, drawn with --seed")
-    run.add_argument("--methods", default="direct,rag", help="names with commas between them")
     run.add_argument(
-        "--set", action="append", default=[], metavar="SYSTEM.SETTING=VALUE", help="a setting"
-    )
-    run.add_argument("--name", default="", help="what the evaluation is called")
-    run.add_argument(
-        "--texts", action="store_true", help="check the texts of the items; nothing is written"
+        "--limit",
+        type=count,
+        metavar="N",
+        help="use this many items, drawn with --seed (default: all)",
     )
     run.add_argument(
-        "--passages", action="store_true", help="the items' own passages are the evidence"
+        "--methods",
+        default="direct,rag",
+        help="names of methods, with commas between them (default: %(default)s)",
+    )
+    run.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SYSTEM.SETTING=VALUE",
+        help="change a setting of a method; repeat for several",
+    )
+    run.add_argument("--name", default="", help="name of the evaluation")
+    run.add_argument(
+        "--texts",
+        action="store_true",
+        help="check the texts of the items; methods write no answers",
+    )
+    run.add_argument(
+        "--passages", action="store_true", help="use the items' own passages as the evidence"
     )
     run.add_argument("--repeats", type=partial(whole, least=1, most=MAX_REPEATS), default=1)
     run.add_argument("--seed", type=whole, default=0)
     run.add_argument(
-        "--reproducible", action="store_true", help="one call at a time, for identical answers"
+        "--reproducible", action="store_true", help="make one call at a time, for identical answers"
     )
 
 
 async def created_evaluation(
     service: Service, options: argparse.Namespace
 ) -> tuple[str, dict[str, str]]:
-    """Store a new evaluation; its id, and the keys of its models."""
+    """Store a new evaluation; return its id, and the keys of its models."""
     mapping = column_mapping(options.map)
     data = await asyncio.to_thread(
         open_data_set,
@@ -117,7 +134,7 @@ async def created_evaluation(
 
 
 def _with_passages(items: Sequence[Item]) -> list[Item]:
-    """The items that have evidence of their own. Raises InvalidInputError for none."""
+    """Return the items that have evidence of their own. Raises InvalidInputError for none."""
     found = [item for item in items if item.passages]
     if not found:
         raise failure("data.no_passages")
@@ -149,7 +166,9 @@ def _systems(
 
 
 def column_mapping(assignments: Sequence[str]) -> ColumnMapping | None:
-    """What `--map` says; None without it. Raises InvalidInputError for no part of an item."""
+    """Return what `--map` says; None without it. Raises InvalidInputError for no part of
+    an item.
+    """
     parts: dict[str, Any] = {}
     for assignment in assignments:
         part, _, column = assignment.partition("=")

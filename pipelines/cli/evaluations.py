@@ -55,7 +55,7 @@ _COMPARED: dict[str, Callable[[Comparison], str]] = {
 
 
 async def show_evaluations(service: Service, options: argparse.Namespace) -> int:
-    """The evaluations, newest first."""
+    """Print the evaluations, newest first."""
     for one in await asyncio.to_thread(service.store.evaluations.list, OWNER):
         done = f"{one.done} of {one.tasks}"
         print(printable(f"{one.id}  {one.created:%Y-%m-%d %H:%M}  {done:>16}  {one.name}"))
@@ -63,7 +63,7 @@ async def show_evaluations(service: Service, options: argparse.Namespace) -> int
 
 
 async def show_table(service: Service, options: argparse.Namespace) -> int:
-    """The results of an evaluation in one of several forms."""
+    """Print the results of an evaluation in one of several forms."""
     store = service.store.evaluations
     _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
     if not found.scores:
@@ -82,7 +82,7 @@ async def show_table(service: Service, options: argparse.Namespace) -> int:
 
 
 async def compare(service: Service, options: argparse.Namespace) -> int:
-    """Systems of one or two evaluations item by item, those on which they differ first."""
+    """Print systems of one or two evaluations item by item, those on which they differ first."""
     store = service.store.evaluations
     _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
     if options.reference:
@@ -124,43 +124,59 @@ async def _judge(service: Service, options: argparse.Namespace) -> int:
 
 
 def add_evaluations_commands(commands: Any) -> None:
-    """`evaluations`."""
-    group = commands.add_parser("evaluations", help="evaluations and their results")
+    """Add the command `evaluations`."""
+    group = commands.add_parser("evaluations", help="show, compare and judge evaluations")
     parts = group.add_subparsers(required=True)
-    parts.add_parser("list", help="all, newest first").set_defaults(command=show_evaluations)
-    table = parts.add_parser("show", help="the table of one")
+    parts.add_parser("list", help="list all evaluations, newest first").set_defaults(
+        command=show_evaluations
+    )
+    table = parts.add_parser("show", help="print the results of an evaluation")
     table.set_defaults(command=show_table)
     table.add_argument(
-        "--format", choices=list(_FORMATS), default="text", help="default: %(default)s"
+        "--format",
+        choices=list(_FORMATS),
+        default="text",
+        help="format of the table (default: %(default)s)",
     )
     table.add_argument(
-        "--metrics", default="", metavar="A,B", help="columns of the format text; default: a choice"
+        "--metrics",
+        default="",
+        metavar="A,B",
+        help="columns of the format text (default: the most important)",
     )
-    compared = parts.add_parser("compare", help="systems item by item")
+    compared = parts.add_parser("compare", help="compare systems item by item")
     compared.set_defaults(command=compare)
-    compared.add_argument("--systems", default="", help="names with commas; default: all")
+    compared.add_argument(
+        "--systems", default="", help="names of systems, with commas between them (default: all)"
+    )
     compared.add_argument("--metric", default="accuracy")
     compared.add_argument(
         "--format",
         choices=["text", *_COMPARED],
         default="text",
-        help="markdown and latex hold the pairs, csv and jsonl every item; default: %(default)s",
+        help="format; markdown and latex hold the pairs, csv and jsonl every item"
+        " (default: %(default)s)",
     )
-    compared.add_argument("--items", type=whole, default=10, help="so many items are printed")
+    compared.add_argument(
+        "--items",
+        type=whole,
+        default=10,
+        help="print at most this many items (default: %(default)s)",
+    )
     compared.add_argument(
         "--reference",
         default="",
         metavar="OTHER_ID",
-        help="an evaluation to compare with: its systems are called 'reference: NAME',"
-        " those of the other 'new: NAME'",
+        help="compare with this evaluation: its systems are called 'reference:"
+        " NAME', those of the other 'new: NAME'",
     )
     compared.add_argument(
         "--same-ids",
         action="store_true",
-        help="items of equal ids are equal, also where the data sets differ",
+        help="take items of equal ids as equal, even if the data sets differ",
     )
     add_judge_command(parts, _judge)
-    deleted = parts.add_parser("delete", help="delete one; its runs stay")
+    deleted = parts.add_parser("delete", help="delete an evaluation; its runs stay")
     deleted.set_defaults(command=delete_evaluation)
     for command in (table, compared, deleted):
         command.add_argument("evaluation")

@@ -31,17 +31,18 @@ from pipelines.run.spec import EvidenceSpec
 
 
 def add_evidence_options(parser: argparse.ArgumentParser) -> None:
-    """`--library` and `--evidence`, and which Qdrant server and collection it may mean."""
+    """Add `--library` and `--evidence`, and which Qdrant server and collection it may mean."""
     parser.add_argument(
         "--library",
         default="sample",
         metavar="NAME|FOLDER",
-        help="a collection by its name, or a folder of documents (default: the bundled articles)",
+        help="search this collection (by its name) or folder of documents"
+        " (default: the bundled articles)",
     )
     parser.add_argument(
         "--embedder-key-env",
         metavar="NAME",
-        help="variable that holds the key of the collection's embedding service",
+        help="name of the variable that holds the key of the collection's embedding service",
     )
     parser.add_argument(
         "--evidence",
@@ -53,19 +54,26 @@ def add_evidence_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_qdrant_options(parser: argparse.ArgumentParser) -> None:
-    """Which Qdrant server and collection."""
-    parser.add_argument("--qdrant-url", metavar="URL", help="default: VERISCOPE_QDRANT_URL")
-    parser.add_argument("--collection", help="default: VERISCOPE_QDRANT_COLLECTION, else sample")
+    """Add options for which Qdrant server and collection."""
+    parser.add_argument(
+        "--qdrant-url",
+        metavar="URL",
+        help="address of the Qdrant server (default: VERISCOPE_QDRANT_URL)",
+    )
+    parser.add_argument(
+        "--collection",
+        help="collection of the server (default: VERISCOPE_QDRANT_COLLECTION, else sample)",
+    )
     parser.add_argument(
         "--qdrant-key-env",
         metavar="NAME",
-        help="variable that holds its key; without it VERISCOPE_QDRANT_KEY, for the server of"
-        " VERISCOPE_QDRANT_URL alone",
+        help="name of the variable that holds the server's key (default:"
+        " VERISCOPE_QDRANT_KEY, for the server of VERISCOPE_QDRANT_URL alone)",
     )
 
 
 def read_evidence(options: argparse.Namespace, keys: dict[str, str]) -> EvidenceSpec:
-    """What the options name; the key of a Qdrant server is added to `keys`.
+    """Return what the options name; the key of a Qdrant server is added to `keys`.
 
     Raises InvalidInputError where they cannot be understood.
     """
@@ -78,7 +86,7 @@ def read_evidence(options: argparse.Namespace, keys: dict[str, str]) -> Evidence
 
 
 def qdrant_key(options: argparse.Namespace, evidence: EvidenceSpec | None) -> str | None:
-    """The key for evidence that was chosen earlier, if it is a Qdrant server's."""
+    """Return the key for evidence that was chosen earlier, if it is a Qdrant server's."""
     if evidence is None or evidence.source != "qdrant":
         return None
     known = configured()
@@ -111,21 +119,24 @@ async def index_in_qdrant(service: Service, options: argparse.Namespace) -> int:
 
 
 def add_index_options(parser: argparse.ArgumentParser) -> None:
-    """What `index` uploads, and where."""
+    """Add options for what `index` uploads, and where."""
     parser.add_argument(
-        "--qdrant", action="store_true", help="into a new collection of a Qdrant server"
+        "--qdrant", action="store_true", help="upload into a new collection of a Qdrant server"
     )
     parser.add_argument(
         "--passages",
         type=Path,
         metavar="FILE",
-        help="with --qdrant: JSON lines with id, title and text, in place of the sample library",
+        help="with --qdrant: upload these JSON lines with id, title and text, not"
+        " the sample library",
     )
     add_qdrant_options(parser)
 
 
 def _server(options: argparse.Namespace) -> Configured:
-    """The server that the options or the environment name. Raises InvalidInputError for none."""
+    """Return the server that the options or the environment name. Raises InvalidInputError
+    for none.
+    """
     known = configured()
     if options.qdrant_url:
         example = "http://localhost:6333"

@@ -46,7 +46,9 @@ def _writing(to: Path) -> Iterator[None]:
 
 
 def read_bytes(path: Path, command: str) -> bytes:
-    """The bytes of a file that `command` wrote; raises InvalidInputError if it cannot be read."""
+    """Return the bytes of a file that `command` wrote; raises InvalidInputError if it cannot
+    be read.
+    """
     try:
         return path.read_bytes()
     except OSError as error:
@@ -56,5 +58,7 @@ def read_bytes(path: Path, command: str) -> bytes:
 
 
 def read_export(path: Path, command: str) -> str:
-    """The text of a file that `command` wrote; raises InvalidInputError if it cannot be read."""
+    """Return the text of a file that `command` wrote; raises InvalidInputError if it cannot
+    be read.
+    """
     return text_of_file(path, phrase("wanted.made_by", command=command))

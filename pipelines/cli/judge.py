@@ -136,7 +136,9 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
 
 
 async def _known(options: argparse.Namespace) -> tuple[str, list[KnownAnswer]]:
-    """The data set `--against`, and its answers whose truth is known. Raises InvalidInputError."""
+    """Return the data set `--against`, and its answers whose truth is known. Raises
+    InvalidInputError.
+    """
     data = await asyncio.to_thread(
         open_data_set, options.against, limit=options.against_limit, seed=options.seed
     )
@@ -165,7 +167,7 @@ async def _judged_known(
     spent: Cost,
     began: float,
 ) -> _KnownJudged:
-    """What the judge says of known answers; each is asked for once, and counted.
+    """Return what the judge says of known answers; each is asked for once, and counted.
 
     `began` is when the work of this command did (time.monotonic). What is still open where the
     budget is spent, or too many calls failed in a row, is left out.
@@ -209,7 +211,7 @@ async def _judged_known(
 
 
 def calibration_text(found: Calibration) -> str:
-    """The agreement of a judge with people, its confusion matrix, and corrected rates."""
+    """Return the agreement of a judge with people, its confusion matrix, and corrected rates."""
     seen = found.agreement
     lines = [
         f"Against {found.source}: accuracy {_words(seen.accuracy)} of {seen.accuracy.n},"
@@ -257,13 +259,16 @@ def _spent(progress: JudgingProgress) -> str:
 
 
 def add_judge_command(parts: Any, command: Any) -> None:
-    """`evaluations judge`, which calls `command`."""
-    parser = parts.add_parser("judge", help="a model judges the answers of one")
+    """Add the command `evaluations judge`, which calls `command`."""
+    parser = parts.add_parser("judge", help="have a model judge the answers of an evaluation")
     parser.set_defaults(command=command)
     parser.add_argument("evaluation")
     add_main_model_options(parser)
     parser.add_argument(
-        "--prompt", type=Path, metavar="FILE", help="a prompt of your own (TOML), checked first"
+        "--prompt",
+        type=Path,
+        metavar="FILE",
+        help="use a prompt of your own (TOML); it is checked first",
     )
     parser.add_argument("--seed", type=whole, default=0)
     parser.add_argument(
@@ -277,16 +282,27 @@ def add_judge_command(parts: Any, command: Any) -> None:
         "--labels",
         type=Path,
         metavar="FILE",
-        help="people's labels of these answers: id, label and, if need be, system and repeat",
+        help="a file of people's labels of these answers: id, label and, if need"
+        " be, system and repeat",
     )
     held_against.add_argument(
         "--against",
         metavar="DATA",
-        help="a data set with right and wrong answers, on which the judge is measured instead",
+        help="measure the judge on this data set of right and wrong answers instead",
     )
     parser.add_argument("--against-limit", type=count, default=100, metavar="N")
-    parser.add_argument("--at-once", type=count, default=4, metavar="N", help="answers at a time")
-    parser.add_argument("--max-calls", type=whole, metavar="N", help="stop after so many calls")
-    parser.add_argument("--max-tokens", type=whole, metavar="N", help="... tokens")
-    parser.add_argument("--max-money", type=amount, metavar="AMOUNT", help="... spent")
-    parser.add_argument("--max-hours", type=amount, metavar="HOURS", help="... of work")
+    parser.add_argument(
+        "--at-once",
+        type=count,
+        default=4,
+        metavar="N",
+        help="judge this many answers at a time (default: %(default)s)",
+    )
+    parser.add_argument("--max-calls", type=whole, metavar="N", help="stop after this many calls")
+    parser.add_argument("--max-tokens", type=whole, metavar="N", help="stop after this many tokens")
+    parser.add_argument(
+        "--max-money", type=amount, metavar="AMOUNT", help="stop when this amount is spent"
+    )
+    parser.add_argument(
+        "--max-hours", type=amount, metavar="HOURS", help="stop after this many hours of work"
+    )

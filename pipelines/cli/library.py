@@ -33,7 +33,8 @@ _EXCERPT = 300
 async def chosen_evidence(
     service: Service, options: argparse.Namespace, keys: dict[str, str]
 ) -> EvidenceSpec:
-    """The evidence that the options name: a library, a collection or a folder, indexed first.
+    """Return the evidence that the options name: a library, a collection or a folder,
+    indexed first.
 
     Keys of services are added to `keys`. Raises NotFoundError for a library that does not exist.
     """
@@ -54,12 +55,14 @@ async def chosen_evidence(
 
 
 def _is_path(name: str) -> bool:
-    """Whether a name is meant as a path: collections that are made from folders have such names."""
+    """Return whether a name is meant as a path: collections that are made from folders have
+    such names.
+    """
     return "/" in name or name in (".", "..", "~")
 
 
 async def _from_folder(service: Service, folder: str) -> str:
-    """The collection of a folder, which holds what the folder holds now."""
+    """Return the collection of a folder, which holds what the folder holds now."""
     path = await asyncio.to_thread(_resolved, folder)
     name = str(path)
     if len(name) > MAX_NAME:
@@ -125,13 +128,15 @@ async def _add_files(service: Service, collection: str, places: list[Path]) -> N
 
 
 def _beginning(path: Path) -> bytes:
-    """The bytes of a file; of one that is too large, enough to tell."""
+    """Return the bytes of a file; of one that is too large, enough to tell."""
     with path.open("rb") as file:
         return file.read(MAX_FILE + 1)
 
 
 def _files(places: list[Path]) -> Iterator[tuple[str, Path]]:
-    """Every file with its name: in a folder, hidden files and unknown kinds are passed over."""
+    """Yield every file with its name: in a folder, hidden files and unknown kinds are
+    passed over.
+    """
     for place in places:
         if place.is_file():
             yield place.name, place
@@ -160,7 +165,7 @@ async def _index(service: Service, options: argparse.Namespace) -> int:
 
 
 async def _bring_up_to_date(service: Service, options: argparse.Namespace, collection: str) -> int:
-    """Index, and print what came of it; 3 where a document was refused."""
+    """Return index, and print what came of it; 3 where a document was refused."""
     await _indexed(service, collection, named_key(options.embedder_key_env))
     documents = await asyncio.to_thread(service.collections.store.documents, OWNER, collection)
     refused = [one for one in documents if one.state == "refused"]
@@ -271,12 +276,12 @@ async def _named(service: Service, name: str) -> StoredCollection:
 
 
 def refusal_words(document: StoredDocument) -> str:
-    """Why a document was refused, and what to do."""
+    """Return why a document was refused, and what to do."""
     return said(failure(f"reading.{document.reason}", **document.facts).info())
 
 
 def _embedder(options: argparse.Namespace) -> EmbedderSpec | None:
-    """The embedder that the options name, None where they name none."""
+    """Return the embedder that the options name, None where they name none."""
     named = options.embedder
     if named is None:
         if options.embedder_url:
@@ -293,8 +298,8 @@ def _embedder(options: argparse.Namespace) -> EmbedderSpec | None:
 
 
 def add_library_commands(commands: Any) -> None:
-    """`library`."""
-    group = commands.add_parser("library", help="collections of your own documents")
+    """Add the command `library`."""
+    group = commands.add_parser("library", help="keep collections of your own documents")
     parts = group.add_subparsers(required=True)
 
     def add(name: str, command: Any, text: str, *, named: bool = True) -> argparse.ArgumentParser:
@@ -306,38 +311,50 @@ def add_library_commands(commands: Any) -> None:
 
     adding = add("add", _add, "add files, folders or pages, and index them; Ctrl-C stops")
     adding.add_argument("files", nargs="*", type=Path, metavar="FILE|FOLDER")
-    adding.add_argument("--urls", type=Path, metavar="FILE", help="a text file of addresses")
+    adding.add_argument(
+        "--urls",
+        type=Path,
+        metavar="FILE",
+        help="add the pages whose addresses are in this text file, one a line",
+    )
     indexing = add("index", _index, "go on with indexing, or index with another embedder")
     for part in (adding, indexing):
         part.add_argument(
             "--embedder",
             metavar="NAME",
-            help="'default', 'none' (words alone), or the id or folder of a sentence-transformers"
-            " model; with --embedder-url the service's name of a model",
+            help="the embedder: 'default', 'none' (search by words alone), or the id"
+            " or folder of a sentence-transformers model; with --embedder-url the"
+            " service's name of a model",
         )
         part.add_argument(
-            "--embedder-url", metavar="URL", help="an OpenAI-compatible address, ends in /v1"
+            "--embedder-url",
+            metavar="URL",
+            help="use the embedding service at this OpenAI-compatible address, which ends in /v1",
         )
         part.add_argument(
             "--embedder-languages",
             nargs="+",
             choices=["en", "zh"],
             default=["en", "zh"],
-            help="what the embedder reads (default: both)",
+            help="languages that the embedder reads (default: both)",
         )
-    listing = add("list", _list, "all collections", named=False)
+    listing = add("list", _list, "list all collections", named=False)
     listing.add_argument("--json", action="store_true", help="print a JSON line per collection")
-    showing = add("show", _show_one, "the documents of one")
+    showing = add("show", _show_one, "list the documents of a collection")
     showing.add_argument("--json", action="store_true", help="print a JSON line per document")
     searching = add("search", _search, "search one by words, by meaning and by both")
     searching.add_argument("query")
     searching.add_argument("--mode", choices=[*MODES, "all"], default="all")
-    searching.add_argument("-k", type=count, default=5, help="passages (default: %(default)s)")
+    searching.add_argument(
+        "-k", type=count, default=5, help="find at most this many passages (default: %(default)s)"
+    )
     searching.add_argument("--json", action="store_true", help="print a JSON line per passage")
     deleting = add("delete", _delete, "delete a collection, or one of its documents")
     deleting.add_argument("document", nargs="?", help="the document's name")
     for part in (adding, indexing, searching, deleting):
         part.add_argument(
-            "--embedder-key-env", metavar="NAME", help="variable that holds the service's key"
+            "--embedder-key-env",
+            metavar="NAME",
+            help="name of the variable that holds the service's key",
         )
     add("rename", _rename, "rename a collection").add_argument("to")

@@ -14,20 +14,26 @@ _NONE = "none"
 
 
 def add_limit_options(parser: argparse.ArgumentParser) -> None:
-    """The options that `read_limits` reads."""
-    calls = "stop after so many calls; kept with the evaluation, 'none' takes the limit away"
-    money = "... spent, in the currency of the prices"
+    """Add the options that `read_limits` reads."""
+    calls = "stop after this many calls; kept with the evaluation, 'none' removes the limit"
+    money = "stop when this amount is spent, in the currency of the prices"
     for name, read, metavar, told in (
         ("calls", whole, "N", calls),
-        ("tokens", whole, "N", "... tokens read and written"),
+        ("tokens", whole, "N", "stop after this many tokens read and written"),
         ("money", amount, "AMOUNT", money),
-        ("hours", amount, "HOURS", "... of work, counted anew each time it is continued"),
+        (
+            "hours",
+            amount,
+            "HOURS",
+            "stop after this many hours of work, counted anew each time the"
+            " evaluation is continued",
+        ),
     ):
         parser.add_argument(f"--max-{name}", type=_limit(read), metavar=metavar, help=told)
 
 
 def read_limits(options: argparse.Namespace, spec: EvaluationSpec) -> Budget:
-    """The limits of `spec` with those that the options change.
+    """Return the limits of `spec` with those that the options change.
 
     Raises InvalidInputError for a limit that cannot be kept.
     """
@@ -41,14 +47,14 @@ def read_limits(options: argparse.Namespace, spec: EvaluationSpec) -> Budget:
 
 
 def limit_words(limits: Budget, spec: EvaluationSpec) -> str:
-    """ "100 calls, 5 USD"; "" without any."""
+    """Return a text such as "100 calls, 5 USD"; "" without any."""
     units = {name: name for name in LIMITS} | {"money": " ".join(currencies_of(spec))}
     amounts = ((name, getattr(limits, name)) for name in LIMITS)
     return ", ".join(f"{most:,.10g} {units[name]}" for name, most in amounts if most is not None)
 
 
 def _limit(read: Callable[[str], float]) -> Callable[[str], float | str]:
-    """A limit as `read` reads it, or "none"."""
+    """Return a limit as `read` reads it, or "none"."""
 
     def limit(text: str) -> float | str:
         return _NONE if text == _NONE else read(text)

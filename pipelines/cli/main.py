@@ -195,7 +195,7 @@ def _parser() -> argparse.ArgumentParser:
         "--data",
         type=Path,
         default=data_folder(),
-        help="where runs and indexes are kept (default: %(default)s)",
+        help="keep runs and indexes in this folder (default: %(default)s)",
     )
     parser.add_argument(
         "--database",
@@ -207,7 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True)
 
     def add(name: str, command: Command, text: str, prints: str = "") -> argparse.ArgumentParser:
-        """A command; `prints` says what it can print as JSON."""
+        """Add a command; `prints` says what it can print as JSON."""
         added = commands.add_parser(name, help=text)
         added.set_defaults(command=command)
         if prints:
@@ -218,10 +218,17 @@ def _parser() -> argparse.ArgumentParser:
     ask = add("ask", _ask, "ask a question and watch the methods work on it", every_event)
     ask.add_argument("question")
     ask.add_argument(
-        "--method", action="append", choices=list(METHODS), help="repeat for several (drad)"
+        "--method",
+        action="append",
+        choices=list(METHODS),
+        help="run this method; repeat for several (default: drad)",
     )
     ask.add_argument(
-        "--set", action="append", default=[], metavar="METHOD.SETTING=VALUE", help="a setting"
+        "--set",
+        action="append",
+        default=[],
+        metavar="METHOD.SETTING=VALUE",
+        help="change a setting of a method; repeat for several",
     )
     add_profile_option(ask)
     add_prompts_option(ask)
@@ -232,24 +239,32 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument(
         "--web", choices=list(WEB_SEARCHES), help="search the web instead of a library"
     )
-    ask.add_argument("--web-url", metavar="URL", help="another address of that search")
-    ask.add_argument("--search-key-env", metavar="NAME", help="variable that holds its key")
-    ask.add_argument("--language", choices=["en", "zh"], help="default: the question's own")
+    ask.add_argument("--web-url", metavar="URL", help="use this address for that search")
+    ask.add_argument(
+        "--search-key-env",
+        metavar="NAME",
+        help="name of the variable that holds the key of that search",
+    )
+    ask.add_argument(
+        "--language", choices=["en", "zh"], help="language of the run (default: the question's own)"
+    )
     ask.add_argument("--seed", type=int, default=0)
     ask.add_argument(
-        "--reproducible", action="store_true", help="one call at a time, for identical answers"
+        "--reproducible", action="store_true", help="make one call at a time, for identical answers"
     )
 
     add_check_command(commands)
 
     replay = add("replay", _replay, "run a recorded run again on its own replies", every_event)
-    show = add("show", show_run, "one recorded run")
-    export = add("export", export_run, "a recorded run as JSON lines")
+    show = add("show", show_run, "print a recorded run in words")
+    export = add("export", export_run, "write a recorded run as JSON lines")
     for command in (replay, show, export, add("delete", delete_runs, "delete a recorded run")):
         command.add_argument("run")
-    export.add_argument("--to", type=Path, metavar="FILE", help="default: standard output")
+    export.add_argument(
+        "--to", type=Path, metavar="FILE", help="write to this file (default: standard output)"
+    )
 
-    listing = add("list", list_runs, "recorded runs, newest first", "a JSON line per run")
+    listing = add("list", list_runs, "list recorded runs, newest first", "a JSON line per run")
     add_filter_options(listing)
 
     add("import", import_runs, "store an exported run").add_argument("file", type=Path)
@@ -263,16 +278,20 @@ def _parser() -> argparse.ArgumentParser:
     add_prompt_commands(commands)
     add_library_commands(commands)
 
-    models = commands.add_parser("models", help="models to download").add_subparsers(required=True)
-    listed = models.add_parser("catalogue", help="models that can be downloaded, and their sizes")
+    models = commands.add_parser("models", help="list and download models").add_subparsers(
+        required=True
+    )
+    listed = models.add_parser(
+        "catalogue", help="list the models that can be downloaded, and their sizes"
+    )
     listed.add_argument("--json", action="store_true", help="print a JSON line per model")
     listed.set_defaults(command=show_catalogue)
-    fetched = models.add_parser("download", help="download one of them; Ctrl-C pauses")
+    fetched = models.add_parser("download", help="download a model; Ctrl-C pauses")
     fetched.add_argument("name", help=f"its name in the catalogue, or {EMBEDDER_FILE}")
     fetched.set_defaults(command=download)
 
     index = add("index", _index, "index a library, or bring its index up to date")
     index.add_argument("library", nargs="?", default="sample")
-    index.add_argument("--rebuild", action="store_true", help="start from nothing")
+    index.add_argument("--rebuild", action="store_true", help="build the index from nothing")
     add_index_options(index)
     return parser

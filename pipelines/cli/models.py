@@ -24,13 +24,18 @@ _OTHER_ROLES = [role for role in ROLES if role != "main"]
 
 
 def add_main_model_options(parser: argparse.ArgumentParser) -> None:
-    """The options that `main_model` reads."""
+    """Add the options that `main_model` reads."""
     own = " or ".join(one.key_variable for one in PROVIDERS.values() if one.key_variable)
     parser.add_argument(
-        "--profile", choices=list(PROVIDERS), default=_BUNDLED, help="kind of the main model"
+        "--profile",
+        choices=list(PROVIDERS),
+        default=_BUNDLED,
+        help="kind of the main model (default: %(default)s)",
     )
     parser.add_argument(
-        "--model", default="", help="file, folder, hub id or the server's name for it"
+        "--model",
+        default="",
+        help="the main model: a file, folder, hub id or the server's name for it",
     )
     parser.add_argument("--base-url", help="address of a model server")
     parser.add_argument(
@@ -42,7 +47,7 @@ def add_main_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """The options that `models_by_role` reads."""
+    """Add the options that `models_by_role` reads."""
     add_main_model_options(parser)
     parser.add_argument(
         "--role",
@@ -53,10 +58,18 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         " for example verifier=openai:qwen-max",
     )
     parser.add_argument(
-        "--role-url", action="append", default=[], metavar="ROLE=URL", help="where that model is"
+        "--role-url",
+        action="append",
+        default=[],
+        metavar="ROLE=URL",
+        help="address of the model in this role",
     )
     parser.add_argument(
-        "--role-key-env", action="append", default=[], metavar="ROLE=NAME", help="its key"
+        "--role-key-env",
+        action="append",
+        default=[],
+        metavar="ROLE=NAME",
+        help="name of the variable that holds the key of the model in this role",
     )
     parser.add_argument(
         "--proxy",
@@ -92,12 +105,12 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ROLE=LANGUAGES",
-        help="what a judge reads where its card does not say it: en, zh, or en,zh",
+        help="languages that a judge reads, where its card does not say it: en, zh, or en,zh",
     )
 
 
 async def main_model(service: Service, options: argparse.Namespace) -> tuple[ModelSpec, str | None]:
-    """The one model that the options name, probed where it is hosted, and its key.
+    """Return the one model that the options name, probed where it is hosted, and its key.
 
     Raises InvalidInputError when an option cannot be understood.
     """
@@ -112,7 +125,8 @@ async def main_model(service: Service, options: argparse.Namespace) -> tuple[Mod
 async def models_by_role(
     service: Service, options: argparse.Namespace, saved: Mapping[str, ModelSpec] | None = None
 ) -> tuple[dict[str, ModelSpec], dict[str, str]]:
-    """Role to model, and the keys by model name; hosted models are probed for what they can do.
+    """Return a map from role to model, and the keys by model name; hosted models are probed for
+    what they can do.
 
     `saved` are models of a profile, for the roles that no option names. The bundled judges judge
     unless others are given.
@@ -151,7 +165,8 @@ async def models_by_role(
 
 
 def role_models(roles: Sequence[str], addresses: Sequence[str]) -> dict[str, ModelSpec]:
-    """Role to model, of `ROLE=KIND[:MODEL]` and `ROLE=URL`, "main" too; nothing is asked.
+    """Return a map from role to model, of `ROLE=KIND[:MODEL]` and `ROLE=URL`, "main" too; nothing
+    is asked.
 
     Raises InvalidInputError when an assignment cannot be understood.
     """
@@ -166,7 +181,8 @@ def role_models(roles: Sequence[str], addresses: Sequence[str]) -> dict[str, Mod
 
 
 def keys_of(options: argparse.Namespace, models: Mapping[str, ModelSpec]) -> dict[str, str]:
-    """The keys by model name, from the variables that the options name, else the providers' own.
+    """Return the keys by model name, from the variables that the options name, else the
+    providers' own.
 
     Raises InvalidInputError where two services have a model of the same name.
     """
@@ -184,7 +200,9 @@ def keys_of(options: argparse.Namespace, models: Mapping[str, ModelSpec]) -> dic
 
 
 def _judges(named: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
-    """Role to provider and model, for the models of --judge; raises InvalidInputError."""
+    """Return a map from role to provider and model, for the models of --judge; raises
+    InvalidInputError.
+    """
     free = [role for role in JUDGES if role not in given]
     if len(named) > len(free):
         raise failure("command.many_judges", given=len(named), free=len(free), roles=[*JUDGES])
@@ -196,7 +214,9 @@ def _judges(named: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
 def _with_readings(
     specs: Mapping[str, ModelSpec], options: argparse.Namespace
 ) -> dict[str, ModelSpec]:
-    """The models with what the options say of how judges are read; raises InvalidInputError."""
+    """Return the models with what the options say of how judges are read; raises
+    InvalidInputError.
+    """
     found = dict(specs)
     said = (
         ("judge_format", "--judge-format", options.judge_format, parse_format),
@@ -219,7 +239,7 @@ def _languages(text: str) -> tuple[Language, ...]:
 
 
 def named_key(variable: str | None) -> str | None:
-    """The key in an environment variable that an option names; None where none was named.
+    """Return the key in an environment variable that an option names; None where none was named.
 
     Raises InvalidInputError where the variable holds nothing.
     """
@@ -254,7 +274,7 @@ def _spec(profile: str, model: str, base_url: str | None) -> ModelSpec:
 def by_role(
     assignments: Sequence[str], option: str, roles: Sequence[str] = _OTHER_ROLES
 ) -> dict[str, str]:
-    """The values of `assignments`, each written ROLE=VALUE, as given to `option`.
+    """Return the values of `assignments`, each written ROLE=VALUE, as given to `option`.
 
     Raises InvalidInputError for one without a value, or whose role is not among `roles`.
     """

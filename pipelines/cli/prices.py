@@ -25,20 +25,23 @@ _PRICES = TypeAdapter(dict[str, Price])
 
 
 def add_price_options(parser: argparse.ArgumentParser) -> None:
-    """The options that `priced_models` reads."""
+    """Add the options that `priced_models` reads."""
     parser.add_argument(
         "--price-in",
         type=amount,
         metavar="AMOUNT",
-        help="what a million tokens cost that the main model reads",
+        help="price of a million tokens that the main model reads",
     )
     parser.add_argument(
-        "--price-out", type=amount, metavar="AMOUNT", help="... a million that it writes"
+        "--price-out",
+        type=amount,
+        metavar="AMOUNT",
+        help="price of a million tokens that the main model writes",
     )
     parser.add_argument(
         "--currency",
         choices=get_args(Currency),
-        help="currency of --price-in and --price-out; default: USD",
+        help="currency of --price-in and --price-out (default: USD)",
     )
     parser.add_argument(
         "--prices", metavar="FILE", help=f"prices of models by name, as JSON: {_FORM}"
@@ -48,7 +51,7 @@ def add_price_options(parser: argparse.ArgumentParser) -> None:
 def priced_models(
     models: Mapping[str, ModelSpec], options: argparse.Namespace
 ) -> dict[str, ModelSpec]:
-    """`models` by role, with the prices that the options give.
+    """Return `models` by role, with the prices that the options give.
 
     Raises InvalidInputError for a file that cannot be used, for a name in it that no model has,
     and where only one half of a price is given.
@@ -73,7 +76,7 @@ def priced_models(
 
 
 def refuse_prices(options: argparse.Namespace) -> None:
-    """Raises InvalidInputError where prices are given for an evaluation that has begun."""
+    """Raise InvalidInputError where prices are given for an evaluation that has begun."""
     given = (options.price_in, options.price_out, options.currency, options.prices)
     if any(one is not None for one in given):
         raise failure("prices.too_late")

@@ -39,7 +39,9 @@ _SEVERAL: dict[str, Any] = {"action": "append", "default": []}
 
 
 async def chosen_profile(service: Service, options: argparse.Namespace) -> Profile | None:
-    """What `--settings-profile` names, None without it. Raises NotFoundError, InvalidInputError."""
+    """Return what `--settings-profile` names, None without it. Raises NotFoundError,
+    InvalidInputError.
+    """
     if not options.settings_profile:
         return None
     store = service.store.profiles
@@ -47,12 +49,12 @@ async def chosen_profile(service: Service, options: argparse.Namespace) -> Profi
 
 
 def add_profile_option(parser: argparse.ArgumentParser) -> None:
-    """`--settings-profile`; `--profile` names the kind of the main model."""
+    """Add the option `--settings-profile`; `--profile` names the kind of the main model."""
     parser.add_argument(
         "--settings-profile",
         metavar="NAME",
-        help="models, settings and prompts that were saved under this name; --set, --prompts and"
-        " the options of models go before them",
+        help="use the models, settings and prompts saved under this name; --set,"
+        " --prompts and the options of models go before them",
     )
 
 
@@ -122,7 +124,9 @@ async def _edit(service: Service, options: argparse.Namespace) -> int:
 
 
 def _changed(profile: Profile, options: argparse.Namespace) -> Profile:
-    """`profile` with the models, settings and prompts of the options. Raises InvalidInputError."""
+    """Return `profile` with the models, settings and prompts of the options. Raises
+    InvalidInputError.
+    """
     given = read_settings(METHODS, options.set, "METHOD.SETTING=VALUE", "drad.theta_1=0.5")
     settings = {
         name: found
@@ -167,7 +171,9 @@ async def _keep(service: Service, profile: Profile, *, replace: bool) -> None:
 
 
 def described(profile: Profile) -> str:
-    """A profile in lines: settings, prompts, models with prices and needs, calibrations, source."""
+    """Return a profile in lines: settings, prompts, models with prices and needs,
+    calibrations, source.
+    """
     lines = [profile.name]
     if profile.description:
         lines.append(f"  {profile.description}")
@@ -188,7 +194,7 @@ def described(profile: Profile) -> str:
 
 
 def _models(models: Mapping[str, ModelSpec]) -> list[str]:
-    """The models by role, each with its price, and what they need."""
+    """Return the models by role, each with its price, and what they need."""
     lines: list[str] = []
     for role, model in models.items():
         parts = dict.fromkeys((model.name, model.model, model.base_url))
@@ -211,45 +217,60 @@ def _needs(one: Lack) -> str:
 
 
 def add_profile_commands(commands: Any) -> None:
-    """`profiles`."""
-    group = commands.add_parser("profiles", help="models, settings and prompts under a name")
+    """Add the command `profiles`."""
+    group = commands.add_parser("profiles", help="keep models, settings and prompts under a name")
     parts = group.add_subparsers(required=True)
-    listed = parts.add_parser("list", help="all, by name")
+    listed = parts.add_parser("list", help="list all profiles, by name")
     listed.set_defaults(command=_list)
-    templates = parts.add_parser("templates", help="built-in ones, and what they still need")
+    templates = parts.add_parser(
+        "templates", help="list the built-in templates, and what they still need"
+    )
     templates.set_defaults(command=_templates)
     for part in (listed, templates):
         part.add_argument("--json", action="store_true", help="print a JSON line per profile")
     for name, command, text in (
-        ("show", _show, "one profile"),
-        ("export", _export, "a profile as JSON"),
-        ("delete", _delete, "delete one; runs that used it stay"),
+        ("show", _show, "print a profile"),
+        ("export", _export, "write a profile as JSON"),
+        ("delete", _delete, "delete a profile; runs that used it stay"),
         ("save", _save, "save models, settings and prompts under a name"),
-        ("edit", _edit, "change one"),
+        ("edit", _edit, "change a profile"),
     ):
         part = parts.add_parser(name, help=text)
         part.set_defaults(command=command)
         part.add_argument("name")
         if name == "export":
-            part.add_argument("--to", type=Path, metavar="FILE", help="default: standard output")
+            part.add_argument(
+                "--to",
+                type=Path,
+                metavar="FILE",
+                help="write to this file (default: standard output)",
+            )
         if name in ("save", "edit"):
             _add_content(part)
         if name == "save":
-            part.add_argument("--description", default="", help="what it is for")
+            part.add_argument(
+                "--description", default="", help="description: what the profile is for"
+            )
             _add_replace(part)
         if name == "edit":
-            part.add_argument("--description", help="what it is for")
-            part.add_argument("--rename", metavar="NAME", help="another name")
+            part.add_argument("--description", help="description: what the profile is for")
+            part.add_argument("--rename", metavar="NAME", help="give the profile another name")
             part.add_argument(
-                "--default-prompts", action="store_true", help="without texts of its own"
+                "--default-prompts",
+                action="store_true",
+                help="remove the profile's own texts of prompts",
             )
     maker = parts.add_parser("make", help="make a profile of a template")
     maker.set_defaults(command=_make)
     maker.add_argument("template", choices=list(TEMPLATES))
-    maker.add_argument("--name", default="", help="default: the template's title")
-    maker.add_argument("--address", metavar="ROLE=URL", help="where a model is", **_SEVERAL)
-    maker.add_argument("--model", metavar="ROLE=ID", help="another model than its", **_SEVERAL)
-    maker.add_argument("--description", default="", help="what it is for")
+    maker.add_argument(
+        "--name", default="", help="name of the profile (default: the template's title)"
+    )
+    maker.add_argument("--address", metavar="ROLE=URL", help="address of a model", **_SEVERAL)
+    maker.add_argument(
+        "--model", metavar="ROLE=ID", help="use another model than the template's", **_SEVERAL
+    )
+    maker.add_argument("--description", default="", help="description: what the profile is for")
     _add_replace(maker)
     imported = parts.add_parser("import", help="save a profile from its file")
     imported.set_defaults(command=_import)
@@ -258,19 +279,29 @@ def add_profile_commands(commands: Any) -> None:
 
 
 def _add_content(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--set", metavar="METHOD.SETTING=VALUE", help="a setting", **_SEVERAL)
+    parser.add_argument(
+        "--set",
+        metavar="METHOD.SETTING=VALUE",
+        help="change a setting of a method; repeat for several",
+        **_SEVERAL,
+    )
     parser.add_argument(
         "--role",
         metavar="ROLE=KIND[:MODEL]",
-        help="a model, for example main=openai:gpt-4o-mini",
+        help="give a role a model, for example main=openai:gpt-4o-mini",
         **_SEVERAL,
     )
-    parser.add_argument("--role-url", metavar="ROLE=URL", help="where that model is", **_SEVERAL)
+    parser.add_argument(
+        "--role-url", metavar="ROLE=URL", help="address of the model in this role", **_SEVERAL
+    )
     parser.add_argument("--prices", metavar="FILE", help="prices of models by name, as JSON")
     parser.add_argument(
-        "--prompts", type=Path, metavar="FILE", help="texts in place of shipped prompts, as TOML"
+        "--prompts",
+        type=Path,
+        metavar="FILE",
+        help="use these texts in place of shipped prompts (a TOML file)",
     )
 
 
 def _add_replace(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--replace", action="store_true", help="in place of one of the same name")
+    parser.add_argument("--replace", action="store_true", help="replace a profile of the same name")

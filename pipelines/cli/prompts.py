@@ -62,7 +62,7 @@ async def _show(service: Service, options: argparse.Namespace) -> int:
 
 
 async def _check(_service: Service, options: argparse.Namespace) -> int:
-    """Every problem of a file, each with its place; 2 where there is one."""
+    """Print every problem of a file, each with its place; 2 where there is one."""
     wording = await asyncio.to_thread(read_wording, options.file)
     problems = list(_problems(wording))
     for problem in problems:
@@ -100,7 +100,9 @@ _WORDS = {
 
 
 async def _diff(service: Service, options: argparse.Namespace) -> int:
-    """What a profile's or a file's texts change, as a unified diff; 1 where something differs."""
+    """Print what a profile's or a file's texts change, as a unified diff; 1 where something
+    differs.
+    """
     profile = await chosen_profile(service, options)
     if options.prompts is None and profile is None:
         raise failure("prompts.nothing_to_compare")
@@ -120,7 +122,7 @@ async def _diff(service: Service, options: argparse.Namespace) -> int:
 
 
 def _named(prompt: str) -> tuple[str, str]:
-    """File and key of "ever/verify"; raises InvalidInputError."""
+    """Return file and key of "ever/verify"; raises InvalidInputError."""
     file, _, key = prompt.partition("/")
     if file not in prompt_files():
         raise failure("prompts.no_file", file=repr(file), known=[*prompt_files()])
@@ -135,21 +137,27 @@ def _json(row: dict[str, Any]) -> str:
 
 
 def add_prompt_commands(commands: Any) -> None:
-    """`prompts`."""
-    group = commands.add_parser("prompts", help="the prompts of methods, and texts of one's own")
+    """Add the command `prompts`."""
+    group = commands.add_parser(
+        "prompts", help="show the prompts of methods, and check texts of your own"
+    )
     parts = group.add_subparsers(required=True)
-    listed = parts.add_parser("list", help="every prompt, with its placeholders")
+    listed = parts.add_parser("list", help="list every prompt, with its placeholders")
     listed.set_defaults(command=_list)
-    listed.add_argument("--method", choices=list(METHODS), help="only those of one method")
+    listed.add_argument(
+        "--method", choices=list(METHODS), help="list only the prompts of one method"
+    )
     listed.add_argument("--json", action="store_true", help="print a JSON line per prompt")
-    shown = parts.add_parser("show", help="the text of one prompt")
+    shown = parts.add_parser("show", help="print the text of a prompt")
     shown.set_defaults(command=_show)
-    shown.add_argument("prompt", metavar="FILE/NAME", help="for example ever/verify")
+    shown.add_argument(
+        "prompt", metavar="FILE/NAME", help="name of the prompt, for example ever/verify"
+    )
     shown.add_argument("--language", choices=get_args(Language), default="en")
-    checked = parts.add_parser("check", help="whether texts of one's own can be used")
+    checked = parts.add_parser("check", help="check whether texts of your own can be used")
     checked.set_defaults(command=_check)
     checked.add_argument("file", type=Path, metavar="FILE")
-    compared = parts.add_parser("diff", help="texts of one's own against the default")
+    compared = parts.add_parser("diff", help="compare texts of your own with the shipped ones")
     compared.set_defaults(command=_diff)
     add_prompts_option(compared)
     for part in (listed, shown, compared):

@@ -46,7 +46,7 @@ async def list_runs(service: Service, options: argparse.Namespace) -> int:
 
 
 def line_of(run: RunSummary) -> str:
-    """A run in a line of text."""
+    """Return a run in a line of text."""
     status = "interrupted" if run.reason == "interrupted" else run.status
     star = "* " if run.starred else ""
     tags = f"  [{', '.join(run.tags)}]" if run.tags else ""
@@ -63,7 +63,7 @@ async def show_run(service: Service, options: argparse.Namespace) -> int:
 
 
 async def export_run(service: Service, options: argparse.Namespace) -> int:
-    """A run as JSON lines, or several as a zip file."""
+    """Write a run as JSON lines, or several as a zip file."""
     runs = [options.run] if isinstance(options.run, str) else list(dict.fromkeys(options.run))
     if len(runs) == 1:
         text = await asyncio.to_thread(lambda: "".join(service.store.export(runs[0], OWNER)))
@@ -163,7 +163,7 @@ def _drawn(trace: Trace, language: str) -> str:
 
 
 def chosen_filter(options: argparse.Namespace) -> RunFilter:
-    """Which runs the options mean."""
+    """Return which runs the options mean."""
     return RunFilter(
         text=options.text,
         methods=tuple(options.method),
@@ -178,30 +178,62 @@ def chosen_filter(options: argparse.Namespace) -> RunFilter:
 
 
 def add_filter_options(parser: argparse.ArgumentParser) -> None:
-    """The options that filter runs; a run must fulfil each option that is given."""
+    """Add the options that filter runs; a run must fulfil each option that is given."""
     so_many = partial(whole, most=_MOST)
-    parser.add_argument("--limit", type=so_many, default=20, help="at most so many (20)")
-    parser.add_argument("--offset", type=so_many, default=0, help="without the first so many")
-    parser.add_argument("--text", default="", help="words in question, name or note")
+    parser.add_argument(
+        "--limit",
+        type=so_many,
+        default=20,
+        help="list at most this many runs (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--offset", type=so_many, default=0, help="skip this many runs (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--text", default="", help="list only runs with these words in question, name or note"
+    )
     several: dict[str, Any] = {"action": "append", "default": []}
-    parser.add_argument("--method", metavar="NAME", help="repeat it for either", **several)
-    parser.add_argument("--model", metavar="NAME", help="name or id of a model", **several)
     parser.add_argument(
-        "--verdict", choices=get_args(Verdict), help="on the answer, by --method", **several
-    )
-    parser.add_argument("--tag", metavar="TAG", help="repeat it for either", **several)
-    parser.add_argument("--starred", action="store_true", help="only those with a star")
-    parser.add_argument(
-        "--own-prompts", action="store_true", help="only those with a prompt of their own"
+        "--method",
+        metavar="NAME",
+        help="list only runs with this method, or any of several",
+        **several,
     )
     parser.add_argument(
-        "--since", type=_moment, metavar="DATE", help="from this day or moment on: 2026-11-01"
+        "--model",
+        metavar="NAME",
+        help="list only runs with this model, by its name or id",
+        **several,
     )
-    parser.add_argument("--until", type=_end, metavar="DATE", help="up to this day, with it")
+    parser.add_argument(
+        "--verdict",
+        choices=get_args(Verdict),
+        help="list only runs with this verdict on the answer, by --method",
+        **several,
+    )
+    parser.add_argument(
+        "--tag", metavar="TAG", help="list only runs with this tag, or any of several", **several
+    )
+    parser.add_argument("--starred", action="store_true", help="list only runs with a star")
+    parser.add_argument(
+        "--own-prompts", action="store_true", help="list only runs with prompts of their own"
+    )
+    parser.add_argument(
+        "--since",
+        type=_moment,
+        metavar="DATE",
+        help="list only runs from this day or moment on, for example 2026-11-01",
+    )
+    parser.add_argument(
+        "--until",
+        type=_end,
+        metavar="DATE",
+        help="list only runs up to this day, which is included",
+    )
 
 
 def _moment(text: str) -> datetime:
-    """A date or a moment in ISO 8601, in this machine's time zone where it names none."""
+    """Return a date or a moment in ISO 8601, in this machine's time zone where it names none."""
     try:
         found = datetime.fromisoformat(text)
         return (found if found.tzinfo else found.astimezone()).astimezone(UTC)
@@ -211,7 +243,7 @@ def _moment(text: str) -> datetime:
 
 
 def _end(text: str) -> datetime:
-    """As `_moment`; of a date alone the end of the day."""
+    """Return the moment as `_moment` does; of a date alone the end of the day."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -223,27 +255,31 @@ def _end(text: str) -> datetime:
 
 
 def add_run_commands(commands: Any) -> None:
-    """`runs`."""
-    group = commands.add_parser("runs", help="recorded runs: find, name, compare, report")
+    """Add the command `runs`."""
+    group = commands.add_parser("runs", help="find, name, compare and report recorded runs")
     parts = group.add_subparsers(required=True)
 
     def add(name: str, command: Any, text: str, runs: str = "") -> argparse.ArgumentParser:
-        """A command; `runs` is "one" or "several" runs that it is for."""
+        """Add a command; `runs` is "one" or "several" runs that it is for."""
         added = parts.add_parser(name, help=text)
         added.set_defaults(command=command)
         if runs:
             added.add_argument("run", metavar="RUN", nargs="+" if runs == "several" else None)
         return added
 
-    listing = add("list", list_runs, "runs, newest first")
+    listing = add("list", list_runs, "list runs, newest first")
     listing.add_argument("--json", action="store_true", help="print a JSON line per run")
     add_filter_options(listing)
-    add("show", show_run, "one run", "one")
-    exported = add("export", export_run, "a run as JSON lines, several as a zip file", "several")
-    exported.add_argument("--to", type=Path, metavar="FILE", help="default: standard output")
+    add("show", show_run, "print a run in words", "one")
+    exported = add(
+        "export", export_run, "write a run as JSON lines, several as a zip file", "several"
+    )
+    exported.add_argument(
+        "--to", type=Path, metavar="FILE", help="write to this file (default: standard output)"
+    )
     add("import", import_runs, "store exported runs").add_argument("file", type=Path)
     deleted = add("delete", delete_runs, "delete runs; several after asking", "several")
-    deleted.add_argument("--yes", action="store_true", help="do not ask")
+    deleted.add_argument("--yes", action="store_true", help="delete without asking")
     add("rename", _rename, "give a run a name; an empty one takes it away", "one").add_argument(
         "name"
     )
@@ -251,15 +287,24 @@ def add_run_commands(commands: Any) -> None:
         "text"
     )
     star = add("star", _star, "give runs a star", "several")
-    star.add_argument("--remove", action="store_true", help="take it away")
+    star.add_argument("--remove", action="store_true", help="remove the star")
     tag = add("tag", _tag, "give runs tags, or take them away", "several")
     for name in ("add", "remove"):
         tag.add_argument(f"--{name}", action="append", default=[], metavar="TAG")
-    add("diff", _diff, "what changed from one run to another", "one").add_argument(
+    add("diff", _diff, "print what changed from one run to another", "one").add_argument(
         "other", metavar="OTHER"
     )
-    report = add("report", _report, "a run as one HTML file that opens offline", "one")
+    report = add("report", _report, "write a run as one HTML file that opens offline", "one")
     report.add_argument(
-        "--output", "--to", type=Path, metavar="FILE", help="default: standard output"
+        "--output",
+        "--to",
+        type=Path,
+        metavar="FILE",
+        help="write to this file (default: standard output)",
     )
-    report.add_argument("--language", choices=["en", "zh"], default="en", help="of its words")
+    report.add_argument(
+        "--language",
+        choices=["en", "zh"],
+        default="en",
+        help="language of the report (default: %(default)s)",
+    )

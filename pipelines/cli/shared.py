@@ -20,7 +20,7 @@ OWNER = "command-line"
 
 
 def whole(text: str, least: int = 0, most: int | None = None) -> int:
-    """A whole number from `least` to `most`."""
+    """Return a whole number from `least` to `most`."""
     try:
         number = int(text)
     except ValueError:
@@ -32,12 +32,12 @@ def whole(text: str, least: int = 0, most: int | None = None) -> int:
 
 
 def count(text: str) -> int:
-    """A whole number from 1."""
+    """Return a whole number from 1."""
     return whole(text, 1)
 
 
 def amount(text: str, most: float = inf) -> float:
-    """A finite number from 0 to `most`."""
+    """Return a finite number from 0 to `most`."""
     try:
         number = float(text)
     except ValueError:
@@ -49,14 +49,15 @@ def amount(text: str, most: float = inf) -> float:
 
 
 def listed_names(listed: str) -> list[str]:
-    """Names with commas between them."""
+    """Return names with commas between them."""
     return [name.strip() for name in listed.split(",") if name.strip()]
 
 
 def read_settings(
     names: Iterable[str], assignments: Sequence[str], form: str, example: str
 ) -> dict[str, dict[str, Any]]:
-    """Name to settings, from assignments "NAME.SETTING=VALUE"; values are JSON, else text.
+    """Return a map from name to settings, from assignments "NAME.SETTING=VALUE"; values are JSON,
+    else text.
 
     Raises InvalidInputError, which names `form` and `example`, for an assignment that names no
     setting of these.
@@ -75,7 +76,7 @@ def read_settings(
 
 
 def text_of_file(path: Path, wanted: Phrase) -> str:
-    """The text of a file in UTF-8. Raises InvalidInputError if it cannot be read.
+    """Return the text of a file in UTF-8. Raises InvalidInputError if it cannot be read.
 
     `wanted` says what to give instead.
     """
@@ -89,12 +90,12 @@ def text_of_file(path: Path, wanted: Phrase) -> str:
 
 
 def said(error: ErrorInfo) -> str:
-    """What happened and what to do about it, in the language of the terminal."""
+    """Return what happened and what to do about it, in the language of the terminal."""
     return error.sentence(language_of_terminal())
 
 
 def happened(error: ErrorInfo | None) -> str:
-    """What happened, in the language of the terminal; "" without an error."""
+    """Return what happened, in the language of the terminal; "" without an error."""
     return "" if error is None else error.said(language_of_terminal())[0]
 
 

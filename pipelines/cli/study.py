@@ -25,7 +25,7 @@ from pipelines.printable import printable
 
 
 async def study(service: Service, options: argparse.Namespace) -> int:
-    """A study of an evaluation; prints its table."""
+    """Make a study of an evaluation; prints its table."""
     if options.list:
         print(printable(_listed()), end="")
         return 0
@@ -51,27 +51,29 @@ async def study(service: Service, options: argparse.Namespace) -> int:
 
 
 def add_study_command(commands: Any) -> None:
-    """`study`."""
+    """Add the command `study`."""
     parser = commands.add_parser(
-        "study", help="other settings of an evaluated system, from its recorded runs alone"
+        "study", help="try other settings of an evaluated system, from its recorded runs alone"
     )
     parser.set_defaults(command=study)
-    parser.add_argument("name", nargs="?", default="", help="a paper's ablation, see --list")
-    parser.add_argument("--list", action="store_true", help="the papers' ablations")
-    parser.add_argument("--evaluation", default="", metavar="ID", help="an evaluation")
     parser.add_argument(
-        "--system", default="", help="which of its systems, where there are several"
+        "name", nargs="?", default="", help="name of a paper's ablation, see --list"
+    )
+    parser.add_argument("--list", action="store_true", help="list the papers' ablations")
+    parser.add_argument("--evaluation", default="", metavar="ID", help="id of the evaluation")
+    parser.add_argument(
+        "--system", default="", help="the system to study, where the evaluation has several"
     )
     parser.add_argument(
         "--vary",
         action="append",
         default=[],
         metavar="SETTING[=VALUES]",
-        help="a setting and its values, A,B,C or FIRST:LAST:STEP; its whole range without values;"
-        " repeat for a second setting",
+        help="vary this setting over these values, A,B,C or FIRST:LAST:STEP;"
+        " without values over its whole range; repeat for a second setting",
     )
     parser.add_argument(
-        "--scores", action="store_true", help="thresholds on the scores of a detector"
+        "--scores", action="store_true", help="vary the threshold on the scores of a detector"
     )
     parser.add_argument("--choose", metavar="METRIC", help="the metric that chooses the best point")
     parser.add_argument(
@@ -81,16 +83,20 @@ def add_study_command(commands: Any) -> None:
         help="choose only among points where this metric reaches this value",
     )
     parser.add_argument(
-        "--save-profile", metavar="NAME", help="keep the settings of the chosen point as a profile"
+        "--save-profile", metavar="NAME", help="save the settings of the chosen point as a profile"
+    )
+    parser.add_argument("--replace", action="store_true", help="replace a profile of the same name")
+    parser.add_argument(
+        "--format",
+        choices=list(STUDY_FORMATS),
+        default="text",
+        help="format of the table (default: %(default)s)",
     )
     parser.add_argument(
-        "--replace", action="store_true", help="in place of a profile of the same name"
-    )
-    parser.add_argument(
-        "--format", choices=list(STUDY_FORMATS), default="text", help="default: %(default)s"
-    )
-    parser.add_argument(
-        "--metrics", default="", metavar="A,B", help="columns of the format text; default: a choice"
+        "--metrics",
+        default="",
+        metavar="A,B",
+        help="columns of the format text (default: the most important)",
     )
 
 
@@ -130,7 +136,7 @@ def _save(service: Service, options: argparse.Namespace, found: Study) -> None:
 
 
 def _only(spec: EvaluationSpec) -> str:
-    """The only system of an evaluation. Raises InvalidInputError where there are several."""
+    """Return the only system of an evaluation. Raises InvalidInputError where there are several."""
     names = [system.name for system in spec.systems]
     if len(names) > 1:
         raise failure("study.several_systems", names=[*names])

@@ -65,7 +65,7 @@ class Terminal:
             print(told, file=self._out, flush=True)
 
     def _progress(self) -> str:
-        """ " (call 12 of about 41)", where that was estimated."""
+        """Return a text such as " (call 12 of about 41)", where that was estimated."""
         expected = self._account.budget.expected if self._account is not None else None
         if self._account is None or expected is None:
             return ""
@@ -99,7 +99,7 @@ class Terminal:
 
 
 def describe(view: RunView, *, colour: bool = False) -> str:
-    """The whole run as text; with `colour`, tokens are shaded by improbability.
+    """Return the whole run as text; with `colour`, tokens are shaded by improbability.
 
     Every text in it is `printable`.
     """

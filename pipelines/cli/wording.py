@@ -29,20 +29,21 @@ _MOST = 1_000_000
 
 
 def add_prompts_option(parser: argparse.ArgumentParser) -> None:
-    """`--prompts`."""
+    """Add the option `--prompts`."""
     parser.add_argument(
         "--prompts",
         type=Path,
         metavar="FILE",
-        help="texts in place of shipped prompts, as TOML: [ever.en] verify = ...; or a profile's"
-        " file. They go before those of --settings-profile; see `prompts check`",
+        help="use these texts in place of shipped prompts: a TOML file ([ever.en]"
+        " verify = ...) or a profile's file; they go before those of"
+        " --settings-profile (see `prompts check`)",
     )
 
 
 def chosen_wording(
     options: argparse.Namespace, saved: Wording
 ) -> dict[str, dict[str, dict[str, str]]]:
-    """The texts of `--prompts` over those of a profile. Raises InvalidInputError."""
+    """Return the texts of `--prompts` over those of a profile. Raises InvalidInputError."""
     found = with_text(saved, "", "", "", None)
     given = checked_wording(read_wording(options.prompts)) if options.prompts else {}
     for file, language, key in own_prompts(given):
@@ -51,7 +52,7 @@ def chosen_wording(
 
 
 def read_wording(path: Path) -> dict[str, dict[str, dict[str, str]]]:
-    """The texts in a file, TOML or a profile's JSON, not checked as prompts yet.
+    """Return the texts in a file, TOML or a profile's JSON, not checked as prompts yet.
 
     Raises InvalidInputError for a file that cannot be read or is written otherwise, with the place.
     """

@@ -86,7 +86,7 @@ class Admission:
             self._admit()
 
     def turn(self, ticket: Ticket) -> Turn:
-        """The position of `ticket` now."""
+        """Return the position of `ticket` now."""
         if ticket not in self._queue:
             return Turn(None, 0.0)
         before = self._queue.index(ticket)

@@ -26,7 +26,7 @@ class RunBudget(NamedTuple):
     within: Ledger | None = None
 
     def opened(self) -> Account:
-        """An account of this budget in which nothing is used yet."""
+        """Return an account of this budget in which nothing is used yet."""
         return Account(self, Ledger(self.limits, self.prices, self.within))
 
 
@@ -57,7 +57,7 @@ class Excess(NamedTuple):
 def budget_for(
     limits: RunLimits, models: Mapping[str, ModelSpec], expected: Estimate | None = None
 ) -> RunBudget:
-    """The budget of a run with `models`, by role and with their prices.
+    """Return the budget of a run with `models`, by role and with their prices.
 
     Raises InvalidInputError where a limit of money cannot be kept: a model behind a network
     service has no price, or one in another currency than the limit.
@@ -74,7 +74,9 @@ def budget_for(
 
 
 def expected_of(estimate: Estimate, name: LimitName, currency: str = "USD") -> float | None:
-    """What a run is expected to take of what the limit `name` counts; None where not known."""
+    """Return what a run is expected to take of what the limit `name` counts; None where
+    not known.
+    """
     if name == "calls":
         return estimate.calls + estimate.judge_calls
     if name == "tokens":
@@ -87,7 +89,7 @@ def expected_of(estimate: Estimate, name: LimitName, currency: str = "USD") -> f
 
 
 def excesses(estimate: Estimate, limits: RunLimits) -> tuple[Excess, ...]:
-    """The limits that a run is expected to pass. What is not known passes none."""
+    """Return the limits that a run is expected to pass. What is not known passes none."""
     found: list[Excess] = []
     for name in limits.names:
         expected, most = expected_of(estimate, name, limits.currency), getattr(limits, name)
@@ -98,8 +100,9 @@ def excesses(estimate: Estimate, limits: RunLimits) -> tuple[Excess, ...]:
 
 
 def raised(limits: RunLimits, over: tuple[Excess, ...]) -> RunLimits:
-    """`limits`, with each that would be passed raised so far that it is enough for most questions:
-    `_MARGIN` times the estimate, rounded up to two digits."""
+    """Return `limits`, with each that would be passed raised so far that it is enough for most
+    questions: `_MARGIN` times the estimate, rounded up to two digits.
+    """
     return limits.model_copy(update={one.limit: _enough(one) for one in over})
 
 
@@ -110,7 +113,7 @@ def refuse_excess(budget: RunBudget) -> None:
 
 
 def excess_error(budget: RunBudget) -> VeriscopeError | None:
-    """The error of a run that is expected to pass a limit; None for every other run."""
+    """Return the error of a run that is expected to pass a limit; None for every other run."""
     over = () if budget.expected is None else excesses(budget.expected, budget.limits)
     return failure("budget.over", excesses=[*map(_said, over)]) if over else None
 
@@ -126,7 +129,7 @@ def _number(value: float) -> str:
 
 
 def _enough(one: Excess) -> float | int:
-    """Two digits, rounded up: 41.2 calls ask for 52, 0.0123 dollars for 0.016."""
+    """Return two digits, rounded up: 41.2 calls ask for 52, 0.0123 dollars for 0.016."""
     wanted = one.expected * _MARGIN
     step = 10.0 ** (floor(log10(wanted)) - 1)
     if one.limit in ("calls", "tokens"):

@@ -14,7 +14,7 @@ from pipelines.run.spec import MethodSpec
 
 
 def conditions(method: str, settings: Mapping[str, Any], wording: Wording, setting: str) -> str:
-    """What decides the scores of a method beside its models: 16 hexadecimal digits.
+    """Return what decides the scores of a method beside its models: 16 hexadecimal digits.
 
     It stands for the settings that differ from the defaults, but for `setting`, the threshold of
     the score, and for the texts of `wording` that the method uses in place of shipped prompts.
@@ -29,7 +29,7 @@ def conditions(method: str, settings: Mapping[str, Any], wording: Wording, setti
 def holding(
     calibrations: Iterable[Calibration], methods: Iterable[MethodSpec], wording: Wording
 ) -> tuple[Calibration, ...]:
-    """Those of `calibrations` that hold for these methods with this wording.
+    """Return those of `calibrations` that hold for these methods with this wording.
 
     Raises as `conditions`, for the methods that `calibrations` are of.
     """

@@ -24,7 +24,8 @@ where the run has a calibration of it the probability of an error by people's la
 
 
 def check_record(found: CheckedText) -> dict[str, Any]:
-    """Everything that was found, with plain values; numbers stand with their threshold and range.
+    """Return everything that was found, with plain values; numbers stand with their threshold
+    and range.
 
     A sentence has a verdict of each detector that reads sentences; `doubting` of `judging` of those
     doubt it. `corrected` is None where a detector changed nothing. `calibrated`, where the run's
@@ -54,7 +55,7 @@ def check_record(found: CheckedText) -> dict[str, Any]:
 
 
 def together_record(found: TogetherFound) -> dict[str, Any]:
-    """The one verdict with plain values.
+    """Return the one verdict with plain values.
 
     `probability` in [0, 1] is that of the verdict, `supported` that of support. `why` is one line
     in each language, `judges` are the methods that spoke, `measured` how good the combination is on
@@ -77,7 +78,7 @@ def together_record(found: TogetherFound) -> dict[str, Any]:
 
 
 def row_columns(methods: Sequence[str], calibrated: Collection[str] = ()) -> list[str]:
-    """The columns of a table of texts that were checked by `methods`.
+    """Return the columns of a table of texts that were checked by `methods`.
 
     Those in `calibrated` have a column more.
     """
@@ -89,14 +90,14 @@ def row_columns(methods: Sequence[str], calibrated: Collection[str] = ()) -> lis
 
 
 def calibrated_detectors(found: CheckedText) -> set[str]:
-    """The detectors of which a calibration says something, of the text or of a sentence."""
+    """Return the detectors of which a calibration says something, of the text or of a sentence."""
     cells = ((name, cell) for one in found.sentences for name, cell in one.found.items())
     whole = ((one.method, one) for one in found.detectors)
     return {name for name, each in (*cells, *whole) if each.calibrated}
 
 
 def check_rows(found: CheckedText, id: str, run: str) -> list[dict[str, str]]:
-    """A row for each sentence, numbered from 1, and last one for the whole text, "all"."""
+    """Return a row for each sentence, numbered from 1, and last one for the whole text, "all"."""
     rows: list[dict[str, str]] = []
     for one in found.sentences:
         row = {
@@ -182,7 +183,7 @@ def _cell(cell: CellFound) -> dict[str, Any]:
 
 
 def _calibrated(found: CellFound | DetectorFound) -> dict[str, Any]:
-    """The readings of its score; nothing where there are none."""
+    """Return the readings of its score; nothing where there are none."""
     if not found.calibrated:
         return {}
     return {

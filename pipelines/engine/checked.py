@@ -147,7 +147,9 @@ class CheckedText(Frozen):
 
 
 def checked_text(view: RunView) -> CheckedText | None:
-    """What the run of `view` has found about its given text; None where it was given none."""
+    """Return what the run of `view` has found about its given text; None where it was
+    given none.
+    """
     header = view.header
     if header is None or not is_check(header.spec) or header.spec.answer is None:
         return None
@@ -199,7 +201,9 @@ def _unavailable(header: RunStarted, asked: Collection[str]) -> dict[str, str]:
 
 
 def read_tokens(view: RunView) -> tuple[Token, ...]:
-    """The given text's tokens, with probabilities by the model that read it; empty if none did."""
+    """Return the given text's tokens, with probabilities by the model that read it; empty if
+    none did.
+    """
     checked = view.header and view.header.spec.answer
     if not checked:
         return ()
@@ -233,7 +237,7 @@ def _sentence(
 
 
 def _is_weak(method: MethodView, given: GivenAnswer) -> bool:
-    """Whether what the method says rests on a model that is known to be too weak for it."""
+    """Return whether what the method says rests on a model that is known to be too weak for it."""
     flags = method.answer.flags if method.answer is not None else ()
     if "weak_judge" in flags:
         return True
@@ -274,7 +278,7 @@ def _calibrated(view: RunView, method: str, event: Judged | None) -> tuple[Readi
 
 
 def _cells(view: RunView, method: MethodView, spans: Sequence[Span]) -> dict[int, CellFound]:
-    """What a method says of the sentences, by their number, of the text as it was given."""
+    """Return what a method says of the sentences, by their number, of the text as it was given."""
     concepts = _concepts(method, spans)
     if concepts:
         return concepts
@@ -300,7 +304,7 @@ def _cells(view: RunView, method: MethodView, spans: Sequence[Span]) -> dict[int
 
 
 def _place(start: int, end: int, spans: Sequence[Span]) -> int | None:
-    """The number of the sentence that [start, end) lies in, or overlaps first."""
+    """Return the number of the sentence that [start, end) lies in, or overlaps first."""
     overlaps = (n for n, span in enumerate(spans) if start < span.end and span.start < end)
     return next(overlaps, None)
 
@@ -327,7 +331,7 @@ def _of_sentence(
 
 
 def _of_entities(events: Sequence[Judged]) -> CellFound:
-    """The worst entity speaks for its sentence: the text is as doubtful as that."""
+    """Return the worst entity, which speaks for its sentence: the text is as doubtful as that."""
     if not events:
         return CellFound(verdict=None)
 
@@ -344,7 +348,9 @@ def _of_entities(events: Sequence[Judged]) -> CellFound:
 
 
 def _concepts(method: MethodView, spans: Sequence[Span]) -> dict[int, CellFound]:
-    """Verdicts on the concepts of each sentence as it was given, before anything was rectified."""
+    """Return verdicts on the concepts of each sentence as it was given, before anything was
+    rectified.
+    """
     found: dict[int, list[Judged]] = {}
     dropped: dict[int, int] = {}
     for event in method.judged:
@@ -408,5 +414,5 @@ def _piece(event: Judged) -> PieceFound:
 
 
 def _flagged_first(scores: Sequence[Score]) -> Score | None:
-    """The score that decided: one on the bad side of its threshold, else the first."""
+    """Return the score that decided: one on the bad side of its threshold, else the first."""
     return next((one for one in scores if one.flagged), scores[0] if scores else None)

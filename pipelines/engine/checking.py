@@ -86,7 +86,7 @@ class TextToCheck(Frozen):
 
 
 def detectors() -> dict[str, Method[Any]]:
-    """The methods that can check a given text, those that are ticked first coming first."""
+    """Return the methods that can check a given text, those that are ticked first coming first."""
     able = [name for name, method in METHODS.items() if method.checks]
     first = [name for name in STANDARD if name in able]
     return {name: METHODS[name] for name in (*first, *(n for n in able if n not in first))}
@@ -100,7 +100,7 @@ def unmet_needs(
     language: Language | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Need | None]:
-    """Each detector with the first thing it lacks, None where it can work.
+    """Return each detector with the first thing it lacks, None where it can work.
 
     `language` is the text's, None where it does not matter yet. `models` are what the model of
     each role can do; `settings` those of the methods that differ from the defaults.
@@ -119,7 +119,9 @@ def unmet_needs(
 
 
 def _spoken(name: str, language: Language | None) -> tuple[Need, ...]:
-    """That somebody whose word counts with this detector speaks the language of the text."""
+    """Return the need that somebody whose word counts with this detector speaks the language of
+    the text.
+    """
     if language is None:
         return ()
     # Tokens are measured by the proxy where there is one.
@@ -128,12 +130,12 @@ def _spoken(name: str, language: Language | None) -> tuple[Need, ...]:
 
 
 def models_for(given: TextToCheck, models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
-    """`models` for the language of a text, where nobody chose others (`by_language`)."""
+    """Return `models` for the language of a text, where nobody chose others (`by_language`)."""
     return by_language(models, language_of(given))
 
 
 def language_of(given: TextToCheck) -> Language:
-    """The language of a text: what was said of it, else what is read from it."""
+    """Return the language of a text: what was said of it, else what is read from it."""
     return given.language or detect_language(given.text)
 
 
@@ -149,7 +151,8 @@ def check_run(
     profile: str = "",
     calibrations: tuple[Calibration, ...] = (),
 ) -> RunSpec:
-    """The run that checks `given` by `methods`; its evidence are the sources where there are any.
+    """Return the run that checks `given` by `methods`; its evidence are the sources where there
+    are any.
 
     `prompts` are texts in place of shipped prompts, `profile` the name of the saved profile whose
     settings and prompts these are, `calibrations` those of a profile.
@@ -200,12 +203,14 @@ def check_run(
 
 
 def is_check(spec: RunSpec) -> bool:
-    """Whether a run checks a given text."""
+    """Return whether a run checks a given text."""
     return spec.answer is not None
 
 
 def text_of(spec: RunSpec) -> TextToCheck:
-    """What a run checks, as it was given; raises ValueError for a run that checks nothing."""
+    """Return what a run checks, as it was given; raises ValueError for a run that checks
+    nothing.
+    """
     if spec.answer is None:
         raise PhraseError("own.run_text")
     given = spec.evidence.text if spec.evidence.source == "given" else ""
@@ -219,13 +224,13 @@ def text_of(spec: RunSpec) -> TextToCheck:
 
 
 def title_of(given: TextToCheck, most: int = 80) -> str:
-    """What a list calls the check: its question, else the beginning of the text."""
+    """Return what a list calls the check: its question, else the beginning of the text."""
     words = " ".join((given.question if given.asked else given.text).split())
     return words if len(words) <= most else f"{words[: most - 1].rstrip()}…"
 
 
 def split_sources(text: str) -> list[str]:
-    """The blocks of a text that are separated by empty lines: one source each."""
+    """Return the blocks of a text that are separated by empty lines: one source each."""
     blocks: list[list[str]] = [[]]
     for line in text.splitlines():
         if line.strip():
@@ -236,7 +241,7 @@ def split_sources(text: str) -> list[str]:
 
 
 def problem_of(given: TextToCheck) -> Problem | None:
-    """Why `given` cannot be checked, whatever checks it; None where it can."""
+    """Return why `given` cannot be checked, whatever checks it; None where it can."""
     text, question = given.text.strip(), " ".join(given.question.split())
     sources = _joined(given.sources)
     if not text:
@@ -262,7 +267,7 @@ def problem_of(given: TextToCheck) -> Problem | None:
 
 
 def _joined(sources: Iterable[str]) -> str:
-    """The sources as the evidence of one run: an empty line would cut one of them in two."""
+    """Return the sources as the evidence of one run: an empty line would cut one of them in two."""
     blocks = ("\n".join(split_sources(source)) for source in sources)
     return "\n\n".join(filter(None, blocks))
 
@@ -270,8 +275,9 @@ def _joined(sources: Iterable[str]) -> str:
 def _with_own_settings(
     method: MethodSpec, use: Use, language: Language, judges: Mapping[str, tuple[str, ...]]
 ) -> MethodSpec:
-    """The method as it checks a given text: with the threshold that was fitted for this use, where
-    the same judges speak, and whatever was set."""
+    """Return the method as it checks a given text: with the threshold that was fitted for this use,
+    where the same judges speak, and whatever was set.
+    """
     own = dict(_SETTINGS.get(method.name, {}))
     limit = limit_for(method.name, use, language, judges.get(method.name))
     plain = not set(method.settings) & _CHANGE_SCORES
@@ -285,7 +291,7 @@ _CHANGE_SCORES = frozenset({"mean", "positive", "epsilon", "normalise", "history
 
 
 def _judges(models: Mapping[str, ModelSpec], language: Language) -> dict[str, tuple[str, ...]]:
-    """The names of the judges behind the scores of the SLM check and of P(yes)."""
+    """Return the names of the judges behind the scores of the SLM check and of P(yes)."""
     able = {role: known_capabilities(one) for role, one in models.items()}
     panel = [
         role

@@ -90,14 +90,14 @@ class UnknownAbilities:
                         limit.reschedule(asyncio.get_running_loop().time() + CHECK_SECONDS)
 
     def _saved(self, spec: ModelSpec, owner: str) -> ModelSpec | None:
-        """The owner's model as it is saved, None where it is another one by now."""
+        """Return the owner's model as it is saved, None where it is another one by now."""
         models = self._store.models.list(owner)
         saved = next((one for one in models if one.name == spec.name), None)
         same = saved is not None and saved.without_price() == spec.without_price()
         return saved if same else None
 
     def _save(self, spec: ModelSpec, found: ModelSpec, owner: str) -> bool:
-        """Save `found` in the place of `spec`; whether that is still saved."""
+        """Save `found` in the place of `spec`; return whether that is still saved."""
         saved = self._saved(spec, owner)
         # If the owner changed or deleted the model meanwhile, nothing is saved.
         if saved is None:
@@ -108,7 +108,7 @@ class UnknownAbilities:
 
 
 def _with(report: ProbeReport, spec: ModelSpec) -> ModelSpec:
-    """`spec` with what `report` found."""
+    """Return `spec` with what `report` found."""
     known = {finding.key for finding in report.findings if finding.ok is not None}
     left = tuple(key for key in spec.unknown if key not in known)
     return spec.with_capabilities(report.capabilities, left) if left != spec.unknown else spec

@@ -208,7 +208,9 @@ class Collections:
         self._forget(collection, [document])
 
     def document(self, owner: str, collection: str, document: str) -> PreparedDocument:
-        """What was read of a document. Raises NotFoundError where it is not there, or damaged."""
+        """Return what was read of a document. Raises NotFoundError where it is not there, or
+        damaged.
+        """
         self.store.document(owner, collection, document)
         try:
             return PreparedDocument(document_folder(self._place(collection), document))
@@ -253,13 +255,13 @@ class Collections:
             job.wait(_SOON)
 
     def progress(self, owner: str, collection: str) -> IndexingProgress | None:
-        """How far this process's indexing is, or how its last one ended; None for none."""
+        """Return how far this process's indexing is, or how its last one ended; None for none."""
         self.store.get(owner, collection)
         job = self._jobs.get(collection)
         return None if job is None else job.progress
 
     def is_current(self, owner: str, collection: str) -> bool:
-        """Whether the index holds what the collection does, by its embedder."""
+        """Return whether the index holds what the collection does, by its embedder."""
         stored = self.store.get(owner, collection)
         documents = self.store.documents(owner, collection)
         if any(map(is_waiting, documents)):
@@ -273,17 +275,19 @@ class Collections:
         return held == ready and index.manifest.embedder == identity
 
     def build(self, collection: str) -> str | None:
-        """The name of the index in use, which changes with every build; None without an index."""
+        """Return the name of the index in use, which changes with every build; None without
+        an index.
+        """
         return build_name(self._place(collection) / "index")
 
     # Searching
 
     def searchable(self, owner: str) -> list[StoredCollection]:
-        """The collections that have an index."""
+        """Return the collections that have an index."""
         return [one for one in self.store.of(owner) if build_name(self._place(one.id) / "index")]
 
     def evidence(self, owner: str, collection: str, mode: RetrievalMode) -> EvidenceSpec:
-        """The collection as it is now, as the evidence of a run."""
+        """Return the collection as it is now, as the evidence of a run."""
         stored = self.store.get(owner, collection)
         return EvidenceSpec(
             library=stored.name,
@@ -293,7 +297,7 @@ class Collections:
         )
 
     def pinned(self, evidence: EvidenceSpec, owner: str) -> EvidenceSpec:
-        """The evidence with what a run records of it.
+        """Return the evidence with what a run records of it.
 
         Raises NotFoundError for a collection that is not this owner's, and InvalidInputError for
         one that is not indexed, or not what it was when the evidence was chosen.
@@ -306,13 +310,15 @@ class Collections:
         return evidence.model_copy(update={"edition": edition})
 
     def retriever(self, evidence: EvidenceSpec, owner: str, key: str | None = None) -> Retriever:
-        """What searches a collection, which is looked for when it is first searched."""
+        """Return what searches a collection, which is looked for when it is first searched."""
         return _CollectionRetriever(self, evidence, owner, key)
 
     def open(
         self, owner: str, collection: str, mode: RetrievalMode, key: str | None = None
     ) -> LibraryRetriever:
-        """A search of the index there is. Raises NotFoundError, and InvalidInputError for none."""
+        """Return a search of the index there is. Raises NotFoundError, and InvalidInputError
+        for none.
+        """
         stored = self.store.get(owner, collection)
         index = self._index(collection)
         if index is None:
@@ -326,7 +332,7 @@ class Collections:
     async def search(
         self, owner: str, collection: str, query: str, k: int, key: str | None = None
     ) -> dict[RetrievalMode, Found]:
-        """The first `k` passages by words, by meaning and by both, each by itself."""
+        """Return the first `k` passages by words, by meaning and by both, each by itself."""
         found: dict[RetrievalMode, Found] = {}
         for mode in MODES:
             try:
@@ -337,7 +343,7 @@ class Collections:
         return found
 
     def reads(self, evidence: EvidenceSpec, owner: str, language: Language) -> bool:
-        """Whether passages in `language` have vectors in the collection of `evidence`."""
+        """Return whether passages in `language` have vectors in the collection of `evidence`."""
         if evidence.collection is None:
             return False
         try:
@@ -387,7 +393,7 @@ class Collections:
         return sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def _forget(self, collection: str, documents: Sequence[str]) -> None:
-        """Documents were deleted: no search finds them any more, and their files go."""
+        """Forget documents that were deleted: no search finds them any more, and their files go."""
         if not documents:
             return
         index = self._index(collection)
@@ -427,7 +433,7 @@ class _CollectionRetriever(Retriever):
 
 
 def document_name(name: str) -> str:
-    """The name of a document: of a path its parts, without those that lead elsewhere."""
+    """Return the name of a document: of a path its parts, without those that lead elsewhere."""
     parts = PurePosixPath(name.replace("\\", "/")).parts
     kept = [part for part in parts if part not in ("/", "..", ".")]
     joined = "/".join(kept) or "file"

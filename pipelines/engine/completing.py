@@ -15,7 +15,7 @@ from pipelines.run.view import RunView
 
 
 def left_out(view: RunView) -> list[str]:
-    """The standard methods that were not asked, and can run on the models of the run.
+    """Return the standard methods that were not asked, and can run on the models of the run.
 
     Empty where the replies, or the answer to check, were written for the methods that were asked,
     and where the run has a method that is not known here.
@@ -43,7 +43,7 @@ def completed(
     models: Mapping[str, ModelSpec],
     settings: Mapping[str, dict[str, Any]] | None = None,
 ) -> RunSpec:
-    """The run of `view` with the methods that it left out; it has to have a header.
+    """Return the run of `view` with the methods that it left out; it has to have a header.
 
     `models` serve roles that the run had no use for; `settings` are those of the added methods.
     """

@@ -28,7 +28,7 @@ class EarlierRuns:
         self._lock = threading.Lock()
 
     def of(self, owner: str, main: ModelSpec, *, checks: bool = False) -> tuple[Past, ...]:
-        """The owner's latest finished runs with `main` as their main model, newest first.
+        """Return the owner's latest finished runs with `main` as their main model, newest first.
 
         Those that answered a question, or those that checked a given text (`checks`).
         Runs that asked no model, because everything was cached, and imported ones,

@@ -51,7 +51,7 @@ class Pace(Frozen):
     judged: Amount = 0.0
 
     def seconds(self, effort: Effort, judge_calls: float = 0.0) -> float:
-        """How long a run takes whose calls of language models are `effort`."""
+        """Return how long a run takes whose calls of language models are `effort`."""
         written = self.written * effort.written + self.judged * judge_calls
         return self.start + self.read * effort.read + written
 
@@ -81,7 +81,7 @@ class PerText(Frozen):
     fact: Effort = Effort()
 
     def of(self, size: TextSize) -> Effort:
-        """For a text of this size."""
+        """Return the effort for a text of this size."""
         return self.text + self.sentence * size.sentences + self.fact * size.facts
 
 
@@ -103,7 +103,7 @@ class MeasuredChecks(Frozen):
     pace: Pace | None = None
 
     def of(self, size: TextSize) -> Measured:
-        """The same for a text of this size."""
+        """Return the same for a text of this size."""
         methods, alone = (
             {
                 name: {role: one.of(size) for role, one in roles.items()}
@@ -138,5 +138,5 @@ class EffortTable(Frozen):
 
 @cache
 def effort_table() -> EffortTable:
-    """The table that ships with the code."""
+    """Return the table that ships with the code."""
     return EffortTable.model_validate_json((ASSETS / "effort.json").read_bytes())

@@ -113,7 +113,7 @@ class Estimate(Frozen):
 
 
 def basis_for(main: ModelSpec, past: Sequence[Past] = (), *, size: TextSize | None = None) -> Basis:
-    """What is known about runs of the model `main`, `past` being earlier runs of it.
+    """Return what is known about runs of the model `main`, `past` being earlier runs of it.
 
     `size` is that of the text that is to be checked, None for a question; earlier runs of the other
     kind are left out. Time is known of the embedded model, and of a model with earlier
@@ -157,7 +157,7 @@ def basis_for(main: ModelSpec, past: Sequence[Past] = (), *, size: TextSize | No
 def _own_checks(
     past: Sequence[Past], size: TextSize, shipped: Callable[[TextSize], Measured]
 ) -> dict[str, dict[str, Effort]]:
-    """What each method will take for a text of this size, by the texts in `past`.
+    """Return what each method will take for a text of this size, by the texts in `past`.
 
     Some of it is taken once for a text, some for every sentence or fact: it grows from those texts
     to this one as the `shipped` measurement does. What is in no measurement grows with the
@@ -178,7 +178,7 @@ def _own_checks(
 
 
 def _grown(took: Effort, before: Effort | None, now: Effort | None, usual: float) -> Effort:
-    """`took` times what `now` is of `before`, and times `usual` what is not in these."""
+    """Return `took` times what `now` is of `before`, and times `usual` what is not in these."""
 
     def grown(field: str) -> float:
         was = getattr(before, field) if before is not None and now is not None else 0.0
@@ -190,8 +190,9 @@ def _grown(took: Effort, before: Effort | None, now: Effort | None, usual: float
 def measured_checks(
     table: EffortTable, source: Source, size: TextSize
 ) -> tuple[Measured, Pace, int]:
-    """What was measured for a text of this size, the pace of checks, and the sentences that were
-    measured. What illustrations do not show was measured with the default models."""
+    """Return what was measured for a text of this size, the pace of checks, and the sentences that
+    were measured. What illustrations do not show was measured with the default models.
+    """
     default = table.checks.get(
         "default", MeasuredChecks(model="", texts=0, sentences=0, methods={})
     )
@@ -212,12 +213,12 @@ def measured_checks(
 
 
 def same_model(one: ModelSpec, other: ModelSpec) -> bool:
-    """Whether both configure the same model, whatever is assumed about its abilities."""
+    """Return whether both configure the same model, whatever is assumed about its abilities."""
     return one.without_capabilities() == other.without_capabilities()
 
 
 def estimate(methods: Iterable[str], models: Mapping[str, ModelSpec], basis: Basis) -> Estimate:
-    """What one run of `methods` takes with `models`, role to model."""
+    """Return what one run of `methods` takes with `models`, role to model."""
     # A given text is there already: no baseline has to write it.
     names = list(methods) if basis.sentences is not None else _with_bases(methods)
     asked: dict[str, Effort] = defaultdict(Effort)
@@ -245,8 +246,10 @@ def estimate(methods: Iterable[str], models: Mapping[str, ModelSpec], basis: Bas
 
 
 def first_methods(models: Mapping[str, ModelSpec], basis: Basis) -> list[str]:
-    """What is ticked until somebody chooses: the standard methods, if a run of them ends within
-    `PATIENCE`; else as many as fit, those with the least `Method.effort` first, at least one."""
+    """Return what is ticked until somebody chooses: the standard methods, if a run of them
+    ends within `PATIENCE`; else as many as fit, those with the least `Method.effort` first, at
+    least one.
+    """
 
     def fits(names: Iterable[str]) -> bool:
         seconds = estimate(names, models, basis).seconds
@@ -263,7 +266,7 @@ def first_methods(models: Mapping[str, ModelSpec], basis: Basis) -> list[str]:
 
 
 def past_of(view: RunView) -> Past:
-    """What a finished run took. The run has to have a header."""
+    """Return what a finished run took. The run has to have a header."""
     assert view.header is not None
     models = view.header.spec.models
     calls = [call for method in view.methods.values() for call in method.calls]
@@ -282,12 +285,12 @@ def past_of(view: RunView) -> Past:
 
 
 def size_in(spec: RunSpec) -> TextSize | None:
-    """The size of the text that a run checks; None for a run that answers a question."""
+    """Return the size of the text that a run checks; None for a run that answers a question."""
     return None if spec.answer is None else size_of(spec.answer.text)
 
 
 def efforts_of(view: RunView, *, by_characters: bool = False) -> dict[str, dict[str, Effort]]:
-    """What each method of a run takes where nothing is cached; the same request counts once.
+    """Return what each method of a run takes where nothing is cached; the same request counts once.
 
     A baseline that was not run, but whose answer a method started from, has what that draft took;
     a text that was given took none.
@@ -321,7 +324,7 @@ def efforts_of(view: RunView, *, by_characters: bool = False) -> dict[str, dict[
 
 
 def mean_efforts(runs: Sequence[Mapping[str, Efforts]]) -> dict[str, dict[str, Effort]]:
-    """The mean of what each method took, over the runs that have it."""
+    """Return the mean of what each method took, over the runs that have it."""
     return {
         name: _scaled(roles, 1 / sum(name in run for run in runs))
         for name, roles in sum_efforts(runs).items()
@@ -329,7 +332,7 @@ def mean_efforts(runs: Sequence[Mapping[str, Efforts]]) -> dict[str, dict[str, E
 
 
 def sum_efforts(runs: Sequence[Mapping[str, Efforts]]) -> dict[str, dict[str, Effort]]:
-    """The sum of what each method took, over the runs that have it."""
+    """Return the sum of what each method took, over the runs that have it."""
     sums: dict[str, dict[str, Effort]] = {}
     for name in METHODS:
         of = [run[name] for run in runs if name in run]
@@ -346,7 +349,9 @@ def _scaled(roles: Efforts, factor: float) -> dict[str, Effort]:
 
 
 def _with_bases(methods: Iterable[str]) -> list[str]:
-    """`methods` and the baselines whose answers they start from: somebody has to write these."""
+    """Return `methods` and the baselines whose answers they start from: somebody has to
+    write these.
+    """
     names = list(methods)
     return list(dict.fromkeys([*names, *filter(None, (METHODS[n].starts_from for n in names))]))
 
@@ -356,8 +361,9 @@ def _is_measured(name: str, basis: Basis) -> bool:
 
 
 def _effort_of(name: str, basis: Basis, beside: Sequence[str] = ()) -> Efforts:
-    """What is known of a method that is asked `beside` others; of one that was never measured, its
-    number of calls, each of them as the others' are."""
+    """Return what is known of a method that is asked `beside` others; of one that was never
+    measured, its number of calls, each of them as the others' are.
+    """
     measured = basis.measured
     if name in measured.alone and not set(measured.shares.get(name, ())) & set(beside):
         # Its calls are shared with methods that are not asked now.
@@ -373,30 +379,31 @@ def _effort_of(name: str, basis: Basis, beside: Sequence[str] = ()) -> Efforts:
 
 
 def _took_time(past: Past) -> bool:
-    """Whether the run tells something about the pace: something was written, or judged."""
+    """Return whether the run tells something about the pace: something was written, or judged."""
     return bool(past.made.written or (past.size is not None and past.judge_calls))
 
 
 def _judged(methods: Iterable[Efforts]) -> float:
-    """Calls of judges."""
+    """Return calls of judges."""
     return sum(one.calls for roles in methods for role, one in roles.items() if role in JUDGES)
 
 
 def _all_of(roles: Efforts) -> Effort:
-    """What language models are asked; judges are not among them."""
+    """Return what language models are asked; judges are not among them."""
     return sum((effort for role, effort in roles.items() if role not in JUDGES), Effort())
 
 
 def _answering(role: str, models: Mapping[str, ModelSpec]) -> str:
-    """The role that answers for `role`: without a verifier the main model is asked again, without
-    a judge nobody."""
+    """Return the role that answers for `role`: without a verifier the main model is asked again,
+    without a judge nobody.
+    """
     if role in models:
         return role
     return "main" if role == "verifier" else ""
 
 
 def _tokens_known(name: str, models: Mapping[str, ModelSpec], basis: Basis) -> bool:
-    """Whether it is known what the method asks of each hosted model beside the main one."""
+    """Return whether it is known what the method asks of each hosted model beside the main one."""
     efforts = _effort_of(name, basis)
     hosted = [role for role in METHODS[name].roles if role in models and _hosted(models[role])]
     return all(role in efforts and _counted(efforts[role]) for role in hosted)
@@ -428,12 +435,12 @@ def _counts(call: ModelCalled) -> bool:
 
 
 def _first_draft(method: MethodView) -> str | None:
-    """The span of the step that wrote the method's original."""
+    """Return the span of the step that wrote the method's original."""
     return next((step.span for step in method.steps if step.name == "draft"), None)
 
 
 def _effort(call: ModelCalled, *, by_characters: bool = False) -> Effort:
-    """One call."""
+    """Return the effort of one call."""
     if isinstance(call.request, SimilarityRequest):
         return Effort()
     read, written = tokens_of(call.request, call.generations, by_characters=by_characters)

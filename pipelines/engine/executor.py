@@ -76,14 +76,14 @@ class Plan:
 def needs_of(
     method: Method[Any], settings: Settings, given: GivenAnswer | None
 ) -> tuple[Need, ...]:
-    """What `method` needs to write an answer, or to check a given one."""
+    """Return what `method` needs to write an answer, or to check a given one."""
     if given is None or (given.asked and not method.checks):
         return method.needs(settings)
     return method.needs_for_text(settings, asked=given.asked)
 
 
 def used_models(methods: Iterable[str], models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
-    """Those of `models`, by role, that the named methods can use; "main" is always one.
+    """Return those of `models`, by role, that the named methods can use; "main" is always one.
 
     Prices are left out: no run holds them.
 
@@ -93,13 +93,13 @@ def used_models(methods: Iterable[str], models: Mapping[str, ModelSpec]) -> dict
 
 
 def used_roles(methods: Iterable[str], models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
-    """As `used_models`, with their prices."""
+    """Return what `used_models` returns, with their prices."""
     used = {"main", *(role for name in methods for role in get_method(name).roles)}
     return {role: spec for role, spec in models.items() if role in used}
 
 
 def wording_of(methods: Iterable[str], wording: Wording) -> dict[str, Any]:
-    """The part of `wording` that the named methods can use.
+    """Return the part of `wording` that the named methods can use.
 
     Raises InvalidInputError for a method that does not exist.
     """
@@ -134,7 +134,9 @@ def make_plan(spec: RunSpec) -> Plan:
 
 
 def question_of(spec: RunSpec, language: Language | None) -> Question:
-    """What `spec` asks in `language`; without one, in that of the question or the given text."""
+    """Return what `spec` asks in `language`; without one, in that of the question or the
+    given text.
+    """
     text = " ".join(spec.question.split())
     about = spec.answer.text.strip() if spec.answer is not None and not spec.answer.asked else ""
     return Question(text=text, language=language or detect_language(about or text), about=about)
@@ -175,7 +177,7 @@ async def gather_materials(
 
 @cache
 def _versions() -> dict[str, str]:
-    """The versions of what decides what comes out of a run, as far as it is installed."""
+    """Return the versions of what decides what comes out of a run, as far as it is installed."""
     found = {"veriscope": product_version()}
     for package in _PACKAGES.split():
         with suppress(PackageNotFoundError):
@@ -221,7 +223,7 @@ async def execute(
         live.recorder.emit(event_type, span=ROOT, parent=None, **fields)
 
     async def outcome(method: Method[Any], settings: Settings) -> Answer | ErrorInfo:
-        """What the method answers, or why it does not."""
+        """Return what the method answers, or why it does not."""
         try:
             return await run_method(live.recorder, plan, materials, method, settings, retry)
         except Exception as error:
@@ -253,12 +255,12 @@ async def execute(
 
 
 def _told(error: Exception, what: str) -> ErrorInfo:
-    """`error` as an event stores it."""
+    """Return `error` as an event stores it."""
     return _explained(error, what).info()
 
 
 def _explained(error: Exception, what: str) -> VeriscopeError | MethodEnded:
-    """`error`, or what a visitor is told of one that nobody expected, which the log gets."""
+    """Return `error`, or what a visitor is told of one that nobody expected, which the log gets."""
     if isinstance(error, VeriscopeError | MethodEnded):
         return error
     _logger.error("%s failed unexpectedly", what, exc_info=error)
@@ -305,7 +307,7 @@ async def run_method(
 async def _within(
     root: Scope, started: MethodStarted, plan: Plan, method: Method[Any], settings: Settings
 ) -> Answer:
-    """`run_method` in its span."""
+    """Run `run_method` in its span."""
     question, materials, capabilities = plan.question, root.materials, started.models
     async with root.span("method", detail=started) as scope:
         has_evidence = materials.retriever is not None
@@ -337,7 +339,7 @@ async def _within(
 
 
 def _what_there_is(drafts: Sequence[Generation], flag: str) -> Answer | None:
-    """The answer of a method that ended early, with these drafts; None without any.
+    """Return the answer of a method that ended early, with these drafts; None without any.
 
     `flag` says why.
     """
@@ -349,7 +351,7 @@ def _what_there_is(drafts: Sequence[Generation], flag: str) -> Answer | None:
 
 
 def _endings(answer: Answer, drafts: Sequence[Generation]) -> list[str]:
-    """Flags of an answer that its model did not end by itself."""
+    """Return flags of an answer that its model did not end by itself."""
     text = answer.text.strip()
     ends = [draft.finish_reason for draft in drafts if draft.text.strip() == text]
     return [_CUT[end] for end in ends[-1:] if text and end in _CUT]

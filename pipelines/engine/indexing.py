@@ -97,12 +97,12 @@ class IndexingTask:
 
 
 def document_folder(folder: Path, document: str) -> Path:
-    """Where the files of a document are."""
+    """Return where the files of a document are."""
     return folder / "documents" / document
 
 
 def original_of(folder: Path, document: str) -> Path:
-    """The file as it was added."""
+    """Return the file as it was added."""
     return document_folder(folder, document) / "original"
 
 
@@ -132,7 +132,7 @@ class Indexing:
         self._stopping.set()
 
     def wait(self, seconds: float | None = None) -> None:
-        """Until it has ended."""
+        """Wait until it has ended."""
         self._thread.join(seconds)
 
     def _run(self) -> None:
@@ -165,7 +165,7 @@ class Indexing:
         return lock
 
     def _index(self) -> None:
-        """Until nothing is left to do: documents may be added and deleted meanwhile."""
+        """Index until nothing is left to do: documents may be added and deleted meanwhile."""
         while True:
             self._go_on()
             self._prepare_all()
@@ -179,7 +179,7 @@ class Indexing:
                     raise
 
     def _build(self, ready: Sequence[StoredDocument]) -> bool:
-        """Bring vectors and index up to date; whether nothing else is left to do."""
+        """Bring vectors and index up to date; return whether nothing else is left to do."""
         total = sum(one.passages for one in ready)
         if total > MAX_PASSAGES:
             count, most = f"{total:,}", f"{MAX_PASSAGES:,}"
@@ -243,7 +243,8 @@ class Indexing:
         self._keep(document, "ready", facts, passages=found.passages)
 
     def _read(self, document: StoredDocument, folder: Path, path: Path, worker: Worker) -> Prepared:
-        """What is in a document's file, written beside what is there and then put in its place.
+        """Return what is in a document's file, written beside what is there and then put in
+        its place.
 
         The process that read for a process that was killed may still be writing.
         """
@@ -294,7 +295,9 @@ class Indexing:
     # Vectors
 
     def _embed_all(self, documents: Sequence[StoredDocument]) -> list[Source]:
-        """The documents as sources of an index, after those without vectors have got them."""
+        """Return the documents as sources of an index, after those without vectors have
+        got them.
+        """
         embedder, identity = self._task.embedder, self._task.identity
         if embedder is None or identity is None:
             return [self._source(one) for one in documents]
@@ -318,7 +321,7 @@ class Indexing:
         before: int,
         total: int,
     ) -> _Vectors:
-        """Every vector that is missing, each batch added to the file as it comes."""
+        """Return every vector that is missing, each batch added to the file as it comes."""
         folder, _ = self._places(document)
         prepared = PreparedDocument(folder)
         rows = readable_rows(prepared, sorted(embedder.languages))
@@ -342,7 +345,7 @@ class Indexing:
         return vectors
 
     def _kept_vectors(self, document: StoredDocument, name: str) -> _Vectors:
-        """What is there of an earlier time; half a vector at its end is cut off."""
+        """Return what is there of an earlier time; half a vector at its end is cut off."""
         folder, _ = self._places(document)
         for path in folder.glob(f"vectors-{name}-*.f32"):
             dimension = int(path.stem.rpartition("-")[2])
@@ -443,7 +446,7 @@ class _Vectors:
 
 
 def is_waiting(document: StoredDocument) -> bool:
-    """Whether a document has to be read, for the first time or by newer rules."""
+    """Return whether a document has to be read, for the first time or by newer rules."""
     if document.state == "ready":
         return document.rules != PREPARED_BY
     return document.state in ("address", "stored")

@@ -94,14 +94,16 @@ class Libraries:
         self._web: OrderedDict[tuple[str, str | None, str | None], WebSearch] = OrderedDict()
 
     def own(self, store: CollectionStore, folder: Path) -> Collections:
-        """The owners' collections that `store` lists, with their files in `folder`."""
+        """Return the owners' collections that `store` lists, with their files in `folder`."""
         public_only = not self._any_address
         embedders = Embedders(self._find_embedder, public_only=public_only, switch=SWITCH)
         self.collections = Collections(store, folder, embedders, public_only=public_only)
         return self.collections
 
     def for_another_loop(self) -> Libraries:
-        """The same libraries for use on another event loop; those that are open are shared."""
+        """Return the same libraries for use on another event loop; those that are open
+        are shared.
+        """
         other = Libraries(
             self._indexes,
             self._folders,
@@ -118,13 +120,13 @@ class Libraries:
         return list(self._folders)
 
     def loading(self) -> list[Loading]:
-        """What is being indexed right now; safe to call from any thread."""
+        """Return what is being indexed right now; safe to call from any thread."""
         return list(self._loading.values())
 
     def search_in(
         self, evidence: EvidenceSpec, key: str | None = None, *, owner: str = ""
     ) -> Retriever:
-        """What searches the chosen evidence; a library is opened by the first search.
+        """Return what searches the chosen evidence; a library is opened by the first search.
 
         `key` is for a search of the web that needs one, or the embedding service of a collection,
         which must be the `owner`'s. Raises NotFoundError at once for an unknown library, and
@@ -156,7 +158,9 @@ class Libraries:
         return self._web[service]
 
     def _in_qdrant(self, evidence: EvidenceSpec, key: str | None) -> Retriever:
-        """A search of a Qdrant server, with one client for all runs that have the same key."""
+        """Return a search of a Qdrant server, with one client for all runs that have the
+        same key.
+        """
         example = "http://localhost:6333"
         address = read_address(
             evidence.base_url or "", example=example, what=phrase("server.qdrant")
@@ -209,7 +213,7 @@ class Libraries:
         *,
         owner: str = "",
     ) -> Retriever | None:
-        """A search of the library by vectors, None where there are none in `language`."""
+        """Return a search of the library by vectors, None where there are none in `language`."""
         if evidence.collection is not None:
             own = self._own()
             if not await asyncio.to_thread(own.reads, evidence, owner, language):
@@ -221,7 +225,9 @@ class Libraries:
         return _OpenedBySearching(evidence.model_copy(update={"mode": "dense"}), self)
 
     def similarity(self, language: Language) -> Similarity:
-        """What compares texts in `language`: by meaning where an embedder reads it, else words."""
+        """Return what compares texts in `language`: by meaning where an embedder reads it,
+        else words.
+        """
         return EmbedderSimilarity(self._embedder(language) or LexicalEmbedder())
 
     def _embedder(self, language: Language) -> Embedder | None:
@@ -229,7 +235,9 @@ class Libraries:
         return embedder if embedder is not None and language in embedder.languages else None
 
     async def retriever(self, evidence: EvidenceSpec) -> Retriever:
-        """The library's retriever; its index is built, or brought up to date, at first use."""
+        """Return the library's retriever; its index is built, or brought up to date, at
+        first use.
+        """
         folder = self._folder(evidence.library)
         async with self._lock:
             if evidence.library not in self._open:
@@ -251,7 +259,9 @@ class Libraries:
             )
 
     def _until_closed(self, progress: Progress) -> Progress:
-        """`progress`, which ends the building of an index where nobody waits for it any more."""
+        """Return `progress`, which ends the building of an index where nobody waits for it
+        any more.
+        """
 
         def tell(done: int, total: int) -> None:
             if self._closing.is_set():

@@ -121,18 +121,18 @@ class ModelPool:
         self._loading: dict[str, Loading] = {}
 
     def loading(self) -> list[Loading]:
-        """What is being loaded right now; safe to call from any thread."""
+        """Return what is being loaded right now; safe to call from any thread."""
         return list(self._loading.values())
 
     async def pin(self, spec: ModelSpec) -> ModelSpec:
-        """The spec with what a run has to record; raises what `pinned` raises."""
+        """Return the spec with what a run has to record; raises what `pinned` raises."""
         provider = PROVIDERS.get(spec.kind)
         if provider is None or provider.pin is None:
             return spec
         return await asyncio.to_thread(self._pin, spec)
 
     async def get(self, spec: ModelSpec, key: str | None = None, *, lazy: bool = False) -> Slot:
-        """The slot of `spec`, its model loaded unless `lazy`; raises what loading raises."""
+        """Return the slot of `spec`, its model loaded unless `lazy`; raises what loading raises."""
         secret = sha256(key.encode()).hexdigest() if key else ""
         identity = f"{spec.without_price().model_dump_json()}:{secret}"
         known = known_capabilities(spec)

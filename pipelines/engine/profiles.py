@@ -23,7 +23,7 @@ _FORMAT = "veriscope-profile-1"
 
 
 def checked_profile(profile: Profile) -> Profile:
-    """`profile` with the settings and prompts that differ from the defaults.
+    """Return `profile` with the settings and prompts that differ from the defaults.
 
     Raises InvalidInputError for a method, setting, role, kind of model or prompt that does not
     exist, also for a calibration of such a method, for a prompt that cannot be filled, for a name
@@ -52,7 +52,7 @@ def checked_profile(profile: Profile) -> Profile:
 def follows(
     profile: Profile, methods: Iterable[MethodSpec], wording: Wording | None = None
 ) -> bool:
-    """Whether the settings of these methods are those of the profile.
+    """Return whether the settings of these methods are those of the profile.
 
     With `wording`, the prompts that these methods use have to be the profile's too.
     """
@@ -70,25 +70,33 @@ def follows(
 def recorded_name(
     profile: Profile | None, methods: Iterable[MethodSpec], wording: Wording | None = None
 ) -> str:
-    """The profile's name for what runs with these methods; "" where one has other settings."""
+    """Return the profile's name for what runs with these methods; "" where one has other
+    settings.
+    """
     return profile.name if profile is not None and follows(profile, methods, wording) else ""
 
 
 def with_profile(
     profile: Profile | None, settings: Mapping[str, Mapping[str, Any]], methods: Iterable[str]
 ) -> dict[str, dict[str, Any]]:
-    """Method to settings: the profile's, under those that were given for themselves."""
+    """Return a map from method to settings: the profile's, under those that were given for
+    themselves.
+    """
     held = profile.settings if profile else {}
     return {name: {**held.get(name, {}), **settings.get(name, {})} for name in methods}
 
 
 def held_calibrations(profile: Profile | None) -> tuple[Calibration, ...]:
-    """The profile's calibrations, for a run; which of them hold for it is seen in its plan."""
+    """Return the profile's calibrations, for a run; which of them hold for it is seen in
+    its plan.
+    """
     return profile.calibrations if profile is not None else ()
 
 
 def idle_calibrations(profile: Profile) -> list[Calibration]:
-    """Those of the profile's calibrations that do not hold for its own settings and prompts."""
+    """Return those of the profile's calibrations that do not hold for its own settings and
+    prompts.
+    """
     idle: list[Calibration] = []
     for one in profile.calibrations:
         method = MethodSpec(name=one.method, settings=profile.settings.get(one.method, {}))
@@ -114,7 +122,8 @@ class Lack(NamedTuple):
 
 
 def lacks(models: Mapping[str, ModelSpec], has_key: Mapping[str, bool]) -> list[Lack]:
-    """What the models of a profile still need. `has_key` says for which roles there is a key.
+    """Return what the models of a profile still need. `has_key` says for which roles there
+    is a key.
 
     A server at an address of its own may want a key or not; only a provider's own address always
     does.
@@ -131,7 +140,9 @@ def lacks(models: Mapping[str, ModelSpec], has_key: Mapping[str, bool]) -> list[
 
 
 def setting_rows(profile: Profile) -> list[tuple[str, str, Any, Any]]:
-    """Method, setting, value and default of every setting that differs, in the methods' order."""
+    """Return method, setting, value and default of every setting that differs, in the
+    methods' order.
+    """
     rows: list[tuple[str, str, Any, Any]] = []
     for name in [one for one in METHODS if one in profile.settings]:
         defaults = get_method(name).settings().model_dump(mode="json")
@@ -143,13 +154,13 @@ def setting_rows(profile: Profile) -> list[tuple[str, str, Any, Any]]:
 
 
 def profile_text(profile: Profile) -> str:
-    """A profile as a JSON file."""
+    """Return a profile as a JSON file."""
     body = profile.model_dump(mode="json", exclude_none=True)
     return json.dumps({"format": _FORMAT, **body}, ensure_ascii=False, indent=2) + "\n"
 
 
 def read_profile(text: str) -> Profile:
-    """A profile from its JSON file. Raises InvalidInputError for what is none."""
+    """Return a profile from its JSON file. Raises InvalidInputError for what is none."""
     if len(text) > 4 * MAX_SIZE:
         raise failure("storage.profile_too_large", most=f"{MAX_SIZE:,}")
     try:

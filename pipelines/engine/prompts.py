@@ -19,19 +19,19 @@ CALIBRATED = {"drad": "direct", "haarag": "slm", "slm": "slm"}
 
 
 def files_of(method: str) -> list[Prompts]:
-    """The prompt files of a method, in its order; raises InvalidInputError for no method."""
+    """Return the prompt files of a method, in its order; raises InvalidInputError for no method."""
     return list(dict.fromkeys(get_method(method).prompts))
 
 
 def users_of(file: str) -> list[str]:
-    """The methods that use a prompt file, in the order in which methods are listed."""
+    """Return the methods that use a prompt file, in the order in which methods are listed."""
     return [
         name for name, method in METHODS.items() if file in {one.name for one in method.prompts}
     ]
 
 
 def uncalibrated(methods: Iterable[str], wording: Wording) -> list[str]:
-    """Those of `methods` with calibrated numbers that do not apply to this wording."""
+    """Return those of `methods` with calibrated numbers that do not apply to this wording."""
     return [name for name in methods if CALIBRATED.get(name) in wording]
 
 
@@ -88,7 +88,9 @@ def _calls(trace: Trace) -> list[ModelCalled]:
 
 
 def fill(file: str, language: str, key: str, text: str, values: Mapping[str, str]) -> str:
-    """`text`, checked as a text of this prompt, filled with `values`; raises InvalidInputError."""
+    """Return `text`, checked as a text of this prompt, filled with `values`; raises
+    InvalidInputError.
+    """
     checked = checked_text(file, language, key, text)
     return Template(checked).substitute(values).strip()
 
@@ -108,7 +110,7 @@ def asked_again(found: SentPrompt, text: str) -> GenerationRequest | ChoiceReque
 
 
 def _reworded(message: Message, prompt: FilledPrompt, text: str) -> Message:
-    """The message with `text`, filled, wherever it has `prompt`."""
+    """Return the message with `text`, filled, wherever it has `prompt`."""
     content = message.content
     wanted = (prompt.file, prompt.language, prompt.key)
     # From the end, so that the places before stay what they are.
@@ -123,7 +125,7 @@ def _reworded(message: Message, prompt: FilledPrompt, text: str) -> Message:
 async def ask_model(
     model: Model, request: GenerationRequest | ChoiceRequest
 ) -> Generation | Choice:
-    """What `model` says to the request; one text, however many the run asked for.
+    """Return what `model` says to the request; one text, however many the run asked for.
 
     Raises what the model raises.
     """
@@ -134,7 +136,7 @@ async def ask_model(
 
 
 def recorded_reply(found: SentPrompt) -> Generation | Choice | None:
-    """What the model of the run said to it; None where the call failed."""
+    """Return what the model of the run said to it; None where the call failed."""
     call = found.call
     if call.choice is not None:
         return call.choice

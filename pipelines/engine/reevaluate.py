@@ -48,7 +48,7 @@ class Reevaluation:
 
 
 def reevaluate(trace: Trace, method: Method[Any], settings: Settings) -> Reevaluation:
-    """What `settings` would have led to in the recorded run `trace`; takes milliseconds.
+    """Return what `settings` would have led to in the recorded run `trace`; takes milliseconds.
 
     May be called from any thread, also from one whose event loop is running.
     """
@@ -57,7 +57,8 @@ def reevaluate(trace: Trace, method: Method[Any], settings: Settings) -> Reevalu
 
 
 def recorded_settings(view: RunView, method: Method[Any]) -> Settings:
-    """The settings that `method` had in the run `view`, also where a default has changed since.
+    """Return the settings that `method` had in the run `view`, also where a default has
+    changed since.
 
     Where none were recorded, or today's method cannot have them, they are those that were asked
     for. Raises InvalidInputError when those cannot be used either.
@@ -71,7 +72,9 @@ def recorded_settings(view: RunView, method: Method[Any]) -> Settings:
 
 
 def recorded_plan(trace: Trace) -> Plan:
-    """The run as it was recorded, to be run again; raises InvalidInputError when it cannot be."""
+    """Return the run as it was recorded, to be run again; raises InvalidInputError when it
+    cannot be.
+    """
     plan = make_plan(trace.header.spec)
     # Only what says how methods began: folding every event would take long.
     view = fold(event for event in trace.events if _begins(event))
@@ -126,7 +129,7 @@ async def _replayed(trace: Trace, method: Method[Any], settings: Settings) -> Re
 
 
 def _begins(event: Event) -> bool:
-    """Whether it is the header, or begins a method."""
+    """Return whether it is the header, or begins a method."""
     is_method = isinstance(event, SpanStarted) and event.name == "method"
     return is_method or isinstance(event, RunStarted)
 

@@ -156,5 +156,5 @@ class Saver:
             await asyncio.wait_for(self._closing.wait(), seconds)
 
     def _waiting(self) -> list[Event]:
-        """What is in the queue now."""
+        """Return what is in the queue now."""
         return [self._queue.get_nowait() for _ in range(self._queue.qsize())]

@@ -155,12 +155,13 @@ class Service:
         return await self._begin(recorded_plan(trace), owner, gather, once, optional=True)
 
     def why_not_stored(self, run_id: str, *, owner: str) -> VeriscopeError | None:
-        """Why a replay is not stored; None for one that is, and for every other run."""
+        """Return why a replay is not stored; None for one that is, and for every other run."""
         live = self._live_of(run_id, owner)
         return live.unstored if live is not None else None
 
     def account(self, run_id: str, *, owner: str) -> Account | None:
-        """The account of a run that is running; None for one that has ended, and for a replay.
+        """Return the account of a run that is running; None for one that has ended, and for
+        a replay.
 
         It may be called from any thread.
         """
@@ -181,12 +182,12 @@ class Service:
                 yield event
 
     async def record(self, spec: RunSpec, *, owner: str) -> Trace:
-        """Run to the end; what was recorded of it."""
+        """Run to the end; return what was recorded of it."""
         events = [event async for event in self.stream(spec, owner=owner)]
         return await self.load(events[0].run, owner=owner)
 
     async def follow(self, run_id: str, *, owner: str) -> AsyncGenerator[Event]:
-        """The events of a run, past and to come; leaving a live run early stops it."""
+        """Yield the events of a run, past and to come; leaving a live run early stops it."""
         subscription = await self.watch(run_id, owner=owner)
         try:
             async for event in subscription.events():
@@ -196,7 +197,7 @@ class Service:
             await self.stop(run_id, owner=owner)
 
     async def watch(self, run_id: str, *, owner: str) -> Subscription:
-        """A reader of a run, live or recorded, from its beginning."""
+        """Return a reader of a run, live or recorded, from its beginning."""
         if live := self._live_of(run_id, owner):
             return live.subscribe()
         trace = await self.load(run_id, owner=owner)
@@ -211,7 +212,9 @@ class Service:
         return True
 
     async def load(self, run_id: str, *, owner: str) -> Trace:
-        """What was recorded of a run, whether it has ended or not; everybody may read samples."""
+        """Return what was recorded of a run, whether it has ended or not; everybody may read
+        samples.
+        """
         if is_recording(run_id):
             return await asyncio.to_thread(load_recording, run_id)
         if live := self._live_of(run_id, owner):
@@ -219,7 +222,7 @@ class Service:
         return await asyncio.to_thread(self.store.load, run_id, owner)
 
     async def share(self, run_id: str, *, owner: str) -> str:
-        """A copy of a finished run for everybody who has its id; the same run is copied once.
+        """Make a copy of a finished run for everybody who has its id; the same run is copied once.
 
         Raises NotFoundError if this owner has no such run, InvalidInputError while it goes on or
         where it is a replay that is not stored.
@@ -249,7 +252,9 @@ class Service:
         await asyncio.to_thread(self.store.delete, run_id, owner)
 
     async def delete_many(self, run_ids: Sequence[str], *, owner: str) -> int:
-        """Delete those of these runs that are the owner's, as `delete` does each; how many."""
+        """Delete those of these runs that are the owner's, as `delete` does each; return
+        how many.
+        """
         live = [run_id for run_id in run_ids if self._live_of(run_id, owner)]
         gone = 0
         for run_id in live:
@@ -274,16 +279,20 @@ class Service:
         await asyncio.to_thread(EntityRecognizer().recognize, _ANY_TEXT, "en")
 
     def loading(self) -> list[Loading]:
-        """Models and libraries being prepared right now; safe from any thread."""
+        """Return models and libraries being prepared right now; safe from any thread."""
         return [*self.pool.loading(), *self.libraries.loading()]
 
     async def model(self, spec: ModelSpec, key: str | None = None) -> Model:
-        """A configured model, loaded, for the capability probe: tried again, never from a cache."""
+        """Return a configured model, loaded, for the capability probe: tried again, never from
+        a cache.
+        """
         slot = replace(await self.pool.get(spec, key), cache=None)
         return RunModel("main", slot, self._retry, lambda *_, **__: None, time.monotonic)
 
     async def pinned(self, spec: ModelSpec) -> ModelSpec:
-        """The model with what a run records of it, see `pipelines.models.providers.pinned`."""
+        """Return the model with what a run records of it, see
+        `pipelines.models.providers.pinned`.
+        """
         return await self.pool.pin(spec)
 
     async def _pinned(self, spec: RunSpec, owner: str) -> RunSpec:
@@ -318,7 +327,8 @@ class Service:
         return spec
 
     async def measured_speed(self) -> float | None:
-        """Bytes of weights that a model on this machine reads per second while it writes.
+        """Return how many bytes of weights a model on this machine reads per second while
+        it writes.
 
         It is measured once, by the embedded model, and kept. None where that model cannot tell.
         """
@@ -364,7 +374,7 @@ class Service:
         run_id: str | None = None,
         account: Account | None = None,
     ) -> str:
-        """Begin a run, and to store it; with `optional` also where it cannot be stored."""
+        """Begin a run, and begin to store it; with `optional` also where it cannot be stored."""
         run_id = run_id or new_run_id()
         unsaved: asyncio.Queue[Event] = asyncio.Queue()
         ledger = account.ledger if account is not None else None
@@ -393,7 +403,7 @@ class Service:
         return run_id
 
     def _is_reproduced(self, spec: ModelSpec, owner: str) -> bool:
-        """Whether a reproducible run of `owner` that goes on uses the model of that name."""
+        """Return whether a reproducible run of `owner` that goes on uses the model of that name."""
         return any(
             run.reproducible and any(one.name == spec.name for one in run.models.values())
             for live in self._live.values()
@@ -424,7 +434,7 @@ class Service:
 
 
 async def _unkept(live: LiveRun) -> None:
-    """A run that is not stored has nothing to wait for once it is over."""
+    """Wait for the end of a run that is not stored: it has nothing to wait for once it is over."""
     assert live.task is not None
     await asyncio.wait({live.task})
     live.kept.set()

@@ -64,7 +64,7 @@ TEMPLATES: dict[str, Template] = {
 
 
 def template(name: str) -> Template:
-    """The template called `name`; raises InvalidInputError where there is none."""
+    """Return the template called `name`; raises InvalidInputError where there is none."""
     if name not in TEMPLATES:
         raise failure("profiles.no_template", name=repr(name), known=[*TEMPLATES])
     return TEMPLATES[name]
@@ -78,7 +78,7 @@ def made(
     models: Mapping[str, str] | None = None,
     description: str = "",
 ) -> Profile:
-    """A profile of this template, with `addresses` and ids of `models` by role.
+    """Return a profile of this template, with `addresses` and ids of `models` by role.
 
     Raises InvalidInputError for a model that needs an address and has none, and as
     `checked_profile`.

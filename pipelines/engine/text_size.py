@@ -25,7 +25,7 @@ class TextSize(NamedTuple):
 
 
 def size_of(text: str) -> TextSize:
-    """The size of `text`.
+    """Return the size of `text`.
 
     The name that an English sentence begins with is what it speaks about, and no fact. In Chinese
     names cannot be seen without a recogniser: there numbers alone are counted.

@@ -19,7 +19,8 @@ _ON_ANSWERS = ("answer", "list")
 def metric_reasons(
     offers: Collection[Offer], checks: Literal["questions", "texts"], methods: Collection[str]
 ) -> dict[str, str | None]:
-    """Each metric of a table: None where it applies, else the catalogue key of why it does not.
+    """Return each metric of a table: None where it applies, else the catalogue key of why it
+    does not.
 
     `offers` are those of the items, `methods` the names of the chosen methods. Where sentences of
     given texts are labelled, the sentences are ranked, and no answer is measured.

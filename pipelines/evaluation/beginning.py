@@ -37,7 +37,9 @@ class Provenance(TypedDict):
 
 
 def provenance_of(data: DataSet) -> Provenance:
-    """What an evaluation on `data` that begins now records of the data set and of the code."""
+    """Return what an evaluation on `data` that begins now records of the data set and of
+    the code.
+    """
     return Provenance(
         data=data.name,
         data_hash=data.hash,
@@ -48,7 +50,7 @@ def provenance_of(data: DataSet) -> Provenance:
 
 
 def usable_items(items: Sequence[Item], *, texts: bool) -> list[Item]:
-    """The items that have a question, or with `texts` a text to be checked.
+    """Return the items that have a question, or with `texts` a text to be checked.
 
     A text without a question answers the question what there is to say: its beginning stands for
     the question.
@@ -65,7 +67,7 @@ def usable_items(items: Sequence[Item], *, texts: bool) -> list[Item]:
 def create_evaluation(
     store: EvaluationStore, owner: str, spec: EvaluationSpec, items: Sequence[Item], name: str = ""
 ) -> str:
-    """Store an evaluation of `spec` on `items`; its id. Nothing is asked yet.
+    """Store an evaluation of `spec` on `items`; return its id. Nothing is asked yet.
 
     Without a `name` it is called after its data and its systems. Raises InvalidInputError where
     `checked_spec` does.
@@ -84,7 +86,7 @@ def create_evaluation(
 
 
 def answers_at_once(spec: EvaluationSpec) -> int:
-    """How many answers one process works on at a time, unless that is chosen.
+    """Return how many answers one process works on at a time, unless that is chosen.
 
     A model server joins what it is asked at the same time, so that more calls keep it busy; a model
     in this process has its processors busy with two.
@@ -94,14 +96,16 @@ def answers_at_once(spec: EvaluationSpec) -> int:
 
 
 def probe_size(spec: EvaluationSpec, tasks: int) -> int:
-    """Answers of the first items by every system: so many of `tasks` come before the forecast."""
+    """Return the number of answers of the first items by every system: so many of `tasks` come
+    before the forecast.
+    """
     return min(tasks, PROBED * len(spec.systems) * spec.repeats)
 
 
 def stored_forecast(
     store: EvaluationStore, evaluation: str, owner: str, *, at_once: int = 1
 ) -> Forecast:
-    """What the rest of a stored evaluation takes, from what it has answered; see `forecast`.
+    """Return what the rest of a stored evaluation takes, from what it has answered; see `forecast`.
 
     Raises NotFoundError.
     """

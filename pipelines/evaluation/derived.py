@@ -30,13 +30,15 @@ _LIBRARIES = ("numpy", "scikit-learn", "scipy", "statsmodels", "jieba", "rouge-s
 
 
 def scoring_version(metrics: tuple[str, ...]) -> str:
-    """What everything comes to that decides the scores by `metrics`: 64 hexadecimal digits."""
+    """Return what everything comes to that decides the scores by `metrics`: 64
+    hexadecimal digits.
+    """
     return sha256(repr((metrics, _code_version())).encode()).hexdigest()
 
 
 @cache
 def _code_version() -> str:
-    """What the code and the libraries come to that compute scores."""
+    """Return what the code and the libraries come to that compute scores."""
     digest = sha256(repr([version(name) for name in _LIBRARIES]).encode())
     rooms = [*(_PIPELINES / name for name in _DECIDING), ASSETS / "wording", ASSETS / "papers"]
     for file in sorted(file for room in rooms for file in room.rglob("*.[pt]*")):
@@ -50,7 +52,7 @@ def blocks_of(
     scores: Mapping[int, tuple[ItemScore, ...]],
     items: Mapping[str, ItemSummary],
 ) -> dict[int, dict[str, Any]]:
-    """The blocks that hold the tasks with these `numbers`, whole, as JSON data."""
+    """Return the blocks that hold the tasks with these `numbers`, whole, as JSON data."""
     blocks = sorted({number // BLOCK for number in numbers})
     return {
         block: {

@@ -42,7 +42,7 @@ class Forecast(Frozen):
 def forecast(
     paid: Mapping[str, Sequence[Cost]], left: Mapping[str, int], *, at_once: int = 1
 ) -> Forecast:
-    """What `left` answers of each system take, when `paid` is what earlier ones took.
+    """Return what `left` answers of each system take, when `paid` is what earlier ones took.
 
     `at_once` answers are worked on at a time, and share the time that each takes.
     """
@@ -79,7 +79,7 @@ def _amount(cost: Cost, amount: str) -> float:
 
 
 def _times(values: Sequence[float], count: int) -> Range:
-    """The sum of `count` more values like these."""
+    """Return the sum of `count` more values like these."""
     mean = fmean(values)
     if len(values) < 2:
         return Range(value=mean * count)
@@ -88,7 +88,7 @@ def _times(values: Sequence[float], count: int) -> Range:
 
 
 def _sum(ranges: Sequence[Range], factor: float = 1.0) -> Range:
-    """The sum of independent amounts; without ends where one of them has none."""
+    """Return the sum of independent amounts; without ends where one of them has none."""
     value = factor * sum(one.value for one in ranges)
     wide = [one.high - one.value for one in ranges if one.high is not None]
     if len(wide) < len(ranges):

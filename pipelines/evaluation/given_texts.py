@@ -34,7 +34,7 @@ def texts_of(
     language: Language | None = None,
     most: int = MAX_TEXTS,
 ) -> Iterator[Entry]:
-    """The texts of a file of JSON lines, JSON, CSV, TSV or, between empty lines, plain text.
+    """Yield the texts of a file of JSON lines, JSON, CSV, TSV or, between empty lines, plain text.
 
     Tables have the columns text (or answer) and, where wanted, id, question, sources (or context)
     and samples. `sources` are those of texts that bring none. Raises InvalidInputError for a file
@@ -68,13 +68,13 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _text(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    """The first of these fields that the row has, as text."""
+    """Return the first of these fields that the row has, as text."""
     found = next((row[name] for name in names if row.get(name) not in (None, "")), "")
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
 
 
 def _texts(row: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, ...]:
-    """A list of texts; in CSV a list of JSON, or blocks with an empty line between them."""
+    """Return a list of texts; in CSV a list of JSON, or blocks with an empty line between them."""
     found = next((row[name] for name in names if row.get(name) not in (None, "")), None)
     if isinstance(found, str):
         with suppress(ValueError):

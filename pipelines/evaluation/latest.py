@@ -36,7 +36,9 @@ class LatestAnswer(Frozen):
 def latest_answer(
     spec: EvaluationSpec, task: Task, item: Item, run: str, outcome: Outcome
 ) -> LatestAnswer:
-    """What is shown of an outcome. Of a text that was checked, the text and not the question."""
+    """Return what is shown of an outcome. Of a text that was checked, the text and not the
+    question.
+    """
     return LatestAnswer(
         number=task.number,
         system=spec.systems[task.system].name,

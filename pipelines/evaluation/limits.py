@@ -20,7 +20,7 @@ LIMITS: tuple[Limit, ...] = get_args(Limit)
 
 
 def limit_reached(limits: Budget, spent: Cost, hours: float) -> Limit | None:
-    """The first of the limits that is reached; None where the next answer may be begun.
+    """Return the first of the limits that is reached; None where the next answer may be begun.
 
     `hours` are those since the evaluation was started or continued. Money of several currencies is
     not added up: each currency has the whole limit.
@@ -39,7 +39,7 @@ def limit_reached(limits: Budget, spent: Cost, hours: float) -> Limit | None:
 
 
 def ledger_within(limits: Budget, spent: Cost) -> Ledger:
-    """What has to admit every call of an evaluation that has `spent` so much by now.
+    """Return what has to admit every call of an evaluation that has `spent` so much by now.
 
     It holds back what the calls under way may take, so that together they pass no limit of calls,
     tokens or money. Hours are looked at before each answer, see `limit_reached`.
@@ -53,17 +53,17 @@ def ledger_within(limits: Budget, spent: Cost) -> Ledger:
 
 
 def limit_of(ledger: Ledger) -> Limit | None:
-    """The limit for which `ledger` refused a call; None as long as it refused none."""
+    """Return the limit for which `ledger` refused a call; None as long as it refused none."""
     return next((name for name in LIMITS if name == ledger.reached), None)
 
 
 def currencies_of(spec: EvaluationSpec) -> tuple[str, ...]:
-    """The currencies in which the models of `spec` have prices, sorted."""
+    """Return the currencies in which the models of `spec` have prices, sorted."""
     return tuple(sorted({one.price.currency for one in _asked(spec) if one.price}))
 
 
 def checked_limits(spec: EvaluationSpec, limits: Budget) -> Budget:
-    """`limits`, once it is sure that they can be kept.
+    """Return `limits`, once it is sure that they can be kept.
 
     Raises InvalidInputError for a limit of money where a model behind a network service has no
     price, where no model has one, and where prices are in several currencies.
@@ -93,13 +93,13 @@ def change_limits(store: EvaluationStore, evaluation: str, owner: str, limits: B
 
 
 def spent_so_far(store: EvaluationStore, evaluation: str) -> Cost:
-    """What all attempts of an evaluation have spent, as far as that was counted."""
+    """Return what all attempts of an evaluation have spent, as far as that was counted."""
     counted = store.attempts(evaluation, counted=True)
     return sum((Cost.model_validate(one.spent) for one in counted), Cost())
 
 
 def _asked(spec: EvaluationSpec) -> list[ModelSpec]:
-    """The models that the systems ask, with their prices."""
+    """Return the models that the systems ask, with their prices."""
     return [
         system.models[role]
         for system in spec.systems

@@ -92,7 +92,8 @@ class Outcome(Frozen):
 
 
 def outcome_of(trace: Trace, method: str, models: Mapping[str, ModelSpec]) -> Outcome | None:
-    """What `method` answered in a recorded run; None where the run did not come to an end of it.
+    """Return what `method` answered in a recorded run; None where the run did not come to an
+    end of it.
 
     `models` are those of the evaluation by role, with their prices. A method that failed has an
     outcome, with its error; one that was stopped has none.
@@ -126,7 +127,7 @@ def outcome_of(trace: Trace, method: str, models: Mapping[str, ModelSpec]) -> Ou
 
 
 def paid_in(trace: Trace, models: Mapping[str, ModelSpec]) -> Cost:
-    """What was asked in a run, whether it came to an end or not."""
+    """Return what was asked in a run, whether it came to an end or not."""
     view = fold(trace.events)
     return sum((_cost(one, one.made, models) for one in view.methods.values()), Cost())
 
@@ -138,7 +139,7 @@ def _overlap(text: str, method: MethodView) -> float | None:
 
 
 def _once(calls: Iterable[ModelCalled]) -> list[ModelCalled]:
-    """The calls that the method makes by itself: each request once, from the cache or not.
+    """Return the calls that the method makes by itself: each request once, from the cache or not.
 
     Attempts that failed count as they were made; what was tried again for an empty cache is not.
     """
@@ -167,7 +168,7 @@ def _cost(
 
 
 def cost_of_calls(calls: Iterable[ModelCalled], models: Mapping[str, ModelSpec]) -> Cost:
-    """What these calls took, but for the time; `models` are the models by role."""
+    """Return what these calls took, but for the time; `models` are the models by role."""
     total = {"calls": 0, "judge_calls": 0, "prompt_tokens": 0, "tokens": 0}
     money: dict[str, float] = {}
     for call in calls:

@@ -32,7 +32,7 @@ class Overview(Frozen):
 
 
 def overview(store: EvaluationStore, evaluation: str, owner: str) -> Overview:
-    """The overview of what is answered and judged.
+    """Return the overview of what is answered and judged.
 
     A stored one is read without the scores, which takes a fraction of the time. Raises
     NotFoundError, and InvalidInputError where nothing is answered.
@@ -58,7 +58,7 @@ def overview(store: EvaluationStore, evaluation: str, owner: str) -> Overview:
 
 
 def _code(store: EvaluationStore, evaluation: str, owner: str) -> str:
-    """What everything comes to that decides an overview.
+    """Return what everything comes to that decides an overview.
 
     Answers are only ever added, so that their number says which there are.
     """

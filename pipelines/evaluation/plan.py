@@ -102,7 +102,9 @@ class EvaluationSpec(Frozen):
 
 
 def checked_spec(spec: EvaluationSpec, items: Sequence[Item]) -> EvaluationSpec:
-    """`spec`, once everything about it was checked; raises InvalidInputError saying what to do."""
+    """Return `spec`, once everything about it was checked; raises InvalidInputError saying
+    what to do.
+    """
     if not items:
         raise failure("evaluation.no_items")
     if not spec.systems:
@@ -138,7 +140,7 @@ def _check(item: Item, spec: EvaluationSpec, number: int) -> None:
 
 
 def run_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> RunSpec:
-    """The run in which `system` answers `item`."""
+    """Return the run in which `system` answers `item`."""
     evidence = system.evidence
     if evidence is None:
         text = "\n\n".join(passage.text for passage in item.passages)
@@ -165,7 +167,7 @@ def run_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> Run
 
 
 def key_of(run: RunSpec, repeat: int) -> str:
-    """What everything that decides the answer of a run comes to: 64 hexadecimal digits.
+    """Return what everything that decides the answer of a run comes to: 64 hexadecimal digits.
 
     That is the run's specification, but for its calibrations, with the settings that it leaves to
     their defaults, the prompts of the method, the repeat, and the version of the code.
@@ -185,7 +187,7 @@ def key_of(run: RunSpec, repeat: int) -> str:
 
 @cache
 def code_version() -> str:
-    """What the code comes to that decides what methods answer: 12 hexadecimal digits."""
+    """Return what the code comes to that decides what methods answer: 12 hexadecimal digits."""
     digest = sha256()
     for room in _DECIDING:
         for file in sorted((_PIPELINES / room).rglob("*.py")):
@@ -194,7 +196,7 @@ def code_version() -> str:
 
 
 def tasks_of(spec: EvaluationSpec, items: Sequence[Item]) -> Iterator[Task]:
-    """Every answer that is needed: all systems on the first item, then on the next one.
+    """Yield every answer that is needed: all systems on the first item, then on the next one.
 
     So a table of what there is compares systems on the same items, however far it has come.
     """
@@ -208,7 +210,7 @@ def tasks_of(spec: EvaluationSpec, items: Sequence[Item]) -> Iterator[Task]:
 
 
 def system_names(methods: Sequence[str]) -> Mapping[str, str]:
-    """A name for each of `methods`, which may be named twice: "drad", "drad 2"."""
+    """Return a name for each of `methods`, which may be named twice: "drad", "drad 2"."""
     seen: dict[str, int] = {}
     named: dict[str, str] = {}
     for method in methods:

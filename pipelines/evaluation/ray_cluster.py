@@ -196,7 +196,7 @@ class RayCluster(Answering):
         return await asyncio.to_thread(self._store.load, run_id, self._owner)
 
     def _for(self, place: str) -> _Worker:
-        """The worker that shares replies with `place`, else the one that has least to do."""
+        """Return the worker that shares replies with `place`, else the one that has least to do."""
         return min(self._workers, key=lambda one: (not one.busy[place], one.busy.total()))
 
     def _begin(self) -> None:
@@ -278,7 +278,7 @@ class _Recording:
 
 
 def _ray() -> Any:
-    """The library. Raises InvalidInputError where it is not installed."""
+    """Return the library. Raises InvalidInputError where it is not installed."""
     # It reports home otherwise, and hides the graphics cards from workers without a share of them.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")

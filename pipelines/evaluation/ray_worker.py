@@ -29,13 +29,13 @@ class RayWorker:
         self._service = Service(Path(self._folder.name), libraries=Libraries(indexes))
 
     async def version(self) -> str:
-        """The `code_version` of this machine; it answers when the service is ready."""
+        """Return the `code_version` of this machine; it answers when the service is ready."""
         return code_version()
 
     async def answer(
         self, run: str, run_id: str, cache: str, known: Sequence[bytes], keys: Mapping[str, str]
     ) -> AsyncIterator[list[bytes]]:
-        """Carry a run out; its events as JSON, several at a time, as they come.
+        """Carry a run out; yield its events as JSON, several at a time, as they come.
 
         `run` is a RunSpec as JSON, `known` are ModelCalled events as JSON. `keys` arrive with every
         call, from memory to memory, so that the cluster keeps none.

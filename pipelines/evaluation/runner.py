@@ -149,7 +149,7 @@ class Runner:
         self._stopping.set()
 
     async def run(self, most: int | None = None) -> AsyncGenerator[Progress]:
-        """Answer what is missing, `most` answers at most; progress after each of them.
+        """Answer what is missing, `most` answers at most; yield progress after each of them.
 
         Leaving early stops it. Raises NotFoundError where there is no such evaluation.
         """
@@ -231,7 +231,7 @@ class Runner:
         return pace * (progress.total - progress.answered)
 
     async def _missing(self, most: int | None) -> AsyncGenerator[Task]:
-        """The open tasks, each once, in their order."""
+        """Yield the open tasks, each once, in their order."""
         after, given = -1, 0
         while some := await self._call(self._store.open_tasks, self._evaluation, after):
             for task in some:
@@ -288,7 +288,8 @@ class Runner:
     async def _replies_so_far(
         self, spec: EvaluationSpec, task: Task, begun: Collection[str]
     ) -> list[ModelCalled]:
-        """What models have replied on this item in this repeat, to any system that has them too.
+        """Return what models have replied on this item in this repeat, to any system that has
+        them too.
 
         That of the runs `begun` is in the cache already.
         """
@@ -329,17 +330,17 @@ class Runner:
             return None
 
     async def _call(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        """The store blocks, so it is asked in another thread."""
+        """Ask the store in another thread, because it blocks."""
         return await asyncio.to_thread(work, *arguments, **named)
 
 
 def _same_model(one: ModelSpec, other: ModelSpec | None) -> bool:
-    """Whether two systems mean the same model, whatever they say that it costs."""
+    """Return whether two systems mean the same model, whatever they say that it costs."""
     return other is not None and one.without_price() == other.without_price()
 
 
 def _passing_error(trace: Trace) -> ErrorInfo | None:
-    """Why an answer may be tried again, None where there is no use in that."""
+    """Return why an answer may be tried again, None where there is no use in that."""
     view = fold(trace.events)
     if view.status == "cancelled":
         return failure("evaluation.run_stopped").info()

@@ -105,7 +105,7 @@ def _memory_of(store: EvaluationStore) -> _Memory:
 def read_results(
     store: EvaluationStore, evaluation: str, owner: str
 ) -> tuple[StoredEvaluation, Evaluation]:
-    """An evaluation and its scores, as far as it has come. Raises NotFoundError.
+    """Return an evaluation and its scores, as far as it has come. Raises NotFoundError.
 
     An answer that was scored before is not scored again: neither it nor its item changes.
     """
@@ -151,7 +151,7 @@ def read_results(
 
 
 def _listed(metrics: Sequence[Metric], judges: Iterable[str]) -> tuple[MetricInfo, ...]:
-    """The metrics in the order of the table, with a column for each judge."""
+    """Return the metrics in the order of the table, with a column for each judge."""
     names: list[str] = []
     for metric in metrics:
         names += judges if metric.name == JUDGED else [metric.name]
@@ -172,7 +172,8 @@ def keep_scores(store: EvaluationStore, evaluation: str, owner: str) -> None:
 def _computed(
     store: EvaluationStore, evaluation: str, owner: str, spec: EvaluationSpec, memory: _Memory
 ) -> tuple[_Known, list[Metric], list[int]]:
-    """All scores of an evaluation, its metrics, and the numbers of the tasks that are answered.
+    """Return all scores of an evaluation, its metrics, and the numbers of the tasks that are
+    answered.
 
     What is in neither the memory nor the database is computed, and kept in both.
     """
@@ -226,7 +227,7 @@ def _score(
 
 
 def _offers(store: EvaluationStore, evaluation: str, owner: str) -> frozenset[Offer]:
-    """What at least one of the items holds. They never change, so that this is read once."""
+    """Return what at least one of the items holds. They never change, so that this is read once."""
     code = scoring_version(("offers",))
     for body in store.scores(evaluation, owner, code):
         return frozenset[Offer](body["offers"])
@@ -239,7 +240,9 @@ def _offers(store: EvaluationStore, evaluation: str, owner: str) -> frozenset[Of
 
 
 def applicable(spec: EvaluationSpec, offers: Iterable[Offer]) -> list[Metric]:
-    """The metrics of answers that items with these `offers` have, in the order of the table."""
+    """Return the metrics of answers that items with these `offers` have, in the order of
+    the table.
+    """
     held = frozenset(offers)
     return [
         metric
@@ -261,7 +264,7 @@ def outcome_scores(
     *,
     verdicts: bool = False,
 ) -> Iterator[tuple[ItemScore, ItemSummary]]:
-    """The scores of one answer: one, or one for each labelled sentence of a text.
+    """Yield the scores of one answer: one, or one for each labelled sentence of a text.
 
     With `verdicts`, the value `FLAGGED` says what the method's own verdict was.
     """
@@ -332,7 +335,7 @@ def outcome_scores(
 
 
 def found_right(spec: EvaluationSpec, item: Item, outcome: Outcome) -> bool | None:
-    """Whether an answer is right, or a verdict on a given text; None where nothing tells.
+    """Return whether an answer is right, or a verdict on a given text; None where nothing tells.
 
     An answer is right as the metric "accuracy" has it. A verdict is right where it agrees with
     people's label of the whole text; "not enough information" is no verdict.
@@ -349,7 +352,7 @@ def found_right(spec: EvaluationSpec, item: Item, outcome: Outcome) -> bool | No
 
 
 def has_declined(item: Item, outcome: Outcome) -> bool:
-    """Whether there is no answer, by the method's decision or in words of refusal."""
+    """Return whether there is no answer, by the method's decision or in words of refusal."""
     value = METRICS["abstention"].value
     assert value is not None
     return not outcome.error and value(_given(outcome), item) == 1
@@ -368,7 +371,7 @@ alignment, so it is measured as the detector that the paper has."""
 
 
 def _given(outcome: Outcome) -> GivenAnswer:
-    """The final answer as metrics take it."""
+    """Return the final answer as metrics take it."""
     supported = (one.verdict == "supported" for one in outcome.pieces if one.what == "concept")
     return GivenAnswer(
         text=outcome.answer,
@@ -389,14 +392,16 @@ def _values(metrics: list[Metric], item: Item, answer: GivenAnswer) -> dict[str,
 
 
 def _is_wrong(answer: GivenAnswer, item: Item, answered: bool) -> bool | None:
-    """Whether an answer of the method's own is wrong; None for none, and without accepted ones."""
+    """Return whether an answer of the method's own is wrong; None for none, and without
+    accepted ones.
+    """
     assert _RIGHT.value is not None
     right = _RIGHT.value(answer, item) if answered and answer.text else None
     return None if right is None else not right
 
 
 def _costs(cost: Cost, system: PlannedSystem) -> dict[str, float]:
-    """A cost by the names of the table; money in every currency that a model's price has."""
+    """Return a cost by the names of the table; money in every currency that a model's price has."""
     found = {name: float(value) for name, value in cost if name != "money"}
     used = used_models([system.method.name], system.models)
     priced = {price.currency for role in used if (price := system.models[role].price)}
@@ -426,7 +431,9 @@ own texts."""
 
 
 def piece_of(sentence: LabelledSpan, pieces: Iterable[Piece]) -> Piece | None:
-    """The verdict on the sentence, or on what overlaps most with it; of several the worst."""
+    """Return the verdict on the sentence, or on what overlaps most with it; of several
+    the worst.
+    """
 
     def shared(piece: Piece) -> int:
         return min(piece.end, sentence.end) - max(piece.start, sentence.start)
@@ -444,7 +451,7 @@ _SPAN_METRICS = [metric for metric in METRICS.values() if metric.span_match is n
 
 
 def _span_counts(item: Item, outcome: Outcome) -> dict[SpanMatch, tuple[int, int, int]]:
-    """What was found, marked and labelled of the errors of a text.
+    """Return what was found, marked and labelled of the errors of a text.
 
     Marked is each sentence that was found hallucinated, else each such part of one. Empty where the
     method judged no part of the text, or where nobody has labelled its errors.
@@ -467,7 +474,9 @@ def _span_counts(item: Item, outcome: Outcome) -> dict[SpanMatch, tuple[int, int
 def stored_items(
     store: EvaluationStore, evaluation: str, owner: str, after: int = -1
 ) -> Iterator[Item]:
-    """The items of an evaluation after position `after`, some hundreds in memory at a time."""
+    """Yield the items of an evaluation after position `after`, some hundreds in memory
+    at a time.
+    """
     while bodies := store.items(evaluation, owner, after):
         after += len(bodies)
         yield from (Item.model_validate(body) for body in bodies)
@@ -476,7 +485,7 @@ def stored_items(
 def stored_outcomes(
     store: EvaluationStore, evaluation: str, owner: str, after: int, last: int
 ) -> Iterator[tuple[Task, str, dict[str, object]]]:
-    """What was answered for the tasks after number `after`, up to `last`."""
+    """Yield what was answered for the tasks after number `after`, up to `last`."""
     while after < last and (rows := store.outcomes(evaluation, owner, after)):
         after = rows[-1][0].number
         yield from (row for row in rows if row[0].number <= last)

@@ -60,7 +60,7 @@ _NO_NAMES = frozenset(
 
 
 def parts_of(question: Question) -> tuple[Question, ...]:
-    """The questions that are asked in one, at most two: "Who wrote it and when?" asks both.
+    """Return the questions that are asked in one, at most two: "Who wrote it and when?" asks both.
 
     "Where and when was she born?" lends its first part the words of the second, "When was it found
     and by whom?" its second those of the first.
@@ -95,7 +95,9 @@ class Subject:
 
     @classmethod
     def of(cls, question: str, names: Sequence[Entity], passages: Sequence[Passage]) -> Subject:
-        """The subject, by the names in the question and by the titles that it holds whole."""
+        """Return the subject, by the names in the question and by the titles that it
+        holds whole.
+        """
         asked = set(content_terms(question))
         titles = [one.title for one in passages if set(content_terms(one.title)) <= asked]
         own = [name.text for name in names if name.label not in _NO_NAMES]
@@ -104,7 +106,9 @@ class Subject:
         return cls(tuple(dict.fromkeys(filter(None, told))))
 
     def is_in(self, text: str) -> bool:
-        """Whether `text` names it: by a name's last word, as a surname is, or by half of it."""
+        """Return whether `text` names it: by a name's last word, as a surname is, or by
+        half of it.
+        """
         said = set(content_terms(text))
 
         def names(term: str) -> bool:
@@ -113,8 +117,9 @@ class Subject:
         return any(names(name[-1]) or 2 * sum(map(names, name)) >= len(name) for name in self.names)
 
     def distance(self, passage: Passage, sentence: str) -> int:
-        """How far a sentence is from it: 0 where the title names it or nothing can tell, 1 where
-        the sentence does, 2 where only the rest of the passage does, 3 where nothing does."""
+        """Return how far a sentence is from it: 0 where the title names it or nothing can tell, 1
+        where the sentence does, 2 where only the rest of the passage does, 3 where nothing does.
+        """
         if not self.names or not passage.title:
             return 0
         if has_han(passage.title) != any(has_han(term) for name in self.names for term in name):
@@ -146,7 +151,7 @@ class Answering:
         self.nearest: NearSentence | None = None
 
     async def sentences(self, passages: Sequence[Passage]) -> list[NearSentence]:
-        """The nearest sentence that answers, and those nearly as near; none where none does.
+        """Return the nearest sentence that answers, and those nearly as near; none where none does.
 
         `nearest` is the nearest one afterwards, whether it answers or not.
         """
@@ -171,15 +176,17 @@ class Answering:
         return await self._that_tell([*near, *self._dated(told)], subject)
 
     def _is_stated(self, sentence: str) -> bool:
-        """Whether it says what holds. Of a belief that it calls wrong it says that it does not,
-        which answers a question of yes or no."""
+        """Return whether it says what holds. Of a belief that it calls wrong it says that it does
+        not, which answers a question of yes or no.
+        """
         language = self.whole.language
         answers = asks_yes_or_no(self.whole) and is_mistaken(sentence, language)
         return answers or not reports(sentence, language)
 
     def _least(self, one: NearSentence, subject: Subject) -> float:
-        """The least nearness. It is less for the sentence in the article on a person that names
-        what the question asks after: nothing else there need be like "Who wrote ...?"."""
+        """Return the least nearness. It is less for the sentence in the article on a person that
+        names what the question asks after: nothing else there need be like "Who wrote ...?".
+        """
         if self.kind != "person" and not self.asks_who:
             return self.least
         other = one.passage.title and not subject.is_in(one.passage.title)
@@ -187,8 +194,9 @@ class Answering:
         return self.least - NEARLY if named else self.least
 
     def _dated(self, told: Sequence[NearSentence]) -> list[NearSentence]:
-        """Two sentences as one where the first gives a date, and the second without one says the
-        event that is asked about: "On 9 November he spoke. The guards opened the gates."."""
+        """Return two sentences as one where the first gives a date, and the second without one says
+        the event that is asked about: "On 9 November he spoke. The guards opened the gates.".
+        """
         asked = events_in(self.question.text)
         if self.kind != "date" or not asked:
             return []
@@ -207,7 +215,7 @@ class Answering:
         return [one for one in found if one.nearness >= self.least]
 
     def _about(self, ordered: Sequence[NearSentence], subject: Subject) -> list[NearSentence]:
-        """Those about the subject: they, the title, or the rest of the passage name it."""
+        """Return those about the subject: they, the title, or the rest of the passage name it."""
         far = [subject.distance(one.passage, one.span.text) for one in ordered]
         # Where a passage is about it, what others say that do not name it counts for nothing.
         near = 1 if 0 in far else 2
@@ -223,8 +231,9 @@ class Answering:
         ]
 
     def _of_another(self, one: NearSentence, distance: int) -> bool:
-        """Whether the figure that is asked for is that of the thing in the title: a sentence that
-        begins with it, or says "it" and not the name in the question, gives its own."""
+        """Return whether the figure that is asked for is that of the thing in the title: a sentence
+        that begins with it, or says "it" and not the name in the question, gives its own.
+        """
         if self.kind != "number":
             return False
         title, said = content_terms(one.passage.title), content_terms(one.span.text)
@@ -232,15 +241,16 @@ class Answering:
         return said[: len(title)] == title or (distance > 1 and points)
 
     def _of_another_year(self, sentence: str) -> bool:
-        """Whether the sentence tells of other years than the one that the question names."""
+        """Return whether the sentence tells of other years than the one that the question names."""
         asked, said = (set(_YEAR.findall(text)) for text in (self.whole.text, sentence))
         return bool(asked and said) and not asked & said
 
     async def _that_tell(
         self, near: Sequence[NearSentence], subject: Subject
     ) -> list[NearSentence]:
-        """Those that hold an answer of the kind asked for, if any, and are as near as the first of
-        them, each less near by the ways in which it tells another thing."""
+        """Return those that hold an answer of the kind asked for, if any, and are as near as the
+        first of them, each less near by the ways in which it tells another thing.
+        """
         found: list[tuple[float, NearSentence]] = []
         for one in near:
             best = max((value for value, _ in found), default=0.0)
@@ -269,7 +279,9 @@ class Answering:
     async def _with_name(
         self, one: NearSentence, names: Sequence[Entity]
     ) -> tuple[NearSentence, Sequence[Entity]]:
-        """The sentence about a "he" whom it does not name, from the one on that does, and names."""
+        """Return the sentence about a "he" whom it does not name, from the one on that does,
+        and names.
+        """
         somebody = _SOMEBODY[self.whole.language].search(one.span.text) is not None
         if not somebody or names_person(names, self.whole):
             return one, names
@@ -286,8 +298,9 @@ class Answering:
         return holds_kind(kind, self.question, sentence)
 
     def continued(self, one: NearSentence) -> NearSentence:
-        """The sentence with the one behind it, where it says how many things there are that are
-        asked for and does not name them: "They announced two new elements."."""
+        """Return the sentence with the one behind it, where it says how many things there are that
+        are asked for and does not name them: "They announced two new elements.".
+        """
         language = self.whole.language
         several = _SEVERAL[language].search(self.question.text)
         if several is None or several["count"].casefold() not in one.span.text.casefold():
@@ -307,7 +320,9 @@ class Answering:
 def differing(
     question: Question, first: NearSentence, others: Sequence[NearSentence]
 ) -> NearSentence | None:
-    """A sentence of another source that gives another figure with the same unit; None without."""
+    """Return a sentence of another source that gives another figure with the same unit; None
+    without.
+    """
     own = figures(question, first.span.text)
     for other in others:
         source = (other.passage.title, other.passage.source, other.passage.url)
@@ -320,14 +335,14 @@ def differing(
 
 
 def _follows(before: NearSentence, one: NearSentence) -> bool:
-    """Whether a sentence stands directly behind another in the same passage."""
+    """Return whether a sentence stands directly behind another in the same passage."""
     if before.passage.id != one.passage.id or before.span.end > one.span.start:
         return False
     return not one.passage.text[before.span.end : one.span.start].strip()
 
 
 def _candidates(passages: Sequence[Passage], language: Language) -> Iterator[tuple[Passage, Span]]:
-    """The sentences, and with what people believe the sentence that corrects it as one.
+    """Yield the sentences, and with what people believe the sentence that corrects it as one.
 
     A sentence that points back ("That was done by ...") goes with the one it points to.
     """

@@ -31,7 +31,7 @@ class Settings(BaseModel):
     REPLAYABLE: ClassVar[tuple[str, ...]] = ()
 
     def effective_default(self, name: str) -> Mapping[str, float]:
-        """The number that applies while a field is None, by the option that decides it.
+        """Return the number that applies while a field is None, by the option that decides it.
 
         Several where the available models decide the option; empty where there is no such number.
         """
@@ -91,7 +91,7 @@ class Question(Frozen):
         return self.about[:_QUERY] or self.text
 
     def is_foreign(self, text: str, *before: str) -> bool:
-        """Whether `text` is Chinese, and neither the question nor what it follows on is."""
+        """Return whether `text` is Chinese, and neither the question nor what it follows on is."""
         chinese = self.language == "zh"
         return not chinese and changes_to_chinese(text, self.text, *before)
 
@@ -123,7 +123,7 @@ class Need(Frozen):
     def unmet(
         self, models: Mapping[str, Capabilities], *, has_evidence: bool, asked: bool = True
     ) -> bool:
-        """Whether the available models and evidence do not serve this need.
+        """Return whether the available models and evidence do not serve this need.
 
         `asked` is False where a text is checked without its question.
         """
@@ -189,7 +189,9 @@ class Method(ABC, Generic[S]):
     prompts: ClassVar[tuple[Prompts, ...]] = ()
 
     def settings(self, values: Mapping[str, Any] | None = None) -> S:
-        """The method's settings with `values` over the defaults; says which value is wrong."""
+        """Return the method's settings with `values` over the defaults; says which value
+        is wrong.
+        """
         try:
             return self.settings_type.model_validate(dict(values or {}))
         except ValidationError as error:
@@ -199,11 +201,11 @@ class Method(ABC, Generic[S]):
             ) from None
 
     def needs(self, settings: S) -> tuple[Need, ...]:
-        """What must be available to run with these settings."""
+        """Return what must be available to run with these settings."""
         return (Need(reason="model"),)
 
     def needs_for_text(self, settings: S, *, asked: bool) -> tuple[Need, ...]:
-        """What must be available to check a text that is there already, with these settings.
+        """Return what must be available to check a text that is there already, with these settings.
 
         `asked` says whether its question is known. A method that measures the probabilities of its
         own text has to say here what it needs to measure those of a given text.

@@ -12,16 +12,16 @@ from pydantic.fields import FieldInfo
 
 
 def field_kind(field: FieldInfo) -> Any:
-    """The field's type, without the None of an optional one."""
+    """Return the field's type, without the None of an optional one."""
     members = [part for part in get_args(field.annotation) if part is not NoneType]
     return members[0] if is_optional(field) else field.annotation
 
 
 def is_optional(field: FieldInfo) -> bool:
-    """Whether the field may be None."""
+    """Return whether the field may be None."""
     return get_origin(field.annotation) is not Literal and NoneType in get_args(field.annotation)
 
 
 def field_bound(field: FieldInfo, name: Literal["ge", "gt", "le", "lt"]) -> Any:
-    """The minimum or maximum value that the field's constraints allow, None without one."""
+    """Return the minimum or maximum value that the field's constraints allow, None without one."""
     return next((getattr(one, name) for one in field.metadata if hasattr(one, name)), None)

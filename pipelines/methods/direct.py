@@ -18,13 +18,15 @@ class DirectSettings(Settings):
 
 
 def direct_messages(question: Question) -> tuple[Message, ...]:
-    """The prompt of a direct answer; the first drafts of DRAD and the SLM check use it as well."""
+    """Return the prompt of a direct answer; the first drafts of DRAD and the SLM check use it
+    as well.
+    """
     prompts = load_prompts("direct")
     return prompts.turns(question.language, "system", "question", question=question.text)
 
 
 async def direct_draft(scope: Scope, question: Question, max_tokens: int) -> Generation:
-    """The direct answer, or the one that the run was given, recorded as draft 0."""
+    """Return the direct answer, or the one that the run was given, recorded as draft 0."""
     async with scope.span("draft") as step:
         draft = await first_draft(step, direct_messages(question), max_tokens)
         step.revised(draft)

@@ -120,8 +120,9 @@ class Correction:
 
 
 def takes_sentence(scope: Scope, wording: Wording) -> bool:
-    """Whether corrections come from the nearest sentence: "auto" leaves that to models that are
-    weak, or that were measured to write wrongly from passages (`assets/calibration/writing.json`).
+    """Return whether corrections come from the nearest sentence: "auto" leaves that to models that
+    are weak, or that were measured to write wrongly from passages
+    (`assets/calibration/writing.json`).
     """
     if wording != "auto":
         return wording == "sentence"
@@ -141,7 +142,7 @@ async def correct(
     begun: str = "",
     asked: Sequence[Message] = (),
 ) -> Correction:
-    """What takes the place of `draft` by the evidence in `passages`.
+    """Return what takes the place of `draft` by the evidence in `passages`.
 
     Without a draft, the answer that the evidence gives. It is recorded as a verdict on the
     correction, with the numbers that decided. It takes at most one text of the main model and three
@@ -226,7 +227,8 @@ class _Chosen:
     async def _found(
         self, passages: Sequence[Passage], *, asked_yes_no: bool
     ) -> tuple[list[NearSentence], NearSentence | None]:
-        """The sentences that answer, nearest first, and one that is to be quoted beside the first.
+        """Return the sentences that answer, nearest first, and one that is to be quoted beside
+        the first.
 
         That is the answer to the second part of the question, or a sentence of another source that
         gives another figure.
@@ -256,7 +258,9 @@ class _Chosen:
         self._score("nearness", one.nearness, self.least, formula="nearest.nearness", inputs=inputs)
 
     async def _supporting(self, near: Sequence[NearSentence], draft: str) -> NearSentence | None:
-        """The sentence that supports the draft: the nearest, or another that gives its details."""
+        """Return the sentence that supports the draft: the nearest, or another that gives its
+        details.
+        """
         if not draft or declines(draft):
             return None
         if not self.states and echoes(draft, self.question):
@@ -279,7 +283,8 @@ class _Chosen:
         return None
 
     async def _says_the_same(self, one: NearSentence, text: str) -> bool:
-        """Whether `text` gives the date, the figure or the name that the sentence answers with.
+        """Return whether `text` gives the date, the figure or the name that the sentence
+        answers with.
 
         Nobody need judge that. All that it names is in the question or in the sentence, and the
         value that is asked for stands where the sentence says the event.
@@ -322,7 +327,8 @@ class _Chosen:
         return PROMPTS.fill(language, key, first=quotation, second=other)
 
     async def _shortened(self, sentence: Passage) -> str:
-        """What the model answers from the sentence; "" where it gives no answer in one sentence.
+        """Return what the model answers from the sentence; "" where it gives no answer in one
+        sentence.
 
         It is not asked where its answer could not be used.
         """
@@ -368,7 +374,9 @@ class _Chosen:
         return written if stands and await self._names_stand(written, sentence) else ""
 
     def _gone_on(self, written: str) -> str:
-        """The sentence that was begun, with what the model adds to it; "" where it adds nothing."""
+        """Return the sentence that was begun, with what the model adds to it; "" where it adds
+        nothing.
+        """
         whole = joined_to(self.begun, Generation(text=written)).text
         whole = whole if whole.startswith(self.begun) else f"{self.begun} {whole.lstrip()}"
         first = next(iter(split_sentences(whole)), None)
@@ -378,14 +386,15 @@ class _Chosen:
         return first.text if complete else ""
 
     def _figures_stand(self, written: str, sentence: Passage) -> bool:
-        """Whether each figure in what was written is the question's or the sentence's."""
+        """Return whether each figure in what was written is the question's or the sentence's."""
         return figures_in(written) <= figures_in(
             f"{self.question.text} {sentence.title} {sentence.text}"
         )
 
     async def _names_stand(self, written: str, sentence: Passage) -> bool:
-        """Whether what was written from all passages names nothing but what the question and the
-        sentence name: a judge of this size reads past another name."""
+        """Return whether what was written from all passages names nothing but what the question and
+        the sentence name: a judge of this size reads past another name.
+        """
         if not self.asked:
             return True
         known = set(content_terms(f"{self.question.text} {sentence.title} {sentence.text}"))
@@ -395,7 +404,7 @@ class _Chosen:
     async def _yes_or_no(
         self, found: Sequence[NearSentence], draft: str
     ) -> tuple[NearSentence, Correction]:
-        """The sentence that decides, and what comes of it.
+        """Return the sentence that decides, and what comes of it.
 
         That is the nearest one; where it leaves the question open, one that is nearly as near and
         calls what is asked a mistaken belief.
@@ -420,7 +429,7 @@ class _Chosen:
         return chosen, Correction("quoted", f"{lead} {quotation}")
 
     def _is_belief(self, one: NearSentence) -> bool:
-        """Whether a sentence names what is asked as what people wrongly believe.
+        """Return whether a sentence names what is asked as what people wrongly believe.
 
         What the title names alone is not what they believe.
         """
@@ -431,7 +440,7 @@ class _Chosen:
         return self._corrects(one.span.text) and asked >= _CLAIMED and told
 
     async def _says(self, sentence: Passage, *, denies: bool) -> bool | None:
-        """Whether the sentence answers yes; None where that is open or nobody can tell.
+        """Return whether the sentence answers yes; None where that is open or nobody can tell.
 
         Judges of this size do not read "never", so where the sentence denies something (`denies`),
         its words decide.
@@ -455,7 +464,7 @@ class _Chosen:
         return not negative
 
     def _corrects(self, text: str) -> bool:
-        """Whether `text` tells what people believe, and that it does not hold."""
+        """Return whether `text` tells what people believe, and that it does not hold."""
         language = self.question.language
         return held_from(text, language) is not None or is_mistaken(text, language)
 
@@ -470,7 +479,9 @@ class _Chosen:
     async def _support(
         self, sentence: Passage, text: str, what: str, question: str
     ) -> float | None:
-        """The judge's P(yes) that the sentence supports `text`; None where nobody can tell."""
+        """Return the judge's P(yes) that the sentence supports `text`; None where nobody
+        can tell.
+        """
         if self.judge is None:
             return None
         model, language = self.step.model(self.judge), self.question.language
@@ -500,7 +511,9 @@ class _Chosen:
         return value
 
     async def _taught(self, role: str, sentence: Passage, text: str, what: str) -> float | None:
-        """The same by a language model that an adapter has taught verdicts, in their prompt."""
+        """Return the same by a language model that an adapter has taught verdicts, in
+        their prompt.
+        """
         asked = self.question
         try:
             choice = await judge_sentence(
@@ -531,7 +544,7 @@ class _Chosen:
 
 
 def _complete(written: str) -> str:
-    """What was written, to the end of its last complete sentence."""
+    """Return what was written, to the end of its last complete sentence."""
     spans = split_sentences(written)
     if spans and spans[-1].text[-1] not in ".!?。！？":
         spans = spans[:-1]

@@ -65,7 +65,7 @@ class Rag(Method[RagSettings]):
     async def _from_sentence(
         self, question: Question, scope: Scope, passages: Sequence[Passage]
     ) -> Answer:
-        """What the model writes from the passages, where the nearest sentence supports it.
+        """Return what the model writes from the passages, where the nearest sentence supports it.
 
         Else that sentence, and where none is near, only that there is none.
         What a weak model writes from passages that do not answer reads like an answer.

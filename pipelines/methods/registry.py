@@ -85,15 +85,16 @@ METHODS: dict[str, Method[Any]] = {
 
 
 def standard_methods() -> list[str]:
-    """The five methods, and an answer without and with passages, which they are compared with;
-    other baselines are not. These are ticked until somebody chooses, as far as a run of them is
-    short enough (`first_methods` in `pipelines/engine/estimate.py`)."""
+    """Return the five methods, and an answer without and with passages, which they are compared
+    with; other baselines are not. These are ticked until somebody chooses, as far as a run of them
+    is short enough (`first_methods` in `pipelines/engine/estimate.py`).
+    """
     plain = ("direct", "rag")
     return [name for name, method in METHODS.items() if name in plain or not method.baseline]
 
 
 def get_method(name: str) -> Method[Any]:
-    """The method called `name`; raises InvalidInputError where there is none."""
+    """Return the method called `name`; raises InvalidInputError where there is none."""
     if name not in METHODS:
         known = ", ".join(METHODS)
         raise failure("methods.unknown", name=name, known=known)
@@ -101,7 +102,7 @@ def get_method(name: str) -> Method[Any]:
 
 
 def different(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of `values` that differ from the method's defaults. Raises InvalidInputError."""
+    """Return those of `values` that differ from the method's defaults. Raises InvalidInputError."""
     known = get_method(method)
     defaults = known.settings().model_dump(mode="json")
     chosen = known.settings(values).model_dump(mode="json")
@@ -109,7 +110,7 @@ def different(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def method_pages() -> dict[str, tuple[str, ...]]:
-    """The pages that show methods in detail, in order, each with its methods."""
+    """Return the pages that show methods in detail, in order, each with its methods."""
     pages: dict[str, tuple[str, ...]] = {}
     for name, method in METHODS.items():
         if method.page:

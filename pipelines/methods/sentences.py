@@ -40,17 +40,17 @@ class NearSentence:
 
 
 def nearness_of(cosine: float, words: float) -> float:
-    """The mean of both, in [0, 1] or below."""
+    """Return the mean of both, in [0, 1] or below."""
     return round((cosine + words) / 2, 6)
 
 
 def scaled(cosine: float, floor: float) -> float:
-    """A cosine counted from `floor` on, which two texts have that have nothing in common."""
+    """Return a cosine counted from `floor` on, which two texts have that have nothing in common."""
     return round((cosine - floor) / (1.0 - floor), 6) if floor else cosine
 
 
 def least_nearness(embedder: str | None, language: Language) -> float:
-    """The nearness from which on a sentence is near, for cosines of `embedder` (ours)."""
+    """Return the nearness from which on a sentence is near, for cosines of `embedder` (ours)."""
     near = calibrated("nearest", embedder or "", language, "near")
     return _NEAR if near is None else near
 
@@ -62,7 +62,7 @@ _NEAR = 0.55
 async def sentences_by_nearness(
     step: Scope, text: str, sentences: Sequence[tuple[Passage, Span]], *, asked: bool
 ) -> list[NearSentence]:
-    """The sentences, nearest to `text` first; of equally near ones the first stays first.
+    """Return the sentences, nearest to `text` first; of equally near ones the first stays first.
 
     `asked` says that the text is a question.
     """
@@ -79,5 +79,5 @@ async def sentences_by_nearness(
 
 
 def sentences_of(passages: Sequence[Passage]) -> list[tuple[Passage, Span]]:
-    """The sentences of all passages, each with its passage, in order."""
+    """Return the sentences of all passages, each with its passage, in order."""
     return [(one, span) for one in passages for span in split_sentences(one.text)]

@@ -55,18 +55,20 @@ _STEM = 4
 
 
 def find_concept(text: str, concept: str) -> tuple[int, int] | None:
-    """Where `text` first holds `concept` as whole words; case and kinds of quotes do not matter."""
+    """Return where `text` first holds `concept` as whole words; case and kinds of quotes do
+    not matter.
+    """
     return next(iter(occurrences(text, concept)), None)
 
 
 def words_of(text: str) -> list[str]:
-    """The words and numbers of an English text in their order, without a final 's."""
+    """Return the words and numbers of an English text in their order, without a final 's."""
     found = (word.removesuffix("'s") for word in WORD.findall(text.translate(_ALIKE)))
     return [word for word in found if word]
 
 
 def leading_name(words: Sequence[str]) -> list[str]:
-    """The name that `words` begin with, such as "Pride and Prejudice"; [] for none."""
+    """Return the name that `words` begin with, such as "Pride and Prejudice"; [] for none."""
     length = 0
     for number, word in enumerate(words):
         if word[0].isupper() or (number and word[0].isdigit()):
@@ -77,7 +79,7 @@ def leading_name(words: Sequence[str]) -> list[str]:
 
 
 def main_subject(question: str) -> str:
-    """Whom or what a question is about, by its wording; "" where that does not tell.
+    """Return whom or what a question is about, by its wording; "" where that does not tell.
 
     English: the name or phrase after the question word and the auxiliary ("When did >Ada Brandt<
     die?", "What is >the capital of France<?"). Chinese: what stands before the predicate.
@@ -112,7 +114,7 @@ def main_subject(question: str) -> str:
 
 
 def chinese_subject(text: str) -> str:
-    """What stands before the predicate of a Chinese sentence, as far as its words tell."""
+    """Return what stands before the predicate of a Chinese sentence, as far as its words tell."""
     return _SUBJECT_ENDS_ZH.split(text.strip(), maxsplit=1)[0]
 
 
@@ -131,7 +133,7 @@ def occurrences(text: str, concept: str) -> list[tuple[int, int]]:
 
 
 def _whole(text: str, start: int, end: int) -> bool:
-    """Whether [start, end) begins and ends where words and numbers do."""
+    """Return whether [start, end) begins and ends where words and numbers do."""
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
     if before and _joins(before[-1], text[start]):
         return False
@@ -174,7 +176,7 @@ def passages_about(
 
 
 def _subjects(claim: str, question: str, concept: str) -> list[str]:
-    """What a claim is about without its concept, in words of which any will do."""
+    """Return what a claim is about without its concept, in words of which any will do."""
     beside = _without(claim, concept)
     subject = main_subject(question)
     if subject and (_is_bare(claim) or find_concept(beside, subject)):
@@ -196,7 +198,9 @@ def _subjects(claim: str, question: str, concept: str) -> list[str]:
 
 
 def _head_noun(text: str) -> list[str]:
-    """The last word before the first preposition that is no verb of the past and no number."""
+    """Return the last word before the first preposition that is no verb of the past and
+    no number.
+    """
     words = words_of(text)
     while words and words[0].casefold() in AUXILIARIES | DETERMINERS:
         words = words[1:]
@@ -215,7 +219,7 @@ def is_past(word: str) -> bool:
 
 
 def _is_bare(claim: str) -> bool:
-    """Whether a claim names no subject of its own: "In York.", "He was born in York."."""
+    """Return whether a claim names no subject of its own: "In York.", "He was born in York."."""
     if has_han(claim):
         return len(claim) <= _FEW_CHARACTERS or claim[0] in "他她它"
     words = [word.casefold() for word in words_of(claim)]
@@ -224,7 +228,7 @@ def _is_bare(claim: str) -> bool:
 
 
 def _said(words: Sequence[str]) -> list[str]:
-    """Those of a name's words that name something: "In 1928 Marie Curie" is Marie Curie."""
+    """Return those of a name's words that name something: "In 1928 Marie Curie" is Marie Curie."""
     return [one for one in words if one[0].isupper() and one.casefold() not in SMALL_WORDS]
 
 
@@ -238,14 +242,14 @@ def _without(text: str, concept: str) -> str:
 
 
 def _names_within(text: str) -> list[str]:
-    """Runs of capitalised words; a word that only begins the sentence is none."""
+    """Return runs of capitalised words; a word that only begins the sentence is none."""
     found = re.findall(r"(?<![.!?]\s)\b[A-Z][\w'’-]*(?:\s+[A-Z][\w'’-]*)*", text)
     said = (_said(words_of(name)) for name in found)
     return [" ".join(words) for words in said if words]
 
 
 def _names(passage: Passage, subject: str) -> bool:
-    """Whether a passage names the subject: of a name the last word that is no ordinary one.
+    """Return whether a passage names the subject: of a name the last word that is no ordinary one.
 
     "Clinton" is Bill Clinton and "Eiffel" the Eiffel Tower. Other words have to be there all.
     """

@@ -48,12 +48,14 @@ _NARROWER = 3
 
 
 def asks_who(question: Question) -> bool:
-    """Whether a question asks for somebody by what they did or are."""
+    """Return whether a question asks for somebody by what they did or are."""
     return _WHO[question.language].search(question.text) is not None
 
 
 def opposes(question: str, sentence: str) -> bool:
-    """Whether `sentence` says the opposite event of the one that is asked about, and not that."""
+    """Return whether `sentence` says the opposite event of the one that is asked about, and
+    not that.
+    """
     asked, said = events_in(question), events_in(sentence)
     if asked & said:
         return False
@@ -62,7 +64,7 @@ def opposes(question: str, sentence: str) -> bool:
 
 
 def strays(question: Question, sentence: str, *, names_someone: bool, opens: bool) -> int:
-    """In how many ways `sentence` tells another thing than `question` asks.
+    """Return in how many ways `sentence` tells another thing than `question` asks.
 
     `names_someone` says that it names a person whom the question does not; `opens` that it opens
     the article on what is asked about, which begins with what that is known for.
@@ -82,8 +84,9 @@ def strays(question: Question, sentence: str, *, names_someone: bool, opens: boo
 
 
 def clause_that_tells(sentence: str, question: Question, kind: Kind) -> str:
-    """The clauses of `sentence` that say the event asked about with a value of this kind; all of it
-    where there is none: "He was born in 1701 and died in 1762."."""
+    """Return the clauses of `sentence` that say the event asked about with a value of this kind;
+    all of it where there is none: "He was born in 1701 and died in 1762.".
+    """
     asked = events_in(question.text)
     clauses = _CLAUSES_OF[question.language].split(sentence)
     told = [one for one in clauses if asked & events_in(one) and holds_kind(kind, question, one)]
@@ -91,12 +94,14 @@ def clause_that_tells(sentence: str, question: Question, kind: Kind) -> str:
 
 
 def _unsaid(question: Question) -> int:
-    """How many of the ways an event that is not said counts as: another event has another date."""
+    """Return how many of the ways an event that is not said counts as: another event has
+    another date.
+    """
     return 2 if asked_kind(question) == "date" else 1
 
 
 def _says_event(question: Question, sentence: str) -> bool:
-    """Whether it says the event that is asked about; of "Who ...?" at least its verb."""
+    """Return whether it says the event that is asked about; of "Who ...?" at least its verb."""
     text, language = question.text, question.language
     if events_in(text):
         return expresses(sentence, text)
@@ -113,7 +118,7 @@ def _asks_future(question: Question) -> bool:
 
 
 def _narrows(question: Question, sentence: str) -> bool:
-    """Whether it speaks of the most or the first of a narrower group than the question."""
+    """Return whether it speaks of the most or the first of a narrower group than the question."""
     language = question.language
     first, woman = _FIRST[language], _WOMAN[language]
     if first.search(question.text) and not woman.search(question.text) and woman.search(sentence):
@@ -134,25 +139,29 @@ def _narrows(question: Question, sentence: str) -> bool:
 
 
 def _is_first_of_another(question: str, sentence: str) -> bool:
-    """Whether it calls things the first, and never of the kind that the question asks about."""
+    """Return whether it calls things the first, and never of the kind that the question
+    asks about.
+    """
     kinds = [found["kind"] for found in _FIRST_KIND.finditer(sentence)]
     asks = _FIRST_KIND.search(question) is not None
     return asks and bool(kinds) and not any(shares_words(question, kind) for kind in kinds)
 
 
 def _names_kind(question: Question, sentence: str) -> bool:
-    """Whether it names what the question asks the most of: "the largest desert"."""
+    """Return whether it names what the question asks the most of: "the largest desert"."""
     asked = _MOST[question.language].search(question.text)
     return asked is None or shares_words(sentence, asked["kind"])
 
 
 def reports(text: str, language: Language) -> bool:
-    """Whether `text` only tells what people say, by its words."""
+    """Return whether `text` only tells what people say, by its words."""
     return _REPORTS[language].search(text) is not None and held_from(text, language) is None
 
 
 def held_from(text: str, language: Language) -> int | None:
-    """Offset at which `text` turns from what people say to what holds; None where it does not."""
+    """Return the offset at which `text` turns from what people say to what holds; None where it
+    does not.
+    """
     told = _REPORTS[language].search(text)
     turn = None if told is None else _TURNS[language].search(text, told.end())
     if turn is None and told is not None:
@@ -163,12 +172,14 @@ def held_from(text: str, language: Language) -> int | None:
 
 
 def is_mistaken(text: str, language: Language) -> bool:
-    """Whether `text` says itself that what it reports is wrong: "many wrongly assume that ..."."""
+    """Return whether `text` says itself that what it reports is wrong: "many wrongly assume
+    that ...".
+    """
     return _MISTAKEN[language].search(text) is not None
 
 
 def belief_in(text: str, language: Language) -> str:
-    """What `text` says that people believe, without the words that say that they do."""
+    """Return what `text` says that people believe, without the words that say that they do."""
     held, mistaken = held_from(text, language), _MISTAKEN[language].search(text)
     if held is None and mistaken is not None:
         # What comes after a comma is no longer what they believe.
@@ -177,7 +188,7 @@ def belief_in(text: str, language: Language) -> str:
 
 
 def denies(text: str, question: str, language: Language) -> bool:
-    """Whether `text` denies something, by its own words and about what `question` asks."""
+    """Return whether `text` denies something, by its own words and about what `question` asks."""
     held = held_from(text, language)
     if held is not None:
         return denies(text[:held], question, language)

@@ -19,11 +19,11 @@ class Wording:
         self.entries = entries
 
     def words(self, key: str) -> frozenset[str]:
-        """The words of an entry."""
+        """Return the words of an entry."""
         return frozenset(self.entries[key].split())
 
     def pattern(self, key: str) -> re.Pattern[str]:
-        """The regular expression of an entry, in any case; a list holds its alternatives.
+        """Return the regular expression of an entry, in any case; a list holds its alternatives.
 
         `${name}` in it stands for the entry of that name.
         """
@@ -37,6 +37,6 @@ class Wording:
 
 @cache
 def load_wording(name: str) -> Wording:
-    """The wording `name`, read once."""
+    """Return the wording `name`, read once."""
     source = (ASSETS / "wording" / f"{name}.toml").read_text(encoding="utf-8")
     return Wording(tomllib.loads(source))

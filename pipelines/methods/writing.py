@@ -25,7 +25,9 @@ _UNIT = re.compile(rf"[{HAN}]|[^\s{HAN}]+")
 def grounded_messages(
     prompts: Prompts, question: Question, passages: Sequence[Passage]
 ) -> tuple[Message, ...]:
-    """A prompt with the keys `system`, `question` and `passage`, filled with passages in order."""
+    """Return a prompt with the keys `system`, `question` and `passage`, filled with passages
+    in order.
+    """
     listed = prompts.listed(question.language, passages)
     return prompts.turns(
         question.language, "system", "question", question=question.text, passages=listed
@@ -33,12 +35,12 @@ def grounded_messages(
 
 
 def demonstrates(scope: Scope, setting: Demonstrations, step: str = "", role: str = "main") -> bool:
-    """Whether a model is shown demonstrations under this setting, for a kind of `step`."""
+    """Return whether a model is shown demonstrations under this setting, for a kind of `step`."""
     return setting == "on" or (setting == "auto" and needs_help(scope, step, role))
 
 
 def needs_help(scope: Scope, step: str, role: str = "main") -> bool:
-    """Whether the model of `role` is helped with this `step`, in the run's language.
+    """Return whether the model of `role` is helped with this `step`, in the run's language.
 
     Where that was measured (`assets/calibration/habits.json`), the measurement says so. Else weak
     models are helped.
@@ -49,7 +51,8 @@ def needs_help(scope: Scope, step: str, role: str = "main") -> bool:
 
 
 def adapts(scope: Scope, setting: Demonstrations, step: AdaptedStep, role: str = "main") -> bool:
-    """Whether a model is asked for a `step` with its adapter, where it has one that is better.
+    """Return whether a model is asked for a `step` with its adapter, where it has one that
+    is better.
 
     docs/measurements.md says which steps these are. With "off" it is left as it is.
     """
@@ -67,7 +70,9 @@ async def write(
     watch: Watcher | None = None,
     sample: int | None = None,
 ) -> Generation:
-    """A text of the main model as it was written, with token probabilities where it gives them."""
+    """Return a text of the main model as it was written, with token probabilities where it
+    gives them.
+    """
     logprobs = step.model().capabilities.logprobs
     request = step.request(messages, max_tokens=max_tokens, logprobs=logprobs, sample=sample)
     return await step.write(request, watch=watch)
@@ -80,14 +85,15 @@ async def write_draft(
     watch: Watcher | None = None,
     sample: int | None = None,
 ) -> Generation:
-    """`write`, without what only surrounds the text."""
+    """Return `write`, without what only surrounds the text."""
     return visible_generation(await write(step, messages, max_tokens, watch, sample))
 
 
 async def first_draft(
     step: Scope, messages: Sequence[Message], max_tokens: int, watch: Watcher | None = None
 ) -> Generation:
-    """`write_draft` for a method's first text, without which it has nothing; see `not_empty`.
+    """Return `write_draft` for a method's first text, without which it has nothing; see
+    `not_empty`.
 
     Where the answer is given, it is that, and nothing is written; it has no token probabilities.
     """
@@ -101,7 +107,7 @@ async def first_draft(
 async def not_empty(
     step: Scope, write: Callable[[int | None], Awaitable[Generation]]
 ) -> Generation:
-    """What `write` gives for a sample; where that is empty, it is asked once more.
+    """Return what `write` gives for a sample; where that is empty, it is asked once more.
 
     Raises InvalidReplyError where it is empty again, RefusedRequestError where it was filtered.
     """
@@ -124,7 +130,8 @@ async def ask(
     complete: bool = False,
     **options: Any,
 ) -> str:
-    """What the model of `role` replies, as people see it; `options` are those of the request.
+    """Return what the model of `role` replies, as people see it; `options` are those of the
+    request.
 
     "" for what a content filter left of a reply; where it has to be `complete`, also for one that
     was cut at the token limit.
@@ -136,7 +143,7 @@ async def ask(
 async def _asked(
     step: Scope, messages: Sequence[Message], role: str, options: dict[str, Any]
 ) -> Generation:
-    """The reply as people see it, empty where it was filtered."""
+    """Return the reply as people see it, empty where it was filtered."""
     (reply,) = await step.model(role).generate(step.request(messages, **options))
     text = "" if reply.finish_reason == "filter" else visible(reply.text)
     return reply.model_copy(update={"text": text, "tokens": None})
@@ -145,7 +152,9 @@ async def _asked(
 async def ask_lines(
     step: Scope, messages: Sequence[Message], *, role: str = "main", **options: Any
 ) -> list[str]:
-    """The lines of a reply, as people see them; without one that was cut at the token limit."""
+    """Return the lines of a reply, as people see them; without one that was cut at the
+    token limit.
+    """
     reply = await _asked(step, messages, role, options)
     lines = reply.text.splitlines()
     return lines[:-1] if reply.finish_reason == "length" else lines
@@ -154,7 +163,7 @@ async def ask_lines(
 def list_schema(
     name: str, *, exactly: int | None = None, pattern: str | None = None
 ) -> dict[str, Any]:
-    """The schema of a JSON object with nothing but a list of texts under `name`.
+    """Return the schema of a JSON object with nothing but a list of texts under `name`.
 
     `exactly` and `pattern` are those of `ask_list`.
     """
@@ -177,7 +186,8 @@ async def ask_list(
     pattern: str | None = None,
     **options: Any,
 ) -> str:
-    """A reply that lists texts, as JSON under `name` where the backend has structured output.
+    """Return a reply that lists texts, as JSON under `name` where the backend has
+    structured output.
 
     Such a list has `exactly` so many items where that is given, and each of them has the form
     `pattern`, a regular expression from ^ to $. A last line that was cut is left out.
@@ -197,7 +207,7 @@ async def ask_list(
 async def found_for(
     step: Scope, query: str, k: int, *, dense: bool = False
 ) -> list[Passage] | None:
-    """What a search finds; None where it fails, which is recorded."""
+    """Return what a search finds; None where it fails, which is recorded."""
     try:
         return await step.search(query, k, dense=dense)
     except VeriscopeError:
@@ -205,7 +215,7 @@ async def found_for(
 
 
 def distinct(passages: Iterable[Passage]) -> tuple[Passage, ...]:
-    """Each passage once, by id and by its words, where it stood first."""
+    """Return each passage once, by id and by its words, where it stood first."""
     found: dict[str, Passage] = {}
     seen: set[str] = set()
     for passage in passages:
@@ -220,7 +230,8 @@ def distinct(passages: Iterable[Passage]) -> tuple[Passage, ...]:
 
 
 def visible_generation(generation: Generation) -> Generation:
-    """The generation without inline thinking and without a fence, emphasis or quotes around it.
+    """Return the generation without inline thinking and without a fence, emphasis or quotes
+    around it.
 
     Tokens keep their values and move with their characters. Where the visible text is not one
     piece of the reply, no token fits it any more and none is kept.
@@ -236,13 +247,17 @@ def visible_generation(generation: Generation) -> Generation:
 
 
 def unwrapped(generation: Generation) -> Generation:
-    """`visible_generation`, but white space alone is no wrapping: it may separate two words."""
+    """Return `visible_generation`, but white space alone is no wrapping: it may separate
+    two words.
+    """
     seen = visible_generation(generation)
     return generation if seen.text == generation.text.strip() else seen
 
 
 def part_of(generation: Generation, start: int, end: int) -> Generation:
-    """The characters [start, end) of a generation with the tokens that contribute to them."""
+    """Return the characters [start, end) of a generation with the tokens that contribute
+    to them.
+    """
     tokens = generation.tokens
     if tokens is not None:
         tokens = tuple(
@@ -254,14 +269,14 @@ def part_of(generation: Generation, start: int, end: int) -> Generation:
 
 
 def cut(generation: Generation, end: int) -> Generation:
-    """The first `end` characters with the tokens that lie within them."""
+    """Return the first `end` characters with the tokens that lie within them."""
     part = part_of(generation, 0, end)
     whole = sum(token.end <= end for token in generation.tokens or ())
     return part.model_copy(update={"tokens": part.tokens and part.tokens[:whole]})
 
 
 def appended(head: Generation, tail: Generation) -> Generation:
-    """Both texts as one; where only one has tokens, the other goes without."""
+    """Return both texts as one; where only one has tokens, the other goes without."""
     end, tokens = len(head.text), head.tokens
     if tail.tokens is not None:
         moved = (_at(token, token.start + end, token.end + end) for token in tail.tokens)
@@ -270,7 +285,7 @@ def appended(head: Generation, tail: Generation) -> Generation:
 
 
 def units_of(generation: Generation) -> tuple[Token, ...]:
-    """The generation's tokens, or its words without any probability where it has none."""
+    """Return the generation's tokens, or its words without any probability where it has none."""
     if generation.tokens is not None:
         return generation.tokens
     return tuple(
@@ -307,7 +322,7 @@ class Continuation:
         prefix: str,
         prompts: Prompts,
     ) -> Continuation:
-        """How the main model is asked to continue its reply to `messages`."""
+        """Return how the main model is asked to continue its reply to `messages`."""
         if not prefix:
             return cls(tuple(messages), prefix, prefilled=False)
         if step.model().capabilities.prefill:
@@ -319,7 +334,7 @@ class Continuation:
         return cls((*messages[:-1], *asked), prefix, prefilled=False)
 
     def added(self, reply: Generation) -> Generation:
-        """What the reply adds to the prefix: neither thinking nor a repeated beginning."""
+        """Return what the reply adds to the prefix: neither thinking nor a repeated beginning."""
         if not self.prefix:
             return visible_generation(reply)
         if self.prefilled and without_thinking(reply.text) == reply.text:
@@ -328,7 +343,7 @@ class Continuation:
 
 
 def joined_to(prefix: str, written: Generation) -> Generation:
-    """`written` without a repeated `prefix`, and with the space that separates two words."""
+    """Return `written` without a repeated `prefix`, and with the space that separates two words."""
     drop = len(prefix) if written.text.startswith(prefix) else 0
     rest = part_of(written, drop, len(written.text))
     needs_space = (

@@ -58,7 +58,7 @@ class Capabilities(Frozen):
     adapted: tuple[AdaptedStep, ...] = ()
 
     def overridden(self, **known: Unpack[Overrides]) -> Capabilities:
-        """These abilities with what is known better about one model; None changes nothing.
+        """Return these abilities with what is known better about one model; None changes nothing.
 
         `top_logprobs` 0 says that there are no log-probabilities at all.
         """
@@ -206,7 +206,7 @@ is called in the thread that loads."""
 
 
 def no_progress(stage: str, fraction: float) -> None:
-    """A `Progress` that tells nobody."""
+    """Tell nobody: a `Progress` for those who show none."""
 
 
 class Model(ABC):
@@ -232,13 +232,15 @@ class Model(ABC):
         """Write `request.n` texts; `watch` sees the first one grow."""
 
     async def choose(self, request: ChoiceRequest) -> Choice:
-        """Probability of each option as the reply's beginning (see `pipelines.models.choice`)."""
+        """Return the probability of each option as the reply's beginning (see
+        `pipelines.models.choice`).
+        """
         from pipelines.models.choice import choose_by_generating
 
         return await choose_by_generating(self, request)
 
     async def score(self, request: ScoreRequest) -> Generation:
-        """`request.text` with the probability the model gives each of its tokens."""
+        """Return `request.text` with the probability the model gives each of its tokens."""
         raise failure("asking.no_scores", self.name, name=self.name)
 
     async def prepare(self) -> None:  # noqa: B027 - most backends need no preparation

@@ -111,7 +111,7 @@ class Manifest(Frozen):
 
 @cache
 def catalogue() -> tuple[CatalogueEntry, ...]:
-    """The models that can be downloaded, in the order in which they are shown."""
+    """Return the models that can be downloaded, in the order in which they are shown."""
     listed = tomllib.loads((ASSETS / "catalogue.toml").read_text(encoding="utf-8"))["model"]
     pinned = {one.name: dict(one) for one in pinned_files()}
     return tuple(CatalogueEntry.model_validate(pinned.get(one["name"], {}) | one) for one in listed)
@@ -119,18 +119,18 @@ def catalogue() -> tuple[CatalogueEntry, ...]:
 
 @cache
 def pinned_files() -> tuple[Download, ...]:
-    """The files that travel as packages too, with their pieces."""
+    """Return the files that travel as packages too, with their pieces."""
     listed = tomllib.loads((ASSETS / "pieces.toml").read_text(encoding="utf-8"))["file"]
     return tuple(Download.model_validate(one) for one in listed)
 
 
 def catalogue_entry(name: str) -> CatalogueEntry:
-    """The model of that name; raises NotFoundError naming those there are."""
+    """Return the model of that name; raises NotFoundError naming those there are."""
     return _named(name, catalogue())
 
 
 def download_named(name: str) -> Download:
-    """The model of the catalogue, or the pinned file, of that name, in capitals or not.
+    """Return the model of the catalogue, or the pinned file, of that name, in capitals or not.
 
     Raises NotFoundError naming those there are.
     """
@@ -150,27 +150,29 @@ def _named(name: str, listed: tuple[_Listed, ...]) -> _Listed:
 
 
 def models_folder() -> Path:
-    """Where the application keeps downloaded models."""
+    """Return where the application keeps downloaded models."""
     return data_folder() / "models"
 
 
 def folder_of(repository: str, models: Path) -> Path:
-    """Where the files of a repository of the hub are kept inside the folder `models`."""
+    """Return where the files of a repository of the hub are kept inside the folder `models`."""
     return models / repository.replace("/", "--")
 
 
 def place_of(entry: Download, models: Path) -> Path:
-    """Where the files of a download are kept inside the folder `models`."""
+    """Return where the files of a download are kept inside the folder `models`."""
     return folder_of(entry.repository or entry.name, models)
 
 
 def part_of(file: Path) -> Path:
-    """What of `file` has arrived so far."""
+    """Return what of `file` has arrived so far."""
     return file.with_name(file.name + _PART)
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """What the download in `folder` consists of; None where there is none that can be read."""
+    """Return what the download in `folder` consists of; None where there is none that can
+    be read.
+    """
     try:
         return Manifest.model_validate_json((folder / _MANIFEST).read_bytes())
     except (OSError, ValidationError):
@@ -178,7 +180,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def manifest_of(entry: Download, folder: Path) -> Manifest | None:
-    """The manifest in `folder` if it is of this entry, at its revision and with its file."""
+    """Return the manifest in `folder` if it is of this entry, at its revision and with its file."""
     manifest = read_manifest(folder)
     if manifest is None or manifest.revision != entry.revision:
         return None
@@ -195,24 +197,28 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def bytes_arrived(folder: Path, manifest: Manifest) -> int:
-    """How much of a download is on the disk."""
+    """Return how much of a download is on the disk."""
     return sum(
         _size(folder / one.name) or _size(part_of(folder / one.name)) for one in manifest.files
     )
 
 
 def forget_manifest(folder: Path) -> None:
-    """From now on, what is in `folder` belongs to no download."""
+    """Forget the manifest: from now on, what is in `folder` belongs to no download."""
     (folder / _MANIFEST).unlink(missing_ok=True)
 
 
 def is_complete(folder: Path, manifest: Manifest) -> bool:
-    """Whether every file is there under its name, which it gets when its checksum was right."""
+    """Return whether every file is there under its name, which it gets when its checksum
+    was right.
+    """
     return all(_size(folder / file.name) == file.size for file in manifest.files)
 
 
 def downloaded(repository: str, file: str = "") -> Path | None:
-    """The folder of a downloaded model, with `file` in it where one is named; None without it."""
+    """Return the folder of a downloaded model, with `file` in it where one is named; None
+    without it.
+    """
     for folder in _places(repository):
         manifest = read_manifest(folder)
         if manifest is None or not is_complete(folder, manifest):
@@ -223,7 +229,8 @@ def downloaded(repository: str, file: str = "") -> Path | None:
 
 
 def fetched_file(name: str) -> Path | None:
-    """The whole file of that name in `assets/pieces.toml`, or of a model of one file; else None.
+    """Return the whole file of that name in `assets/pieces.toml`, or of a model of one file;
+    else None.
 
     It was checked when it got its name; here only its size is looked at. Raises NotFoundError for
     a name that no list has.
@@ -247,7 +254,7 @@ def origin_text(entry: Download) -> str:
 
 
 def _places(name: str) -> Iterator[Path]:
-    """The folders in which the files of a repository, or of a pinned file, may be."""
+    """Yield the folders in which the files of a repository, or of a pinned file, may be."""
     yield folder_of(name, models_folder())
     if shared := os.environ.get(SHARED):
         yield folder_of(name, Path(shared).expanduser())

@@ -22,7 +22,8 @@ _MOST_LEADS = 100
 async def choose_by_generating(
     model: Model, request: ChoiceRequest, *, by_text: bool = False
 ) -> Choice:
-    """The probability of each option as the first token of the reply, where the backend tells it.
+    """Return the probability of each option as the first token of the reply, where the backend
+    tells it.
 
     All reported spellings of an option count together; what fell on no option, on ambiguous tokens
     and on tokens not reported is `other_mass`. Elsewhere a short reply is parsed: the option it
@@ -60,7 +61,9 @@ async def choose_by_generating(
 
 
 def _agrees(reply: Generation, choice: Choice, options: Sequence[Option]) -> bool:
-    """Whether the first token is the answer, and what follows it, if more came, agrees with it."""
+    """Return whether the first token is the answer, and what follows it, if more came, agrees
+    with it.
+    """
     said = reply.text.strip().casefold()
     if said and (is_thinking(said) or "<think>".startswith(said)):
         # The answer comes after the thinking.
@@ -93,7 +96,7 @@ def _by_probability(token: Token, options: Sequence[Option]) -> Choice:
 
 
 def option_of_token(text: str, options: Sequence[Option]) -> str | None:
-    """The option a first token speaks for, None when it speaks for none or more than one.
+    """Return the option a first token speaks for, None when it speaks for none or more than one.
 
     White space before it and punctuation after it are ignored; case counts as spelled. A token
     that only begins a spelling counts when no other option begins so: "Y" for "YES" against "NO",
@@ -224,7 +227,7 @@ _BETWEEN = re.compile(r"[\s.,;/。、]*(?:(?:or|and|nor)\b|或者?|还是|和)?\
 
 
 def choice_of_text(text: str, options: Sequence[Option]) -> Choice:
-    """The option that `text` names has all the probability; none of them where it names none."""
+    """Give the option that `text` names all the probability; none of them where it names none."""
     named = parse_choice(text, options)
     return Choice(
         probabilities={option.label: float(option.label == named) for option in options},
@@ -235,7 +238,7 @@ def choice_of_text(text: str, options: Sequence[Option]) -> Choice:
 
 
 def parse_choice(text: str, options: Sequence[Option]) -> str | None:
-    """The label of the option that `text` names, None unless it names exactly one.
+    """Return the label of the option that `text` names, None unless it names exactly one.
 
     Counts an option that stands at the very beginning, alone on the last line, or after a phrase
     such as "the answer is"; case, markdown, full-width forms and <think> blocks do not matter. An

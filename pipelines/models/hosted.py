@@ -188,11 +188,13 @@ class HostedModel(Model, Generic[Client]):
                 raise not_again(self._errors.failure("timeout")) from error
 
     async def choose(self, request: ChoiceRequest) -> Choice:
-        """As every model, but by its text where the service refuses log-probabilities."""
+        """Choose as every model does, but by its text where the service refuses
+        log-probabilities.
+        """
         return await choose_by_generating(self, request, by_text="logprobs" in self._refused)
 
     async def _texts(self, request: GenerationRequest, watch: Watcher | None) -> list[Generation]:
-        """All texts of a request, in one request of the service or in several."""
+        """Return all texts of a request, in one request of the service or in several."""
         first = 1 if request.reproducible else request.n
         texts = await self._ask(request, first, 0, watch)
         missing = range(len(texts), request.n)
@@ -219,18 +221,18 @@ class HostedModel(Model, Generic[Client]):
     @staticmethod
     @abstractmethod
     def _refusal(error: Exception) -> RefusalError | None:
-        """What the service answered, None where the client failed by itself."""
+        """Return what the service answered, None where the client failed by itself."""
 
     @abstractmethod
     def _new_client(self) -> Client:
-        """A client for the running event loop."""
+        """Return a client for the running event loop."""
 
     @abstractmethod
     async def _close(self, client: Client) -> None:
         """Close a client's connections."""
 
     def _fields(self, request: GenerationRequest, n: int, index: int) -> dict[str, Any]:
-        """The fields of a request for `n` texts, of which `index` is the first."""
+        """Return the fields of a request for `n` texts, of which `index` is the first."""
         body: dict[str, Any] = {
             "model": self._model,
             "messages": [{"role": turn.role, "content": turn.content} for turn in request.messages],
@@ -258,24 +260,24 @@ class HostedModel(Model, Generic[Client]):
 
     @abstractmethod
     async def _whole(self, fields: dict[str, Any]) -> tuple[list[Part], Usage]:
-        """The texts in one piece; raises what the client raises."""
+        """Return the texts in one piece; raises what the client raises."""
 
     @abstractmethod
     def _stream(
         self, fields: dict[str, Any]
     ) -> AsyncGenerator[tuple[list[Part], Usage | None], None]:
-        """The texts in pieces, and the tokens used so far where the service tells."""
+        """Return the texts in pieces, and the tokens used so far where the service tells."""
 
     def _adapts(
         self, refusal: RefusalError, fields: dict[str, Any], left_out: set[str], streamed: bool
     ) -> bool:
-        """Whether to ask again in another way; `left_out` holds for this request alone."""
+        """Return whether to ask again in another way; `left_out` holds for this request alone."""
         return False
 
     async def _ask(
         self, request: GenerationRequest, n: int, index: int, watch: Watcher | None
     ) -> list[Generation]:
-        """The texts of one request, at most `n`; the first is the request's `index`-th."""
+        """Return the texts of one request, at most `n`; the first is the request's `index`-th."""
         left_out: set[str] = set()
         while True:
             streamed = watch is not None or self._always_stream
@@ -306,7 +308,7 @@ class HostedModel(Model, Generic[Client]):
     def _gives_way(
         self, refusal: RefusalError, fields: dict[str, Any], left_out: set[str], streamed: bool
     ) -> bool:
-        """Whether the request is worth asking again, without what the service objects to."""
+        """Return whether the request is worth asking again, without what the service objects to."""
         if not refusal.is_about_fields:
             return False
         if self._adapts(refusal, fields, left_out, streamed):
@@ -379,7 +381,9 @@ class HostedModel(Model, Generic[Client]):
 
 
 def _without(fields: Mapping[str, Any], refused: set[str]) -> dict[str, Any]:
-    """`fields` without those that the service does not take, of a request or of a message."""
+    """Return `fields` without those that the service does not take, of a request or of a
+    message.
+    """
     body = {field: value for field, value in fields.items() if field not in refused}
     if "max_tokens" in refused:
         body["max_completion_tokens"] = fields["max_tokens"]
@@ -405,18 +409,22 @@ def _take(parts: Iterable[Part], replies: Sequence[ReplyBuilder]) -> Delta | Non
 
 
 def prefix_of(request: GenerationRequest) -> str:
-    """The begun text that the model is to continue, empty when there is none."""
+    """Return the begun text that the model is to continue, empty when there is none."""
     last = request.messages[-1] if request.messages else None
     return last.content if last is not None and last.role == "assistant" else ""
 
 
 def longest_text(request: GenerationRequest) -> int:
-    """How many characters a reply to `request` may have at the most, its thinking included."""
+    """Return how many characters a reply to `request` may have at the most, its thinking
+    included.
+    """
     return len(prefix_of(request)) + CHARACTERS_AROUND + CHARACTERS_PER_TOKEN * request.max_tokens
 
 
 def sampling_seed(request: GenerationRequest, index: int) -> int:
-    """Seed in [0, 2**31) of the `index`-th text: differs by seed, sample, index and question."""
+    """Return a seed in [0, 2**31) of the `index`-th text: differs by seed, sample, index and
+    question.
+    """
     draw = (request.sample or 0) * request.n + index
     turns = "\x00".join(f"{turn.role}\x01{turn.content}" for turn in request.messages)
     digest = hashlib.sha256(f"{request.seed}/{draw}/{turns}".encode()).digest()
@@ -437,7 +445,7 @@ def _is_closed(schema: Any) -> bool:
 
 
 def objections(words: str, body: Mapping[str, Any]) -> set[str]:
-    """The fields of `body` that a refusal names and the request can do without.
+    """Return the fields of `body` that a refusal names and the request can do without.
 
     "max_tokens" among them stands for its newer name `max_completion_tokens`. Log-probabilities
     may also be named in words.
@@ -454,7 +462,7 @@ def objections(words: str, body: Mapping[str, Any]) -> set[str]:
 
 
 def fewer_alternatives(words: str, sent: int) -> int | None:
-    """The largest number below `sent`, from 1, that a refusal names as what it would take.
+    """Return the largest number below `sent`, from 1, that a refusal names as what it would take.
 
     Numbers that are part of a name or of a longer number, such as "qwen-7b" or "2.5", are none.
     """

@@ -107,11 +107,11 @@ class ErrorReader:
             raise self.failure("invalid", what=phrase("detail.unreadable_answer")) from error
 
     def failure(self, kind: str, /, **facts: object) -> VeriscopeError:
-        """The error of this kind ("service.KIND" in assets/errors.toml) for this model."""
+        """Return the error of this kind ("service.KIND" in assets/errors.toml) for this model."""
         return failure(f"service.{kind}", self.provider, **self.facts, **facts)
 
     def refused(self, refusal: RefusalError) -> VeriscopeError:
-        """The typed error for what the service answered."""
+        """Return the typed error for what the service answered."""
         words = showable(refusal.words, self.key)
         wait = retry_after(refusal.headers)
         error = self.failure(

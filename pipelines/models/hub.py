@@ -21,7 +21,7 @@ _logger = logging.getLogger(__name__)
 
 
 def ask_hub(entry: Download) -> Manifest:
-    """What the hub has under the entry's revision; raises what asking it raises."""
+    """Return what the hub has under the entry's revision; raises what asking it raises."""
     from huggingface_hub import HfApi
     from huggingface_hub.utils import filter_repo_objects
 
@@ -51,7 +51,7 @@ def ask_hub(entry: Download) -> Manifest:
 
 
 def hub_has(entry: Download) -> bool:
-    """Whether the hub gives this very file, which is known within seconds."""
+    """Return whether the hub gives this very file, which is known within seconds."""
     if not entry.repository:
         return False
     answers: list[bool] = []
@@ -79,7 +79,7 @@ def _gives(entry: Download) -> bool:
 
 
 def may_pass(error: Exception) -> bool:
-    """Whether the next attempt may succeed."""
+    """Return whether the next attempt may succeed."""
     from huggingface_hub.errors import OfflineModeIsEnabled
 
     if isinstance(error, OfflineModeIsEnabled):
@@ -109,12 +109,12 @@ def _failed(kind: str, entry: Download, status: int | None = None) -> VeriscopeE
 
 
 def endpoint() -> str | None:
-    """The address of the hub that the environment names, read when it is needed."""
+    """Return the address of the hub that the environment names, read when it is needed."""
     return os.environ.get("HF_ENDPOINT") or None
 
 
 def host() -> str:
-    """The name of the hub's machine."""
+    """Return the name of the hub's machine."""
     from huggingface_hub import constants
 
     return urlsplit(endpoint() or constants.ENDPOINT).netloc

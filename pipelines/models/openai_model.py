@@ -191,7 +191,7 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
 
 
 def _part(choice: Any) -> Part:
-    """A piece of a streamed text, without what the model only thought."""
+    """Return a piece of a streamed text, without what the model only thought."""
     content = choice.delta.content or ""
     extra = choice.delta.model_extra or {}
     thought = not content and (extra.get("reasoning_content") or extra.get("reasoning"))
@@ -200,7 +200,7 @@ def _part(choice: Any) -> Part:
 
 
 def _reason(message: Any, choice: Any) -> str | None:
-    """Why the text has ended; the service's own refusal counts as its filter's.
+    """Return why the text has ended; the service's own refusal counts as its filter's.
 
     Raises ValueError for the call of a tool: none was offered.
     """
@@ -210,7 +210,7 @@ def _reason(message: Any, choice: Any) -> str | None:
 
 
 def _entries(choice: Any) -> Sequence[dict[str, Any]]:
-    """The token entries of a choice; none where they are not what the protocol promises."""
+    """Return the token entries of a choice; none where they are not what the protocol promises."""
     try:
         return [entry.model_dump(warnings=False) for entry in choice.logprobs.content or ()]
     except (AttributeError, TypeError):

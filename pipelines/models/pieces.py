@@ -61,7 +61,7 @@ def piece_bytes(
 
 
 def _client(entry: Download) -> list[str]:
-    """The command of pip: this Python's own, or one that uv brings."""
+    """Return the command of pip: this Python's own, or one that uv brings."""
     if find_spec("pip") is not None:
         return [sys.executable, "-m", "pip"]
     if uv := shutil.which("uv"):
@@ -155,7 +155,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _bytes_in(folder: Path) -> int:
-    """How large the wheels in the folder are, some of which the client may move away meanwhile."""
+    """Return how large the wheels in the folder are, some of which the client may move away
+    meanwhile.
+    """
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:

@@ -54,7 +54,7 @@ class ProbeReport(Frozen):
         return tuple(finding.key for finding in self.findings if finding.ok is None)
 
     def on(self, known: Capabilities) -> Capabilities:
-        """What was found, on top of what is `known`."""
+        """Return what was found, on top of what is `known`."""
         return _found(known, self.findings)
 
 
@@ -85,7 +85,7 @@ async def probe(model: Model) -> ProbeReport:
 async def probe_again(
     model: Model, known: Capabilities, unknown: Collection[str]
 ) -> AsyncGenerator[ProbeReport]:
-    """Only the checks of `unknown`, with a report after each; everything else is as `known`.
+    """Run only the checks of `unknown`, with a report after each; everything else is as `known`.
 
     `model` is built without overrides, as for `probe`. What still cannot be found out is a finding.
     """
@@ -109,7 +109,8 @@ def _checks() -> dict[str, Callable[[Model], Awaitable[Found]]]:
 
 
 async def _checked(model: Model, keys: Iterable[str]) -> AsyncGenerator[Finding]:
-    """The findings of these checks. A service that does not answer in time is not waited for again.
+    """Yield the findings of these checks. A service that does not answer in time is not waited
+    for again.
 
     A failure that may pass leaves a check unknown, a time limit too, which no call tries again.
     """
@@ -235,7 +236,7 @@ async def _chinese(model: Model) -> Found:
 
 
 def _chinese_share(text: str) -> float:
-    """Share of Chinese characters among the letters of `text`, in [0, 1]."""
+    """Return the share of Chinese characters among the letters of `text`, in [0, 1]."""
     letters = [character for character in text if character.isalpha()]
     chinese = [char for char in letters if unicodedata.name(char, "").startswith("CJK UNIFIED")]
     return len(chinese) / len(letters) if letters else 0.0
@@ -258,7 +259,7 @@ async def _schema(model: Model) -> Found:
 
 
 async def _prefill(model: Model) -> Found:
-    """Two begun answers: one only a continuation gives 5, one stops inside a word."""
+    """Try two begun answers: one only a continuation gives 5, one stops inside a word."""
     counted, spelled = await together(
         _ask(model, "Count from 1 to 10, with commas.", "1, 2, 3, 4,", max_tokens=8),
         _ask(model, "What is the capital of France?", "The capital of France is Par", max_tokens=8),
@@ -286,7 +287,7 @@ When was the Brandt tunnel opened?
 
 
 async def _instructions(model: Model) -> Found:
-    """Three tasks of the methods in small: correct from evidence, answer from it, reword."""
+    """Try three tasks of the methods in small: correct from evidence, answer from it, reword."""
     corrected, answered, reworded = await together(
         *(_ask(model, task.strip(), max_tokens=48) for task in (_CORRECT, _ANSWER, _REWORD))
     )
@@ -318,7 +319,7 @@ _RIGHT = 7
 
 
 async def _judging(model: Model) -> Found:
-    """Claims with known answers: whether its verdicts can be used."""
+    """Try claims with known answers: whether its verdicts can be used."""
 
     async def judged(text: str, claim: str) -> str | None:
         asked = (

@@ -100,7 +100,8 @@ class ModelSpec(Frozen):
     price: Annotated[Price | None, Field(exclude_if=lambda price: price is None)] = None
 
     def with_capabilities(self, found: Capabilities, unknown: tuple[str, ...] = ()) -> ModelSpec:
-        """This configuration with what the capability probe found, but for its `unknown` checks.
+        """Return this configuration with what the capability probe found, but for its
+        `unknown` checks.
 
         Models on this machine know by themselves everything but their languages, whether they are
         weak, and whether they can judge.
@@ -114,18 +115,20 @@ class ModelSpec(Frozen):
         return self.model_copy(update=update)
 
     def to_be_checked(self) -> ModelSpec:
-        """This configuration, of which nobody knows yet whether it can judge: the next run asks."""
+        """Return this configuration, of which nobody knows yet whether it can judge: the next
+        run asks.
+        """
         if self.judges is not None or self.unknown or provider_of(self.kind).only_judges:
             return self
         return self.model_copy(update={"unknown": ("judging",)})
 
     def without_capabilities(self) -> ModelSpec:
-        """This configuration without what a probe finds out, and without its price."""
+        """Return this configuration without what a probe finds out, and without its price."""
         kept = ("kind", "name", "model", "base_url", "revision", "judge_format", "judge_labels")
         return ModelSpec(**{name: getattr(self, name) for name in kept})
 
     def without_price(self) -> ModelSpec:
-        """This configuration as a run holds it."""
+        """Return this configuration as a run holds it."""
         return self if self.price is None else self.model_copy(update={"price": None})
 
     @property
@@ -155,7 +158,7 @@ class ModelSpec(Frozen):
 
 
 def model_spec(entry: CatalogueEntry) -> ModelSpec:
-    """A model of the catalogue as a configured one."""
+    """Return a model of the catalogue as a configured one."""
     return ModelSpec(kind="local", name=entry.name, model=entry.model, languages=entry.languages)
 
 
@@ -216,7 +219,7 @@ class Provider:
 
 
 def provider_of(kind: str) -> Provider:
-    """The provider of this kind; raises InvalidInputError naming those there are."""
+    """Return the provider of this kind; raises InvalidInputError naming those there are."""
     if kind not in PROVIDERS:
         raise failure("asking.no_kind", kind=kind, kinds=[*PROVIDERS])
     return PROVIDERS[kind]
@@ -249,7 +252,7 @@ def build_model(
 
 
 def pinned(spec: ModelSpec) -> ModelSpec:
-    """The same model with what a run has to record of it; blocks, and may ask the hub.
+    """Return the same model with what a run has to record of it; blocks, and may ask the hub.
 
     Of a judge of the hub that is the commit, how it is read and its languages. What the spec says
     already counts. Raises InvalidInputError where it is no judge or does not say how it is read,
@@ -260,12 +263,12 @@ def pinned(spec: ModelSpec) -> ModelSpec:
 
 
 def only_judges(spec: ModelSpec) -> bool:
-    """Whether the model of `spec` is of a kind that judges and writes nothing."""
+    """Return whether the model of `spec` is of a kind that judges and writes nothing."""
     return spec.kind in PROVIDERS and PROVIDERS[spec.kind].only_judges
 
 
 def known_capabilities(spec: ModelSpec) -> Capabilities | None:
-    """What the model of `spec` can do, without loading it; None where that is not known."""
+    """Return what the model of `spec` can do, without loading it; None where that is not known."""
     provider = PROVIDERS.get(spec.kind)
     return None if provider is None else provider.capabilities(spec)
 

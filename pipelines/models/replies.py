@@ -39,7 +39,7 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def truncated_entropy(logprobs: Sequence[float]) -> tuple[float, float]:
-    """Entropy (nats) and tail mass of a distribution of which only `logprobs` are known.
+    """Return entropy (nats) and tail mass of a distribution of which only `logprobs` are known.
 
     H = -sum_i p_i ln p_i - t ln t, with t = 1 - sum_i p_i taken as a single outcome. Merging
     outcomes can only lower entropy, so this is a lower bound of the entropy over the whole
@@ -65,13 +65,13 @@ class TokenEntry(NamedTuple):
     token: Token
 
     def placed(self, text: str, start: int, end: int, before: int = 0) -> Token:
-        """The token at `[start, end)` of `text`, `before` characters into the reply."""
+        """Return the token at `[start, end)` of `text`, `before` characters into the reply."""
         span = {"text": text[start:end], "start": before + start, "end": before + end}
         return self.token.model_copy(update=span)
 
 
 def read_entry(entry: Mapping[str, Any]) -> TokenEntry:
-    """A `TokenEntry` from one element of `logprobs.content`.
+    """Return a `TokenEntry` from one element of `logprobs.content`.
 
     Where an entry has no `bytes`, its token string stands in. llama.cpp reports a character that
     took several tokens as one entry with all its bytes and the log-probability of the last token
@@ -102,7 +102,7 @@ def read_entry(entry: Mapping[str, Any]) -> TokenEntry:
 
 
 def _logprob(entry: Mapping[str, Any]) -> float:
-    """The log-probability of an entry, at most 0; ValueError for what cannot be one."""
+    """Return the log-probability of an entry, at most 0; ValueError for what cannot be one."""
     try:
         value = float(entry["logprob"])
     except OverflowError:
@@ -120,12 +120,16 @@ def _data(entry: Mapping[str, Any]) -> bytes:
 
 
 def storable(text: str) -> str:
-    """`text` with U+FFFD in the place of what cannot be stored: null and halves of surrogates."""
+    """Return `text` with U+FFFD in the place of what cannot be stored: null and halves of
+    surrogates.
+    """
     return _UNSTORABLE.sub(_REPLACEMENT, text)
 
 
 def usage_of(read: object, written: object) -> Usage:
-    """The tokens that a service says it has read and written; 0 for what cannot be a number."""
+    """Return the tokens that a service says it has read and written; 0 for what cannot be
+    a number.
+    """
     return Usage(prompt_tokens=_count(read), completion_tokens=_count(written))
 
 
@@ -141,7 +145,9 @@ def _same_token(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _decode_complete(pieces: Iterable[TokenEntry]) -> str:
-    """What the pieces spell, without a character at the end whose bytes are not all there yet."""
+    """Return what the pieces spell, without a character at the end whose bytes are not all
+    there yet.
+    """
     data = b"".join(piece.data for piece in pieces)
     return codecs.getincrementaldecoder("utf-8")("replace").decode(data)
 
@@ -149,7 +155,8 @@ def _decode_complete(pieces: Iterable[TokenEntry]) -> str:
 def align_entries(
     pieces: Sequence[TokenEntry], content: str
 ) -> tuple[str, tuple[Token, ...] | None]:
-    """The reply's text and its tokens with offsets in it; None where they do not belong together.
+    """Return the reply's text and its tokens with offsets in it; None where they do not belong
+    together.
 
     The text is `content`, or what the bytes decode to where `content` has U+FFFD in their place.
     """
@@ -175,7 +182,8 @@ def _mended(content: str, decoded: str) -> str:
 
 
 def _find(text: str, decoded: str, starts: set[int]) -> int | None:
-    """Where `text` lies in `decoded`: at its start, else at the last fitting token, else anywhere.
+    """Return where `text` lies in `decoded`: at its start, else at the last fitting token, else
+    anywhere.
 
     The last, because what a server leaves out before the text is reasoning, which may quote it.
     """
@@ -296,7 +304,7 @@ class ReplyBuilder:
         return Delta(text=text, tokens=tuple(tokens))
 
     def _without_prefix(self) -> str | None:
-        """The new text so far; None while it may still turn out to be the prefix."""
+        """Return the new text so far; None while it may still turn out to be the prefix."""
         content, prefix = self._content, self._prefix
         if not prefix:
             return content
@@ -310,19 +318,19 @@ class ReplyBuilder:
         return content
 
     def rest(self) -> Delta | None:
-        """What was held back, now that the reply is over."""
+        """Return what was held back, now that the reply is over."""
         text, tokens = self._final()
         late = tuple(token for token in tokens or () if token.end > self._length)
         return Delta(text=text[self._length :], tokens=late) if len(text) > self._length else None
 
     def generation(self, usage: Usage) -> Generation:
-        """The whole reply."""
+        """Return the whole reply."""
         text, tokens = self._final()
         reason = self.finish_reason or "stop"
         return Generation(text=text, tokens=tokens, usage=usage, finish_reason=reason)
 
     def stopped(self, usage: Usage | None = None) -> Generation:
-        """The reply as far as it was shown, for a reader that wants no more of it.
+        """Return the reply as far as it was shown, for a reader that wants no more of it.
 
         Where the tokens used are not known, the token entries are counted.
         """

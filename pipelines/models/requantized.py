@@ -56,7 +56,7 @@ _TEXT, _ARRAY = 8, 9
 
 
 def requantized(source: Path, folder: Path) -> Path | None:
-    """The copy of `source` in `folder`, made if it is not there; blocks for seconds then.
+    """Return the copy of `source` in `folder`, made if it is not there; blocks for seconds then.
 
     The copy's name holds the digests of the source and of itself, so that one which is damaged, or
     of another source, is not used. None where the copy gains nothing or cannot be made: no room
@@ -158,7 +158,7 @@ class _Header:
         self._has_output = any(tensor.name == _OUTPUT for tensor in found)
 
     def is_slow(self, tensor: _Tensor) -> bool:
-        """Whether the numbers of `tensor` are read faster in blocks of Q8_0."""
+        """Return whether the numbers of `tensor` are read faster in blocks of Q8_0."""
         return tensor.kind in _SLOW and not (self._has_output and tensor.name == _LOOKED_UP)
 
     def _take(self, form: str) -> tuple[Any, ...]:
@@ -193,7 +193,7 @@ class _Header:
 
 
 def _pieces(source: Path) -> Iterator[bytes]:
-    """The bytes of the copy, from its beginning to its end."""
+    """Yield the bytes of the copy, from its beginning to its end."""
     file = np.memmap(source, np.uint8, mode="r")
     header = _Header(file)
     fields = bytearray(file[: header.fields_end])

@@ -21,7 +21,7 @@ SWITCH = "VERISCOPE_ALLOW_ANY_ADDRESS"
 
 
 def why_refused(spec: ModelSpec) -> VeriscopeError | None:
-    """Why a stranger may not use the model of `spec`, None where they may.
+    """Return why a stranger may not use the model of `spec`, None where they may.
 
     Where the name of an address leads is checked when the model is asked: only then is it known.
     Raises InvalidInputError for an unknown kind.
@@ -47,7 +47,9 @@ def why_refused(spec: ModelSpec) -> VeriscopeError | None:
 def build_for_strangers(
     spec: ModelSpec, key: str | None = None, progress: Progress = no_progress
 ) -> Model:
-    """As `build_model`, for a model that a stranger named; raises InvalidInputError too."""
+    """Build as `build_model` does, for a model that a stranger named; raises
+    InvalidInputError too.
+    """
     refusal = why_refused(spec)
     if refusal is not None:
         raise refusal
@@ -55,7 +57,7 @@ def build_for_strangers(
 
 
 def pin_for_strangers(spec: ModelSpec) -> ModelSpec:
-    """As `pinned`, for a model that a stranger named; raises InvalidInputError too."""
+    """Pin as `pinned` does, for a model that a stranger named; raises InvalidInputError too."""
     refusal = why_refused(spec)
     if refusal is not None:
         raise refusal
@@ -63,7 +65,7 @@ def pin_for_strangers(spec: ModelSpec) -> ModelSpec:
 
 
 def _is_inside(url: str) -> bool:
-    """Whether `url` says by itself that it is not on the public internet."""
+    """Return whether `url` says by itself that it is not on the public internet."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:

@@ -58,7 +58,7 @@ class ScriptedToken(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _row(cls, value: Any) -> Any:
-        """A token may be a row of text, probability, entropy and alternatives."""
+        """Let a token be a row of text, probability, entropy and alternatives."""
         if not isinstance(value, list | tuple):
             return value
         if not 2 <= len(value) <= len(cls.model_fields):
@@ -74,7 +74,7 @@ class ScriptedToken(Frozen):
         return self
 
     def at(self, start: int) -> Token:
-        """The token as it stands at character `start` of its text."""
+        """Return the token as it stands at character `start` of its text."""
         own = Alternative(text=self.text, logprob=log(self.probability))
         others = (
             Alternative(text=text, logprob=log(share)) for text, share in self.alternatives.items()
@@ -95,7 +95,9 @@ class ScriptedToken(Frozen):
 
 
 def scripted_tokens(rows: Iterable[Any]) -> tuple[ScriptedToken, ...]:
-    """Tokens from short rows: `(text, probability)`, then entropy and alternatives if wanted."""
+    """Return tokens from short rows: `(text, probability)`, then entropy and alternatives
+    if wanted.
+    """
     return tuple(map(ScriptedToken.model_validate, rows))
 
 
@@ -119,7 +121,7 @@ class ScriptedReply(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _short(cls, value: Any) -> Any:
-        """A reply may be its text or its tokens alone, and `contains` a single string."""
+        """Let a reply be its text or its tokens alone, and `contains` a single string."""
         if isinstance(value, str):
             return {"text": value}
         if isinstance(value, list | tuple):
@@ -145,18 +147,18 @@ class ScriptedReply(Frozen):
         return self
 
     def drafts(self) -> tuple[str, ...]:
-        """The texts this reply can be; none when it only answers choices."""
+        """Return the texts this reply can be; none when it only answers choices."""
         if self.tokens is not None:
             return ("".join(token.text for token in self.tokens),)
         return self.texts or (() if self.text is None else (self.text,))
 
     def uses(self) -> int | None:
-        """How often it can be given, None without limit."""
+        """Return how often it can be given, None without limit."""
         return 1 if self.times is None and not self.contains else self.times
 
 
 def place_tokens(tokens: Sequence[ScriptedToken]) -> tuple[Token, ...]:
-    """The tokens with their offsets in the text they spell."""
+    """Return the tokens with their offsets in the text they spell."""
     starts = accumulate((len(token.text) for token in tokens), initial=0)
     return tuple(token.at(start) for token, start in zip(tokens, starts, strict=False))
 
@@ -192,7 +194,8 @@ class ScriptedModel(Model):
 
     @classmethod
     def from_replies(cls, replies: Iterable[Any], **options: Any) -> Self:
-        """From texts, token rows (see `scripted_tokens`), mappings or `ScriptedReply`s, in order.
+        """Build a model from texts, token rows (see `scripted_tokens`), mappings or
+        `ScriptedReply`s, in order.
 
         Raises InvalidInputError naming the reply that is wrong.
         """
@@ -207,7 +210,8 @@ class ScriptedModel(Model):
 
     @classmethod
     def from_file(cls, path: Path, *, role: str = "", **options: Any) -> Self:
-        """From a JSON file: a list of replies, or `{"name": ..., "pace": ..., "replies": [...]}`.
+        """Build a model from a JSON file: a list of replies, or `{"name": ..., "pace": ...,
+        "replies": [...]}`.
 
         With a `role`, from a file that holds such an object for each role under "models".
 
@@ -231,7 +235,7 @@ class ScriptedModel(Model):
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:
-        """The scripted texts; the first is shown to `watch` at reading speed."""
+        """Return the scripted texts; the first is shown to `watch` at reading speed."""
         self.requests.append(request)
         reply = self._take(request.messages, lambda reply: bool(reply.drafts()))
         drafts = reply.drafts()
@@ -256,7 +260,7 @@ class ScriptedModel(Model):
         return tuple(written)
 
     async def choose(self, request: ChoiceRequest) -> Choice:
-        """The scripted probabilities, or the option that a scripted text names."""
+        """Return the scripted probabilities, or the option that a scripted text names."""
         self.requests.append(request)
         labels = [option.label for option in request.options]
         if self._pace:
@@ -272,7 +276,7 @@ class ScriptedModel(Model):
         return choice_of_text(reply.drafts()[0], request.options)
 
     async def score(self, request: ScoreRequest) -> Generation:
-        """The scripted tokens that spell `request.text`."""
+        """Return the scripted tokens that spell `request.text`."""
         self.requests.append(request)
         reply = self._take(
             request.messages, lambda reply: bool(reply.tokens) and reply.drafts() == (request.text,)

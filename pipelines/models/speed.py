@@ -28,7 +28,8 @@ _SHORTEST = 0.05
 
 
 async def measure(model: Model, size: int) -> float | None:
-    """Bytes of weights read per second while `model`, whose weights have `size` bytes, writes.
+    """Return bytes of weights read per second while `model`, whose weights have `size`
+    bytes, writes.
 
     Takes seconds, in which the model does nothing else. None where it wrote too little to tell.
     """
@@ -51,12 +52,12 @@ async def measure(model: Model, size: int) -> float | None:
 
 
 def tokens_per_second(entry: CatalogueEntry, bytes_per_second: float) -> float:
-    """How many tokens of one text the model will probably write in a second."""
+    """Return how many tokens of one text the model will probably write in a second."""
     return bytes_per_second / entry.size
 
 
 def kept_speed(models: Path) -> float | None:
-    """What was measured on this machine before; None where nothing was."""
+    """Return what was measured on this machine before; None where nothing was."""
     try:
         kept = json.loads((models / _FILE).read_text(encoding="utf-8"))
         return float(kept["bytes_per_second"]) if kept["cores"] == usable_cores() else None

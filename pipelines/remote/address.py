@@ -41,7 +41,7 @@ def read_address(
     what: Phrase = _MODEL_SERVER,
     placeholder: str = "",
 ) -> Address:
-    """The address of `what` in `url`, from which a pasted `endpoint` at its end is cut.
+    """Return the address of `what` in `url`, from which a pasted `endpoint` at its end is cut.
 
     Raises InvalidInputError for anything but a plain http(s) address, such as `example`. Braces
     are refused except for `placeholder`.
@@ -63,7 +63,9 @@ def read_address(
 
 
 def usable_key(key: str | None, provider: str) -> str | None:
-    """`key` without space around it, None when empty; AuthenticationError when no key looks so."""
+    """Return `key` without space around it, None when empty; AuthenticationError when no key
+    looks so.
+    """
     key = (key or "").strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise failure("address.bad_key", provider)

@@ -23,7 +23,8 @@ class TooLargeError(Exception):
 
 
 async def bounded(response: httpx.Response | httpx2.Response) -> None:
-    """As a response hook of a client: reading more than `MOST_BYTES` raises TooLargeError.
+    """Bound a response, as a response hook of a client: reading more than `MOST_BYTES` raises
+    TooLargeError.
 
     What is packed is unpacked here: a few kilobytes may hold gigabytes. DecodingError of the
     response's library where that fails.
@@ -48,7 +49,7 @@ class _Unpacker:
         return self._member.eof or not self._begun
 
     def parts(self, packed: bytes) -> Iterator[bytes]:
-        """What is in `packed`; more than `MOST_BYTES` of a member raises TooLargeError."""
+        """Yield what is in `packed`; more than `MOST_BYTES` of a member raises TooLargeError."""
         while packed:
             if self._member.eof:
                 # Zeros may fill up a block behind the end.

@@ -25,7 +25,7 @@ _CONNECTIONS = {
 
 
 def showable(words: str, key: str | None) -> str:
-    """`words` on one line, at most 240 characters, without `key` or what looks like one."""
+    """Return `words` on one line, at most 240 characters, without `key` or what looks like one."""
     if key:
         words = words.replace(key, "[key]")
     # Providers echo keys in part ("sk-12ab****89yz"), which is more than a log should hold.
@@ -35,21 +35,23 @@ def showable(words: str, key: str | None) -> str:
 
 
 def later(wait: float | None) -> Phrase:
-    """When to try again: in so many seconds, or at some time."""
+    """Return when to try again: in so many seconds, or at some time."""
     if wait is None:
         return phrase("detail.later")
     return phrase("detail.in_seconds", seconds=wait)
 
 
 def connection_failure(error: BaseException) -> str | None:
-    """Which failure in assets/errors.toml a client's error is, None for a cut connection."""
+    """Return which failure in assets/errors.toml a client's error is, None for a cut connection."""
     chain = (error, error.__cause__ or error)
     names = {kind.__name__ for cause in chain for kind in type(cause).__mro__}
     return next((kind for kind, classes in _CONNECTIONS.items() if names & classes), None)
 
 
 def server_words(body: object) -> str:
-    """What a server said is wrong, from any of the shapes in use; an HTML page says nothing."""
+    """Return what a server said is wrong, from any of the shapes in use; an HTML page says
+    nothing.
+    """
     if isinstance(body, str):
         return "" if body.lstrip().startswith("<") else body
     if isinstance(body, Mapping):
@@ -63,7 +65,7 @@ def server_words(body: object) -> str:
 
 
 def retry_after(headers: Mapping[str, Any]) -> float | None:
-    """Seconds to wait by `Retry-After` (seconds or an HTTP date) or `retry-after-ms`.
+    """Return seconds to wait by `Retry-After` (seconds or an HTTP date) or `retry-after-ms`.
 
     A date is compared with the server's own clock where it sent one.
     """

@@ -12,7 +12,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is one that anybody on the internet can reach.
+    """Return whether an IP address is one that anybody on the internet can reach.
 
     An IPv6 address that means an IPv4 one counts as that one.
     """
@@ -26,7 +26,7 @@ def is_public(address: str) -> bool:
 
 
 def _inside(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that `address` leads to, if it is of a kind that leads to one."""
+    """Return the IPv4 address that `address` leads to, if it is of a kind that leads to one."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     teredo = address.teredo
@@ -34,7 +34,7 @@ def _inside(address: IPv6Address) -> IPv4Address | None:
 
 
 async def public_address(host: str, port: int) -> str:
-    """The address to connect to for `host`.
+    """Return the address to connect to for `host`.
 
     Raises httpx2.ConnectError if it has none, or any that is not public: a name with
     public and private addresses is an attack.
@@ -51,7 +51,7 @@ async def public_address(host: str, port: int) -> str:
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """The addresses that `host` has."""
+    """Return the addresses that `host` has."""
     loop = asyncio.get_running_loop()
     rows = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(row[4][0]) for row in rows]

@@ -34,7 +34,7 @@ class RetryPolicy:
     sleep: Sleep = asyncio.sleep
 
     async def run(self, call: Callable[[int], Awaitable[T]]) -> T:
-        """What `call(attempt)` returns, attempts counted from 1.
+        """Return what `call(attempt)` returns, attempts counted from 1.
 
         Raises what the last attempt raised: a `VeriscopeError` that is not retryable, one after
         which no attempt is left, or any other exception at once.
@@ -60,7 +60,7 @@ class RetryPolicy:
         )
 
     def _wait(self, state: RetryCallState) -> float:
-        """Seconds before the next attempt."""
+        """Return seconds before the next attempt."""
         asked = _asked_wait(state.outcome.exception() if state.outcome else None)
         if asked is not None:
             return asked
@@ -69,7 +69,7 @@ class RetryPolicy:
 
 
 def not_again(error: VeriscopeError) -> VeriscopeError:
-    """`error`, after which the call is not tried again, although others of its class are."""
+    """Return `error`, after which the call is not tried again, although others of its class are."""
     error.retryable = False
     return error
 

@@ -61,7 +61,9 @@ class Taken(NamedTuple):
 
 
 def without_question() -> list[str]:
-    """The standard detectors that can work on an English text whose question nobody knows."""
+    """Return the standard detectors that can work on an English text whose question
+    nobody knows.
+    """
     can = {
         role: known_capabilities(one) or Capabilities() for role, one in default_models().items()
     }
@@ -70,8 +72,9 @@ def without_question() -> list[str]:
 
 
 def texts(*, asked: bool) -> list[TextToCheck]:
-    """The English samples, each as far as its first sentence and as a whole, and the texts on which
-    detectors are measured; `asked`: with a question."""
+    """Return the English samples, each as far as its first sentence and as a whole, and the texts
+    on which detectors are measured; `asked`: with a question.
+    """
     found: list[TextToCheck] = []
     for sample in (one for one in sample_texts() if one.language == "en"):
         first = split_sentences(sample.text)[0].end
@@ -86,7 +89,9 @@ def _given(sample: SampleText, text: str, *, asked: bool) -> TextToCheck:
 
 
 def fitted(taken: Sequence[Taken]) -> dict[str, PerText]:
-    """By role, what a text, each sentence and each fact takes: least squares, none below 0."""
+    """Return, by role, what a text, each sentence and each fact takes: least squares, none
+    below 0.
+    """
     sizes = np.array([[1.0, *map(float, one.size)] for one in taken])
     found: dict[str, PerText] = {}
     for role in dict.fromkeys(role for one in taken for role in one.roles):
@@ -101,7 +106,7 @@ def fitted(taken: Sequence[Taken]) -> dict[str, PerText]:
 
 
 def measured(views: Sequence[RunView]) -> MeasuredChecks:
-    """What the methods took in checks of the default models."""
+    """Return what the methods took in checks of the default models."""
     taken, apart = (defaultdict[str, list[Taken]](list) for _ in range(2))
     shares: dict[str, set[str]] = defaultdict(set)
     pasts = [past_of(view) for view in views]
@@ -138,7 +143,9 @@ def _calls(taken: Sequence[Taken]) -> float:
 
 
 def _asked(view: RunView, method: str) -> set[tuple[str, str]]:
-    """The requests of a method to language models and judges, those with a text of chance aside."""
+    """Return the requests of a method to language models and judges, those with a text of
+    chance aside.
+    """
     return {
         (call.model, request_key(call.request))
         for call in view.methods[method].calls
@@ -147,7 +154,7 @@ def _asked(view: RunView, method: str) -> set[tuple[str, str]]:
 
 
 def pace(pasts: Sequence[Past], cores: int) -> Pace:
-    """Seconds of a check by the tokens it reads and writes and by the calls of judges."""
+    """Return the seconds of a check by the tokens it reads and writes and by the calls of judges."""
     rows = [[1.0, one.made.read, one.made.written, one.verdicts] for one in pasts]
     found = nonnegative(np.array(rows), np.array([one.seconds for one in pasts]))
     start, read, written, judged = (float(f"{value:.4g}") for value in found)
@@ -155,8 +162,9 @@ def pace(pasts: Sequence[Past], cores: int) -> Pace:
 
 
 def illustrated(played: Sequence[RunView]) -> MeasuredChecks:
-    """What checks take with strong models, by the answers of walkthroughs `played`: for each of
-    their sentences where a method goes through a text, for the whole where it does not."""
+    """Return what checks take with strong models, by the answers of walkthroughs `played`: for each
+    of their sentences where a method goes through a text, for the whole where it does not.
+    """
     taken: dict[str, list[Taken]] = defaultdict(list)
     for view in played:
         for name, roles in efforts_of(view, by_characters=True).items():
@@ -196,7 +204,7 @@ async def check_all(chosen: Sequence[TextToCheck], names: Sequence[str]) -> list
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, and write the table."""
+    """Return measure, and write the table."""
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.research.check_effort",
         description=__doc__,

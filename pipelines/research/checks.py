@@ -44,7 +44,7 @@ Checked = tuple[SampleText, CheckedText]
 
 
 def count(name: str, texts: Sequence[Checked]) -> Count:
-    """What the detector says of all sentences together."""
+    """Return what the detector says of all sentences together."""
     found = Count()
     for sample, checked in texts:
         corrected = next((one.corrected for one in checked.detectors if one.method == name), None)
@@ -63,7 +63,9 @@ def count(name: str, texts: Sequence[Checked]) -> Count:
 
 
 def detector_table(texts: Sequence[Checked]) -> str:
-    """A line for each detector; a weak one, whose verdicts the page does not count, says so."""
+    """Return a line for each detector; a weak one, whose verdicts the page does not count,
+    says so.
+    """
     total = sum(len(checked.sentences) for _, checked in texts)
     wrong = sum(len(sample.wrong) for sample, _ in texts)
     lines = [["detector", "wrong, doubted", "right, doubted", "wrong, replaced", "right, replaced"]]
@@ -79,7 +81,7 @@ def detector_table(texts: Sequence[Checked]) -> str:
 
 
 def sentence_table(texts: Sequence[Checked]) -> str:
-    """A line for each sentence: whether it is right, and the verdicts with their scores."""
+    """Return a line for each sentence: whether it is right, and the verdicts with their scores."""
     names = _names(texts)
     lines = [["text", "sentence", "is", *names], ["---"] * (3 + len(names))]
     for sample, checked in texts:
@@ -91,7 +93,9 @@ def sentence_table(texts: Sequence[Checked]) -> str:
 
 
 def calls_of(views: Sequence[RunView], names: Sequence[str]) -> list[Calls]:
-    """Of each check, what the shipped table expects and what it took, with nothing known before."""
+    """Return, of each check, what the shipped table expects and what it took, with nothing
+    known before.
+    """
     found: list[Calls] = []
     for past in map(past_of, views):
         models = default_models()
@@ -102,7 +106,7 @@ def calls_of(views: Sequence[RunView], names: Sequence[str]) -> list[Calls]:
 
 
 def calls_table(texts: Sequence[Checked], calls: Sequence[Calls]) -> str:
-    """A line for each text, and their sum."""
+    """Return a line for each text, and their sum."""
     lines = [["text", "sentences", "calls expected", "calls made"], ["---", *["---:"] * 3]]
     for (sample, checked), one in zip(texts, calls, strict=True):
         sentences = str(len(checked.sentences))

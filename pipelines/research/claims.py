@@ -100,7 +100,7 @@ _LABELS: dict[str, Label] = {
 
 
 def hard_claims(path: Path | None, half: Half) -> list[LabelledClaim]:
-    """Half of FoolMeTwice: claims written to be hard to tell, with their gold evidence."""
+    """Return half of FoolMeTwice: claims written to be hard to tell, with their gold evidence."""
     records = read_records(path, _Hard)
     groups = _groups(
         [[r.claim, *_long((*r.gold_evidence, *r.other_evidence))] for r in records], "hard"
@@ -119,7 +119,7 @@ def hard_claims(path: Path | None, half: Half) -> list[LabelledClaim]:
 
 
 def symmetric_claims(path: Path | None, half: Half) -> list[LabelledClaim]:
-    """Half of FEVER-symmetric, where every claim and every evidence has both labels.
+    """Return half of FEVER-symmetric, where every claim and every evidence has both labels.
 
     Nearly every claim of one half also stands in the other one, with the other label.
     """
@@ -143,7 +143,8 @@ class RefutedClaim(NamedTuple):
 
 
 def refuted_claims(path: Path | None, half: Half) -> list[RefutedClaim]:
-    """The refuted claims of half of FEVER-symmetric that differ in few words from a supported one.
+    """Return the refuted claims of half of FEVER-symmetric that differ in few words from a
+    supported one.
 
     Both were written for the same evidence, so the words that only the refuted one has are those
     that the evidence refutes. Pairs that share less than half of the refuted claim's words, and
@@ -164,7 +165,9 @@ def refuted_claims(path: Path | None, half: Half) -> list[RefutedClaim]:
 
 
 def _differing(claim: str, other: str) -> tuple[tuple[int, int], ...]:
-    """Where `claim` has words that `other` has not in their place; () where that is most of it."""
+    """Return where `claim` has words that `other` has not in their place; () where that is
+    most of it.
+    """
     words = [(found.start(), found.end()) for found in _WORD.finditer(claim)]
     own = [claim[start:end].casefold() for start, end in words]
     theirs = [found.group().casefold() for found in _WORD.finditer(other)]
@@ -176,7 +179,7 @@ def _differing(claim: str, other: str) -> tuple[tuple[int, int], ...]:
 
 
 def cited_claims(path: Path | None, half: Half) -> list[LabelledClaim]:
-    """Half of WiCE: claims of Wikipedia with the whole pages that they cite."""
+    """Return half of WiCE: claims of Wikipedia with the whole pages that they cite."""
     records = read_records(path, _Cited)
     # Sentences about cookies are on many pages; a page is shared as a whole or not at all.
     groups = _groups([[r.claim, " ".join(r.evidence)] for r in records], "cited")
@@ -198,7 +201,7 @@ def cited_claims(path: Path | None, half: Half) -> list[LabelledClaim]:
 
 
 def climate_claims(path: Path | None, half: Half) -> list[LabelledClaim]:
-    """Half of CLIMATE-FEVER, to measure on only: its licence is not known.
+    """Return half of CLIMATE-FEVER, to measure on only: its licence is not known.
 
     Claims on which the annotators disagree are left out.
     """
@@ -216,14 +219,18 @@ def climate_claims(path: Path | None, half: Half) -> list[LabelledClaim]:
 
 
 def stance_groups(path: Path | None) -> dict[str, str]:
-    """The group of every claim of Factcheck-GPT, by its text; claims on one page are one group."""
+    """Return the group of every claim of Factcheck-GPT, by its text; claims on one page are
+    one group.
+    """
     records = read_records(path, Stance)
     groups = _groups([[r.claim, r.evidence] for r in records], "stance")
     return {record.claim: group for record, group in zip(records, groups, strict=True)}
 
 
 def plain(text: str) -> str:
-    """A text of FEVER as people write: brackets, quotation marks and spaces before a comma."""
+    """Return a text of FEVER as people write: brackets, quotation marks and spaces before
+    a comma.
+    """
     for word, sign in (("-LRB-", "("), ("-RRB-", ")"), ("-LSB-", "["), ("-RSB-", "]")):
         text = text.replace(word, sign)
     text = text.replace(" -- ", "–").replace("``", '"').replace("''", '"')
@@ -244,7 +251,9 @@ def _long(sentences: Iterable[str]) -> list[str]:
 
 
 def _groups(texts: Sequence[Sequence[str]], name: str) -> list[str]:
-    """Names of the groups of records that are joined by a text, from the texts of each record."""
+    """Return names of the groups of records that are joined by a text, from the texts of
+    each record.
+    """
     above: dict[Hashable, Hashable] = {}
 
     def top(one: Hashable) -> Hashable:

@@ -29,7 +29,9 @@ class _Squad(Record):
 
 
 def read_qa(path: Path | None) -> list[QaRecord]:
-    """The records of HaluEval's question answering; InvalidInputError when fewer than four."""
+    """Return the records of HaluEval's question answering; InvalidInputError when fewer
+    than four.
+    """
     records = read_records(path, QaRecord)
     if path and len(records) < 4:
         raise unusable(path, phrase("file_problem.few_records"), required_fields(QaRecord))
@@ -37,7 +39,7 @@ def read_qa(path: Path | None) -> list[QaRecord]:
 
 
 def read_biographies(path: Path | None, half: Half) -> list[Biography]:
-    """Half of SelfCheckGPT's WikiBio; InvalidInputError where annotations are missing."""
+    """Return half of SelfCheckGPT's WikiBio; InvalidInputError where annotations are missing."""
     records = read_records(path, Biography)
     if path and any(len(record.annotation) != len(record.gpt3_sentences) for record in records):
         reason = phrase("file_problem.wikibio")
@@ -46,7 +48,8 @@ def read_biographies(path: Path | None, half: Half) -> list[Biography]:
 
 
 def read_articles(path: Path | None) -> list[Article]:
-    """The articles of a file in SQuAD's form, two at least, with an answer to every question.
+    """Return the articles of a file in SQuAD's form, two at least, with an answer to every
+    question.
 
     Raises InvalidInputError for anything else.
     """

@@ -66,7 +66,7 @@ class Score:
 def evaluate(
     recognizer: EntityRecognizer, sentences: Iterable[LabelledSentence]
 ) -> tuple[Score, Score]:
-    """Scores of `recognizer` on `sentences`: by exact span, and by exact span and label."""
+    """Return scores of `recognizer` on `sentences`: by exact span, and by exact span and label."""
     found, labelled = set[tuple](), set[tuple]()
     for number, sentence in enumerate(sentences):
         entities = recognizer.recognize(sentence.text)
@@ -77,7 +77,7 @@ def evaluate(
 
 
 def report(recognizer: EntityRecognizer, paths: Sequence[Path]) -> str:
-    """A table of precision, recall and F1 for each file and each of its splits."""
+    """Return a table of precision, recall and F1 for each file and each of its splits."""
     lines = [
         f"{'file':<12} {'split':<6} {'match':<12} {'P':>6} {'R':>6} {'F1':>6} "
         f"{'sentences':>9} {'entities':>8}  source"

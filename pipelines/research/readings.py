@@ -57,7 +57,7 @@ class Row(NamedTuple):
 
 
 def cut(looked: Looked, windows: int, sure: float) -> Looked:
-    """What is read when at most `windows` are, and none after a window that is `sure`."""
+    """Return what is read when at most `windows` are, and none after a window that is `sure`."""
     taken = 0
     for scores in looked.scores[:windows]:
         taken += 1
@@ -72,7 +72,7 @@ def row(
     reading: Reading,
     before: Sequence[float] | None = None,
 ) -> tuple[Row, list[float]]:
-    """The row of a reading, and P(supported) of every example, before any calibration.
+    """Return the row of a reading, and P(supported) of every example, before any calibration.
 
     `before` are those of the reading that is compared with.
     """
@@ -85,7 +85,7 @@ def row(
 
 
 def long_pairs(examples: Sequence[Example], encoder: Path, most: int) -> list[Example]:
-    """The first `most` distinct pairs whose evidence is long."""
+    """Return the first `most` distinct pairs whose evidence is long."""
     tokenizer = load_tokenizer(encoder)
     distinct = dict.fromkeys(examples)
     found = (one for one in distinct if len(pieces_of(tokenizer, one.evidence).ids) > _LONG)
@@ -93,7 +93,7 @@ def long_pairs(examples: Sequence[Example], encoder: Path, most: int) -> list[Ex
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as Markdown, with the makes that all of them have."""
+    """Return the rows as Markdown, with the makes that all of them have."""
     makes = [name for name in rows[0].areas if name not in ("all", "makes")]
     head = (
         "nearness",
@@ -121,7 +121,7 @@ def _reads(judge: Path, reading: Reading, encoder: Path) -> Reads:
 
 
 def measured(options: argparse.Namespace) -> list[Row]:
-    """The rows of all readings, the judge's own first."""
+    """Return the rows of all readings, the judge's own first."""
     encoder = encoder_folder()
     examples = long_pairs(read_examples(options.pairs), encoder, options.most)
     if not examples:

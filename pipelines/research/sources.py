@@ -49,7 +49,7 @@ class Sources(NamedTuple):
 
 
 def sources_in(folder: Path) -> Sources:
-    """The files of `folder`; InvalidInputError when it holds none of them."""
+    """Return the files of `folder`; InvalidInputError when it holds none of them."""
     found = {name: folder / file for name, file in _NAMES.items() if (folder / file).is_file()}
     if not found:
         raise failure("research.no_data", folder=folder, known=sorted(_NAMES.values()))

@@ -72,7 +72,7 @@ def assemble(assembly: Assembly, tell: Callable[[int, int], None]) -> int:
 
 
 def readable_rows(document: PreparedDocument, languages: Sequence[Language]) -> NDArray[np.int64]:
-    """The passages of a document in these languages, ascending."""
+    """Return the passages of a document in these languages, ascending."""
     codes = [LANGUAGES.index(language) for language in languages]
     return np.flatnonzero(np.isin(document.languages, codes)).astype(np.int64)
 
@@ -90,7 +90,7 @@ def _texts(passages: PassageStore, total: int, tell: Callable[[int, int], None])
 
 
 def _positions(documents: Sequence[PreparedDocument], assembly: Assembly) -> NDArray[np.int64]:
-    """Where in the whole index the passages are that have a vector."""
+    """Return where in the whole index the passages are that have a vector."""
     if assembly.embedder is None:
         return np.empty(0, np.int64)
     found: list[NDArray[np.int64]] = []

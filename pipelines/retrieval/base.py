@@ -40,7 +40,9 @@ class Retriever(ABC):
 
     @abstractmethod
     async def search(self, query: str, k: int) -> list[Passage]:
-        """At most `k` passages, best first, ranks from 1. An empty list is a valid outcome."""
+        """Return at most `k` passages, best first, ranks from 1. An empty list is a valid
+        outcome.
+        """
 
 
 class Embedder(Protocol):
@@ -50,7 +52,7 @@ class Embedder(Protocol):
     languages: frozenset[Language]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, shape [len(texts), d], float32."""
+        """Return unit vectors, shape [len(texts), d], float32."""
         ...
 
 
@@ -96,7 +98,9 @@ def ranked(
     passages: PassageStore | Sequence[Passage],
     hits: Iterable[tuple[int, float, dict[str, float]]],
 ) -> list[Passage]:
-    """`passages` of `(position, score, scores by retriever)`, best first, with ranks from 1."""
+    """Return `passages` of `(position, score, scores by retriever)`, best first, with
+    ranks from 1.
+    """
     return [
         passages[position].model_copy(update={"score": score, "scores": scores, "rank": rank})
         for rank, (position, score, scores) in enumerate(hits, start=1)

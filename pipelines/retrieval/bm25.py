@@ -40,7 +40,7 @@ _STOP_WORDS = frozenset(STOPWORDS_EN) | words("stop_words", "english", "chinese"
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """The words of `text` as half-open offsets, in order, without punctuation."""
+    """Return the words of `text` as half-open offsets, in order, without punctuation."""
     spans: list[tuple[int, int]] = []
     for found in _WORD.finditer(text):
         if found.lastgroup == "han":
@@ -52,7 +52,7 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 
 
 def terms(text: str) -> list[str]:
-    """The terms of `text` in order, repeated ones repeated; empty for mere punctuation."""
+    """Return the terms of `text` in order, repeated ones repeated; empty for mere punctuation."""
     found: list[str] = []
     for match in _WORD.finditer(_normalised(text)):
         word = match.group()
@@ -64,7 +64,7 @@ def terms(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """The terms to search for: without stop words, unless nothing else would be left.
+    """Return the terms to search for: without stop words, unless nothing else would be left.
 
     Documents keep their stop words, so that "The Who" can still be found.
     """
@@ -72,7 +72,7 @@ def query_terms(text: str) -> list[str]:
 
 
 def content_terms(text: str) -> list[str]:
-    """The terms of `text` that are no stop words."""
+    """Return the terms of `text` that are no stop words."""
     return [term for term in terms(text) if term not in _STOP_WORDS]
 
 
@@ -83,7 +83,9 @@ def _normalised(text: str) -> str:
 
 
 def _singular(word: str) -> str:
-    """Harman's S-stemmer ("How effective is suffixing?", 1991), which changes plurals only."""
+    """Return Harman's S-stemmer ("How effective is suffixing?", 1991), which changes
+    plurals only.
+    """
     if len(word) <= 3 or not word.endswith("s"):
         return word
     if word.endswith("ies") and not word.endswith(("eies", "aies")):
@@ -133,7 +135,7 @@ class BM25Index:
         return cls(engine)
 
     def scores(self, query: str) -> NDArray[np.float32]:
-        """The score of every text, shape [texts], 0 where it shares no term with `query`."""
+        """Return the score of every text, shape [texts], 0 where it shares no term with `query`."""
         known = self._engine.get_tokens_ids(query_terms(query))
         if not known:
             return np.zeros(self._engine.scores["num_docs"], dtype=np.float32)
@@ -141,7 +143,9 @@ class BM25Index:
 
 
 def best_positions(scores: NDArray[np.float32], k: int) -> list[int]:
-    """Positions of the `k` largest scores above 0, best first, equal ones in order of position."""
+    """Return positions of the `k` largest scores above 0, best first, equal ones in order of
+    position.
+    """
     order = np.argsort(-scores, kind="stable")[: max(k, 0)]
     return order[scores[order] > 0].tolist()
 
@@ -162,7 +166,9 @@ class LexicalEmbedder:
     languages: frozenset[Language] = frozenset({"en", "zh"})
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, shape [len(texts), 4096], float32; a text without a word is all zeros."""
+        """Return unit vectors, shape [len(texts), 4096], float32; a text without a word is
+        all zeros.
+        """
         vectors = np.zeros((len(texts), _DIMENSION), np.float32)
         for row, text in enumerate(texts):
             for feature, count in Counter(_features(text)).items():

@@ -90,7 +90,9 @@ class LoadedEmbedder(ABC):
         return known
 
     def _read(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for every text; what another caller has had read meanwhile is not read again."""
+        """Return a vector for every text; what another caller has had read meanwhile is not
+        read again.
+        """
         if self._model is None:
             self._model = self._load()
         found = self._remembered(texts)
@@ -316,7 +318,9 @@ class DenseIndex:
         return cls(vectors, positions)
 
     def search(self, vector: NDArray[np.float32], k: int) -> list[tuple[int, float]]:
-        """The `k` passages nearest to a unit vector [d]: positions with cosines, best first."""
+        """Return the `k` passages nearest to a unit vector [d]: positions with cosines,
+        best first.
+        """
         count = min(k, len(self._vectors))
         if count <= 0:
             return []
@@ -327,7 +331,7 @@ class DenseIndex:
         return sorted(hits, key=lambda hit: (-hit[1], hit[0]))
 
     def cosines(self, vector: NDArray[np.float32], positions: Sequence[int]) -> dict[int, float]:
-        """The cosine of each of the passages at `positions` that has a vector."""
+        """Return the cosine of each of the passages at `positions` that has a vector."""
         rows = np.searchsorted(self._positions, positions)
         known = [
             (position, row)
@@ -337,6 +341,6 @@ class DenseIndex:
         return {position: float(self._vectors[row] @ vector) for position, row in known}
 
     def vectors(self, start: int, end: int) -> NDArray[np.float32]:
-        """The vectors of the passages from position `start` up to `end`, shape [n, d]."""
+        """Return the vectors of the passages from position `start` up to `end`, shape [n, d]."""
         first, last = np.searchsorted(self._positions, [start, end]).tolist()
         return np.array(self._vectors[first:last])

@@ -30,7 +30,7 @@ class Document(Frozen):
 
 
 def load_library(folder: Path) -> list[Document]:
-    """Every document below `folder`, sorted by id.
+    """Return every document below `folder`, sorted by id.
 
     A file's id is its path without suffix relative to `folder` ("en/marie-curie"); a CSV file
     holds one document a row, numbered from 1 ("people:1"). Files with a suffix that is not in
@@ -89,7 +89,7 @@ READERS = {".md": _read_markdown, ".txt": _read_text, ".csv": _read_csv}
 
 
 def _document(relative: Path, fields: Mapping[str, str], row: int = 0) -> Document:
-    """A document from its fields: title and text, and maybe language, source and url."""
+    """Return a document from its fields: title and text, and maybe language, source and url."""
     where = phrase("place.in_row", row=row) if row else ""
     text, title = fields["text"].strip(), " ".join(fields["title"].split())
     if not text:
@@ -124,7 +124,7 @@ _FIELD = re.compile(r"([A-Za-z_-]+)[ \t]*:[ \t]*(.*)")
 
 
 def _front_matter(text: str, relative: Path) -> tuple[dict[str, str], str]:
-    """The `key: value` lines between two lines of `---` at the top, and the text below them.
+    """Return the `key: value` lines between two lines of `---` at the top, and the text below them.
 
     Other lines there (lists, indented values) are ignored.
     """
@@ -156,7 +156,7 @@ _MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def plain_markdown(markdown: str) -> str:
-    """The words of a Markdown text without its marks; list signs and tables stay."""
+    """Return the words of a Markdown text without its marks; list signs and tables stay."""
     for pattern, replacement in _MARKS:
         markdown = pattern.sub(replacement, markdown)
     return markdown

@@ -123,11 +123,11 @@ class SentenceEmbedder(LoadedEmbedder):
         self._loading = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors of passages, shape [len(texts), d], float32."""
+        """Return unit vectors of passages, shape [len(texts), d], float32."""
         return super().embed([self._prompt("document") + text for text in texts])
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors of queries, shape [len(texts), d], float32."""
+        """Return unit vectors of queries, shape [len(texts), d], float32."""
         return super().embed([self._prompt("query") + text for text in texts])
 
     def _prompt(self, kind: str) -> str:
@@ -189,7 +189,7 @@ class OpenAIEmbedder:
         self._retry = RetryPolicy(attempts=3, pause=1.0)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, shape [len(texts), d], float32.
+        """Return unit vectors, shape [len(texts), d], float32.
 
         Raises MissingKeyError, AuthenticationError, RateLimitError, UnreachableError and the like.
         """
@@ -271,7 +271,7 @@ class OpenAIEmbedder:
 
 
 def _vectors(reply: Any, count: int) -> NDArray[np.float32]:
-    """The unit vectors of an answer in the order of the texts."""
+    """Return the unit vectors of an answer in the order of the texts."""
     rows = sorted(reply["data"], key=lambda row: row["index"])
     if [row["index"] for row in rows] != list(range(count)):
         raise ValueError("There are not as many vectors as texts.")
@@ -323,7 +323,9 @@ class Embedders:
         return spec.model_copy(update={"model": default.name})
 
     def get(self, spec: EmbedderSpec, key: str | None = None) -> Embedder | None:
-        """The embedder of `spec`, None to search by words alone; a model is not loaded yet."""
+        """Return the embedder of `spec`, None to search by words alone; a model is not
+        loaded yet.
+        """
         if spec.kind == "none":
             return None
         if spec.kind == "default":
@@ -350,7 +352,7 @@ class Embedders:
             return self._loaded[spec]
 
     def identity(self, spec: EmbedderSpec) -> str | None:
-        """What tells its vectors from others, None where there are none."""
+        """Return what tells its vectors from others, None where there are none."""
         if spec.kind in ("none", "default", "words"):
             embedder = self.get(spec)
             return None if embedder is None else embedder.name
@@ -361,5 +363,5 @@ class Embedders:
 
 
 def vectors_name(identity: str) -> str:
-    """A part of a file's name for the vectors of an embedder."""
+    """Return a part of a file's name for the vectors of an embedder."""
     return sha256(identity.encode()).hexdigest()[:16]

@@ -112,7 +112,7 @@ class Encoder:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The places of texts of like length, together: less padding is read."""
+    """Yield the places of texts of like length, together: less padding is read."""
     batch: list[int] = []
     for at in sorted(range(len(lengths)), key=lambda at: lengths[at]):
         if batch and (len(batch) + 1) * lengths[at] > _LONGEST_BATCH:

@@ -53,7 +53,9 @@ class DocumentEntry(Frozen):
 
 
 def current_rules() -> str:
-    """Names the rules by which an index is made. An index with other rules cannot be used."""
+    """Return a name for the rules by which an index is made. An index with other rules cannot
+    be used.
+    """
     return f"format {_FORMAT}, cutting {CUTTING_RULES}, terms {TERM_RULES}"
 
 
@@ -69,7 +71,7 @@ class Manifest(Frozen):
     files: dict[str, int] = Field(default_factory=dict)
 
     def serves(self, embedder: Embedder | None) -> bool:
-        """Whether the vectors are the `embedder`'s; without one, any index is right."""
+        """Return whether the vectors are the `embedder`'s; without one, any index is right."""
         if embedder is None:
             return True
         return self.embedder == embedder.name and all(
@@ -77,14 +79,14 @@ class Manifest(Frozen):
         )
 
     def describes(self, documents: Sequence[Document]) -> bool:
-        """Whether the index holds just these documents, in this order and unchanged."""
+        """Return whether the index holds just these documents, in this order and unchanged."""
         return [(entry.id, entry.digest) for entry in self.documents] == [
             (document.id, digest(document)) for document in documents
         ]
 
 
 def digest(document: Document) -> str:
-    """A hash of everything in a document."""
+    """Return a hash of everything in a document."""
     content = json.dumps(document.model_dump(), sort_keys=True, ensure_ascii=False)
     return sha256(content.encode()).hexdigest()
 
@@ -106,7 +108,7 @@ class LibraryIndex:
 
 
 def current_index(target: Path) -> LibraryIndex | None:
-    """The index in `target`, or None when it is missing, damaged or by other rules."""
+    """Return the index in `target`, or None when it is missing, damaged or by other rules."""
     tried = None
     # A builder may replace and remove a build while it is being opened: then try the new one.
     while (build := _current_build(target)) != tried:
@@ -151,7 +153,7 @@ def build_index(
     *,
     rebuild: bool = False,
 ) -> LibraryIndex:
-    """The index of `source`, documents or their folder, kept in the folder `target`.
+    """Return the index of `source`, documents or their folder, kept in the folder `target`.
 
     What `target` holds already is opened when it is up to date; otherwise a new index is built, in
     which unchanged documents keep their passages and vectors (with `rebuild`, none do). A missing
@@ -293,13 +295,15 @@ _PREFIX = "build-"
 
 
 def build_name(target: Path) -> str | None:
-    """The name of the build in use, another for every build; None where there is none."""
+    """Return the name of the build in use, another for every build; None where there is none."""
     build = _current_build(target)
     return None if build is None else build.name
 
 
 def _current_build(target: Path) -> Path | None:
-    """The folder of the build in use, which need not be sound; None when nothing was built."""
+    """Return the folder of the build in use, which need not be sound; None when nothing
+    was built.
+    """
     try:
         return target / (target / _CURRENT).read_text(encoding="utf-8").strip()
     except (OSError, ValueError):
@@ -308,7 +312,7 @@ def _current_build(target: Path) -> Path | None:
 
 @contextmanager
 def new_build(target: Path) -> Iterator[Path]:
-    """An empty folder to write a build into, removed at the end unless `publish` took it."""
+    """Give an empty folder to write a build into, removed at the end unless `publish` took it."""
     folder = target / f"{_PREFIX}{uuid4().hex}.partial"
     folder.mkdir()
     try:

@@ -18,7 +18,7 @@ class LineStore:
 
     @staticmethod
     def write(folder: Path, name: str, lines: Iterable[str]) -> int:
-        """Write at least one line into `name`.jsonl in `folder` as they come; how many."""
+        """Write at least one line into `name`.jsonl in `folder` as they come; return how many."""
         offsets = [0]
         with (folder / f"{name}.jsonl").open("wb") as file:
             for line in lines:

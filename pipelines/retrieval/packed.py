@@ -147,7 +147,7 @@ class PackedEncoder:
 
 
 def _unpacked(data: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """The numbers of whole rows of blocks, shape [*rows, numbers of a row]."""
+    """Return the numbers of whole rows of blocks, shape [*rows, numbers of a row]."""
     blocks = np.ascontiguousarray(data).reshape(*data.shape[:-1], -1, _BLOCK_BYTES)
     factors = np.ascontiguousarray(blocks[..., :2]).view(np.float16).astype(np.float32)
     halves = blocks[..., 2:]

@@ -43,7 +43,8 @@ class _Piece(NamedTuple):
 
 
 def cut_document(document: Document) -> list[Passage]:
-    """The passages of `document` in order: `document.text[p.start:p.end] == p.text` for each.
+    """Return the passages of `document` in order: `document.text[p.start:p.end] == p.text`
+    for each.
 
     Ids are the document's with the passage's number, from 0, after a "#". The longest possible
     passage has 150 words: an overlap of 50 and a sentence of 100.
@@ -63,12 +64,16 @@ def cut_document(document: Document) -> list[Passage]:
 
 
 def indexed_text(passage: Passage) -> str:
-    """What retrievers index: the title goes first, because a passage seldom names its subject."""
+    """Return what retrievers index: the title goes first, because a passage seldom names its
+    subject.
+    """
     return f"{passage.title}\n{passage.text}"
 
 
 def passage_key(passage: Passage) -> str:
-    """What two passages share exactly when they say the same words; without words it is the id."""
+    """Return what two passages share exactly when they say the same words; without words it
+    is the id.
+    """
     return text_key(passage.text) or passage.id
 
 
@@ -129,14 +134,15 @@ class GivenText(Retriever):
         self._index = BM25Index.build(passage.text for passage in self._passages)
 
     async def search(self, query: str, k: int) -> list[Passage]:
-        """At most `k` passages."""
+        """Return at most `k` passages."""
         scores = self._index.scores(query).tolist()
         order = sorted(range(len(scores)), key=lambda at: (-scores[at], at))[: max(k, 0)]
         return ranked(self._passages, ((at, scores[at], {"bm25": scores[at]}) for at in order))
 
 
 def best_sentence(passage_text: str, target_text: str) -> Span | None:
-    """The sentence of `passage_text` nearest in words to `target_text`, a claim or an answer.
+    """Return the sentence of `passage_text` nearest in words to `target_text`, a claim or
+    an answer.
 
     The score of a sentence is the sum of the weights of the different content terms it shares with
     the target. A term that occurs in `df` of the passage's `n` sentences has the weight

@@ -116,11 +116,13 @@ class PreparedDocument:
         return len(self._sections)
 
     def section(self, number: int) -> Section:
-        """One section, counted from 0."""
+        """Return one section, counted from 0."""
         return Section.model_validate_json(self._sections[number])
 
     def section_of(self, passage: int) -> int:
-        """The section in which a passage begins: the last one whose first passage is not later."""
+        """Return the section in which a passage begins: the last one whose first passage is
+        not later.
+        """
         low, high = 0, self.sections - 1
         while low < high:
             middle = (low + high + 1) // 2
@@ -153,7 +155,7 @@ class _Writer:
         self._url = url
 
     def passages(self) -> Iterator[Passage]:
-        """Every passage of the document, numbered from 0."""
+        """Yield every passage of the document, numbered from 0."""
         for part in self._reading.parts:
             self.characters += len(part.text)
             if self.characters > MAX_TEXT:
@@ -188,14 +190,14 @@ class _Writer:
         ]
 
     def _source(self, part: Part, passage: Passage) -> str:
-        """The file, with the page or row on which the passage begins."""
+        """Return the file, with the page or row on which the passage begins."""
         if part.breaks:
             return f"{self._name}, p. {bisect_right(part.breaks, passage.start)}"
         return f"{self._name}, row {part.label}" if part.label else self._name
 
 
 def _sections(part: Part, passages: list[Passage], first: int) -> Iterator[Section]:
-    """The sections of a part whose passages count from `first`."""
+    """Yield the sections of a part whose passages count from `first`."""
     edges = [*part.breaks] or [0] if part.label else [*part.breaks] or _edges(part.text)
     starts = [passage.start for passage in passages]
     ends = [passage.end for passage in passages]
@@ -215,7 +217,7 @@ def _sections(part: Part, passages: list[Passage], first: int) -> Iterator[Secti
 
 
 def _edges(text: str) -> list[int]:
-    """Where the sections of a text without pages begin."""
+    """Return where the sections of a text without pages begin."""
     edges = [0]
     for found in _BREAK.finditer(text):
         if found.end() - edges[-1] >= _SECTION and found.end() < len(text):

@@ -55,7 +55,9 @@ class Configured(NamedTuple):
 
 
 def configured() -> Configured | None:
-    """By VERISCOPE_QDRANT_URL, _KEY and _COLLECTION (or "sample"); None without an address."""
+    """Return the server that is configured by VERISCOPE_QDRANT_URL, _KEY and _COLLECTION (or
+    "sample"); None without an address.
+    """
     url = os.environ.get("VERISCOPE_QDRANT_URL")
     if not url:
         return None
@@ -65,17 +67,18 @@ def configured() -> Configured | None:
 
 
 def configured_collection() -> str:
-    """The collection that the environment names; "sample" where it names none."""
+    """Return the collection that the environment names; "sample" where it names none."""
     return os.environ.get("VERISCOPE_QDRANT_COLLECTION") or "sample"
 
 
 def is_installed() -> bool:
-    """Whether the client is there."""
+    """Return whether the client is there."""
     return importlib.util.find_spec("qdrant_client") is not None
 
 
 def open_client(url: str, key: str | None = None) -> Any:
-    """An asynchronous client of the server at `url`; ":memory:" is an empty one in this process.
+    """Return an asynchronous client of the server at `url`; ":memory:" is an empty one in this
+    process.
 
     Raises InvalidInputError where the client is not installed.
     """
@@ -116,7 +119,7 @@ class QdrantRetriever(Retriever):
         self.name = f"Qdrant: {collection}"
 
     async def search(self, query: str, k: int) -> list[Passage]:
-        """At most `k` passages; none for mere punctuation."""
+        """Return at most `k` passages; none for mere punctuation."""
         if k <= 0 or not terms(query):
             return []
         if not self._checked:
@@ -186,7 +189,7 @@ async def upload(
     embedder: Embedder | None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
-    """Write `passages` into a new collection of this name; how many have a dense vector.
+    """Write `passages` into a new collection of this name; return how many have a dense vector.
 
     They are written as a whole: BM25 needs their mean length. Raises InvalidInputError where there
     is a collection of that name, or no passage with a word, and UnreachableError.
@@ -240,7 +243,7 @@ async def upload(
 
 
 def read_passages(lines: Iterable[str]) -> Iterator[Passage]:
-    """Passages of JSON Lines with `text`, and `id`, `title`, `source` and `url` where known.
+    """Yield passages of JSON Lines with `text`, and `id`, `title`, `source` and `url` where known.
 
     Raises InvalidInputError, which names the line.
     """
@@ -265,13 +268,13 @@ def _json_object(line: str) -> dict[str, Any]:
 
 
 def _weights(counts: Counter[str], mean: float) -> dict[str, float]:
-    """The part of BM25 that depends on the passage alone, by term."""
+    """Return the part of BM25 that depends on the passage alone, by term."""
     norm = K1 * (1 - B + B * counts.total() / mean)
     return {term: count / (count + norm) for term, count in counts.items()}
 
 
 def _sparse(weights: dict[str, Any]) -> Any:
-    """A sparse vector of weights by term. Two of 4 billion numbers are seldom equal."""
+    """Return a sparse vector of weights by term. Two of 4 billion numbers are seldom equal."""
     by_number: dict[int, float] = {}
     for term, weight in weights.items():
         number = crc32(term.encode())
@@ -284,7 +287,7 @@ def _sparse(weights: dict[str, Any]) -> Any:
 def _taken(
     name: str, hits: Sequence[_Hit], found: dict[str, Passage], scores: dict[str, dict[str, float]]
 ) -> list[str]:
-    """Add hits to what was found; their ids, the best first."""
+    """Add hits to what was found; return their ids, the best first."""
     for hit in hits:
         found.setdefault(hit.id, hit.passage)
         scores.setdefault(hit.id, {})[name] = hit.score
@@ -292,7 +295,7 @@ def _taken(
 
 
 async def _asked(ask: Callable[[], Awaitable[T]]) -> T:
-    """What the server answers; its refusals as errors that say what to do."""
+    """Return what the server answers; its refusals as errors that say what to do."""
     exceptions = _library("qdrant_client.http.exceptions")
     try:
         async with asyncio.timeout(_LONGEST):
@@ -308,7 +311,7 @@ async def _asked(ask: Callable[[], Awaitable[T]]) -> T:
 
 
 def _library(name: str) -> Any:
-    """A module of the client. Raises InvalidInputError where it is not installed."""
+    """Return a module of the client. Raises InvalidInputError where it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError:

@@ -76,7 +76,7 @@ class LibraryRetriever(Retriever):
         return self._dense[1].languages if self._dense else frozenset()
 
     async def search(self, query: str, k: int) -> list[Passage]:
-        """At most `k` passages; none for mere punctuation."""
+        """Return at most `k` passages; none for mere punctuation."""
         return await asyncio.to_thread(self._search, query, k)
 
     def _search(self, query: str, k: int) -> list[Passage]:
@@ -127,7 +127,9 @@ class LibraryRetriever(Retriever):
             yield position, score, {"bm25": float(words[position]), **near_by}
 
     def _near(self, hits: list[tuple[int, float]], language: Language) -> _Near:
-        """The nearest passages; of the other language last, unless it has the nearest by far."""
+        """Return the nearest passages; of the other language last, unless it has the
+        nearest by far.
+        """
         foreign = {
             position
             for position, _ in hits

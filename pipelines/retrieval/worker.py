@@ -63,7 +63,7 @@ class Worker:
         url: str | None = None,
         seconds: float = SECONDS,
     ) -> Prepared:
-        """As `pipelines.retrieval.preparing.prepare`, within `seconds`.
+        """Prepare as `pipelines.retrieval.preparing.prepare` does, within `seconds`.
 
         Raises RefusedError, also where it takes too long or ends the process; StoppedError.
         """
@@ -88,7 +88,9 @@ class Worker:
         return Prepared.model_validate(reply["prepared"])
 
     def assemble(self, assembly: Assembly, tell: Tell) -> int:
-        """As `pipelines.retrieval.assembling.assemble`. Raises WorkerFailedError, StoppedError."""
+        """Assemble as `pipelines.retrieval.assembling.assemble` does. Raises WorkerFailedError,
+        StoppedError.
+        """
         task = {"do": "assemble", "assembly": assembly.model_dump(mode="json")}
         try:
             reply = self._ask(task, None, tell)
@@ -110,7 +112,7 @@ class Worker:
                         pipe.close()
 
     def _ask(self, task: dict[str, Any], seconds: float | None, tell: Tell) -> dict[str, Any]:
-        """The answer to `task`. TimeoutError, EOFError and StoppedError end the process."""
+        """Return the answer to `task`. TimeoutError, EOFError and StoppedError end the process."""
         try:
             process = self._running()
             assert process.stdin is not None
@@ -164,7 +166,7 @@ class Worker:
 
 
 def serve() -> None:
-    """In the process: do what is asked on standard input until it ends."""
+    """Do what is asked on standard input until it ends."""
     from pipelines.retrieval.assembling import assemble
     from pipelines.retrieval.preparing import prepare
 

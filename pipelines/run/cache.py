@@ -24,7 +24,7 @@ _LEAST = 8
 
 
 def request_key(request: ModelRequest | SimilarityRequest) -> str:
-    """What two requests share exactly when they ask the same."""
+    """Return what two requests share exactly when they ask the same."""
     # A claim says what its prompt says, for those who read none; what a message was made of changes
     # nothing in what is asked.
     unread = {"claim": True, "messages": {"__all__": {"filled"}}}
@@ -32,7 +32,9 @@ def request_key(request: ModelRequest | SimilarityRequest) -> str:
 
 
 def is_random(request: object) -> bool:
-    """Whether the same request may be answered differently each time: its reply is not kept."""
+    """Return whether the same request may be answered differently each time: its reply is
+    not kept.
+    """
     return isinstance(request, GenerationRequest) and request.is_random
 
 
@@ -76,7 +78,8 @@ class Cache:
         *,
         scope: str = "",
     ) -> tuple[T, bool]:
-        """The reply, and whether it was known or already requested by a caller of this scope.
+        """Return the reply, and whether it was known or already requested by a caller of
+        this scope.
 
         `watch` sees a text grow, also where another caller asked for it.
         """
@@ -138,14 +141,16 @@ def _key(request: ModelRequest, scope: str) -> str:
 
 
 def _weight(reply: Any) -> int:
-    """About how many tokens' worth of memory a reply takes."""
+    """Return about how many tokens' worth of memory a reply takes."""
     texts = reply if isinstance(reply, tuple) else (reply,)
     tokens = sum(len(text.tokens or ()) for text in texts if isinstance(text, Generation))
     return max(_LEAST, tokens)
 
 
 async def _follow(in_flight: _InFlight, watch: Watcher | None) -> Any:
-    """The reply that another caller requested, None when it got none, or our own early stop."""
+    """Return the reply that another caller requested, None when it got none, or our own
+    early stop.
+    """
     if watch is None:
         return await asyncio.shield(in_flight.done)
     stopped: asyncio.Future[tuple[Generation, ...]] = asyncio.get_running_loop().create_future()

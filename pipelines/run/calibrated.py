@@ -32,7 +32,7 @@ class Reading(Frozen):
 
 
 def readings(spec: RunSpec, method: str, what: What, score: Score | None) -> tuple[Reading, ...]:
-    """What the run's calibrations say of a score of `method` in a verdict on `what`.
+    """Return what the run's calibrations say of a score of `method` in a verdict on `what`.
 
     Mostly there is none, or one; of a verdict on an answer there may be one for each of two tasks.
     """
@@ -55,5 +55,7 @@ def readings(spec: RunSpec, method: str, what: What, score: Score | None) -> tup
 
 
 def deciding_readings(spec: RunSpec, method: str, event: Judged | None) -> tuple[Reading, ...]:
-    """As `readings`, of the score that decided a verdict; none without a verdict."""
+    """Return what `readings` returns, of the score that decided a verdict; none without a
+    verdict.
+    """
     return () if event is None else readings(spec, method, event.what, event.deciding)

@@ -47,13 +47,13 @@ class Platt(Frozen):
     intercept: Real
 
     def probability(self, score: float) -> float:
-        """P(error) in [0, 1] of a finite score."""
+        """Return P(error) in [0, 1] of a finite score."""
         z = self.slope * score + self.intercept
         # Of the two forms, the one whose power cannot be too large for a float.
         return 1 / (1 + exp(-z)) if z >= 0 else exp(z) / (1 + exp(z))
 
     def turned(self, total: float) -> Platt:
-        """The same fit for `total` minus the score."""
+        """Return the same fit for `total` minus the score."""
         return Platt(slope=-self.slope, intercept=self.slope * total + self.intercept)
 
 
@@ -88,7 +88,7 @@ class Isotonic(Frozen):
         return all(left >= right for left, right in pairwise(self.y))
 
     def probability(self, score: float) -> float:
-        """P(error) in [0, 1] of a finite score."""
+        """Return P(error) in [0, 1] of a finite score."""
         place = bisect_right(self.x, score)
         if place == 0:
             return self.y[0]
@@ -98,7 +98,7 @@ class Isotonic(Frozen):
         return low + (high - low) * (score - left) / (right - left)
 
     def turned(self, total: float) -> Isotonic:
-        """The same fit for `total` minus the score."""
+        """Return the same fit for `total` minus the score."""
         return isotonic([total - one for one in reversed(self.x)], self.y[::-1])
 
 
@@ -106,7 +106,7 @@ Fit = Annotated[Platt | Isotonic, Field(discriminator="kind")]
 
 
 def isotonic(x: Sequence[float], y: Sequence[float]) -> Isotonic:
-    """The function through these points, whose `x` do not fall; at most MOST_KNOTS are kept.
+    """Return the function through these points, whose `x` do not fall; at most MOST_KNOTS are kept.
 
     Where rounding has made two of `x` equal, the first stays. Of too many points, those stay that
     divide them evenly, and both ends.

@@ -173,7 +173,7 @@ class RunModel(Model):
 
 
 def _as_fields(reply: object) -> dict[str, Any]:
-    """The field of a `ModelCalled` that holds `reply`."""
+    """Return the field of a `ModelCalled` that holds `reply`."""
     if isinstance(reply, Choice):
         return {"choice": reply}
     return {"generations": (reply,) if isinstance(reply, Generation) else reply}

@@ -105,14 +105,14 @@ class RunChanges(NamedTuple):
 
 
 def in_order(first: RunView, second: RunView) -> tuple[RunView, RunView]:
-    """The two runs, the one that began earlier first."""
+    """Return the two runs, the one that began earlier first."""
     if first.header and second.header and second.header.created < first.header.created:
         return second, first
     return first, second
 
 
 def changes(before: RunView, after: RunView) -> RunChanges:
-    """What differs between two runs. Raises ValueError for one without its header."""
+    """Return what differs between two runs. Raises ValueError for one without its header."""
     if before.header is None or after.header is None:
         raise ValueError("Only runs that have begun can be compared.")
     old, new = before.header, after.header
@@ -144,7 +144,7 @@ def changes(before: RunView, after: RunView) -> RunChanges:
 def _wording(
     before: Wording, after: Wording
 ) -> tuple[tuple[tuple[str, str, str], str | None, str | None], ...]:
-    """Every prompt whose text is not the same in both, with the two texts."""
+    """Return every prompt whose text is not the same in both, with the two texts."""
     sides = [{place: _text(one, place) for place in own_prompts(one)} for one in (before, after)]
     places = dict.fromkeys([*sides[0], *sides[1]])
     texts = ((place, *(side.get(place) for side in sides)) for place in places)
@@ -157,7 +157,9 @@ def _text(wording: Wording, place: tuple[str, str, str]) -> str:
 
 
 def model_words(model: ModelSpec | None) -> str:
-    """What distinguishes a model from others: name, id, address and revision, as one text."""
+    """Return what distinguishes a model from others: name, id, address and revision, as
+    one text.
+    """
     if model is None:
         return ""
     parts = (model.name, model.model, model.base_url, model.revision)
@@ -165,7 +167,7 @@ def model_words(model: ModelSpec | None) -> str:
 
 
 def evidence_words(evidence: EvidenceSpec) -> str:
-    """Where passages came from, and how they were searched where it is a library."""
+    """Return where passages came from, and how they were searched where it is a library."""
     searched = evidence.mode if evidence.source in ("library", "qdrant") else None
     parts = (evidence.source, evidence.name, searched, evidence.base_url)
     return " · ".join(filter(None, dict.fromkeys(parts)))
@@ -210,7 +212,7 @@ def _last_scores(method: MethodView | None) -> dict[str, Score]:
 
 
 def _only(method: MethodView | None, other: MethodView | None) -> tuple[Passage, ...]:
-    """What a method found in one run that it did not find in the other, each once."""
+    """Return what a method found in one run that it did not find in the other, each once."""
     known = {passage_key(passage) for passage in _passages(other)}
     mine = {passage_key(passage): passage for passage in _passages(method)}
     return tuple(passage for key, passage in mine.items() if key not in known)

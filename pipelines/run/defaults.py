@@ -12,7 +12,8 @@ from pipelines.types import Language
 
 
 def default_models(language: Language | None = None) -> dict[str, ModelSpec]:
-    """Role to model: all of them run on this machine, and need neither key nor hub.
+    """Return a map from role to model: all of them run on this machine, and need neither key
+    nor hub.
 
     With the `language` of a run they are those of that language, see `by_language`; without one,
     the bundled model is the main one.
@@ -28,7 +29,7 @@ def default_models(language: Language | None = None) -> dict[str, ModelSpec]:
 
 
 def by_language(models: Mapping[str, ModelSpec], language: Language) -> dict[str, ModelSpec]:
-    """`models` for a question in `language`, where nobody chose otherwise.
+    """Return `models` for a question in `language`, where nobody chose otherwise.
 
     The bundled model speaks English only, and measures better there than the small model of both
     languages (`docs/models.md`); in Chinese that one writes where it is here, else the larger one.
@@ -56,7 +57,7 @@ def by_language(models: Mapping[str, ModelSpec], language: Language) -> dict[str
 
 
 def _judges(models: Mapping[str, ModelSpec], language: Language) -> dict[str, ModelSpec]:
-    """The judges of `models`, with a language model among them where nobody chose others."""
+    """Return the judges of `models`, with a language model among them where nobody chose others."""
     chosen = {role: spec for role, spec in models.items() if role in JUDGES}
     usual = {role: spec for role, spec in default_models().items() if role in JUDGES}
     judge = _fetched(LARGE_MODEL) or _fetched(SMALL_MODEL)
@@ -66,7 +67,7 @@ def _judges(models: Mapping[str, ModelSpec], language: Language) -> dict[str, Mo
 
 
 def is_default(main: ModelSpec) -> bool:
-    """Whether a main model is one of those that nobody needs to choose."""
+    """Return whether a main model is one of those that nobody needs to choose."""
     usual = (ModelSpec(), _fetched(SMALL_MODEL), _fetched(LARGE_MODEL))
     return main.without_capabilities() in [
         one.without_capabilities() for one in usual if one is not None
@@ -74,5 +75,5 @@ def is_default(main: ModelSpec) -> bool:
 
 
 def _fetched(name: str) -> ModelSpec | None:
-    """The model of `assets/pieces.toml` of that name, None where its file is not here."""
+    """Return the model of `assets/pieces.toml` of that name, None where its file is not here."""
     return model_spec(catalogue_entry(name)) if fetched_file(name) is not None else None

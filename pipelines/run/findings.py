@@ -258,7 +258,7 @@ class PairCompared(Frozen):
     source: str
 
     def value(self, *, soft: bool) -> float | None:
-        """C of this pair, by the hard or the soft operator; None where undecided."""
+        """Return C of this pair, by the hard or the soft operator; None where undecided."""
         return self.soft if soft and self.soft is not None else self.hard
 
 

@@ -72,7 +72,7 @@ class Taken(NamedTuple):
         return self.read + self.written
 
     def plus(self, other: Taken) -> Taken:
-        """Both together."""
+        """Return both together."""
         units = {**self.money, **other.money}
         return Taken(
             calls=self.calls + other.calls,
@@ -95,7 +95,7 @@ def tokens_of(
     *,
     by_characters: bool = False,
 ) -> TokenCount:
-    """The tokens of an answered call: as reported, else (or `by_characters`) estimated.
+    """Return the tokens of an answered call: as reported, else (or `by_characters`) estimated.
 
     A closed choice reports none: its prompt is estimated, and one token is written.
     """
@@ -114,8 +114,9 @@ def tokens_of(
 
 
 def most_tokens(request: ModelRequest) -> TokenCount:
-    """The most tokens that a call can use, estimated before it is made: read from the bytes of its
-    texts, written from what it asks for."""
+    """Return the most tokens that a call can use, estimated before it is made: read from the bytes
+    of its texts, written from what it asks for.
+    """
     texts = [message.content for message in request.messages]
     if isinstance(request, ScoreRequest):
         texts.append(request.text)
@@ -209,7 +210,9 @@ class Ledger:
             raise self._refusal("seconds") from None
 
     def late(self, now: float) -> LimitReached | None:
-        """The error of the time limit if it is reached `now` seconds after the start, else None."""
+        """Return the error of the time limit if it is reached `now` seconds after the start,
+        else None.
+        """
         most = self.limits.seconds
         return None if most is None or now < most else self._refusal("seconds")
 
@@ -229,7 +232,7 @@ class Ledger:
             await turn
 
     def _passed(self, most: Taken) -> LimitName | None:
-        """The first limit that the run could pass with a call that takes `most`."""
+        """Return the first limit that the run could pass with a call that takes `most`."""
         limits = self.limits
         if not limits.names:
             return None

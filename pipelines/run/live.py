@@ -57,11 +57,11 @@ class Recorder:
         self._span_ids = count()
 
     def now(self) -> float:
-        """Seconds since the run started."""
+        """Return seconds since the run started."""
         return self._clock() - self._began
 
     def new_span(self) -> str:
-        """An id no other span of this run has."""
+        """Return an id no other span of this run has."""
         return f"s{next(self._span_ids)}"
 
     def emit(self, event_type: type[E], *, span: str, parent: str | None, **fields: Any) -> E:
@@ -99,7 +99,7 @@ class Subscription:
         self._woken.set()
 
     def drain(self) -> list[Event]:
-        """Everything since the last call, in order; an empty list when nothing happened."""
+        """Return everything since the last call, in order; an empty list when nothing happened."""
         self._on_read()
         with self._lock:
             events = list(self._queue)
@@ -107,7 +107,7 @@ class Subscription:
         return events
 
     async def events(self) -> AsyncIterator[Event]:
-        """Every event as it comes, ending after the terminal one."""
+        """Yield every event as it comes, ending after the terminal one."""
         while True:
             self._woken.clear()
             for event in self.drain():
@@ -188,7 +188,7 @@ class LiveRun:
         return bool(self._events) and isinstance(self._events[-1], TerminalEvent)
 
     def subscribe(self) -> Subscription:
-        """A new reader, given what happened so far; safe from any thread."""
+        """Return a new reader, given what happened so far; safe from any thread."""
         with self._lock:
             backlog = [*self._events, *self._being_written.values()]
             subscription = Subscription(backlog, self._note_read)
@@ -197,17 +197,19 @@ class LiveRun:
         return subscription
 
     def trace(self) -> Trace:
-        """What has been recorded so far."""
+        """Return what has been recorded so far."""
         return Trace(events=tuple(self._events))
 
     def unwatched_for(self) -> float:
-        """Seconds since any reader last looked; 0 while one is waiting for the next event."""
+        """Return seconds since any reader last looked; 0 while one is waiting for the
+        next event.
+        """
         if any(reader.waiting for reader in self._readers):
             return 0.0
         return self._clock() - self._last_read
 
     def spent(self, limits: Limits) -> CancelReason | None:
-        """Which of the limits the run has passed, if any; cached replies cost nothing."""
+        """Return which of the limits the run has passed, if any; cached replies cost nothing."""
         with self._lock:
             writing = sum(len(event.tokens) for event in self._being_written.values())
         if self._clock() - self._begun > limits.seconds:

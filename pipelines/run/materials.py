@@ -32,7 +32,7 @@ class Slot:
 
 
 def cache_scope(owner: str, slot: Slot) -> str:
-    """Under which name the replies of this model are kept for an owner."""
+    """Return under which name the replies of this model are kept for an owner."""
     return f"{owner}:{slot.identity}"
 
 
@@ -40,11 +40,11 @@ class Recognizer(Protocol):
     """Finds named entities: what is installed here, or what a recorded run found."""
 
     def recognize(self, text: str, language: Language) -> list[Entity]:
-        """The entities of `text`, in order and without overlaps; called from any thread."""
+        """Return the entities of `text`, in order and without overlaps; called from any thread."""
         ...
 
     def source_for(self, language: Language) -> str:
-        """What finds them, for example "rules" or "spacy:en_core_web_sm 3.8.0"."""
+        """Return what finds them, for example "rules" or "spacy:en_core_web_sm 3.8.0"."""
         ...
 
 

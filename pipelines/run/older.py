@@ -16,7 +16,8 @@ _PLACE = ("draft", "sentence", "index", "round", "side", "role", "language", "st
 
 
 def renewed(event: Any) -> Any:
-    """`event` as today's models read it; anything but an event of version 0.1 stays as it is.
+    """Return `event` as today's models read it; anything but an event of version 0.1 stays
+    as it is.
 
     Raises ValueError for one of version 0.1 that is not as that version wrote it.
     """
@@ -45,7 +46,7 @@ def _renewed(event: Mapping[str, Any]) -> Any:
 
 
 def _aligned(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A verdict by the alignment alone under today's name; every other event as it is."""
+    """Return a verdict by the alignment alone under today's name; every other event as it is."""
     detail, scores = event.get("detail"), event.get("scores") or ({},)
     first = scores[0]
     if isinstance(detail, Mapping) and detail.get("kind") in ("alignment", "aligned"):

@@ -62,7 +62,7 @@ _TURNS = 4
 def attempts(
     calls: Iterable[ModelCalled], unfinished: Collection[str] = ()
 ) -> dict[str, list[list[ModelCalled]]]:
-    """The calls by request, each with its attempts in order; those without an end left out.
+    """Return the calls by request, each with its attempts in order; those without an end left out.
 
     A call has no end where it was cancelled, or where it failed and, its span being among
     `unfinished`, may have been tried again. What the cache answered comes last: it was asked in
@@ -89,7 +89,7 @@ def attempts(
 
 
 def _goes_on(last: ModelCalled, unfinished: Collection[str]) -> bool:
-    """Whether another attempt may have followed that was not recorded."""
+    """Return whether another attempt may have followed that was not recorded."""
     failed = last.error is not None and last.error.retryable
     return failed and last.span in unfinished and last.attempt < RetryPolicy().attempts
 
@@ -99,7 +99,7 @@ def _cancelled(call: ModelCalled) -> bool:
 
 
 def _succeeded(event: C) -> C:
-    """The recorded call or search; raises the error that it ended with."""
+    """Return the recorded call or search; raises the error that it ended with."""
     if event.error is not None:
         raise revived(event.error)
     return event
@@ -118,7 +118,7 @@ class ReplayRecord:
     given: int = field(default=0, compare=False)
 
     def missing(self, what: Phrase, provider: str | None = None) -> MissingReply:
-        """The error for a call or search that was not recorded."""
+        """Return the error for a call or search that was not recorded."""
         return MissingReply.of(
             "replay.missing",
             provider,
@@ -205,7 +205,7 @@ class ReplayModel(Model):
 
 
 def _watched(generation: Generation, watch: Watcher) -> Generation | None:
-    """The generation up to where `watch` stops it; None where it does not stop it."""
+    """Return the generation up to where `watch` stops it; None where it does not stop it."""
     tokens = generation.tokens
     if not tokens:
         stopped = watch(Delta(text=generation.text))
@@ -294,7 +294,7 @@ class ReplayRecognizer:
 
 
 def _judged_entities(trace: Trace) -> dict[str, list[Entity]]:
-    """The entities of DRAD's drafts, from its verdicts: version 0.1 recorded nothing else.
+    """Return the entities of DRAD's drafts, from its verdicts: version 0.1 recorded nothing else.
 
     None where the method did not come to its end, since verdicts may then be missing.
     """
@@ -314,7 +314,7 @@ def _judged_entities(trace: Trace) -> dict[str, list[Entity]]:
 def replay_materials(
     trace: Trace, method: str | None = None, *, repeated: bool = False
 ) -> Materials:
-    """The recorded run as what a run works with.
+    """Return the recorded run as what a run works with.
 
     Replies that `method` was given come before those of the run's other methods. A run that is
     `repeated` with its own settings gets what a script answered no more often than it was.
@@ -378,8 +378,9 @@ def _slots(
 
 
 def _unfinished(trace: Trace) -> tuple[set[str], int]:
-    """The spans that did not come to their own end, and the number of the last event of the run
-    that is not part of its being stopped."""
+    """Return the spans that did not come to their own end, and the number of the last event of the
+    run that is not part of its being stopped.
+    """
     spans, last = {e.span for e in _of(trace.events, SpanStarted)}, 0
     for event in trace.events:
         if isinstance(event, SpanEnded) and event.outcome != "cancelled":
@@ -397,7 +398,7 @@ def _unfinished(trace: Trace) -> tuple[set[str], int]:
 
 
 def recorded_again(events: Sequence[Event], trace: Trace, method: str) -> list[Event]:
-    """`events` of a replay of `method`, with calls and searches as they were recorded.
+    """Return `events` of a replay of `method`, with calls and searches as they were recorded.
 
     Their times, attempts and cache hits are those of the recorded run; the spans are the replay's.
     """

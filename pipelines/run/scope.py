@@ -80,16 +80,16 @@ class Scope:
     _ended: bool = field(default=False, init=False)
 
     def has_model(self, role: str) -> bool:
-        """Whether a model was chosen for `role`."""
+        """Return whether a model was chosen for `role`."""
         return role in self.materials.slots
 
     def same_model(self, role: str, other: str = "main") -> bool:
-        """Whether two roles were given to one and the same loaded model."""
+        """Return whether two roles were given to one and the same loaded model."""
         slots = self.materials.slots
         return role in slots and other in slots and slots[role] is slots[other]
 
     def model(self, role: str = "main") -> Model:
-        """The model of `role`: recorded, retried, cached, and shown while it writes."""
+        """Return the model of `role`: recorded, retried, cached, and shown while it writes."""
         if role not in self.materials.slots:
             raise failure("asking.no_model", role=phrase(f"role.{role}"))
         slot = self.materials.slots[role]
@@ -105,7 +105,7 @@ class Scope:
         )
 
     def request(self, messages: Sequence[Message], **options: Any) -> GenerationRequest:
-        """A generation request with the run's seed and reproducibility."""
+        """Return a generation request with the run's seed and reproducibility."""
         options.setdefault("seed", self.seed)
         return GenerationRequest(
             messages=tuple(messages), reproducible=self.reproducible, **options
@@ -114,7 +114,7 @@ class Scope:
     async def write(
         self, request: GenerationRequest, *, watch: Watcher | None = None
     ) -> Generation:
-        """A text of the main model, shown while it is written; `watch` may end it early."""
+        """Return a text of the main model, shown while it is written; `watch` may end it early."""
         generations = await self.model().generate(request, watch or (lambda _: None))
         return generations[0]
 
@@ -165,7 +165,7 @@ class Scope:
     async def similarities(
         self, left: Sequence[str], right: Sequence[str], *, asked: int = 0
     ) -> Matrix:
-        """The cosine of every text of `left` with every text of `right`, in [-1, 1].
+        """Return the cosine of every text of `left` with every text of `right`, in [-1, 1].
 
         The first `asked` texts of `left` are questions, which some embedders embed otherwise.
         """
@@ -189,13 +189,13 @@ class Scope:
         return outcome["similarities"]
 
     async def entities(self, text: str) -> list[Entity]:
-        """The named entities of `text`, in order and without overlaps; recorded."""
+        """Return the named entities of `text`, in order and without overlaps; recorded."""
         # Finding names takes time, with the first text even seconds: other runs go on meanwhile.
         find = self.materials.recognizer.recognize
         return self._recognized(text, await asyncio.to_thread(find, text, self.language))
 
     def entities_now(self, text: str) -> list[Entity]:
-        """`entities` at once, for a watcher that reads a text while it is written."""
+        """Return `entities` at once, for a watcher that reads a text while it is written."""
         return self._recognized(text, self.materials.recognizer.recognize(text, self.language))
 
     def _recognized(self, text: str, found: list[Entity]) -> list[Entity]:
@@ -262,7 +262,7 @@ class Scope:
     async def span(
         self, name: StepName, *, detail: StepDetail | None = None, **at: Unpack[At]
     ) -> AsyncIterator[Scope]:
-        """A step within this span; its end is recorded whatever happens inside.
+        """Record a step within this span; its end is recorded whatever happens inside.
 
         `at` says which draft, sentence, paraphrase ... the step is about, as `Place` has it.
         """
@@ -299,5 +299,5 @@ class Scope:
 
 
 def unexpected() -> VeriscopeError:
-    """What a programming error looks like to a visitor: honest, without internals."""
+    """Return what a programming error looks like to a visitor: honest, without internals."""
     return failure("asking.unexpected")

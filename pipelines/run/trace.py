@@ -28,7 +28,7 @@ class Trace(Frozen):
         return last if isinstance(last, TerminalEvent) else None
 
     def of_method(self, method: str) -> tuple[Event, ...]:
-        """The events inside the span of one method, the span's own included."""
+        """Return the events inside the span of one method, the span's own included."""
         return tuple(self._within(method))
 
     def _within(self, method: str) -> Iterator[Event]:

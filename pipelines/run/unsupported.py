@@ -26,7 +26,8 @@ class UnsupportedWords:
                 self._calls.setdefault(asked.claim.statement.strip(), []).append(call)
 
     def of(self, event: Judged, text: str = "") -> tuple[UnsupportedSpan, ...]:
-        """The pieces of `text` that are unsupported, with offsets in it; by default the event's.
+        """Return the pieces of `text` that are unsupported, with offsets in it; by default the
+        event's.
 
         There are none where neither the verdict nor a score behind it is a doubt, and where no
         judge that looks at single words was asked about exactly this text. Judges, and answers of
@@ -42,7 +43,7 @@ class UnsupportedWords:
         return tuple(_common(said)) if said else ()
 
     def _around(self, span: str | None) -> Iterator[str]:
-        """A span, the one that contains it, and so on."""
+        """Yield a span, the one that contains it, and so on."""
         seen: set[str] = set()
         while span is not None and span not in seen:
             seen.add(span)
@@ -51,7 +52,9 @@ class UnsupportedWords:
 
 
 def _pieces(call: ModelCalled, text: str) -> _Pieces:
-    """What a call says, with offsets in `text`; a run from elsewhere may hold any numbers."""
+    """Return what a call says, with offsets in `text`; a run from elsewhere may hold any
+    numbers.
+    """
     assert isinstance(call.request, ChoiceRequest)
     assert call.request.claim is not None
     assert call.choice is not None
@@ -71,7 +74,7 @@ def _indent(text: str) -> int:
 
 
 def _common(said: Sequence[_Pieces]) -> Iterator[UnsupportedSpan]:
-    """The pieces that are in all of `said`; of the doubts about each the lowest counts."""
+    """Yield the pieces that are in all of `said`; of the doubts about each the lowest counts."""
     doubts = [
         {at: one.doubt for one in pieces for at in range(one.start, one.end)} for pieces in said
     ]

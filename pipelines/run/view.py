@@ -131,14 +131,14 @@ class RunView:
 
 
 def method_status(view: RunView, method: MethodView) -> MethodStatus:
-    """How far a method of the run is; one that the run left without an end was cancelled."""
+    """Return how far a method of the run is; one that the run left without an end was cancelled."""
     if method.outcome is None:
         return "cancelled" if view.over else "running"
     return "done" if method.outcome == "ok" else method.outcome
 
 
 def number_setting(method: MethodView, name: str) -> float | None:
-    """A number among the settings that the method ran with; None where there is none.
+    """Return a number among the settings that the method ran with; None where there is none.
 
     A run from elsewhere may hold anything under that name.
     """
@@ -152,13 +152,15 @@ def number_setting(method: MethodView, name: str) -> float | None:
 
 
 def whole_setting(method: MethodView, name: str, default: int, *, most: int = 1000) -> int:
-    """A count among the settings that the method ran with, from 0 to `most`; else `default`."""
+    """Return a count among the settings that the method ran with, from 0 to `most`; else
+    `default`.
+    """
     value = number_setting(method, name)
     return default if value is None or value < 0 else int(min(value, most))
 
 
 def fold(events: Iterable[Event], view: RunView | None = None) -> RunView:
-    """All `events` reduced into `view`, from the beginning when there is none."""
+    """Return all `events` reduced into `view`, from the beginning when there is none."""
     view = view or RunView()
     for event in events:
         view = reduce(view, event)
@@ -166,7 +168,7 @@ def fold(events: Iterable[Event], view: RunView | None = None) -> RunView:
 
 
 def reduce(view: RunView, event: Event) -> RunView:
-    """The view after `event`. An event of a span nobody announced changes only the clock."""
+    """Return the view after `event`. An event of a span nobody announced changes only the clock."""
     view = replace(view, time=max(view.time, event.time))
     match event:
         case RunStarted():

@@ -16,7 +16,7 @@ _CONTROLS = 3
 
 
 def example_session(store: RunStore, owner: str, name: str, guidelines: str) -> Lead:
-    """A session of the recorded sample runs; labelled statements are its control items."""
+    """Return a session of the recorded sample runs; labelled statements are its control items."""
     found = Collected()
     for step in run_steps(store, owner, [one.id for one in recordings()]):
         found.add(step)

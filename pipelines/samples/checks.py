@@ -33,13 +33,13 @@ class SampleText(Frozen):
 
 @cache
 def sample_texts() -> tuple[SampleText, ...]:
-    """The examples of the page, in the order of their file."""
+    """Return the examples of the page, in the order of their file."""
     return _read("checks.json")
 
 
 @cache
 def measured_texts() -> tuple[SampleText, ...]:
-    """Those on which detectors are measured, checked against the sample library."""
+    """Return those on which detectors are measured, checked against the sample library."""
     return _read("measured_checks.json")
 
 

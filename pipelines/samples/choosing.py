@@ -30,7 +30,7 @@ Outcomes = Mapping[str, Mapping[str, Outcome]]
 
 
 def choose(outcomes: Outcomes, most: int = MOST) -> Choice:
-    """At most `most` of the runs, and what each of them stands for.
+    """Return at most `most` of the runs, and what each of them stands for.
 
     First as many methods as possible do what they are for in each language, as well as possible;
     then as many as possible fail once; then the runs are as few as possible, the failures as bad,
@@ -63,7 +63,7 @@ def _worth(outcomes: Outcomes, runs: Iterable[str]) -> tuple[int, ...]:
 
 
 def _by_language(runs: Iterable[str]) -> list[list[str]]:
-    """The runs of each language, with which the id of a sample question begins: "zh-010"."""
+    """Return the runs of each language, with which the id of a sample question begins: "zh-010"."""
     groups: dict[str, list[str]] = {}
     for run in runs:
         language, dash, _ = run.partition("-")
@@ -72,7 +72,9 @@ def _by_language(runs: Iterable[str]) -> list[list[str]]:
 
 
 def _best(outcomes: Outcomes, runs: Iterable[str], worth: Mapping[Outcome, int]) -> dict[str, int]:
-    """Of every method, the most that one of its outcomes is worth, where any is worth something."""
+    """Return, of every method, the most that one of its outcomes is worth, where any is worth
+    something.
+    """
     best: dict[str, int] = {}
     for run in runs:
         for method, outcome in outcomes[run].items():
@@ -84,7 +86,7 @@ def _best(outcomes: Outcomes, runs: Iterable[str], worth: Mapping[Outcome, int])
 def _assigned(
     outcomes: Outcomes, runs: Iterable[str], worth: Mapping[Outcome, int]
 ) -> dict[str, dict[str, Outcome]]:
-    """For every run its outcomes that no other run has better, each method in one run.
+    """Return, for every run, its outcomes that no other run has better, each method in one run.
 
     Among equals it is the run that stands for the most methods, then the earliest.
     """

@@ -14,7 +14,7 @@ from pipelines.types import Answer
 
 
 def outcomes_of(row: Mapping[str, str], trace: Trace) -> dict[str, Outcome]:
-    """What the methods of a run made of the question of `row`.
+    """Return what the methods of a run made of the question of `row`.
 
     Nothing is said of Direct, with whose answer the others are compared, of a method that failed,
     and of an answer in a language that the model does not speak.
@@ -51,7 +51,7 @@ def _judged(reference: Reference, answer: Answer, verdict: Verdict, *, rewrites:
 
 
 def _against(direct: Answer, answer: Answer, reference: Reference) -> Outcome:
-    """An answer with passages beside the one from memory."""
+    """Return an answer with passages beside the one from memory."""
     before, after = is_right(direct.text, reference), is_right(answer.text, reference)
     if after:
         return "confirms" if before else "mends"
@@ -59,6 +59,6 @@ def _against(direct: Answer, answer: Answer, reference: Reference) -> Outcome:
 
 
 def _verdict(view: MethodView) -> Verdict:
-    """The last verdict on a method's own answer."""
+    """Return the last verdict on a method's own answer."""
     verdicts: list[Verdict] = [one.verdict for one in view.judged if one.what == "answer"]
     return verdicts[-1] if verdicts else "unchecked"

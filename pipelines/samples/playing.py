@@ -45,7 +45,8 @@ _PAUSE = 0.01
 def play(
     sample: Walkthrough, libraries: Libraries, closing: threading.Event | None = None
 ) -> tuple[Event, ...]:
-    """Every event of `sample`, also each piece of text, with the time at which it is to be seen.
+    """Return every event of `sample`, also each piece of text, with the time at which it is to
+    be seen.
 
     Blocks while it is computed, less once `closing` is set; to be called where no event loop runs.
     `libraries` belong to this call, which closes them. The run's id is that of the walkthrough.
@@ -87,7 +88,7 @@ class _Clock:
         await until
 
     def advance(self) -> bool:
-        """Move on to the next moment that something waits for; whether there is one."""
+        """Move on to the next moment that something waits for; return whether there is one."""
         if not self._waiting:
             return False
         self.now = self._waiting[0][0]
@@ -139,7 +140,7 @@ async def _settled() -> None:
 def _build(
     sleep: Callable[[float], Awaitable[None]], spec: ModelSpec, key: str | None, progress: Progress
 ) -> Model:
-    """A model as it is always built; a scripted one makes its pauses on the clock."""
+    """Return a model as it is always built; a scripted one makes its pauses on the clock."""
     if spec.kind != "scripted":
         return build_model(spec, key, progress)
     path, _, role = spec.model.partition("#")

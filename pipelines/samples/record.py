@@ -37,7 +37,7 @@ Row = Mapping[str, str]
 
 
 def recorded_questions() -> list[str]:
-    """The ids of the questions that are recorded, in order."""
+    """Return the ids of the questions that are recorded, in order."""
     return [row["id"] for row in _rows("recorded_questions.csv")]
 
 
@@ -86,7 +86,7 @@ def _ship(rows: Sequence[Row], kept: Path, folder: Path) -> Choice:
 
 
 def _told(choice: Choice) -> str:
-    """What was chosen, in words for a terminal."""
+    """Return what was chosen, in words for a terminal."""
     lines = [f"chosen: {len(choice.runs)} of {len(choice.recorded)} runs"]
     for one in choice.runs:
         for word, found in (("shows", one.shows), ("fails", one.fails)):

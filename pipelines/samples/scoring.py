@@ -49,7 +49,7 @@ class Reference(Frozen):
 
     @classmethod
     def of(cls, row: Mapping[str, str]) -> Reference:
-        """The reference in a row of `questions.csv` or `held_out_questions.csv`."""
+        """Return the reference in a row of `questions.csv` or `held_out_questions.csv`."""
         return cls(
             question=row["question"],
             answer=row["answer"],
@@ -66,7 +66,7 @@ class Reference(Frozen):
 
 
 def score(answer: str, reference: Reference, *, abstained: bool = False) -> Outcome:
-    """How `answer` is scored; one that says nothing, or only declines, abstains."""
+    """Return how `answer` is scored; one that says nothing, or only declines, abstains."""
     if abstained or not answer.strip():
         return "abstained"
     if is_right(answer, reference):
@@ -75,7 +75,7 @@ def score(answer: str, reference: Reference, *, abstained: bool = False) -> Outc
 
 
 def is_right(answer: str, reference: Reference) -> bool:
-    """Whether `answer` says the right one of yes and no, or names what it has to name."""
+    """Return whether `answer` says the right one of yes and no, or names what it has to name."""
     if reference.yes_no is not None:
         return says(answer, reference.question) == reference.yes_no
     said = words_of(answer)
@@ -89,7 +89,7 @@ def is_right(answer: str, reference: Reference) -> bool:
 
 
 def _chooses(answer: str, option: str) -> bool:
-    """Whether the answer begins or ends with an option whose name is no word elsewhere: "A".
+    """Return whether the answer begins or ends with an option whose name is no word elsewhere: "A".
 
     It is written as the option is, or in capitals; an "A" before a noun does not count.
     """
@@ -109,7 +109,7 @@ _ANSWER_IS = re.compile(
 
 
 def _unannounced(answer: str) -> str:
-    """The answer without what announces it: "1. No", "The answer is: No", "答案：否"."""
+    """Return the answer without what announces it: "1. No", "The answer is: No", "答案：否"."""
     for lead in (_NUMBER, _LABEL, _ANSWER_IS):
         match = lead.match(answer)
         answer = answer[match.end() :] if match else answer
@@ -117,7 +117,7 @@ def _unannounced(answer: str) -> str:
 
 
 def says(answer: str, question: str) -> YesNo | None:
-    """Yes or no as an answer says it; None where it says neither.
+    """Return yes or no as an answer says it; None where it says neither.
 
     The first word tells, behind "The answer is:" or another label. Where it is neither, a first
     sentence with nearly all content words of the question says no if it holds a negation, else yes.
@@ -145,12 +145,12 @@ _NEGATION = re.compile(
 
 
 def _stem(term: str) -> str:
-    """Enough for "receive" and "received" to be the same."""
+    """Return enough of the word for "receive" and "received" to be the same."""
     return term[:5]
 
 
 def words_of(text: str) -> list[str]:
-    """The words, Chinese characters and numbers of a text as they are compared."""
+    """Return the words, Chinese characters and numbers of a text as they are compared."""
     text = unicodedata.normalize("NFKC", text).casefold()
     text = re.sub(r"(?<=\w)['’]s\b", "", text)
     text = _THOUSANDS.sub(lambda match: re.sub(r"\D", "", match[0]), text)
@@ -191,7 +191,7 @@ _MAGNITUDES = {
 
 
 def _numbers(words: Sequence[str]) -> Iterator[str]:
-    """The words with numbers in figures: "eighty-six billion" is one number."""
+    """Yield the words with numbers in figures: "eighty-six billion" is one number."""
     place = 0
     while place < len(words):
         word = words[place]
@@ -229,7 +229,7 @@ _DAY = re.compile(r"([1-9]|[12]\d|3[01])(?:st|nd|rd|th)?")
 
 
 def _dates(words: list[str]) -> list[str]:
-    """The words with dates as day, month, year."""
+    """Return the words with dates as day, month, year."""
     place = 0
     while place < len(words) - 1:
         first, second = words[place], words[place + 1]
@@ -245,7 +245,8 @@ def _dates(words: list[str]) -> list[str]:
 
 
 def _named(item: Sequence[str], said: Sequence[str], asked: Sequence[str]) -> bool:
-    """Whether `item` stands in `said`, and not only as part of something that was asked about.
+    """Return whether `item` stands in `said`, and not only as part of something that was
+    asked about.
 
     In an answer about Florence Nightingale her name does not name the city.
     """
@@ -259,7 +260,7 @@ def _named(item: Sequence[str], said: Sequence[str], asked: Sequence[str]) -> bo
 
 
 def _stands(phrase: Sequence[str], asked: Sequence[str], size: int) -> bool:
-    """Whether a phrase of more than `size` words stands in `asked`."""
+    """Return whether a phrase of more than `size` words stands in `asked`."""
     length = len(phrase)
     return length > size and any(
         asked[at : at + length] == phrase for at in range(len(asked) - length + 1)

@@ -86,7 +86,7 @@ class Walkthrough(Frozen):
         return f"{PREFIX}{self.id}"
 
     def spec(self) -> RunSpec:
-        """The run that plays it."""
+        """Return the run that plays it."""
         return RunSpec(
             question=self.question,
             methods=self.methods,
@@ -105,7 +105,7 @@ class Walkthrough(Frozen):
 
 @cache
 def walkthroughs(folder: Path = FOLDER) -> tuple[Walkthrough, ...]:
-    """Every walkthrough of `folder`, in the order of their files' names.
+    """Return every walkthrough of `folder`, in the order of their files' names.
 
     Raises InvalidInputError naming the file, and the entry in it, that is wrong.
     """
@@ -113,7 +113,7 @@ def walkthroughs(folder: Path = FOLDER) -> tuple[Walkthrough, ...]:
 
 
 def walkthrough(name: str, folder: Path = FOLDER) -> Walkthrough:
-    """The walkthrough of that id; raises NotFoundError."""
+    """Return the walkthrough of that id; raises NotFoundError."""
     found = next((one for one in walkthroughs(folder) if one.id == name), None)
     if found is None:
         raise failure("samples.no_walkthrough", name=name)
@@ -132,7 +132,9 @@ def _read(path: Path) -> Walkthrough:
 def build_unpaced(
     spec: ModelSpec, key: str | None, progress: Progress, *, folder: Path = FOLDER
 ) -> Model:
-    """A model as it is always built, but that a scripted one, of `folder`, makes no pauses."""
+    """Return a model as it is always built, but that a scripted one, of `folder`, makes
+    no pauses.
+    """
     if spec.kind != "scripted":
         return build_model(spec, key, progress)
     path, _, role = spec.model.partition("#")

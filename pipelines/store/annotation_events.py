@@ -40,7 +40,7 @@ class Action(NamedTuple):
 def repeated(
     session: Session, session_id: str, annotator: int, item: int, action: Action
 ) -> StoredEvent | None:
-    """The event that was stored for the same request before, if it was."""
+    """Return the event that was stored for the same request before, if it was."""
     row = AnnotationEventRow
     query = select(row).where(
         row.session == session_id, row.annotator == annotator, row.client == action.client

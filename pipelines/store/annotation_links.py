@@ -63,7 +63,9 @@ class AnnotationLinks:
         annotator: int | None = None,
         seconds: float | None = None,
     ) -> str:
-        """Make a link that expires after `seconds` (None: never); the link, told this once."""
+        """Make a link that expires after `seconds` (None: never); return the link, told
+        this once.
+        """
         name, secret = token_hex(8), token_urlsafe(32)
         now = self._clock()
         row = {
@@ -81,7 +83,7 @@ class AnnotationLinks:
         return f"{name}.{secret}"
 
     def check(self, token: str, address: str) -> Link:
-        """What a link allows, for somebody at the network address `address`.
+        """Return what a link allows, for somebody at the network address `address`.
 
         Raises NotFoundError for one that is wrong, withdrawn or expired, without saying which, and
         TooOftenError where too many wrong ones came from the address, or for the same link.
@@ -115,7 +117,7 @@ class AnnotationLinks:
         raise failure("annotation.no_link")
 
     def of_login(self, session_id: str, identity: str) -> int | None:
-        """The annotator of a session who logs in as `identity`, None for one who never did.
+        """Return the annotator of a session who logs in as `identity`, None for one who never did.
 
         Raises NotFoundError where the link that stands for it was withdrawn.
         """
@@ -154,7 +156,7 @@ class AnnotationLinks:
             return joined.number
 
     def list(self, session_id: str) -> list[Link]:
-        """The links of a session, oldest first."""
+        """Return the links of a session, oldest first."""
         query = select(LinkRow).where(LinkRow.session == session_id)
         with self._database.read() as session:
             found = session.scalars(query.order_by(LinkRow.created, LinkRow.id))
@@ -182,7 +184,7 @@ def _of_login(session: Session, mark: str) -> int | None:
 
 
 def _login_id(session_id: str, identity: str) -> str:
-    """The id of what stands for a login: one way, and another in each session."""
+    """Return the id of what stands for a login: one way, and another in each session."""
     return _digest(f"login:{session_id}:{identity}")[:32]
 
 
@@ -195,7 +197,7 @@ def _is_valid(row: LinkRow, now: datetime) -> bool:
 
 
 def _wrong(session: Session, subjects: Sequence[str], now: datetime) -> list[int]:
-    """How often each of `subjects` was wrong lately."""
+    """Return how often each of `subjects` was wrong lately."""
     row = FailedLinkRow
     since = now - timedelta(seconds=WINDOW)
     query = (

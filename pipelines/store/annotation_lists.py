@@ -78,7 +78,7 @@ class SessionStanding(Frozen):
 
 
 def standings(session: Session, *conditions: Any) -> dict[str, SessionStanding]:
-    """The sessions that fulfil `conditions` on their rows, by their ids."""
+    """Return the sessions that fulfil `conditions` on their rows, by their ids."""
     row, item, person, link = AnnotationSessionRow, AnnotationItemRow, AnnotatorRow, LinkRow
     ordinary = item.gold.is_(None)
     wanted = case((item.labels < row.overlap, item.labels), else_=row.overlap)
@@ -117,7 +117,7 @@ def standings(session: Session, *conditions: Any) -> dict[str, SessionStanding]:
 
 
 def _counts(session: Session, of: Any, which: Any, *conditions: Any) -> dict[str, int]:
-    """How many rows there are that name each session in the column `of`."""
+    """Return how many rows there are that name each session in the column `of`."""
     row = AnnotationSessionRow
     query = select(of, func.count()).join(row, row.id == of).where(which, *conditions).group_by(of)
     return {found[0]: found[1] for found in session.execute(query)}

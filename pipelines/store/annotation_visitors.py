@@ -40,7 +40,7 @@ class Proposal(NamedTuple):
 
 
 def proposals(events: Sequence[StoredEvent]) -> list[Proposal]:
-    """Every verdict that visitors proposed, in order, each with its state."""
+    """Return every verdict that visitors proposed, in order, each with its state."""
     left = {one.seq: one for one in events if one.kind == "proposed"}
     said: dict[int, State] = {}
     for one in events:
@@ -142,7 +142,7 @@ class AnnotationVisitors:
 
 
 def _label_stands(events: Sequence[StoredEvent]) -> bool:
-    """Whether the last that was done of giving a label and taking it back was giving it."""
+    """Return whether the last that was done of giving a label and taking it back was giving it."""
     done = [one.kind for one in events if one.kind in ("given", "changed", "redone", "undone")]
     return bool(done) and done[-1] != "undone"
 

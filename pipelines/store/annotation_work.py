@@ -88,7 +88,8 @@ class AnnotationWork:
         gold_every: int = 0,
         shown: bool = False,
     ) -> Given | NothingToDo:
-        """The item that `annotator` should label next: the one that was left, else a new one.
+        """Return the item that `annotator` should label next: the one that was left, else a
+        new one.
 
         Items that somebody has begun come before others, those with the fewest labels first, and
         otherwise in an order of each person's own. One of `gold_every` items is a control item (0:
@@ -102,7 +103,7 @@ class AnnotationWork:
             return turn.left() or turn.gold(gold_every) or turn.next() or turn.nothing()
 
     def renew(self, session_id: str, annotator: int, item: int, *, lease: float) -> datetime:
-        """Prolong the lease of an open item; when it ends.
+        """Prolong the lease of an open item; return when it ends.
 
         Raises InvalidInputError where it was lost to other people.
         """
@@ -143,7 +144,8 @@ class AnnotationWork:
             return append(session, row, annotator, item, action, turn.now, seen)
 
     def left(self, session_id: str, annotator: int, *, gold_every: int = 0) -> int:
-        """How many items there are for `annotator`, the open one and control items among them.
+        """Return how many items there are for `annotator`, the open one and control items
+        among them.
 
         It is as if nobody else went on: others may label some of them first.
         """
@@ -164,7 +166,8 @@ class AnnotationWork:
     def import_labels(
         self, session_id: str, annotator: int, labels: list[tuple[int, Action]]
     ) -> int:
-        """Store labels from elsewhere as those of `annotator`, without a lease; how many are new.
+        """Store labels from elsewhere as those of `annotator`, without a lease; return how many
+        are new.
 
         They do not count towards the overlap, so that people label the items as well.
         """
@@ -214,7 +217,7 @@ class _Turn:
         self.session.flush()
 
     def saw_verdicts(self, claim: ClaimRow, *, offered: bool) -> bool:
-        """Whether this person saw what models said of the text of the item.
+        """Return whether this person saw what models said of the text of the item.
 
         Items of one text share it, so that another one of them may have shown it.
         """
@@ -242,7 +245,9 @@ class _Turn:
         )
 
     def left(self) -> Given | None:
-        """The item that was given before and not labelled, where it was not lost meanwhile."""
+        """Return the item that was given before and not labelled, where it was not lost
+        meanwhile.
+        """
         row = ClaimRow
         query = (
             select(row)
@@ -262,7 +267,7 @@ class _Turn:
         return None
 
     def gold(self, every: int) -> Given | None:
-        """A control item, where one is due and there is one left."""
+        """Return a control item, where one is due and there is one left."""
         if every <= 0:
             return None
         done, seen, unseen = self._controls()
@@ -271,7 +276,7 @@ class _Turn:
         return self._take(min(unseen, key=self._rank))
 
     def count_left(self, every: int) -> int:
-        """How many items this person would label by themselves, control items among them.
+        """Return how many items this person would label by themselves, control items among them.
 
         These count, because a number that stood still after one would tell which it was.
         """
@@ -300,7 +305,9 @@ class _Turn:
             done, left = done + 1, left + 1
 
     def _controls(self) -> tuple[int, set[int], set[int]]:
-        """How many items this person was given, and the control items that they were and not."""
+        """Return how many items this person was given, and the control items that they were
+        and not.
+        """
         item, claim = AnnotationItemRow, ClaimRow
         given = select(claim.item).where(
             claim.session == self.row.id, claim.annotator == self.annotator
@@ -315,7 +322,7 @@ class _Turn:
         return seen < (done + 1 + self._rank(-1) % every) // every
 
     def next(self) -> Given | None:
-        """The ordinary item that comes next, if one needs labels that nobody is giving."""
+        """Return the ordinary item that comes next, if one needs labels that nobody is giving."""
         found = [(not (labels or live), labels, number) for number, labels, live in self._wanted()]
         if not found:
             return None
@@ -323,7 +330,7 @@ class _Turn:
         return self._take(min((one[2] for one in found if one[:2] == first), key=self._rank))
 
     def nothing(self) -> NothingToDo:
-        """That there is nothing, and when there may be something again."""
+        """Return the answer that there is nothing, and when there may be something again."""
         item, claim, own = AnnotationItemRow, ClaimRow, self._own()
         query = (
             select(func.min(claim.expires), func.count())
@@ -337,14 +344,14 @@ class _Turn:
         return NothingToDo(status="wait" if others else "done", until=until, others=others)
 
     def _own(self) -> Any:
-        """The items that this person was given, but for those that were lost."""
+        """Return the items that this person was given, but for those that were lost."""
         row = ClaimRow
         return select(row.item).where(
             row.session == self.row.id, row.annotator == self.annotator, row.state != "lost"
         )
 
     def _wanted(self) -> list[tuple[int, int, int]]:
-        """Items that this person can be given: number, labels, and places that are taken."""
+        """Return items that this person can be given: number, labels, and places that are taken."""
         item, claim = AnnotationItemRow, ClaimRow
         live = (
             select(claim.item, func.count().label("live"))
@@ -384,7 +391,9 @@ class _Turn:
         return self._given(claim)
 
     def _free_slot(self, number: int) -> int | None:
-        """A place of the item that nobody holds; places whose lease has expired are taken away."""
+        """Return a place of the item that nobody holds; places whose lease has expired are
+        taken away.
+        """
         row = ClaimRow
         query = select(row).where(
             row.session == self.row.id, row.item == number, row.slot.is_not(None)
@@ -419,13 +428,13 @@ class _Turn:
         )
 
     def _rank(self, number: int) -> int:
-        """The place of an item in this person's own order: random, and always the same."""
+        """Return the place of an item in this person's own order: random, and always the same."""
         said = f"{self.row.seed}:{self.annotator}:{number}".encode()
         return int.from_bytes(blake2b(said, digest_size=8).digest(), "big")
 
 
 def _texts(body: dict[str, Any]) -> set[str]:
-    """The texts that an item is about: two for a comparison."""
+    """Return the texts that an item is about: two for a comparison."""
     return {text for name in ("text", "other") if (text := body.get(name))}
 
 

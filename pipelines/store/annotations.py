@@ -53,7 +53,7 @@ _AT_ONCE = 500
 
 
 def utc_now() -> datetime:
-    """The time, in UTC."""
+    """Return the time, in UTC."""
     return datetime.now(UTC)
 
 
@@ -70,7 +70,7 @@ class AnnotationStore:
     def create(
         self, owner: str, name: str, spec: dict[str, Any], overlap: int, guidelines: str
     ) -> str:
-        """Make an empty session; its id."""
+        """Make an empty session; return its id."""
         if not name.strip() or len(name) > MAX_NAME:
             raise failure("annotation.bad_name", most=MAX_NAME)
         made = token_hex(16)
@@ -96,7 +96,7 @@ class AnnotationStore:
         return made
 
     def get(self, session_id: str, owner: str | None = None) -> StoredSession:
-        """One session; of `owner`, where one is named. Raises NotFoundError."""
+        """Return one session; of `owner`, where one is named. Raises NotFoundError."""
         conditions = [AnnotationSessionRow.id == session_id]
         if owner is not None:
             conditions.append(AnnotationSessionRow.owner == owner)
@@ -107,17 +107,17 @@ class AnnotationStore:
         return found[0]
 
     def list(self, owner: str) -> builtins.list[StoredSession]:
-        """The sessions of `owner`, newest first."""
+        """Return the sessions of `owner`, newest first."""
         with self._database.read() as session:
             return _listed(session, AnnotationSessionRow.owner == owner)
 
     def standings(self, owner: str) -> dict[str, SessionStanding]:
-        """How far each session of `owner` is, by its id, without reading what it holds."""
+        """Return how far each session of `owner` is, by its id, without reading what it holds."""
         with self._database.read() as session:
             return standings(session, AnnotationSessionRow.owner == owner)
 
     def standing(self, session_id: str) -> SessionStanding:
-        """How far one session is, without reading what it holds. Raises NotFoundError."""
+        """Return how far one session is, without reading what it holds. Raises NotFoundError."""
         with self._database.read() as session:
             found = standings(session, AnnotationSessionRow.id == session_id)
         if not found:
@@ -125,7 +125,7 @@ class AnnotationStore:
         return found[session_id]
 
     def whole(self, session_id: str) -> WholeSession:
-        """All of a session in one transaction: nothing is done in it meanwhile.
+        """Return all of a session in one transaction: nothing is done in it meanwhile.
 
         Raises NotFoundError.
         """
@@ -166,7 +166,7 @@ class AnnotationStore:
             row.spec = {**row.spec, **changes}
 
     def set_guidelines(self, session_id: str, text: str) -> int:
-        """Store a new version of the guidelines, unless nothing changed; its number."""
+        """Store a new version of the guidelines, unless nothing changed; return its number."""
         with self._database.write() as session:
             row = locked(session, session_id)
             newest = session.get_one(GuidelinesRow, (session_id, row.guidelines))
@@ -181,12 +181,12 @@ class AnnotationStore:
             return row.guidelines
 
     def guidelines(self, session_id: str) -> builtins.list[Guidelines]:
-        """Every version of the guidelines, oldest first."""
+        """Return every version of the guidelines, oldest first."""
         with self._database.read() as session:
             return _guidelines(session, session_id)
 
     def add_items(self, session_id: str, items: Iterable[NewItem]) -> int:
-        """Add items that are not there yet, by their keys; how many were new."""
+        """Add items that are not there yet, by their keys; return how many were new."""
         with self._database.write() as session:
             locked(session, session_id)
             row = AnnotationItemRow
@@ -223,12 +223,12 @@ class AnnotationStore:
             row.gold = gold
 
     def items(self, session_id: str) -> builtins.list[StoredItem]:
-        """All items in order, with what only the lead may see."""
+        """Return all items in order, with what only the lead may see."""
         with self._database.read() as session:
             return _items(session, session_id)
 
     def item(self, session_id: str, number: int) -> StoredItem:
-        """One item, with what only the lead may see. Raises NotFoundError."""
+        """Return one item, with what only the lead may see. Raises NotFoundError."""
         row = AnnotationItemRow
         conditions = row.session == session_id, row.number == number
         with self._database.read() as session:
@@ -253,7 +253,7 @@ class AnnotationStore:
             raise failure("annotation.name_taken") from None
 
     def participant(self, session_id: str, name: str, kind: AnnotatorKind) -> Annotator:
-        """The one of this kind who has this name, added where nobody has it.
+        """Return the one of this kind who has this name, added where nobody has it.
 
         Raises InvalidInputError where somebody of another kind has it.
         """
@@ -262,14 +262,14 @@ class AnnotationStore:
             return participating(session, session_id, _usable(name), kind, self._clock())
 
     def annotators(self, session_id: str) -> builtins.list[Annotator]:
-        """Everybody who takes part, in the order of joining."""
+        """Return everybody who takes part, in the order of joining."""
         with self._database.read() as session:
             return _annotators(session, session_id)
 
     def events(
         self, session_id: str, *, annotator: int | None = None, item: int | None = None
     ) -> builtins.list[StoredEvent]:
-        """What was done, in order; by one person or to one item, where that is asked."""
+        """Return what was done, in order; by one person or to one item, where that is asked."""
         row = AnnotationEventRow
         conditions: builtins.list[Any] = []
         if annotator is not None:
@@ -280,7 +280,7 @@ class AnnotationStore:
             return _events(session, session_id, *conditions)
 
     def claims(self, session_id: str, annotator: int | None = None) -> builtins.list[StoredClaim]:
-        """What was given to whom, by item and person."""
+        """Return what was given to whom, by item and person."""
         conditions = [] if annotator is None else [ClaimRow.annotator == annotator]
         with self._database.read() as session:
             return _claims(session, session_id, *conditions)
@@ -320,7 +320,7 @@ class AnnotationStore:
 
 @contextmanager
 def _named_once() -> Iterator[None]:
-    """Names that differ only in characters which no database keeps are one: that is said."""
+    """Say that names which differ only in characters that no database keeps are one."""
     try:
         yield
     except IntegrityError:
@@ -328,7 +328,7 @@ def _named_once() -> Iterator[None]:
 
 
 def locked(session: Session, session_id: str) -> AnnotationSessionRow:
-    """The row of a session, locked until the transaction ends: changes take turns.
+    """Return the row of a session, locked until the transaction ends: changes take turns.
 
     Raises NotFoundError.
     """
@@ -346,7 +346,7 @@ def enrolled(
     joined: datetime,
     most: int | None = None,
 ) -> Annotator:
-    """A new annotator, in a transaction in which the row of the session is locked.
+    """Return a new annotator, in a transaction in which the row of the session is locked.
 
     Raises InvalidInputError if `most` persons take part already.
     """
@@ -362,7 +362,9 @@ def enrolled(
 def participating(
     session: Session, session_id: str, name: str, kind: AnnotatorKind, now: datetime
 ) -> Annotator:
-    """As `AnnotationStore.participant`, in a transaction in which the session's row is locked."""
+    """Do as `AnnotationStore.participant` does, in a transaction in which the session's row
+    is locked.
+    """
     row = AnnotatorRow
     found = _read(
         session, Annotator, row, (row.number,), row.session == session_id, row.name == name
@@ -375,7 +377,9 @@ def participating(
 
 
 def _usable(name: str) -> str:
-    """`name` without space around it. Raises InvalidInputError for an empty or too long one."""
+    """Return `name` without space around it. Raises InvalidInputError for an empty or too
+    long one.
+    """
     name = name.strip()
     if not name or len(name) > MAX_NAME:
         raise failure("annotation.bad_name", most=MAX_NAME)

@@ -39,7 +39,7 @@ class Imported(NamedTuple):
 
 
 def export_archive(store: RunStore, run_ids: Sequence[str], owner: str) -> bytes:
-    """These runs of `owner` as a zip file.
+    """Return these runs of `owner` as a zip file.
 
     Raises InvalidInputError for more than MOST_RUNS runs, NotFoundError if one of them does not
     belong to this owner.
@@ -58,7 +58,7 @@ def export_archive(store: RunStore, run_ids: Sequence[str], owner: str) -> bytes
 
 
 def is_archive(data: bytes) -> bool:
-    """Whether these bytes begin like a zip file."""
+    """Return whether these bytes begin like a zip file."""
     return data.startswith((b"PK\x03\x04", b"PK\x05\x06"))
 
 
@@ -83,7 +83,7 @@ def import_archive(store: RunStore, data: bytes, owner: str) -> Imported:
 
 
 def _texts(data: bytes) -> Iterator[tuple[str, str | VeriscopeError]]:
-    """The files that may be runs, by name, or why one cannot be read."""
+    """Yield the files that may be runs, by name, or why one cannot be read."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
@@ -104,7 +104,7 @@ def _texts(data: bytes) -> Iterator[tuple[str, str | VeriscopeError]]:
 def _unpacked(
     archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int
 ) -> bytes | VeriscopeError:
-    """At most `most` bytes of a file: what it says of its size is not believed."""
+    """Return at most `most` bytes of a file: what it says of its size is not believed."""
     try:
         with archive.open(entry) as file:
             found = file.read(most + 1)

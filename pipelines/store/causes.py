@@ -46,7 +46,8 @@ _FILE_CAUSES: dict[int | None, str] = {
 
 
 def storage_error(error: Exception) -> VeriscopeError:
-    """The StorageError for one of the database driver or the file system, without its own words.
+    """Return the StorageError for one of the database driver or the file system, without its
+    own words.
 
     Those may hold the address of the database, and with it a password.
     """
@@ -71,7 +72,9 @@ def _code(error: sqlite3.Error) -> int:
 
 @contextmanager
 def storage_errors() -> Iterator[None]:
-    """Inside, errors of the driver and of files become StorageErrors; broken constraints do not."""
+    """Turn errors of the driver and of files into StorageErrors inside the block, except broken
+    constraints.
+    """
     try:
         yield
     except IntegrityError:

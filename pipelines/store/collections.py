@@ -115,7 +115,9 @@ class CollectionStore:
         self._database = database
 
     def create(self, owner: str, name: str, embedder: EmbedderSpec) -> str:
-        """A new collection without documents; its id. Raises InvalidInputError for its name."""
+        """Create a collection without documents; return its id. Raises InvalidInputError for
+        its name.
+        """
         name = checked_name(name)
         _refuse_key(embedder)
         collection = token_hex(16)
@@ -136,18 +138,18 @@ class CollectionStore:
         return collection
 
     def of(self, owner: str) -> list[StoredCollection]:
-        """The collections of `owner`, sorted by name."""
+        """Return the collections of `owner`, sorted by name."""
         return self._list(CollectionRow.owner == owner)
 
     def get(self, owner: str, collection: str) -> StoredCollection:
-        """One collection. Raises NotFoundError."""
+        """Return one collection. Raises NotFoundError."""
         found = self._list(CollectionRow.owner == owner, CollectionRow.id == collection)
         if not found:
             raise failure("library.no_collection")
         return found[0]
 
     def named(self, owner: str, name: str) -> StoredCollection | None:
-        """The collection of that name, None where there is none."""
+        """Return the collection of that name, None where there is none."""
         found = self._list(CollectionRow.owner == owner, CollectionRow.name == name)
         return found[0] if found else None
 
@@ -218,7 +220,7 @@ class CollectionStore:
         return replaced
 
     def documents(self, owner: str, collection: str) -> list[StoredDocument]:
-        """The documents of a collection in the order in which they were added."""
+        """Return the documents of a collection in the order in which they were added."""
         row = CollectionDocumentRow
         query = select(row).where(row.collection == collection).order_by(row.number)
         with self._database.read() as session:
@@ -226,7 +228,7 @@ class CollectionStore:
             return [_document(one) for one in session.scalars(query)]
 
     def document(self, owner: str, collection: str, document: str) -> StoredDocument:
-        """One document. Raises NotFoundError."""
+        """Return one document. Raises NotFoundError."""
         with self._database.read() as session:
             _owned(session, owner, collection)
             return _document(_listed(session, collection, document))
@@ -259,7 +261,7 @@ class CollectionStore:
             session.delete(_listed(session, collection, document))
 
     def all_ids(self) -> set[str]:
-        """The ids of every owner's collections."""
+        """Return the ids of every owner's collections."""
         with self._database.read() as session:
             return set(session.scalars(select(CollectionRow.id)))
 
@@ -301,12 +303,12 @@ class CollectionStore:
 
 
 def new_document_id() -> str:
-    """An id that no document has: 128 random bits."""
+    """Return an id that no document has: 128 random bits."""
     return token_hex(16)
 
 
 def checked_name(name: str) -> str:
-    """The name of a collection without space around it. Raises InvalidInputError."""
+    """Return the name of a collection without space around it. Raises InvalidInputError."""
     name = " ".join(name.split())
     if not name or len(name) > MAX_NAME or not name.isprintable():
         raise failure("library.no_name", most=MAX_NAME)

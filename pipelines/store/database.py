@@ -60,13 +60,15 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """A transaction that only reads."""
+        """Give a transaction that only reads."""
         with storage_errors(), sessionmaker(self._engine).begin() as session:
             yield session
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """A transaction that commits at the end of the block, or undoes all of it on an error."""
+        """Give a transaction that commits at the end of the block, or undoes all of it on
+        an error.
+        """
         self.require_writing()
         if self._one_writer is None:
             with self._write() as session:
@@ -118,7 +120,9 @@ class Database:
     def _open_to_read(
         self, path: Path, check: Check, error: StorageError
     ) -> tuple[Engine, Presence]:
-        """The file as it is; raises `error`, which forbids to write it, where that fails too."""
+        """Return the file as it is; raises `error`, which forbids to write it, where that
+        fails too.
+        """
         engine = None
         try:
             engine = open_to_read(path)

@@ -106,14 +106,14 @@ class EvaluationStore:
                 )
 
     def get(self, evaluation: str, owner: str) -> StoredEvaluation:
-        """One evaluation. Raises NotFoundError."""
+        """Return one evaluation. Raises NotFoundError."""
         found = self._listed(owner, EvaluationRow.id == evaluation)
         if not found:
             raise failure("storage.no_evaluation")
         return found[0]
 
     def list(self, owner: str) -> list[StoredEvaluation]:
-        """Those of `owner`, newest first."""
+        """Return those of `owner`, newest first."""
         return self._listed(owner)
 
     def delete(self, evaluation: str, owner: str) -> None:
@@ -130,7 +130,7 @@ class EvaluationStore:
             row.spec = {**row.spec, "limits": limits}
 
     def items(self, evaluation: str, owner: str, after: int = -1) -> list[dict[str, Any]]:
-        """The items after position `after` in order, some hundreds at most."""
+        """Return the items after position `after` in order, some hundreds at most."""
         row = EvaluationItemRow
         query = (
             select(row.body)
@@ -143,7 +143,7 @@ class EvaluationStore:
             return list(session.scalars(query))
 
     def item(self, evaluation: str, position: int) -> dict[str, Any]:
-        """The item at `position`. Raises NotFoundError."""
+        """Return the item at `position`. Raises NotFoundError."""
         with self._database.read() as session:
             row = session.get(EvaluationItemRow, (evaluation, position))
             if row is None:
@@ -151,7 +151,7 @@ class EvaluationStore:
             return row.body
 
     def open_tasks(self, evaluation: str, after: int = -1, limit: int = _AT_ONCE) -> list[Task]:
-        """What is missing, from the task after number `after`: `limit` tasks at most."""
+        """Return what is missing, from the task after number `after`: `limit` tasks at most."""
         row = EvaluationTaskRow
         query = (
             select(row.number, row.position, row.system, row.repeat, row.key)
@@ -163,7 +163,9 @@ class EvaluationStore:
             return [Task(*found) for found in session.execute(query)]
 
     def attempt(self, evaluation: str, number: int, run: str) -> None:
-        """A run is about to be begun for a task: whatever happens, what it spends is found."""
+        """Store that a run is about to be begun for a task: whatever happens, what it spends
+        is found.
+        """
         with self._database.write() as session:
             session.execute(
                 insert(EvaluationAttemptRow),
@@ -205,7 +207,9 @@ class EvaluationStore:
     def take_answered(
         self, evaluation: str, owner: str, task: Task
     ) -> tuple[str, dict[str, Any]] | None:
-        """What answers a task already, under its key: the run and the outcome; it is done then."""
+        """Return what answers a task already, under its key: the run and the outcome; it is
+        done then.
+        """
         with self._database.write() as session:
             known = session.get(OutcomeRow, (owner, task.key))
             if known is None:
@@ -219,7 +223,9 @@ class EvaluationStore:
             session.execute(_counted(run, spent))
 
     def attempts(self, evaluation: str, *, counted: bool) -> list[Attempt]:
-        """The runs that were begun, those that failed too; or those that nobody has counted."""
+        """Return the runs that were begun, those that failed too; or those that nobody has
+        counted.
+        """
         row = EvaluationAttemptRow
         query = select(row.run, row.number, row.spent).where(
             row.evaluation == evaluation, row.counted.is_(counted)
@@ -228,7 +234,7 @@ class EvaluationStore:
             return [Attempt(*found) for found in session.execute(query)]
 
     def runs_at(self, evaluation: str, owner: str, first: int, last: int) -> list[tuple[int, str]]:
-        """The runs for the tasks from number `first` to `last`, each with its task's number.
+        """Return the runs for the tasks from number `first` to `last`, each with its task's number.
 
         Those that were begun, and those of other evaluations which answered it.
         """
@@ -246,7 +252,9 @@ class EvaluationStore:
             return [(number, run) for number, run in found]
 
     def answered(self, evaluation: str, owner: str) -> list[int]:
-        """The numbers of the tasks that `outcomes` gives, in order, without what was answered."""
+        """Return the numbers of the tasks that `outcomes` gives, in order, without what was
+        answered.
+        """
         row = EvaluationTaskRow
         query = (
             select(row.number)
@@ -261,7 +269,9 @@ class EvaluationStore:
     def outcomes(
         self, evaluation: str, owner: str, after: int = -1
     ) -> list[tuple[Task, str, dict[str, Any]]]:
-        """What was answered for the tasks after number `after`, with the run: some hundreds."""
+        """Return what was answered for the tasks after number `after`, with the run: some
+        hundreds.
+        """
         row = EvaluationTaskRow
         query = (
             select(
@@ -278,7 +288,7 @@ class EvaluationStore:
             return [(Task(*found[:5]), found[5], found[6]) for found in session.execute(query)]
 
     def scores(self, evaluation: str, owner: str, code: str) -> list[dict[str, Any]]:
-        """The blocks of what was computed by this `code`, in order. Raises NotFoundError."""
+        """Return the blocks of what was computed by this `code`, in order. Raises NotFoundError."""
         row = EvaluationScoresRow
         query = select(row.body).where(row.evaluation == evaluation, row.code == code)
         with self._database.read() as session:
@@ -349,7 +359,7 @@ def _counted(run: str, spent: dict[str, Any]) -> Any:
 
 
 def _known(session: Session, owner: str, keys: Sequence[str]) -> set[str]:
-    """Those of `keys` that were answered."""
+    """Return those of `keys` that were answered."""
     query = select(OutcomeRow.key).where(OutcomeRow.owner == owner, OutcomeRow.key.in_(keys))
     return set(session.scalars(query))
 

@@ -52,13 +52,13 @@ MOST_EVENTS = 20_000
 
 
 def export_lines(trace: Trace) -> Iterator[str]:
-    """The lines of `trace`, each with its line end."""
+    """Yield the lines of `trace`, each with its line end."""
     for value in (Header(format="veriscope-run"), *trace.events):
         yield printable_json(json.dumps(to_json(value), ensure_ascii=False)) + "\n"
 
 
 def parse_lines(lines: str | Iterable[str]) -> tuple[Event, ...]:
-    """The events of an exported run, checked; `lines` may be the whole text.
+    """Return the events of an exported run, checked; `lines` may be the whole text.
 
     Required are the header, one `run_started` first, sequence numbers from 0 without a gap, one
     run id throughout, times that are not negative, spans that were started, details a screen can
@@ -104,7 +104,7 @@ def parse_lines(lines: str | Iterable[str]) -> tuple[Event, ...]:
 
 
 def cancelled_after(events: Sequence[Event], reason: CancelReason = "shutdown") -> RunCancelled:
-    """The event that ends a run of which only `events` exist, its process being gone.
+    """Return the event that ends a run of which only `events` exist, its process being gone.
 
     Its time is that of the last event, since nothing is known of what came after.
     """
@@ -120,7 +120,9 @@ def cancelled_after(events: Sequence[Event], reason: CancelReason = "shutdown") 
 
 
 def _problem(event: Event, before: Sequence[Event], spans: Collection[str]) -> Phrase | None:
-    """What is wrong with an event that follows on `before`, in which `spans` were started."""
+    """Return what is wrong with an event that follows on `before`, in which `spans` were
+    started.
+    """
     if len(before) == MOST_EVENTS:
         return phrase("run_file.many_events", most=MOST_EVENTS)
     if isinstance(event, RunStarted) != (not before):
@@ -149,7 +151,7 @@ def _problem(event: Event, before: Sequence[Event], spans: Collection[str]) -> P
 
 
 def _numbered(lines: str | Iterable[str]) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers."""
+    """Yield the lines that are not blank, with their numbers."""
     total = 0
     for number, line in enumerate(lines.split("\n") if isinstance(lines, str) else lines, start=1):
         total += len(line)

@@ -55,7 +55,8 @@ class RunFilter(Frozen):
 
 
 def conditions(owner: str, where: RunFilter) -> list[ColumnElement[bool]]:
-    """`where` in SQL, for a query of RunRow that is joined with RunLabelRow, if there is one.
+    """Return `where` in SQL, for a query of RunRow that is joined with RunLabelRow, if
+    there is one.
 
     Raises InvalidInputError if the text to search for is too long.
     """
@@ -88,7 +89,9 @@ def conditions(owner: str, where: RunFilter) -> list[ColumnElement[bool]]:
 
 
 def asked(spec: RunSpec) -> set[tuple[Facet, str]]:
-    """The values by which a run is found as soon as it has begun, each at most MAX_FACET long."""
+    """Return the values by which a run is found as soon as it has begun, each at most
+    MAX_FACET long.
+    """
     found: set[tuple[Facet, str]] = {("method", method.name) for method in spec.methods}
     for model in spec.models.values():
         found |= {("model", model.name), ("model_id", model.model)}
@@ -97,13 +100,13 @@ def asked(spec: RunSpec) -> set[tuple[Facet, str]]:
 
 
 def _has_any(kind: Facet) -> ColumnElement[bool]:
-    """That a run has a value of this kind."""
+    """Return the condition that a run has a value of this kind."""
     of_run = (RunFacetRow.run_id == RunRow.id, RunFacetRow.kind == kind)
     return select(1).where(*of_run).exists()
 
 
 def _has(kinds: tuple[Facet, ...], values: Any) -> ColumnElement[bool]:
-    """That a run has one of these values."""
+    """Return the condition that a run has one of these values."""
     return (
         select(1)
         .where(

@@ -91,7 +91,7 @@ class JudgementStore:
                 )
 
     def judges(self, evaluation: str, owner: str) -> list[StoredJudge]:
-        """The judges of an evaluation, the first one first."""
+        """Return the judges of an evaluation, the first one first."""
         row = EvaluationJudgeRow
         query = (
             select(row.judge, row.created, row.spec, row.calibration)
@@ -103,7 +103,7 @@ class JudgementStore:
             return [StoredJudge(*found) for found in session.execute(query)]
 
     def missing(self, evaluation: str, owner: str, judge: str) -> list[tuple[int, str]]:
-        """Task number and key of the answers that are still to be judged, in order."""
+        """Return task number and key of the answers that are still to be judged, in order."""
         row = EvaluationJudgementRow
         query = (
             select(row.number, row.key)
@@ -116,7 +116,7 @@ class JudgementStore:
             return [(number, key) for number, key in session.execute(query)]
 
     def judged(self, evaluation: str, owner: str, judge: str) -> dict[int, dict[str, Any]]:
-        """Task number to what the judge said of its answer, in order."""
+        """Return a map from task number to what the judge said of its answer, in order."""
         row = EvaluationJudgementRow
         query = (
             select(row.number, JudgementRow.body)
@@ -129,7 +129,7 @@ class JudgementStore:
             return {row.number: row.body for row in session.execute(query)}
 
     def stamp(self, evaluation: str, owner: str) -> str:
-        """What changes with what there is of an evaluation, judgements and calibrations.
+        """Return what changes with what there is of an evaluation, judgements and calibrations.
 
         64 digits; empty where no judge has begun.
         """
@@ -154,7 +154,7 @@ class JudgementStore:
         return sha256(whole.encode()).hexdigest()
 
     def known(self, owner: str, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Key to judgement, for those of `keys` that were judged before."""
+        """Return a map from key to judgement, for those of `keys` that were judged before."""
         row = JudgementRow
         found: dict[str, dict[str, Any]] = {}
         with self._database.read() as session:
@@ -197,7 +197,9 @@ class JudgementStore:
             raise failure("storage.no_evaluation")
 
     def spent(self, evaluation: str, owner: str, judge: str) -> list[dict[str, Any]]:
-        """What was asked of a judge for an evaluation, judgement by judgement, failed ones too."""
+        """Return what was asked of a judge for an evaluation, judgement by judgement, failed
+        ones too.
+        """
         row = JudgingCostRow
         query = select(row.spent).where(row.evaluation == evaluation, row.judge == judge)
         with self._database.read() as session:
@@ -205,7 +207,7 @@ class JudgementStore:
             return list(session.scalars(query))
 
     def times_asked(self, evaluation: str, owner: str, judge: str) -> int:
-        """How many entries `spent` has."""
+        """Return how many entries `spent` has."""
         row = JudgingCostRow
         query = (
             select(func.count())

@@ -118,7 +118,7 @@ class RunLabels:
                 _add_facets(session, run_id, owner, (("tag", one) for one in after))
 
     def known(self, owner: str) -> KnownValues:
-        """Every method, model, verdict and tag of the owner's runs."""
+        """Return every method, model, verdict and tag of the owner's runs."""
         query = select(RunFacetRow.kind, RunFacetRow.value).where(RunFacetRow.owner == owner)
         found: dict[str, list[str]] = {}
         with self._database.read() as session:
@@ -129,7 +129,7 @@ class RunLabels:
 
 
 def read_labels(session: Session, run_ids: Sequence[str]) -> dict[str, Labels]:
-    """The labels of these runs by id, without runs that have none."""
+    """Return the labels of these runs by id, without runs that have none."""
     found: dict[str, Labels] = {}
     for at in range(0, len(run_ids), _TOGETHER):
         some = run_ids[at : at + _TOGETHER]
@@ -180,7 +180,7 @@ def record_verdicts(session: Session, run: RunRow, events: Sequence[Event]) -> N
 
 
 def _methods_of(session: Session, run_id: str, spans: set[str]) -> dict[str, str]:
-    """The methods of spans that were stored before."""
+    """Return the methods of spans that were stored before."""
     span, method = EventRow.body["span"].as_string(), EventRow.body["method"].as_string()
     query = select(span, method).where(
         EventRow.run_id == run_id, EventRow.kind == "span_started", span.in_(spans)

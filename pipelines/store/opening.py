@@ -41,7 +41,8 @@ _PATIENCE = {
 
 
 def database_url(data: Path, named: str | None = None) -> URL:
-    """The database of an installation: `named`, else VERISCOPE_DATABASE_URL, else a file in `data`.
+    """Return the database of an installation: `named`, else VERISCOPE_DATABASE_URL, else a file
+    in `data`.
 
     Printed, the URL shows no password. Raises InvalidInputError for one that cannot be read.
     """
@@ -51,12 +52,12 @@ def database_url(data: Path, named: str | None = None) -> URL:
 
 
 def file_url(data: Path) -> URL:
-    """The database in the folder `data`."""
+    """Return the database in the folder `data`."""
     return URL.create("sqlite", database=str(data / _NAME))
 
 
 def parse_url(url: str | URL) -> URL:
-    """`url` in parts, of a kind that is supported.
+    """Return `url` in parts, of a kind that is supported.
 
     Raises InvalidInputError, whose text does not repeat the URL.
     """
@@ -76,14 +77,14 @@ def parse_url(url: str | URL) -> URL:
 
 
 def sqlite_path(url: URL) -> Path | None:
-    """The file that a SQLite URL names, None for other databases."""
+    """Return the file that a SQLite URL names, None for other databases."""
     if url.get_backend_name() != "sqlite" or url.database is None:
         return None
     return Path(url.database).expanduser().absolute()
 
 
 def open_engine(url: str | URL) -> Engine:
-    """An engine for `url`, ready to use from any thread; creates a missing SQLite file.
+    """Return an engine for `url`, ready to use from any thread; creates a missing SQLite file.
 
     Raises InvalidInputError for a URL that names no supported database, StorageError if the file
     cannot be created. Neither repeats the URL, which may hold a password.
@@ -94,7 +95,7 @@ def open_engine(url: str | URL) -> Engine:
 
 
 def open_to_read(path: Path) -> Engine:
-    """An engine for a SQLite file that cannot be written, or whose folder cannot.
+    """Return an engine for a SQLite file that cannot be written, or whose folder cannot.
 
     What a killed process had committed but not yet moved into the file is read as well.
     """
@@ -123,7 +124,7 @@ def open_to_read(path: Path) -> Engine:
 
 
 def file_size(path: Path) -> int:
-    """The bytes in a file, 0 where there is none."""
+    """Return the bytes in a file, 0 where there is none."""
     with suppress(OSError):
         return path.stat().st_size
     return 0

@@ -34,10 +34,10 @@ class FilePresence:
                 self.is_alive(path.removeprefix(self._prefix))
 
     def renew(self) -> None:
-        """Nothing to do: a file lock is not lost while the process lives."""
+        """Do nothing: a file lock is not lost while the process lives."""
 
     def is_alive(self, writer: str, session: Session | None = None) -> bool:
-        """Whether the store object of that name is open, in whatever process."""
+        """Return whether the store object of that name is open, in whatever process."""
         if writer == self.writer:
             return True
         lock = self._lock_of(writer)
@@ -74,10 +74,10 @@ class ReaderPresence:
         self._prefix = f"{database}-writer-"
 
     def renew(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def is_alive(self, writer: str, session: Session | None = None) -> bool:
-        """As for `FilePresence`, without touching the file."""
+        """Return what `FilePresence` returns, without touching the file."""
         try:
             file = os.open(self._prefix + writer, os.O_RDONLY)
         except OSError:
@@ -91,7 +91,7 @@ class ReaderPresence:
         return False
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 class AdvisoryPresence:
@@ -152,5 +152,5 @@ Presence = FilePresence | ReaderPresence | AdvisoryPresence
 
 
 def _key_of(writer: str) -> int:
-    """A signed 64-bit number, as PostgreSQL names advisory locks."""
+    """Return a signed 64-bit number, as PostgreSQL names advisory locks."""
     return int(writer[:16], 16) - 2**63

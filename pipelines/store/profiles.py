@@ -100,7 +100,7 @@ class ProfileStore:
             insert_or_replace(session, ProfileRow, {"owner": owner, "name": profile.name}, found)
 
     def get(self, owner: str, name: str) -> Profile:
-        """One profile. Raises NotFoundError."""
+        """Return one profile. Raises NotFoundError."""
         with self._database.read() as session:
             row = session.get(ProfileRow, (owner, name))
             if row is None:
@@ -108,7 +108,7 @@ class ProfileStore:
             return Profile.model_validate({"name": row.name, **row.body})
 
     def list(self, owner: str) -> list[Profile]:
-        """Those of `owner`, by name."""
+        """Return those of `owner`, by name."""
         row = ProfileRow
         query = select(row.name, row.body).where(row.owner == owner).order_by(row.name)
         with self._database.read() as session:

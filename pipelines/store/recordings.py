@@ -81,14 +81,14 @@ class Recording(Frozen):
 
 @cache
 def choice(folder: Path = FOLDER) -> Choice:
-    """Why the runs of `folder` were chosen; where nothing says so, there are no reasons."""
+    """Return why the runs of `folder` were chosen; where nothing says so, there are no reasons."""
     path = folder / CHOSEN
     return Choice.model_validate_json(path.read_bytes()) if path.exists() else Choice()
 
 
 @cache
 def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
-    """Every recorded run of `folder`, in the order of their files' names."""
+    """Return every recorded run of `folder`, in the order of their files' names."""
     reasons = {one.run: one for one in choice(folder).runs}
     return tuple(
         Recording(
@@ -104,12 +104,12 @@ def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
 
 
 def is_recording(run_id: str) -> bool:
-    """Whether a run of that id would be a sample."""
+    """Return whether a run of that id would be a sample."""
     return run_id.startswith(PREFIX)
 
 
 def load_recording(run_id: str, folder: Path = FOLDER) -> Trace:
-    """The recorded run of that id; raises NotFoundError."""
+    """Return the recorded run of that id; raises NotFoundError."""
     path = folder / f"{run_id.removeprefix(PREFIX)}.jsonl"
     if run_id not in [one.id for one in recordings(folder)]:
         raise failure("storage.no_sample", name=run_id)

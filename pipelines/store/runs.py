@@ -165,7 +165,7 @@ class RunStore:
                 _add(session, run, stored)
 
     def load(self, run_id: str, owner: str) -> Trace:
-        """What is stored of a run of `owner`, or of one that was shared.
+        """Return what is stored of a run of `owner`, or of one that was shared.
 
         Raises NotFoundError if there is none of that id.
         """
@@ -178,7 +178,9 @@ class RunStore:
             return Trace(events=events)
 
     def specs(self, owner: str, run_ids: Sequence[str]) -> dict[str, RunSpec]:
-        """The specifications of these runs of `owner`, by id; without those that cannot be read."""
+        """Return the specifications of these runs of `owner`, by id; without those that cannot
+        be read.
+        """
         found: dict[str, RunSpec] = {}
         with self._database.read() as session:
             for start in range(0, len(run_ids), _LOOKED_FOR):
@@ -192,7 +194,7 @@ class RunStore:
         return found
 
     def finished(self, owner: str, limit: int = 50) -> list[FinishedRun]:
-        """At most `limit` finished runs of `owner`, newest first, those that can be read."""
+        """Return at most `limit` finished runs of `owner`, newest first, those that can be read."""
         query = (
             select(RunRow.id, RunRow.created, RunRow.spec)
             .where(RunRow.owner == owner, RunRow.status == "finished")
@@ -229,7 +231,7 @@ class RunStore:
         return copy
 
     def is_shared(self, run_id: str) -> bool:
-        """Whether this is a copy of a run that everybody who has its id may read."""
+        """Return whether this is a copy of a run that everybody who has its id may read."""
         with self._database.read() as session:
             query = select(RunRow.id).where(RunRow.id == run_id, RunRow.owner == SHARED)
             return session.execute(query).first() is not None
@@ -255,7 +257,8 @@ class RunStore:
         return gone
 
     def delete_older_than(self, seconds: float) -> int:
-        """Delete the runs of every owner that entered the store more than `seconds` ago; how many.
+        """Delete the runs of every owner that entered the store more than `seconds` ago; return
+        how many.
 
         Runs that are still going stay.
         """
@@ -267,7 +270,7 @@ class RunStore:
             return len(session.execute(statement.returning(RunRow.id)).all())
 
     def export(self, run_id: str, owner: str) -> Iterator[str]:
-        """The run as JSON lines (see `pipelines.store.exchange`), line ends included.
+        """Return the run as JSON lines (see `pipelines.store.exchange`), line ends included.
 
         Raises NotFoundError, before the first line, if this owner has no run of that id.
         """
@@ -286,7 +289,7 @@ class RunStore:
         return run_id
 
     def recover(self) -> int:
-        """End the runs whose process died, with `run_cancelled` ("interrupted"); how many.
+        """End the runs whose process died, with `run_cancelled` ("interrupted"); return how many.
 
         Runs that another living process is writing are left alone, so this may be called at any
         time.
@@ -318,7 +321,7 @@ class RunStore:
         where: RunFilter | None = None,
         offset: int = 0,
     ) -> list[RunSummary]:
-        """At most `limit` runs of `owner`, newest first, without the first `offset` of them.
+        """Return at most `limit` runs of `owner`, newest first, without the first `offset` of them.
 
         `where` says which runs are meant, and `text` what their question, name or note has to
         contain (Latin letters in either case). Only summaries are read, no event. Raises
@@ -342,7 +345,7 @@ class RunStore:
             ]
 
     def summary(self, run_id: str, owner: str) -> RunSummary:
-        """The line of one run. Raises NotFoundError if this owner has none of that id."""
+        """Return the line of one run. Raises NotFoundError if this owner has none of that id."""
         query = runs_where(owner, RunFilter(), SUMMARY).where(RunRow.id == run_id)
         with self._database.read() as session:
             run = session.execute(query).one_or_none()
@@ -353,13 +356,15 @@ class RunStore:
             return summary_of(run, labels, alive=alive)
 
     def count(self, owner: str, where: RunFilter | None = None) -> int:
-        """How many runs of `owner` match `where`. Raises InvalidInputError as `list` does."""
+        """Return how many runs of `owner` match `where`. Raises InvalidInputError as
+        `list` does.
+        """
         query = runs_where(owner, where or RunFilter(), (func.count(),))
         with self._database.read() as session:
             return session.scalar(query) or 0
 
     def ids(self, owner: str, where: RunFilter | None = None, limit: int = 10_000) -> list[str]:
-        """The ids of at most `limit` runs of `owner`, newest first."""
+        """Return the ids of at most `limit` runs of `owner`, newest first."""
         query = (
             runs_where(owner, where or RunFilter(), (RunRow.id,))
             .order_by(RunRow.created.desc(), RunRow.id.desc())
@@ -369,7 +374,7 @@ class RunStore:
             return list(session.scalars(query))
 
     def owned(self, run_ids: Sequence[str], owner: str) -> list[str]:
-        """Those of these runs, at most 10,000, that this owner has, in the order given."""
+        """Return those of these runs, at most 10,000, that this owner has, in the order given."""
         known: set[str] = set()
         with self._database.read() as session:
             for at in range(0, len(run_ids), _LOOKED_FOR):

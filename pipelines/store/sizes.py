@@ -20,7 +20,7 @@ _TOGETHER = 20
 
 
 def copy_id(run_id: str) -> str:
-    """The id of the copy that everybody may read."""
+    """Return the id of the copy that everybody may read."""
     return sha256(f"{SHARED}:{run_id}".encode()).hexdigest()[: len(run_id)]
 
 
@@ -45,7 +45,7 @@ class StoredBytes:
         self._database = database
 
     def of(self, owner: str) -> list[StoredRun]:
-        """The runs of `owner`, the oldest first."""
+        """Return the runs of `owner`, the oldest first."""
         query = (
             select(RunRow.id, RunRow.created, RunRow.status, RunRow.size)
             .where(RunRow.owner == owner)
@@ -62,7 +62,7 @@ class StoredBytes:
         ]
 
     def keep_within(self, owner: str, most: int) -> int:
-        """Delete the oldest runs of `owner` until they take at most `most` bytes; how many.
+        """Delete the oldest runs of `owner` until they take at most `most` bytes; return how many.
 
         Runs that go on or were shared stay, for a link that was given to others goes on working,
         and so does the newest, which is the one that is looked at.
@@ -82,7 +82,8 @@ class StoredBytes:
         return len(gone)
 
     def keep_all_within(self, most: int) -> int:
-        """Delete the oldest runs of all owners until all take at most `most` bytes; how many.
+        """Delete the oldest runs of all owners until all take at most `most` bytes; return
+        how many.
 
         Runs that go on stay. Shared ones are deleted after all others.
         """
@@ -92,7 +93,7 @@ class StoredBytes:
         return gone
 
     def _oldest(self, most: int) -> list[str]:
-        """The first runs to delete, some of them at most; none where nothing has to be."""
+        """Return the first runs to delete, some of them at most; none where nothing has to be."""
         query = (
             select(RunRow.id, RunRow.size)
             .where(RunRow.status != "running")
@@ -111,7 +112,7 @@ class StoredBytes:
         return found
 
     def _delete(self, runs: list[str]) -> int:
-        """Delete runs, unless that was done meanwhile; how many."""
+        """Delete runs, unless that was done meanwhile; return how many."""
         if not runs:
             return 0
         statement = delete(RunRow).where(RunRow.id.in_(runs)).returning(RunRow.id)
@@ -120,7 +121,7 @@ class StoredBytes:
 
 
 def size_of(session: Session, run_id: str, first: int) -> int:
-    """The characters of a run's events from number `first` on, as they are stored."""
+    """Return the characters of a run's events from number `first` on, as they are stored."""
     size = func.sum(func.length(cast(EventRow.body, String)))
     query = select(size).where(EventRow.run_id == run_id, EventRow.seq >= first)
     return session.scalar(query) or 0

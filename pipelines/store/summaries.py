@@ -78,7 +78,7 @@ SUMMARY = (*(getattr(RunRow, name) for name in _COLUMNS), RunRow.writer, RunRow.
 
 
 def runs_where(owner: str, where: RunFilter, columns: Sequence[Any]) -> Select[*tuple[Any, ...]]:
-    """A query for these columns of the runs of `owner` that match `where`."""
+    """Return a query for these columns of the runs of `owner` that match `where`."""
     query = select(*columns).select_from(RunRow)
     if where.text or where.starred:
         query = query.outerjoin(RunLabelRow, RunLabelRow.run_id == RunRow.id)
@@ -86,7 +86,7 @@ def runs_where(owner: str, where: RunFilter, columns: Sequence[Any]) -> Select[*
 
 
 def summary_of(run: Row[Any], labels: Labels, *, alive: bool) -> RunSummary:
-    """The line of a run, from its row with the columns SUMMARY.
+    """Return the line of a run, from its row with the columns SUMMARY.
 
     `alive` says whether the process that writes the run still lives: without it, a run that has not
     ended counts as cancelled.
@@ -98,7 +98,7 @@ def summary_of(run: Row[Any], labels: Labels, *, alive: bool) -> RunSummary:
 
 
 def tally(events: Sequence[Event], before: Tally) -> Tally:
-    """The counts of `before` with `events`, which follow on it, added."""
+    """Return the counts of `before` with `events`, which follow on it, added."""
     # An embedder compares texts; it is not asked anything.
     calls = [e for e in events if isinstance(e, ModelCalled) and e.role != "embedder"]
     cached = sum(call.cached for call in calls)
@@ -119,5 +119,5 @@ def tally(events: Sequence[Event], before: Tally) -> Tally:
 
 
 def status_after(event: Event) -> str:
-    """What a run is once `event` is its last: one of `Status`."""
+    """Return what a run is once `event` is its last: one of `Status`."""
     return event.kind.removeprefix("run_") if isinstance(event, TerminalEvent) else "running"

@@ -39,17 +39,19 @@ _SECRET_VALUE = re.compile(
 
 
 def new_run_id() -> str:
-    """128 random bits as 32 hexadecimal digits: safe in URLs, file names and command lines."""
+    """Return 128 random bits as 32 hexadecimal digits: safe in URLs, file names and
+    command lines.
+    """
     return token_hex(16)
 
 
 def new_owner() -> str:
-    """A name for a visitor, 192 random bits as 48 hexadecimal digits."""
+    """Return a name for a visitor, 192 random bits as 48 hexadecimal digits."""
     return token_hex(24)
 
 
 def is_owner(name: object) -> bool:
-    """Whether this is a name that `new_owner` can have given."""
+    """Return whether this is a name that `new_owner` can have given."""
     return isinstance(name, str) and bool(_OWNER.fullmatch(name))
 
 
@@ -397,14 +399,14 @@ class ModelStore:
             session.delete(row)
 
     def list(self, owner: str) -> list[ModelSpec]:
-        """The configurations of `owner`, by name."""
+        """Return the configurations of `owner`, by name."""
         query = select(ModelRow.spec).where(ModelRow.owner == owner).order_by(ModelRow.name)
         with self._database.read() as session:
             return [ModelSpec.model_validate(spec) for spec in session.scalars(query)]
 
 
 def to_json(value: Frozen, exclude: set[str] | None = None) -> Any:
-    """`value` as JSON data, without the fields in `exclude`.
+    """Return `value` as JSON data, without the fields in `exclude`.
 
     Infinite and undefined numbers become the strings "inf", "-inf" and "nan": JSON has no such
     numbers, and a float field reads them back from these strings.
@@ -413,7 +415,8 @@ def to_json(value: Frozen, exclude: set[str] | None = None) -> Any:
 
 
 def portable(value: Any) -> Any:
-    """JSON data with what not every database and program can hold replaced, as `to_json` says.
+    """Return JSON data with what not every database and program can hold replaced, as
+    `to_json` says.
 
     That are also halves of surrogate pairs, which UTF-8 cannot express.
     """
@@ -448,12 +451,12 @@ def refuse_keys(spec: ModelSpec) -> None:
 
 
 def looks_like_key(text: str) -> bool:
-    """Whether `text` holds something of the shapes that providers give their keys."""
+    """Return whether `text` holds something of the shapes that providers give their keys."""
     return bool(_SECRET_VALUE.search(text))
 
 
 def refuse_keys_in_run(spec: RunSpec) -> None:
-    """`refuse_keys` for every model of a run, its prompts, and the address of its search."""
+    """Call `refuse_keys` for every model of a run, its prompts, and the address of its search."""
     for model in spec.models.values():
         refuse_keys(model)
     refuse_keys_in_prompts(spec.prompts)

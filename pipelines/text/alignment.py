@@ -26,12 +26,14 @@ class Span(Frozen):
 
     @classmethod
     def of(cls, source: str, start: int, end: int) -> Span:
-        """The span `[start, end)` of `source`."""
+        """Return the span `[start, end)` of `source`."""
         return cls(text=source[start:end], start=start, end=end)
 
 
 def _character_starts(data: bytes) -> list[int]:
-    """Byte offset at which each character of `data.decode("utf-8", "replace")` begins."""
+    """Return the byte offset at which each character of `data.decode("utf-8",
+    "replace")` begins.
+    """
     starts: list[int] = []
     view = memoryview(data)
     position = 0
@@ -53,7 +55,7 @@ def _character_starts(data: bytes) -> list[int]:
 
 
 def token_spans(pieces: Sequence[bytes]) -> list[tuple[int, int]]:
-    """Characters `[start, end)` each token contributes to, one pair per piece.
+    """Return characters `[start, end)` each token contributes to, one pair per piece.
 
     Offsets count characters of `b"".join(pieces).decode("utf-8", errors="replace")`. A token
     that holds any byte of a character covers that whole character, so neighbours overlap where a
@@ -70,7 +72,7 @@ def token_spans(pieces: Sequence[bytes]) -> list[tuple[int, int]]:
 
 
 def tokens_covering(spans: Sequence[tuple[int, int]], start: int, end: int) -> range:
-    """Indices of the tokens that share at least one character with `[start, end)`.
+    """Return indices of the tokens that share at least one character with `[start, end)`.
 
     `spans` comes from :func:`token_spans`. Tokens without characters never begin or end the
     range; one between two others is inside it. Empty when nothing overlaps.

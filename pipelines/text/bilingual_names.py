@@ -90,7 +90,9 @@ def share_a_name(chinese: str, english: str, known: str) -> bool | None:
 
 
 def _stands(word: str, words: list[str]) -> bool:
-    """Whether a name's word is among `words`; spellings differ at the end: Gustav, Gustave."""
+    """Return whether a name's word is among `words`; spellings differ at the end: Gustav,
+    Gustave.
+    """
     return any(word == one or (len(word) > 3 and word[:4] == one[:4]) for one in words)
 
 
@@ -151,7 +153,9 @@ def _english_names(text: str) -> Iterator[NameInBoth]:
 def _name_from(
     text: str, words: list[re.Match[str]], chinese: dict[str, str], *, opens: bool
 ) -> tuple[int, int, int, str] | None:
-    """The longest name that begins with the first of `words`: words, offsets, the Chinese."""
+    """Return the longest name that begins with the first of `words`: words, offsets, the
+    Chinese.
+    """
     first = words[0].group()
     if not first[0].isupper() and first != "the":
         return None
@@ -167,7 +171,8 @@ def _name_from(
 
 @cache
 def _dictionary() -> tuple[dict[str, list[str]], dict[str, str], dict[str, str]]:
-    """CC-CEDICT: English names and English nouns by simplified Chinese, Chinese by English key.
+    """Return CC-CEDICT: English names and English nouns by simplified Chinese, Chinese by
+    English key.
 
     The dictionary writes the pinyin of a proper name with a capital. What is an ordinary word too,
     in Chinese or in English, is left out. Of several Chinese names the one is taken that has the
@@ -195,7 +200,7 @@ def _dictionary() -> tuple[dict[str, list[str]], dict[str, str], dict[str, str]]
 
 
 def _noun(word: str, definition: str) -> str:
-    """The English of a compound: of three characters or more, or of two words; "" of others.
+    """Return the English of a compound: of three characters or more, or of two words; "" of others.
 
     Shorter words have too many senses, and the model knows them.
     """
@@ -206,12 +211,12 @@ def _noun(word: str, definition: str) -> str:
 
 
 def _is_ordinary(key: str) -> bool:
-    """Whether an English key is a word that is no name by itself: "sun", "American"."""
+    """Return whether an English key is a word that is no name by itself: "sun", "American"."""
     return " " not in key and (is_common(key) or _PEOPLE.search(key) is not None)
 
 
 def _glosses(definitions: list[str], pinyin: str) -> Iterator[tuple[str, list[str]]]:
-    """The names among `definitions`, and the keys of each: people's surnames are keys too."""
+    """Yield the names among `definitions`, and the keys of each: people's surnames are keys too."""
     for definition in definitions:
         name = _EXPLAINED.split(_ASIDE.sub("", definition))[0].strip(' "')
         words = name.removeprefix("the ").split()

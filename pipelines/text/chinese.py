@@ -12,7 +12,7 @@ from pipelines.text.segmentation import TaggedWord, in_dictionary, tagged_words,
 
 
 def chinese_candidates(text: str) -> list[Candidate]:
-    """Candidates for entities in the Chinese parts of `text`, which may overlap."""
+    """Return candidates for entities in the Chinese parts of `text`, which may overlap."""
     tagged = tagged_words(text)
     return [*chinese_number_candidates(text, tagged), *chinese_name_candidates(text, tagged)]
 
@@ -25,7 +25,7 @@ _NUMERALS = _NUMBERS["numerals"]
 
 
 def chinese_number_candidates(text: str, tagged: Sequence[TaggedWord]) -> Iterator[Candidate]:
-    """Numeric and temporal expressions of `text`, overlapping, the more certain kind first.
+    """Yield numeric and temporal expressions of `text`, overlapping, the more certain kind first.
 
     `tagged` are the words of `text`: numerals inside other words ("四川", "一直") are no numbers.
     """
@@ -83,7 +83,7 @@ _FUNCTION_CHARACTERS = frozenset("的了在是和与及或于被将就都也而�
 
 
 def chinese_name_candidates(text: str, tagged: Sequence[TaggedWord]) -> Iterator[Candidate]:
-    """Names in `text`, overlapping, the more certain kind first; `tagged` are its words."""
+    """Yield names in `text`, overlapping, the more certain kind first; `tagged` are its words."""
     for title in _TITLE.finditer(text):
         label: Label = _GAZETTEER.get(title.group(1), "WORK_OF_ART")
         yield Candidate(*title.span(1), label)
@@ -113,7 +113,7 @@ def _listed_names(text: str, tagged: Sequence[TaggedWord]) -> Iterator[Candidate
 
 
 def _dotted_names(text: str, tagged: Sequence[TaggedWord]) -> Iterator[Candidate]:
-    """Foreign names whose parts are set apart by a dot: "比尔·克林顿"."""
+    """Yield foreign names whose parts are set apart by a dot: "比尔·克林顿"."""
     start = end = -1
     for index, word in enumerate(tagged):
         if word.text not in _DOTS or not 0 < index < len(tagged) - 1:
@@ -131,7 +131,7 @@ def _dotted_names(text: str, tagged: Sequence[TaggedWord]) -> Iterator[Candidate
 
 
 def _part_before(tagged: Sequence[TaggedWord], dot: int) -> int:
-    """Where the part of a name that ends at a dot begins; -1 when there is none."""
+    """Return where the part of a name that ends at a dot begins; -1 when there is none."""
     if not has_han(tagged[dot - 1].text):
         return -1
     index = dot - 1
@@ -153,7 +153,7 @@ def _part_after(tagged: Sequence[TaggedWord], dot: int) -> int:
 
 
 def _foreign_runs(tagged: Sequence[TaggedWord]) -> Iterator[Candidate]:
-    """Foreign names that the tagger cut into several: "卡罗/莱纳"."""
+    """Yield foreign names that the tagger cut into several: "卡罗/莱纳"."""
     run: list[TaggedWord] = []
     for word in [*tagged, None]:
         if word is not None and word.tag in _PERSON_TAGS and _foreign(word.text):
@@ -186,7 +186,7 @@ def _by_tag(text: str, tagged: Sequence[TaggedWord], index: int) -> Iterator[Can
 
 
 def _foreign(name: str) -> bool:
-    """Whether every character is one that foreign names are written with."""
+    """Return whether every character is one that foreign names are written with."""
     return all(character in _TRANSLITERATION for character in name)
 
 
@@ -211,7 +211,7 @@ def _is_place(name: str) -> bool:
 
 
 def _known_ending(word: str) -> str:
-    """The longest ending that shows what a name names; empty for a word without one."""
+    """Return the longest ending that shows what a name names; empty for a word without one."""
     return max((e for e in _ENDING_LABEL if word.endswith(e)), key=len, default="")
 
 
@@ -223,7 +223,7 @@ def _place_label(name: str) -> Label:
 
 
 def _by_ending(tagged: Sequence[TaggedWord], index: int) -> Iterator[Candidate]:
-    """Names recognised by their last word: "腾讯公司", "雅典奥运会", "诺贝尔文学奖"."""
+    """Yield names recognised by their last word: "腾讯公司", "雅典奥运会", "诺贝尔文学奖"."""
     word = tagged[index]
     ending = _known_ending(word.text)
     if not ending or word.tag not in _INNER_TAGS or word.text in _NOT_NAMES:

@@ -56,7 +56,7 @@ def _tokenizer() -> Language:
 
 
 def english_candidates(text: str, *, numbers: bool = True) -> list[Candidate]:
-    """Candidates for entities in the Latin-script parts of `text`, which may overlap.
+    """Return candidates for entities in the Latin-script parts of `text`, which may overlap.
 
     `numbers` is off for text in another language, whose own rules read the figures.
     """
@@ -72,7 +72,7 @@ def english_candidates(text: str, *, numbers: bool = True) -> list[Candidate]:
 
 
 def _quoted_titles(text: str) -> Iterator[Candidate]:
-    """Titles of works between quotation marks or in Markdown italics."""
+    """Yield titles of works between quotation marks or in Markdown italics."""
     for found in _QUOTED.finditer(text):
         start, end = found.span(found.lastgroup or 0)
         title = text[start:end].split()
@@ -96,7 +96,9 @@ def _candidate(text: str, doc: Doc, name: Name) -> Candidate:
 
 
 def _resolved(text: str, found: list[Candidate]) -> Iterator[Candidate]:
-    """The candidates; an unknown kind is taken from a fuller name before it or from its list."""
+    """Yield the candidates; an unknown kind is taken from a fuller name before it or from
+    its list.
+    """
     surnames: set[str] = set()
     previous: Candidate | None = None
     for candidate in found:
@@ -155,13 +157,13 @@ def _context(text: str, doc: Doc, name: Name) -> tuple[str, str]:
 
 
 def _last(before: str) -> str:
-    """The last word before the name, an article skipped."""
+    """Return the last word before the name, an article skipped."""
     spoken = [word for word in before.split() if word.lower() not in {"the", "a", "an"}]
     return spoken[-1].strip("\"'“(").lower() if spoken and before[-1:].isspace() else ""
 
 
 def _rules(before: str) -> bool:
-    """Whether "the city of" or "Duke of" stands before the name."""
+    """Return whether "the city of" or "Duke of" stands before the name."""
     spoken = before.split()[-2:]
     return len(spoken) == 2 and spoken[1] == "of" and spoken[0] in _OF_PLACES
 
@@ -179,7 +181,7 @@ def _people_or_language(phrase: str, before: str, after: str) -> Label:
 
 
 def _beside_place(doc: Doc, name: Name) -> bool:
-    """Whether ", Arkansas" or the like follows."""
+    """Return whether ", Arkansas" or the like follows."""
     if name.end + 1 < len(doc) and doc[name.end].text == ",":
         following = doc[name.end + 1 : name.end + 3].text, doc[name.end + 1].text
         return any(GAZETTEER.get(place) == "GPE" for place in following)
@@ -187,7 +189,9 @@ def _beside_place(doc: Doc, name: Name) -> bool:
 
 
 def _takes_article(doc: Doc, name: Name, label: Label) -> bool:
-    """Whether a "the" in front belongs to the entity, as in "the Nile" and not "the Prius"."""
+    """Return whether a "the" in front belongs to the entity, as in "the Nile" and not
+    "the Prius".
+    """
     article = doc[name.start - 1] if name.start else None
     if article is None or article.lower_ not in {"the", "a", "an"}:
         return False
@@ -221,7 +225,9 @@ _CUE_WINDOW = 60
 
 
 def number_candidates(text: str) -> Iterator[Candidate]:
-    """Numeric and temporal expressions of `text`, overlapping, the more certain kind first."""
+    """Yield numeric and temporal expressions of `text`, overlapping, the more certain
+    kind first.
+    """
     for label, pattern in _NUMBERS.patterns:
         for found in pattern.finditer(text):
             groups = found.groupdict()
@@ -232,7 +238,7 @@ def number_candidates(text: str) -> Iterator[Candidate]:
 
 
 def _counts(text: str, start: int, end: int, label: Label) -> bool:
-    """Whether the match is meant as a number or a date here."""
+    """Return whether the match is meant as a number or a date here."""
     matched = text[start:end]
     before, after = text[max(0, start - _CUE_WINDOW) : start], text[end : end + _CUE_WINDOW]
     inside = matched[0].isupper() and not _OPENS_SENTENCE.search(before)

@@ -26,12 +26,16 @@ _ENDINGS: dict[str, list[str]] = table("en_common", "base_endings")
 
 
 def is_function_word(word: str) -> bool:
-    """Whether `word`, in any case, is a pronoun, preposition, conjunction, adverb or the like."""
+    """Return whether `word`, in any case, is a pronoun, preposition, conjunction, adverb or
+    the like.
+    """
     return word.lower() in _FUNCTION_WORDS
 
 
 def is_common(word: str) -> bool:
-    """Whether `word` or its base form is an ordinary word, or is built like an abstract noun."""
+    """Return whether `word` or its base form is an ordinary word, or is built like an
+    abstract noun.
+    """
     lowered = word.lower()
     if any(form in _COMMON for form in base_forms(lowered)):
         return True
@@ -39,7 +43,8 @@ def is_common(word: str) -> bool:
 
 
 def may_modify(following: str) -> bool:
-    """Whether `following`, the lower-case word after a name, can be a noun the name qualifies.
+    """Return whether `following`, the lower-case word after a name, can be a noun the name
+    qualifies.
 
     "Tesla cars" and "the Danube delta" against "Tesla sold", "Mozart died" and "the Danube is".
     """
@@ -86,7 +91,7 @@ SUFFIXES = frozenset({"Jr.", "Jr", "Sr.", "Sr", "II", "III", "IV", "VI", "VII", 
 
 
 def cue_label(name: list[str]) -> Label | None:
-    """The kind that a word of the name shows: "Lake ...", "... University", "Battle of ...".
+    """Return the kind that a word of the name shows: "Lake ...", "... University", "Battle of ...".
 
     `name` is the name's words without a leading article. None when no word shows it.
     """
@@ -104,7 +109,9 @@ def cue_label(name: list[str]) -> Label | None:
 
 
 def looks_like_person(name: list[str]) -> bool:
-    """Whether the name is built like a person's: a given name, initials, a particle, "Jr."."""
+    """Return whether the name is built like a person's: a given name, initials, a
+    particle, "Jr.".
+    """
     first = name[0]
     initial = len(first) <= 4 and first.endswith(".") and first[0].isupper()
     return (
@@ -143,7 +150,7 @@ class Name(NamedTuple):
 
 
 def names(doc: Doc, busy: Collection[int]) -> Iterator[Name]:
-    """The names of `doc` in order, articles left out.
+    """Yield the names of `doc` in order, articles left out.
 
     `busy` holds the character offsets that dates and other expressions already cover; no name
     begins on one or runs over one.
@@ -159,7 +166,9 @@ def names(doc: Doc, busy: Collection[int]) -> Iterator[Name]:
 
 
 def opens_sentence(doc: Doc, position: int) -> bool:
-    """Whether its position may be why the token is capitalised: after a stop, line break, quote."""
+    """Return whether its position may be why the token is capitalised: after a stop, line
+    break, quote.
+    """
     if position == 0:
         return True
     before = doc[position - 1]
@@ -183,12 +192,12 @@ def _can_be_name(token: Token) -> bool:
 
 
 def _plain(text: str) -> str:
-    """An acronym without the -s of its plural."""
+    """Return an acronym without the -s of its plural."""
     return text[:-1] if text.endswith("s") and text[:-1].isupper() else text
 
 
 def _extent(doc: Doc, start: int, busy: Collection[int]) -> int:
-    """End of the longest run of tokens from `start` that can be one name."""
+    """Return the end of the longest run of tokens from `start` that can be one name."""
     end = start + 1
     while end < min(len(doc), start + _MOST_TOKENS):
         step = _step(doc, start, end)
@@ -199,7 +208,7 @@ def _extent(doc: Doc, start: int, busy: Collection[int]) -> int:
 
 
 def _step(doc: Doc, start: int, end: int) -> int:
-    """How many more tokens belong to the name `[start, end)`; 0 when it ends here."""
+    """Return how many more tokens belong to the name `[start, end)`; 0 when it ends here."""
     last, token = doc[end - 1], doc[end]
     following = [other.text for other in doc[end : end + 3]]
     if not last.whitespace_:
@@ -218,7 +227,7 @@ def _step(doc: Doc, start: int, end: int) -> int:
 
 
 def _step_joined(doc: Doc, start: int, end: int, following: list[str]) -> int:
-    """The same when no white space comes first: hyphens, possessives, commas."""
+    """Return the same when no white space comes first: hyphens, possessives, commas."""
     if following[0] in {"-", "–", "'", "’", "/"} and not doc[end].whitespace_:
         if _name_at(doc, end + 1):
             return 2
@@ -233,7 +242,7 @@ def _step_joined(doc: Doc, start: int, end: int, following: list[str]) -> int:
 
 
 def _step_linked(doc: Doc, start: int, end: int) -> int:
-    """The same for small words inside a name: "of the", "van der", "for", "and"."""
+    """Return the same for small words inside a name: "of the", "van der", "for", "and"."""
     particles = end
     while particles < len(doc) and doc[particles].text in _PARTICLES:
         particles += 1
@@ -258,7 +267,7 @@ def _step_linked(doc: Doc, start: int, end: int) -> int:
 
 
 def _never_inside(doc: Doc, position: int) -> bool:
-    """Whether a capitalised token inside a sentence still is no part of a name."""
+    """Return whether a capitalised token inside a sentence still is no part of a name."""
     token = doc[position]
     return token.text in _NEVER_INSIDE or (
         opens_sentence(doc, position) and is_function_word(token.text)
@@ -270,7 +279,7 @@ def _name_at(doc: Doc, position: int) -> bool:
 
 
 def _without_opening(doc: Doc, start: int, end: int) -> tuple[int, int]:
-    """The run without a first word that is capitalised only for opening a sentence."""
+    """Return the run without a first word that is capitalised only for opening a sentence."""
     while start < end and opens_sentence(doc, start):
         if _stays(doc, start, end):
             break
@@ -283,7 +292,7 @@ def _without_opening(doc: Doc, start: int, end: int) -> tuple[int, int]:
 
 
 def _stays(doc: Doc, start: int, end: int) -> bool:
-    """Whether the first word of the run, which opens a sentence too, is part of a name."""
+    """Return whether the first word of the run, which opens a sentence too, is part of a name."""
     word = doc[start].text
     run = [token.text for token in doc[start:end]]
     if any(doc[start : start + width].text in GAZETTEER for width in range(len(run), 1, -1)):
@@ -306,7 +315,7 @@ def _stays(doc: Doc, start: int, end: int) -> bool:
 
 
 def _is_plural(word: str, following: str) -> bool:
-    """Whether "Bats sleep" rather than "Mars turns": a plural takes a verb without -s."""
+    """Return whether "Bats sleep" rather than "Mars turns": a plural takes a verb without -s."""
     if following in {"are", "were", "have", "do"}:
         return True
     if not word.endswith("s") or word.endswith(("ss", "us", "is")):
@@ -319,7 +328,9 @@ def _is_plural(word: str, following: str) -> bool:
 
 
 def _pieces(doc: Doc, start: int, end: int) -> Iterator[Name]:
-    """The run cut into names: titles are dropped, a people or country before a name splits off."""
+    """Yield the run cut into names: titles are dropped, a people or country before a name
+    splits off.
+    """
     run = [token.text for token in doc[start:end]]
     alone = run[0] if len(run) == 1 else ""
     if not run or len(alone) == 1 or (alone in CUE_WORDS and alone not in GAZETTEER):
@@ -351,6 +362,6 @@ def _pieces(doc: Doc, start: int, end: int) -> Iterator[Name]:
 
 
 def _is_surname(run: list[str], position: int) -> bool:
-    """Whether a word that can be a title ends a person's name: "Stephen King"."""
+    """Return whether a word that can be a title ends a person's name: "Stephen King"."""
     rest = run[position + 1 :]
     return position > 0 and looks_like_person(run[:position]) and (not rest or rest[0] in SUFFIXES)

@@ -52,7 +52,8 @@ class EntityRecognizer:
         self._trained = trained
 
     def source_for(self, language: Language) -> str:
-        """What is in use for a language: "rules", or for example "spacy:en_core_web_sm 3.8.0".
+        """Return what is in use for a language: "rules", or for example
+        "spacy:en_core_web_sm 3.8.0".
 
         Loads the trained pipeline if there is one.
         """
@@ -60,7 +61,7 @@ class EntityRecognizer:
         return trained.source if trained else _RULES
 
     def recognize(self, text: str, language: Language | None = None) -> list[Entity]:
-        """The entities of `text`, in order and without overlaps.
+        """Return the entities of `text`, in order and without overlaps.
 
         `language` is detected from the script when it is None. Offsets are those of `text` itself.
         """
@@ -84,7 +85,7 @@ class EntityRecognizer:
 
 @cache
 def _load_trained(language: Language) -> _Trained | None:
-    """The best trained pipeline that is installed for `language` and can be loaded."""
+    """Return the best trained pipeline that is installed for `language` and can be loaded."""
     for package in _PACKAGES[language]:
         try:
             about = metadata(package).json
@@ -110,7 +111,7 @@ def _load_trained(language: Language) -> _Trained | None:
 
 
 def _trimmed(text: str, candidate: Candidate) -> Candidate:
-    """The candidate without white space at its ends."""
+    """Return the candidate without white space at its ends."""
     words = text[candidate.start : candidate.end]
     start = candidate.start + len(words) - len(words.lstrip())
     return candidate._replace(start=start, end=start + len(words.strip()))

@@ -49,7 +49,8 @@ class Candidate(NamedTuple):
 
 
 def longest_first(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The candidates without overlaps, in text order; the longer one stays, then the earlier.
+    """Return the candidates without overlaps, in text order; the longer one stays, then the
+    earlier.
 
     Of two that cover the same characters the one given first stays, so order means priority.
     """

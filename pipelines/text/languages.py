@@ -17,17 +17,19 @@ _HAN_PER_WORD = 2
 
 
 def has_han(text: str) -> bool:
-    """Whether `text` holds at least one Chinese character."""
+    """Return whether `text` holds at least one Chinese character."""
     return _HAN_CHARACTER.search(text) is not None
 
 
 def changes_to_chinese(text: str, *before: str) -> bool:
-    """Whether `text` is Chinese, and nothing that it follows on holds a Chinese character."""
+    """Return whether `text` is Chinese, and nothing that it follows on holds a Chinese
+    character.
+    """
     return detect_language(text) == "zh" and not any(has_han(one) for one in before)
 
 
 def detect_language(text: str) -> Language:
-    """`"zh"` when at least as many words of `text` are Chinese as are Latin, else `"en"`.
+    """Return `"zh"` when at least as many words of `text` are Chinese as are Latin, else `"en"`.
 
     Two Chinese characters count as one word, a run of Latin letters as one, so a Chinese sentence
     full of foreign product names stays Chinese and an English one that quotes a Chinese name stays

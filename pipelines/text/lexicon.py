@@ -26,17 +26,19 @@ def _entries(text: str) -> Iterable[str]:
 
 @cache
 def words(file: str, *lists: str) -> frozenset[str]:
-    """The entries of one or more lists of `lexicons/<file>.toml`; a missing list is a KeyError."""
+    """Return the entries of one or more lists of `lexicons/<file>.toml`; a missing list is a
+    KeyError.
+    """
     return frozenset(entry for name in lists for entry in _entries(_load(file)[name]))
 
 
 def table(file: str, name: str) -> dict[str, Any]:
-    """A table of `lexicons/<file>.toml`, in its order."""
+    """Return a table of `lexicons/<file>.toml`, in its order."""
     return _load(file)[name]
 
 
 def labelled(file: str, name: str) -> list[tuple[frozenset[str], Any]]:
-    """Lists of `lexicons/<file>.toml` with the label that the table `name` gives them."""
+    """Return lists of `lexicons/<file>.toml` with the label that the table `name` gives them."""
     return [(words(file, entries), label) for entries, label in table(file, name).items()]
 
 
@@ -64,7 +66,7 @@ class Expressions:
         ]
 
     def __getitem__(self, name: str) -> re.Pattern[str]:
-        """The part of that name, compiled."""
+        """Return the part of that name, compiled."""
         return re.compile(self._parts[name])
 
     def _filled(self, expression: str) -> str:

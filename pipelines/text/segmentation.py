@@ -48,13 +48,15 @@ def _load_tagger() -> POSTokenizer:
 
 
 def chinese_tokenizer() -> Tokenizer:
-    """jieba's tokenizer, one for the process. The first call loads the dictionary (about 1 s)."""
+    """Return jieba's tokenizer, one for the process. The first call loads the dictionary
+    (about 1 s).
+    """
     with _LOADING:
         return _load_tokenizer()
 
 
 def tagged_words(text: str) -> list[TaggedWord]:
-    """The words of `text` with their parts of speech; white space and punctuation included.
+    """Return the words of `text` with their parts of speech; white space and punctuation included.
 
     Loads the dictionary on the first call (about a second). Safe to call from several threads.
     """
@@ -70,7 +72,7 @@ def tagged_words(text: str) -> list[TaggedWord]:
 
 
 def word_boundaries(text: str, *, fine: bool = False) -> set[int]:
-    """Offsets at which a word of `text` begins or ends, the two ends of the text among them.
+    """Return offsets at which a word of `text` begins or ends, the two ends of the text among them.
 
     With `fine`, words inside compounds count too: "地球表面" also ends at "地球".
     """
@@ -84,5 +86,5 @@ def word_boundaries(text: str, *, fine: bool = False) -> set[int]:
 
 
 def in_dictionary(word: str) -> bool:
-    """Whether the dictionary lists `word`, rather than the tagger having put it together."""
+    """Return whether the dictionary lists `word`, rather than the tagger having put it together."""
     return bool(chinese_tokenizer().FREQ.get(word))

@@ -71,7 +71,7 @@ _OPENERS = "\"'“‘([{*_"
 
 
 def split_sentences(text: str) -> list[Span]:
-    """The sentences of `text` in order.
+    """Return the sentences of `text` in order.
 
     Spans do not overlap; between them are only white space and the markers of list items
     (bullets, numbers, Markdown heading signs), so spans and gaps together give `text` back.
@@ -95,7 +95,7 @@ def split_sentences(text: str) -> list[Span]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:
-    """Stretches of text that no sentence crosses: paragraphs, list items, headings."""
+    """Yield stretches of text that no sentence crosses: paragraphs, list items, headings."""
     start = line = 0
     heading = text.lstrip().startswith("#")
     for found in _BREAK.finditer(text):
@@ -110,7 +110,7 @@ def _lines(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_wrapped(text: str, start: int, found: re.Match[str]) -> bool:
-    """Whether the break at the end of the line from `start` was put in for width only."""
+    """Return whether the break at the end of the line from `start` was put in for width only."""
     breaks = found.group().replace("\r\n", "\n")
     if sum(character in _LINE_BREAKS for character in breaks) > 1:
         return False
@@ -126,7 +126,7 @@ def _is_wrapped(text: str, start: int, found: re.Match[str]) -> bool:
 
 
 def _ends(text: str, start: int, last: int) -> Iterator[int]:
-    """Where sentences end inside `text[start:last]`, the very last one left out."""
+    """Yield where sentences end inside `text[start:last]`, the very last one left out."""
     position = start
     while stop := _STOPS.search(text, position, last):
         end = position = _closed_at(text, start, stop.end(), last)
@@ -139,7 +139,7 @@ def _ends(text: str, start: int, last: int) -> Iterator[int]:
 
 
 def _closed_at(text: str, start: int, stop: int, last: int) -> int:
-    """End of the closing marks after a stop that ends at `stop`."""
+    """Return the end of the closing marks after a stop that ends at `stop`."""
     closers = _CLOSERS.match(text, stop, last)
     end = closers.end() if closers else stop
     quote = text.find('"', stop, end)
@@ -150,7 +150,9 @@ def _closed_at(text: str, start: int, stop: int, last: int) -> int:
 
 
 def _is_end(text: str, start: int, stop: re.Match[str], end: int, last: int) -> bool:
-    """Whether the stop, whose closing quotes and brackets run up to `end`, ends a sentence."""
+    """Return whether the stop, whose closing quotes and brackets run up to `end`, ends a
+    sentence.
+    """
     marks = stop.group()
     closed = end > stop.end()
     spaced = text[end].isspace()
@@ -185,7 +187,9 @@ def _ends_chinese(following: str, closed: bool) -> bool:
 
 
 def _period_ends(text: str, start: int, stop: int, following: str) -> bool:
-    """Whether one full stop with white space after it ends the sentence `text[start:stop]`."""
+    """Return whether one full stop with white space after it ends the sentence
+    `text[start:stop]`.
+    """
     word = _last_token(text, start, stop)
     lowered, begin = word.lower(), _beginning(text, start, stop)
     lead = stop - len(word)
@@ -221,14 +225,18 @@ def _period_ends(text: str, start: int, stop: int, following: str) -> bool:
 
 
 def _beginning(text: str, start: int, end: int) -> int:
-    """Where in `text[start:end]` the first character stands that is no white space, or `end`."""
+    """Return where in `text[start:end]` the first character stands that is no white space,
+    or `end`.
+    """
     while start < end and text[start].isspace():
         start += 1
     return start
 
 
 def _last_token(text: str, start: int, end: int) -> str:
-    """The last word of `text[start:end]`, read from its end: what is before it may be long."""
+    """Return the last word of `text[start:end]`, read from its end: what is before it may
+    be long.
+    """
     at = end
     while at > start and not text[at - 1].isspace() and text[at - 1] not in _BEFORE_TOKEN:
         at -= 1
@@ -236,8 +244,9 @@ def _last_token(text: str, start: int, end: int) -> str:
 
 
 def _opens_small(text: str, start: int = 0, end: int | None = None) -> bool:
-    """Whether the first word of `text[start:end]` is in small letters; "iPhone" and "eBay" count as
-    capitals."""
+    """Return whether the first word of `text[start:end]` is in small letters; "iPhone" and "eBay"
+    count as capitals.
+    """
     end = len(text) if end is None else end
     while start < end and text[start] in _OPENERS:
         start += 1
@@ -248,7 +257,9 @@ def _opens_small(text: str, start: int = 0, end: int | None = None) -> bool:
 
 
 def _starter(following: str) -> bool | None:
-    """Whether a word that usually opens a sentence follows; `None` while it is incomplete."""
+    """Return whether a word that usually opens a sentence follows; `None` while it is
+    incomplete.
+    """
     words = following.lstrip(_OPENERS)
     opening = _WORD.match(words)
     if opening is None:

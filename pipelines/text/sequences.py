@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 
 
 def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
-    """The Levenshtein distance: items inserted, left out or replaced."""
+    """Return the Levenshtein distance: items inserted, left out or replaced."""
     if not first:
         return len(second)
     places, every = _places(first), (1 << len(first)) - 1
@@ -30,7 +30,7 @@ def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
 
 
 def common_length(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
-    """The length of the longest common subsequence."""
+    """Return the length of the longest common subsequence."""
     places, every = _places(first), (1 << len(first)) - 1
     # A bit is 0 where the table rises by 1.
     flat = every
@@ -41,7 +41,7 @@ def common_length(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
 
 
 def _places(items: Sequence[Hashable]) -> dict[Hashable, int]:
-    """Where each item stands, as bits: the first place is the lowest."""
+    """Return where each item stands, as bits: the first place is the lowest."""
     found: dict[Hashable, int] = {}
     for place, item in enumerate(items):
         found[item] = found.get(item, 0) | 1 << place

@@ -21,7 +21,7 @@ _ACRONYM_LENGTH = 3
 
 
 def text_key(text: str) -> str:
-    """`text` as it is compared with others: two texts with the same key say the same words.
+    """Return `text` as it is compared with others: two texts with the same key say the same words.
 
     Case, width, white space and punctuation make no difference, except inside numbers; signs such
     as % and + do. Empty for a text without letters, digits and such signs.
@@ -30,7 +30,7 @@ def text_key(text: str) -> str:
 
 
 def repeats_question(entity_text: str, question: str) -> bool:
-    """True when `entity_text` only repeats the question.
+    """Return True when `entity_text` only repeats the question.
 
     The question contains its words one after another, compared without articles, case and
     punctuation, so part of a name is enough: "Clinton" when the question says "Bill Clinton". A
@@ -58,7 +58,7 @@ def _asked(question: str) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    """Words for comparison, without articles, possessive endings and inner dots."""
+    """Return words for comparison, without articles, possessive endings and inner dots."""
     normal = _THOUSANDS.sub("", unicodedata.normalize("NFKC", text))
     found = (_POSSESSIVE.sub("", word) for word in _WORD.findall(normal))
     plain = (w if any(c.isdigit() for c in w) else re.sub(r"[.'’]", "", w) for w in found)
@@ -66,19 +66,19 @@ def _words(text: str) -> list[str]:
 
 
 def _same(said: str, word: str, careless: bool) -> bool:
-    """Whether two words are one; "US" is not "us", unless the question has no capitals."""
+    """Return whether two words are one; "US" is not "us", unless the question has no capitals."""
     acronym = 1 < len(said) <= _ACRONYM_LENGTH and said.isupper() and said.isalpha()
     return said.casefold() == word.casefold() and (careless or not acronym or not word.islower())
 
 
 def _letters(text: str) -> str:
-    """`text` without the punctuation, title marks and spaces at its two ends."""
+    """Return `text` without the punctuation, title marks and spaces at its two ends."""
     return re.sub(r"^[\W_]+|[\W_]+$", "", unicodedata.normalize("NFKC", text))
 
 
 @lru_cache(maxsize=16)
 def _edges(question: str) -> frozenset[int]:
-    """The boundaries of its words, which every entity of a text is held against."""
+    """Return the boundaries of its words, which every entity of a text is held against."""
     return frozenset(word_boundaries(question))
 
 
@@ -98,7 +98,7 @@ _OPENING = re.compile(f"<{_NAMES}>", re.I)
 
 
 def without_thinking(text: str) -> str:
-    """`text` without its thinking blocks, whatever they are called.
+    """Return `text` without its thinking blocks, whatever they are called.
 
     A block that was never closed reaches to the end, one that was never opened to the beginning.
     """
@@ -106,5 +106,5 @@ def without_thinking(text: str) -> str:
 
 
 def is_thinking(text: str) -> bool:
-    """Whether `text` holds the beginning of a thinking block."""
+    """Return whether `text` holds the beginning of a thinking block."""
     return _OPENING.search(text) is not None

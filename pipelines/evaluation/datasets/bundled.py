@@ -15,13 +15,13 @@ from pipelines.types import Language, Passage
 
 
 def sample_rows(name: str, language: Language) -> list[dict[str, str]]:
-    """The rows in `language` of a table of the sample data, such as "questions.csv"."""
+    """Return the rows in `language` of a table of the sample data, such as "questions.csv"."""
     with (SAMPLE_DATA / name).open(encoding="utf-8", newline="") as file:
         return [row for row in csv.DictReader(file) if row["language"] == language]
 
 
 def sample_questions(language: Language) -> list[Item]:
-    """The sample questions, each with the article that answers it; the article is the group.
+    """Return the sample questions, each with the article that answers it; the article is the group.
 
     The tag is the question's kind: fact, yes_no, misconception or list. The answer of a list is
     there twice: as one text, with "; " between its entities, and as `lists`.
@@ -30,7 +30,7 @@ def sample_questions(language: Language) -> list[Item]:
 
 
 def sample_statements(language: Language) -> list[Item]:
-    """The statements about articles, to be checked.
+    """Return the statements about articles, to be checked.
 
     One that its article contradicts or does not decide is labelled as hallucinated. The tags are
     the label (supported, contradicted or not_enough) and how the statement was made.

@@ -55,7 +55,7 @@ class Claim(ItemRecord):
         return known
 
     def items(self) -> Iterator[Item]:
-        """The claim as the text to be checked; claims of the same words are one group.
+        """Yield the claim as the text to be checked; claims of the same words are one group.
 
         It counts as hallucinated when its evidence refutes it or supports it in part or not at
         all, as in LLM-AggreFact (Tang and others 2024). Without evidence, "not enough information"
@@ -92,7 +92,7 @@ _LABELS: dict[str, bool | Literal["unknown"]] = {
 
 
 def _text(piece: Any) -> str:
-    """The text of a piece of evidence; empty for FEVER's numbers of sentences."""
+    """Return the text of a piece of evidence; empty for FEVER's numbers of sentences."""
     if isinstance(piece, Mapping):
         piece = next((piece[name] for name in ("evidence", "text") if name in piece), "")
     return piece if isinstance(piece, str) else ""

@@ -39,12 +39,12 @@ class Table(NamedTuple):
         return tuple(dict.fromkeys(name for row in self.rows for name in row))
 
     def place(self, number: int) -> Phrase:
-        """Where row `number`, counted from 0, is in the file: "line 3"."""
+        """Return where row `number`, counted from 0, is in the file: "line 3"."""
         return phrase(f"place.{self.unit}", number=self.places[number])
 
 
 def read_table(path: Path) -> Table:
-    """The rows of the file at `path`; its suffix tells the form.
+    """Return the rows of the file at `path`; its suffix tells the form.
 
     A file of JSON holds a list of objects, or an object with such a list as "data" or "Data". Text
     is UTF-8 with or without a byte order mark, UTF-16 with one, or GB18030. Raises
@@ -60,7 +60,7 @@ def read_table(path: Path) -> Table:
 
 
 def read_json_lines(path: Path) -> Table:
-    """Every line of `path` as an object.
+    """Return every line of `path` as an object.
 
     Empty lines are skipped. Only "\\n" ends a line: texts contain other line separators. Raises
     InvalidInputError, which names the line, for anything else.
@@ -69,7 +69,9 @@ def read_json_lines(path: Path) -> Table:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; InvalidInputError when it is too large, absent or not decodable."""
+    """Return the text of a file; InvalidInputError when it is too large, absent or not
+    decodable.
+    """
     data = _bytes(path)
     has_utf16_mark = data[:2] in (b"\xff\xfe", b"\xfe\xff")
     for encoding in ["utf-16"] if has_utf16_mark else ["utf-8-sig", "gb18030"]:
@@ -83,7 +85,7 @@ def read_text(path: Path) -> str:
 
 
 def unusable(path: Path, problem: Fact, wanted: Fact) -> VeriscopeError:
-    """The error of a file: what is wrong with it, and what to give instead."""
+    """Return the error of a file: what is wrong with it, and what to give instead."""
     # The file's name alone: where it lies is nobody else's business.
     return failure("files.unusable", file=path.name, problem=problem, wanted=wanted)
 
@@ -104,7 +106,7 @@ def _too_large(path: Path, size: int) -> VeriscopeError:
 
 
 def _is_chinese(text: str) -> bool:
-    """Whether text that was decoded as GB18030 was written in it.
+    """Return whether text that was decoded as GB18030 was written in it.
 
     Nearly any bytes can be decoded so. Real Chinese consists of characters of GB 2312; text of a
     Western encoding becomes rare characters outside of it.
@@ -149,7 +151,9 @@ def _filled(cells: Mapping[str, str | None]) -> int:
 
 
 def _delimiter(text: str) -> str:
-    """What separates the names in the first line: the most frequent of comma, semicolon, tab."""
+    """Return what separates the names in the first line: the most frequent of comma,
+    semicolon, tab.
+    """
     first = text.partition("\n")[0]
     return max(",;\t", key=first.count)
 

@@ -53,7 +53,7 @@ class Format(NamedTuple):
     halves_of_items: bool = False
 
     def describes(self, row: Row) -> bool:
-        """Whether `row` has this form."""
+        """Return whether `row` has this form."""
         return (
             row.keys() >= self.columns
             and all(isinstance(row[name], kind) for name, kind in self.types.items())
@@ -275,12 +275,12 @@ KINDS: dict[str, str] = {one.kind: one.title for one in FORMATS}
 
 
 def recognised(table: Table) -> Format | None:
-    """The form of the first row of `table`; None when it is that of no public data set."""
+    """Return the form of the first row of `table`; None when it is that of no public data set."""
     return next((one for one in FORMATS if one.describes(table.rows[0])), None)
 
 
 def format_of(table: Table, kind: str) -> Format:
-    """The form of `table` as `kind`; InvalidInputError says what was found instead."""
+    """Return the form of `table` as `kind`; InvalidInputError says what was found instead."""
     if kind not in KINDS:
         raise failure("data.no_kind", kind=kind, known=[*KINDS])
     for one in FORMATS:
@@ -302,7 +302,7 @@ def format_of(table: Table, kind: str) -> Format:
 
 
 def listed(names: Sequence[str]) -> Fact:
-    """The first names, for a message."""
+    """Return the first names, for a message."""
     shown = tuple(map(repr, names[:12]))
     more = len(names) - 12
     return phrase("detail.and_more", names=shown, count=more) if more > 0 else shown

@@ -32,7 +32,7 @@ class HubAddress(NamedTuple):
 
     @classmethod
     def of(cls, address: str) -> HubAddress:
-        """What "hub:NAME/CONFIG@SPLIT" names; InvalidInputError for anything else.
+        """Return what "hub:NAME/CONFIG@SPLIT" names; InvalidInputError for anything else.
 
         Of two parts, "hub:owner/name", both are the name.
         """
@@ -46,7 +46,7 @@ class HubAddress(NamedTuple):
 
 
 def read_hub(address: HubAddress) -> Table:
-    """The rows of a split; where none is named, of validation, else test, else train.
+    """Return the rows of a split; where none is named, of validation, else test, else train.
 
     Classes that the hub stores as numbers are read as their names. Raises InvalidInputError when
     `datasets` is not installed or the split cannot be used, NotFoundError when there is no such
@@ -91,7 +91,7 @@ def _split(names: list[str]) -> str:
 
 
 def _with_names(row: Mapping[str, Any], names: Mapping[str, list[str]]) -> dict[str, Any]:
-    """The row with the names of classes; -1 is the hub's number for no class."""
+    """Return the row with the names of classes; -1 is the hub's number for no class."""
     return {
         column: _class_name(cell, names[column]) if column in names else cell
         for column, cell in row.items()
@@ -103,7 +103,9 @@ def _class_name(cell: Any, names: list[str]) -> Any:
 
 
 def _explained(address: HubAddress, error: Exception) -> VeriscopeError:
-    """What a failure of the library means; its classes are told by name, as it may be absent."""
+    """Return what a failure of the library means; its classes are told by name, as it may
+    be absent.
+    """
     kinds = {kind.__name__ for kind in type(error).__mro__}
     said = str(error).strip().partition("\n")[0][:200]
     if "DatasetNotFoundError" in kinds:

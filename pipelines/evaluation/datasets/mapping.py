@@ -59,7 +59,9 @@ class ColumnMapping(Frozen):
     hallucinated_values: tuple[str, ...] = ()
 
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """Part of an item to the columns that hold it, without the parts that have none."""
+        """Return a map from part of an item to the columns that hold it, without the parts that
+        have none.
+        """
         named = {part: _several(getattr(self, part)) for part in PARTS}
         kept = {part: tuple(filter(None, columns)) for part, columns in named.items()}
         return {part: columns for part, columns in kept.items() if columns}
@@ -97,7 +99,7 @@ _PART_OF = {name: part for part, names in _USUAL.items() for name in names.split
 
 
 def suggested_mapping(columns: Sequence[str]) -> ColumnMapping:
-    """A mapping guessed from usual names of columns, English and Chinese.
+    """Return a mapping guessed from usual names of columns, English and Chinese.
 
     Case, spaces, "_" and "-" do not count, nor does a number at the end ("Answer 1", "答案2").
     Of several columns for a part that has one, the first is taken.
@@ -115,7 +117,7 @@ def suggested_mapping(columns: Sequence[str]) -> ColumnMapping:
 
 
 def mapped_items(table: Table, mapping: ColumnMapping) -> Iterator[Item]:
-    """One item for each row of `table`.
+    """Yield one item for each row of `table`.
 
     Raises InvalidInputError for a column that is not there and for a cell that does not hold what
     it should; it names the row and the column.
@@ -167,7 +169,7 @@ class _MappedRow:
         return failure("data.bad_cell", place=self._place, column=column, problem=problem)
 
     def _cell(self, column: str) -> Any:
-        """What a cell holds; None where there is none, or only that there is no number."""
+        """Return what a cell holds; None where there is none, or only that there is no number."""
         value = self._row.get(column) if column else None
         return None if _is_missing(value) else value
 
@@ -189,7 +191,9 @@ class _MappedRow:
         return found
 
     def _values(self, column: str) -> list[Any]:
-        """The values in a cell: of a list, of a JSON list, or of a text that is separated."""
+        """Return the values in a cell: of a list, of a JSON list, or of a text that is
+        separated.
+        """
         value = self._cell(column)
         if value is None:
             return []
@@ -303,7 +307,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _written(value: str | float) -> str:
-    """A value as text. Tables keep whole numbers as 1843.0 in a column that lacks some."""
+    """Return a value as text. Tables keep whole numbers as 1843.0 in a column that lacks some."""
     whole = isinstance(value, float) and value.is_integer() and abs(value) < _EXACT
     return str(int(value)) if whole else str(value)
 

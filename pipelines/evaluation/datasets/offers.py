@@ -11,7 +11,7 @@ Need = Offer | tuple[Offer, ...]
 
 
 def applies(needs: Collection[Need], offers: Collection[Offer]) -> str | None:
-    """None when `offers` hold all that is needed, else the catalogue key of the reason.
+    """Return None when `offers` hold all that is needed, else the catalogue key of the reason.
 
     The reason names the first need that is not met, and of a tuple its first member.
     """

@@ -31,7 +31,7 @@ def open_data_set(
     limit: int | None = None,
     seed: int = 0,
 ) -> DataSet:
-    """The data set at a path, of the hub ("hub:OWNER/NAME/CONFIG@SPLIT"), or a bundled one.
+    """Return the data set at a path, of the hub ("hub:OWNER/NAME/CONFIG@SPLIT"), or a bundled one.
 
     Bundled are "sample" and "statements", in one language "sample:en". A file is recognised by
     its columns, unless `kind` or `mapping` says what it is. One that is not recognised is read by
@@ -54,12 +54,13 @@ def data_set_of(
     limit: int | None = None,
     seed: int = 0,
 ) -> DataSet:
-    """The data set in a table that was read already; all else as in `open_data_set`."""
+    """Return the data set in a table that was read already; all else as in `open_data_set`."""
     return _taken(_read(table, kind, mapping), part, limit, seed)
 
 
 def open_table(path_or_name: str | Path) -> Table:
-    """The rows of a file, a folder of RAGTruth or a set of the hub, for a look at its columns.
+    """Return the rows of a file, a folder of RAGTruth or a set of the hub, for a look at its
+    columns.
 
     Raises as `open_data_set` does.
     """
@@ -74,7 +75,7 @@ def open_table(path_or_name: str | Path) -> Table:
 
 
 def sampled(data_set: DataSet, limit: int | None, seed: int = 0) -> DataSet:
-    """At most `limit` items of `data_set`, drawn with `seed`, in their order; all with None.
+    """Return at most `limit` items of `data_set`, drawn with `seed`, in their order; all with None.
 
     A larger sample with the same seed holds the smaller one, so that its results can be used
     again.
@@ -86,7 +87,7 @@ def sampled(data_set: DataSet, limit: int | None, seed: int = 0) -> DataSet:
 
 
 def hash_of(items: Iterable[Item]) -> str:
-    """Sixteen hexadecimal digits of a hash of the items in their order."""
+    """Return sixteen hexadecimal digits of a hash of the items in their order."""
     digest = hashlib.sha256()
     for item in items:
         digest.update(item.model_dump_json().encode())
@@ -111,7 +112,7 @@ def _bundled(name: str) -> _Opened | None:
 
 
 def _taken(opened: _Opened, part: Part, limit: int | None, seed: int) -> DataSet:
-    """The items of `part`, of which `limit` are drawn with `seed`."""
+    """Return the items of `part`, of which `limit` are drawn with `seed`."""
     if part not in get_args(Part):
         raise failure("data.no_part", part=part)
     if limit is not None and limit < 1:
@@ -159,7 +160,7 @@ def _records_of(table: Table, form: Format) -> list[list[Item]]:
 
 
 def _part_of(records: Sequence[Sequence[Item]], part: Part) -> list[Item]:
-    """The items of the records of `part`; ids are made unique among all records before."""
+    """Return the items of the records of `part`; ids are made unique among all records before."""
     unique = iter(with_unique_ids(item for record in records for item in record))
     named = [[next(unique) for _ in record] for record in records]
     first, step = {"all": (0, 1), "even": (0, 2), "odd": (1, 2)}[part]
@@ -175,7 +176,7 @@ def _drawn(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
 
 
 def _draw(identifier: str, seed: int) -> bytes:
-    """The place of an item in the draw, which depends on no other item."""
+    """Return the place of an item in the draw, which depends on no other item."""
     return hashlib.sha256(f"{seed}:{identifier}".encode()).digest()
 
 
@@ -184,7 +185,7 @@ _SOURCES = "source_info.jsonl"
 
 
 def _ragtruth(folder: Path) -> Table:
-    """RAGTruth's sources, in their order, each with its responses."""
+    """Return RAGTruth's sources, in their order, each with its responses."""
     if not (folder / _RESPONSES).is_file() or not (folder / _SOURCES).is_file():
         raise unusable(
             folder,

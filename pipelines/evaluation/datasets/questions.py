@@ -43,7 +43,7 @@ class Truthful(ItemRecord):
         }
 
     def items(self) -> Iterator[Item]:
-        """The question; its classes are the type (adversarial or not) and the category."""
+        """Yield the question; its classes are the type (adversarial or not) and the category."""
         yield make_item(
             question=self.question.strip(),
             answers=distinct([self.best, *self.right.split(";")]),
@@ -61,7 +61,7 @@ class Facts(ItemRecord):
     qid: str = ""
 
     def items(self) -> Iterator[Item]:
-        """The question, with the facts as its passages."""
+        """Yield the question, with the facts as its passages."""
         yield make_item(
             self.qid,
             question=self.question.strip(),
@@ -80,7 +80,7 @@ class OpenQuestion(ItemRecord):
     id: str | int = Field(validation_alias=AliasChoices("id", "question_id", "qid"), default="")
 
     def items(self) -> Iterator[Item]:
-        """The question."""
+        """Yield the question."""
         answers = distinct(self.answers)
         yield make_item(self.id, question=self.question.strip(), answers=answers)
 
@@ -106,7 +106,7 @@ class Trivia(ItemRecord):
     answer: _Aliases = Field(validation_alias=AliasChoices("Answer", "answer"), alias="Answer")
 
     def items(self) -> Iterator[Item]:
-        """The question; its search results are left out."""
+        """Yield the question; its search results are left out."""
         given = self.answer
         yield make_item(
             self.id,
@@ -133,7 +133,7 @@ class MultiHop(ItemRecord):
     @field_validator("context", "supporting_facts", mode="before")
     @classmethod
     def _from_hub(cls, value: Any) -> Any:
-        """The hub holds the columns of the pairs in place of the pairs."""
+        """Turn columns into pairs: the hub holds the columns of the pairs in place of the pairs."""
         if isinstance(value, Mapping):
             second = "sentences" if "sentences" in value else "sent_id"
             if {"title", second} <= value.keys():
@@ -141,7 +141,9 @@ class MultiHop(ItemRecord):
         return value
 
     def items(self) -> Iterator[Item]:
-        """The question with all its paragraphs; those with supporting facts have such a score."""
+        """Yield the question with all its paragraphs; those with supporting facts have such
+        a score.
+        """
         source = "HotpotQA" if self.evidences is None else "2WikiMultihopQA"
         yield make_item(
             self.id,
@@ -158,7 +160,7 @@ class MultiHop(ItemRecord):
 
 
 def _spaced(sentences: tuple[str, ...]) -> Iterator[str]:
-    """The sentences with a space between them where they bring none."""
+    """Yield the sentences with a space between them where they bring none."""
     for number, sentence in enumerate(sentences):
         yield sentence if not number or sentence[:1].isspace() else f" {sentence}"
 
@@ -176,7 +178,9 @@ class ListQuestion(ItemRecord):
     answer_list: tuple[_Entity, ...] = Field(min_length=1)
 
     def items(self) -> Iterator[Item]:
-        """The question with its list; the part of the id after "__" is the data set's own class."""
+        """Yield the question with its list; the part of the id after "__" is the data set's
+        own class.
+        """
         yield make_item(
             self.qid,
             question=self.question_text.strip(),
@@ -193,7 +197,7 @@ class AliasLists(ItemRecord):
     id: str | int = Field(validation_alias=AliasChoices("id", "qid"), default="")
 
     def items(self) -> Iterator[Item]:
-        """The question with its list."""
+        """Yield the question with its list."""
         lists = tuple(filter(None, map(distinct, self.answers)))
         yield make_item(self.id, question=self.question.strip(), lists=lists)
 
@@ -219,7 +223,7 @@ class ChineseTruthful(ItemRecord):
         return joined
 
     def items(self) -> Iterator[Item]:
-        """The question; its class is misleading or knowledge."""
+        """Yield the question; its class is misleading or knowledge."""
         yield make_item(
             self.id,
             question=self.question.strip(),
@@ -260,7 +264,7 @@ class Article(ItemRecord):
     paragraphs: tuple[Paragraph, ...]
 
     def items(self) -> Iterator[Item]:
-        """Every question that has an answer, with its paragraph; the article is the group."""
+        """Yield every question that has an answer, with its paragraph; the article is the group."""
         group = self.title or (self.paragraphs[0].context[:60] if self.paragraphs else "")
         for paragraph in self.paragraphs:
             passages = make_passages([paragraph.context], "SQuAD", [self.title])
@@ -285,7 +289,7 @@ class SquadRow(ItemRecord):
     answers: dict[str, Any]
 
     def items(self) -> Iterator[Item]:
-        """The question, where it has an answer."""
+        """Yield the question, where it has an answer."""
         paragraph = Paragraph(
             context=self.context,
             qas=(

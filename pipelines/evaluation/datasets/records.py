@@ -29,14 +29,14 @@ class ItemRecord(Record, ABC):
 
     @abstractmethod
     def items(self) -> Iterator[Item]:
-        """The items of this record, one at least."""
+        """Return the items of this record, one at least."""
 
 
 R = TypeVar("R", bound=Record)
 
 
 def read_records(path: Path | None, record: type[R]) -> list[R]:
-    """Every line of `path`, a file of JSON lines, as a `record`; none where `path` is None.
+    """Return every line of `path`, a file of JSON lines, as a `record`; none where `path` is None.
 
     Raises InvalidInputError, which names the line, for a file that cannot be read or holds
     something else.
@@ -45,7 +45,7 @@ def read_records(path: Path | None, record: type[R]) -> list[R]:
 
 
 def validated(table: Table, record: type[R]) -> list[R]:
-    """Every row of `table` as a `record`; InvalidInputError names the first that is none."""
+    """Return every row of `table` as a `record`; InvalidInputError names the first that is none."""
     records: list[R] = []
     for number, row in enumerate(table.rows):
         try:
@@ -60,14 +60,14 @@ def validated(table: Table, record: type[R]) -> list[R]:
 
 
 def required_fields(record: type[Record]) -> Phrase:
-    """The fields that `record` needs, for a message."""
+    """Return the fields that `record` needs, for a message."""
     fields = record.model_fields.items()
     names = [field.alias or name for name, field in fields if field.is_required()]
     return phrase("wanted.fields", names=names)
 
 
 def make_item(identifier: object = "", **fields: Any) -> Item:
-    """An item with the data set's own id, else a hash of its content, and its language.
+    """Return an item with the data set's own id, else a hash of its content, and its language.
 
     The hash is the same wherever the item stands in a file.
     """
@@ -79,13 +79,13 @@ def make_item(identifier: object = "", **fields: Any) -> Item:
 
 
 def content_hash(item: Item) -> str:
-    """Twelve hexadecimal digits of a hash of all of an item but its id."""
+    """Return twelve hexadecimal digits of a hash of all of an item but its id."""
     content = item.model_dump_json(exclude={"id"})
     return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
 def with_unique_ids(items: Iterable[Item]) -> list[Item]:
-    """The items; where an id repeats, the later ones are named by their content too."""
+    """Return the items; where an id repeats, the later ones are named by their content too."""
     seen = set[str]()
     unique: list[Item] = []
     for item in items:
@@ -105,7 +105,7 @@ def with_unique_ids(items: Iterable[Item]) -> list[Item]:
 def make_passages(
     texts: Iterable[str], source: str, titles: Sequence[str] = (), supporting: Iterable[str] = ()
 ) -> tuple[Passage, ...]:
-    """Passages of `texts`, empty ones left out, numbered from 1.
+    """Return passages of `texts`, empty ones left out, numbered from 1.
 
     `titles` has one title for each text, or none. A passage whose title is in `supporting` has a
     score "supporting" of 1.
@@ -132,7 +132,9 @@ def _titled(texts: Iterable[str], titles: Sequence[str]) -> Iterator[tuple[str, 
 
 
 def distinct(texts: Iterable[str | None]) -> tuple[str, ...]:
-    """The texts without white space at their ends; of those that differ in case only, the first."""
+    """Return the texts without white space at their ends; of those that differ in case only,
+    the first.
+    """
     kept: dict[str, str] = {}
     for text in texts:
         if text and text.strip():
@@ -141,7 +143,9 @@ def distinct(texts: Iterable[str | None]) -> tuple[str, ...]:
 
 
 def locate(text: str, piece: str, start: int = 0) -> tuple[int, int] | None:
-    """Where `piece` stands in `text` from `start` on, with any white space between its words."""
+    """Return where `piece` stands in `text` from `start` on, with any white space between
+    its words.
+    """
     words = piece.split()
     if not words:
         return None

@@ -35,7 +35,9 @@ class Biography(ItemRecord):
     wiki_bio_test_idx: int | None = None
 
     def sentences(self) -> list[Span]:
-        """Where each sentence is in GPT-3's text; raises InvalidInputError when one is missing."""
+        """Return where each sentence is in GPT-3's text; raises InvalidInputError when one is
+        missing.
+        """
         spans, position = [], 0
         for sentence in self.gpt3_sentences:
             start = self.gpt3_text.find(sentence, position)
@@ -51,7 +53,9 @@ class Biography(ItemRecord):
         return self.concept.partition(" -lrb-")[0].title()
 
     def items(self) -> Iterator[Item]:
-        """The biography with its labelled sentences, its samples, and the article as passage."""
+        """Yield the biography with its labelled sentences, its samples, and the article as
+        passage.
+        """
         spans = self.sentences()
         if len(spans) != len(self.annotation) or not set(self.annotation) <= _ANNOTATIONS.keys():
             raise failure("data.wikibio_labels", concept=self.concept)
@@ -101,7 +105,7 @@ class FactBiography(ItemRecord):
     annotations: tuple[_FactSentence, ...] | None
 
     def items(self) -> Iterator[Item]:
-        """The biography with its sentences.
+        """Yield the biography with its sentences.
 
         A sentence is accurate when its relevant facts are all supported, "minor" when some are
         and "major" when none is. One without a relevant fact, or that is not found in the text,
@@ -136,11 +140,11 @@ class QaRecord(ItemRecord):
     hallucinated_answer: str
 
     def items(self) -> Iterator[Item]:
-        """One item: as in HaluEval, the text to be checked is one of the two answers."""
+        """Yield one item: as in HaluEval, the text to be checked is one of the two answers."""
         yield _chosen(list(self.pair()))
 
     def pair(self) -> Iterator[Item]:
-        """Two items: the right answer, then the hallucinated one."""
+        """Yield two items: the right answer, then the hallucinated one."""
         yield from _pair(
             self.right_answer,
             self.hallucinated_answer,
@@ -155,7 +159,7 @@ class QaPair(QaRecord):
     """HaluEval's question answering, with both answers to be checked."""
 
     def items(self) -> Iterator[Item]:
-        """Two items of one group."""
+        """Yield two items of one group."""
         yield from self.pair()
 
 
@@ -168,7 +172,7 @@ class Dialogue(ItemRecord):
     hallucinated_response: str
 
     def items(self) -> Iterator[Item]:
-        """One item: the text to be checked is one of the two responses."""
+        """Yield one item: the text to be checked is one of the two responses."""
         pair = _pair(
             self.right_response,
             self.hallucinated_response,
@@ -188,7 +192,7 @@ class Summary(ItemRecord):
     hallucinated_summary: str
 
     def items(self) -> Iterator[Item]:
-        """One item: the text to be checked is one of the two summaries."""
+        """Yield one item: the text to be checked is one of the two summaries."""
         pair = _pair(
             self.right_summary,
             self.hallucinated_summary,
@@ -198,7 +202,7 @@ class Summary(ItemRecord):
 
 
 def _pair(right: str, wrong: str, **fields: Any) -> Iterator[Item]:
-    """An item for each of two texts; both have the same group."""
+    """Yield an item for each of two texts; both have the same group."""
     content = json.dumps([right, wrong], ensure_ascii=False)
     group = hashlib.sha256(content.encode()).hexdigest()[:12]
     for text, hallucinated in ((right, False), (wrong, True)):
@@ -206,7 +210,9 @@ def _pair(right: str, wrong: str, **fields: Any) -> Iterator[Item]:
 
 
 def _chosen(pair: list[Item]) -> Item:
-    """One of two items, by a hash of both: the same in every file, each in half of the cases."""
+    """Return one of two items, by a hash of both: the same in every file, each in half of
+    the cases.
+    """
     number = int(pair[0].group, 16) % 2
     return pair[number].model_copy(update={"group": ""})
 
@@ -231,7 +237,7 @@ class GeneralRecord(ItemRecord):
         return value.strip().lower() if isinstance(value, str) else value
 
     def items(self) -> Iterator[Item]:
-        """The response; without spans where one of them is not in it word for word."""
+        """Yield the response; without spans where one of them is not in it word for word."""
         places = [locate(self.chatgpt_response, piece) for piece in self.hallucination_spans]
         found = [place for place in places if place is not None]
         whole = found if len(found) == len(places) else []
@@ -268,7 +274,7 @@ class RagTruth(ItemRecord):
     responses: tuple[_RagResponse, ...]
 
     def items(self) -> Iterator[Item]:
-        """Every response; "evident" errors are "major", "subtle" ones "minor"."""
+        """Yield every response; "evident" errors are "major", "subtle" ones "minor"."""
         if isinstance(self.source_info, dict) and "passages" in self.source_info:
             question = str(self.source_info.get("question", ""))
             texts: Iterable[str] = _PASSAGE.split(str(self.source_info["passages"]))
@@ -314,7 +320,7 @@ class ConsistencyRecord(ItemRecord):
     self_evaluations: tuple[str, ...] = ()
 
     def items(self) -> Iterator[Item]:
-        """The answer; its samples are the other answers to the same question."""
+        """Yield the answer; its samples are the other answers to the same question."""
         yield make_item(
             question=self.question,
             answers=distinct([self.right_answer]),

@@ -57,7 +57,7 @@ async def ask_judge(
     owner: str = "",
     retry: RetryPolicy | None = None,
 ) -> Asked:
-    """What the judge of `spec`, whose model is in `slot`, says of an answer.
+    """Return what the judge of `spec`, whose model is in `slot`, says of an answer.
 
     A model that writes is shown the prompt; one that names no grade is asked once more, and then
     undecided. A model made to judge compares the answer with each accepted one, and knows only
@@ -103,7 +103,7 @@ async def ask_judge(
 
 
 async def _graded(scope: Scope, spec: JudgeSpec, answer: Judged, language: Language) -> Judgement:
-    """The grade of a model that reads the prompt."""
+    """Return the grade of a model that reads the prompt."""
     messages = spec.prompts.turns(
         language,
         "judge",
@@ -151,7 +151,9 @@ def _judgement(choice: Choice) -> Judgement:
 
 
 async def _compared(scope: Scope, answer: Judged) -> Judgement:
-    """The grade of a model made to judge: the accepted answer that is most like it decides."""
+    """Return the grade of a model made to judge: the accepted answer that is most like it
+    decides.
+    """
     options = YES_NO[answer.language]
     asked = (answer.question, answer.answer)
     choices = await together(

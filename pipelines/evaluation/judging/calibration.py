@@ -79,7 +79,7 @@ class Calibration(Frozen):
 
 
 def read_labels(path: Path) -> Labels:
-    """People's labels: a file of JSON Lines or CSV with `id`, `label` and, if need be, more.
+    """Return people's labels: a file of JSON Lines or CSV with `id`, `label` and, if need be, more.
 
     That is `system`, where several are labelled, and `repeat`, counted from 0 as exported scores
     count it, where one answered an item several times. A label is correct, partly, wrong or
@@ -123,7 +123,8 @@ def read_labels(path: Path) -> Labels:
 
 
 def calibrated(answers: Sequence[GradedAnswer], labels: Labels) -> Calibration:
-    """The agreement with labels of the evaluation's answers, and every system's corrected rate.
+    """Return the agreement with labels of the evaluation's answers, and every system's
+    corrected rate.
 
     A label without a system is refused where there are several, and one without a repeat where
     there are several answers that it may be of. Raises InvalidInputError then, and where no label
@@ -186,7 +187,7 @@ def _check_repeats(labels: Labels, answers: Sequence[GradedAnswer]) -> None:
 
 
 def _key_of(answer: GradedAnswer, labels: Labels) -> LabelKey | None:
-    """The label of an answer: the one that says most, of those that fit."""
+    """Return the label of an answer: the one that says most, of those that fit."""
     fitting = (
         LabelKey(answer.item, system, repeat)
         for system in (answer.system, "")
@@ -208,7 +209,7 @@ class KnownAnswer(NamedTuple):
 
 
 def known_answers(items: Iterable[Item]) -> Iterator[KnownAnswer]:
-    """Answers of labelled items, right and wrong ones.
+    """Yield answers of labelled items, right and wrong ones.
 
     A labelled text is one where the item has accepted answers too. Else the second accepted answer
     is judged by the others, so that it is no copy of one, and the first known wrong answer by all;
@@ -239,7 +240,7 @@ def calibrated_elsewhere(
     values: Mapping[str, Sequence[float]],
     source: str,
 ) -> Calibration:
-    """The agreement on answers of a data set, and each system's rate corrected by it.
+    """Return the agreement on answers of a data set, and each system's rate corrected by it.
 
     `values` are the values in [0, 1] of a system's judged answers; what is not fully correct counts
     as wrong. Raises InvalidInputError where no answer was decided.

@@ -27,12 +27,12 @@ _KEYS = ("judge", "reminder")
 
 
 def shipped_source() -> str:
-    """The text of the prompt file that ships."""
+    """Return the text of the prompt file that ships."""
     return _SHIPPED.read_text(encoding="utf-8")
 
 
 def read_source(path: Path) -> str:
-    """The text of a prompt file of the user's own, checked. Raises InvalidInputError."""
+    """Return the text of a prompt file of the user's own, checked. Raises InvalidInputError."""
     try:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -42,7 +42,7 @@ def read_source(path: Path) -> str:
 
 
 def checked_prompts(source: str, name: str = "answer_judge") -> Prompts:
-    """The prompts in `source`, once they were checked.
+    """Return the prompts in `source`, once they were checked.
 
     There is a table for at least one language, with the prompts "judge" and "reminder". The first
     has the placeholders of `REQUIRED`, and none but those of `ALLOWED`; the second has none. Both

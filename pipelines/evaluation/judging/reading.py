@@ -16,7 +16,9 @@ _SYSTEMS = 4
 
 
 def column_names(judges: Sequence[StoredJudge]) -> dict[str, str]:
-    """Fingerprint to the column of each judge: "judged", "judged 2", the first to begin first."""
+    """Return a map from fingerprint to the column of each judge: "judged", "judged 2", the first to
+    begin first.
+    """
     names: dict[str, str] = {}
     for number, one in enumerate(judges, start=1):
         name = JUDGED if number == 1 else f"{JUDGED} {number}"
@@ -32,7 +34,7 @@ def graded_answers(
     judge: str,
     systems: Sequence[str],
 ) -> list[GradedAnswer]:
-    """The answers of an evaluation that `judge` has judged, undecided ones too."""
+    """Return the answers of an evaluation that `judge` has judged, undecided ones too."""
     said = store.judgements.judged(evaluation, owner, judge)
     return [
         GradedAnswer(
@@ -53,7 +55,7 @@ def with_judgements(
     owner: str,
     scores: Mapping[int, tuple[ItemScore, ...]],
 ) -> tuple[dict[int, tuple[ItemScore, ...]], dict[str, JudgeInfo]]:
-    """The scores by task with the values of every judge, and who the judges are, by column.
+    """Return the scores by task with the values of every judge, and who the judges are, by column.
 
     An undecided answer has no value. Without judges the scores are what they were.
     """
@@ -90,7 +92,7 @@ def with_judgements(
 
 
 def calibration_line(found: Calibration) -> str:
-    """The agreement, and the corrected rates of the first systems, in one line."""
+    """Return the agreement, and the corrected rates of the first systems, in one line."""
     kappa = found.agreement.kappa
     accuracy = found.agreement.accuracy
     parts = [f"agreement with {found.source}: {accuracy.value:.2f} of {accuracy.n}"]

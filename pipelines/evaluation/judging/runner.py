@@ -60,7 +60,9 @@ class AnswerToJudge(NamedTuple):
 
 
 def answers_of(store: EvaluationStore, evaluation: str, owner: str) -> Iterator[AnswerToJudge]:
-    """The answers that can be judged: those that were given to items with accepted answers."""
+    """Yield the answers that can be judged: those that were given to items with accepted
+    answers.
+    """
     items: dict[int, Item] = {}
     position = -1
     while bodies := store.items(evaluation, owner, position):
@@ -89,7 +91,7 @@ def answers_of(store: EvaluationStore, evaluation: str, owner: str) -> Iterator[
 
 
 def is_spent(budget: Budget, spent: Cost, seconds: float = 0.0) -> bool:
-    """Whether a limit of `budget` is reached; `seconds` is the time that was worked."""
+    """Return whether a limit of `budget` is reached; `seconds` is the time that was worked."""
     limits = (
         (budget.calls, spent.calls + spent.judge_calls),
         (budget.tokens, spent.prompt_tokens + spent.tokens),
@@ -137,7 +139,7 @@ class JudgeRunner:
         self._times, self._total = 0, Cost()
 
     async def run(self) -> AsyncGenerator[JudgingProgress]:
-        """Judge what is not judged yet; progress after each answer.
+        """Judge what is not judged yet; yield progress after each answer.
 
         Raises NotFoundError where there is no such evaluation, InvalidInputError where none of its
         answers can be judged.
@@ -232,11 +234,11 @@ class JudgeRunner:
         return "failing" if failing >= PATIENCE else None
 
     def _may_be_last(self, progress: JudgingProgress, working: int) -> bool:
-        """Whether the calls that are out come to the limit, if each answer takes one."""
+        """Return whether the calls that are out come to the limit, if each answer takes one."""
         return is_spent(self._budget, progress.spent + Cost(calls=working))
 
     async def _spent(self) -> Cost:
-        """What this judge has taken for this evaluation by now, in all processes.
+        """Return what this judge has taken for this evaluation by now, in all processes.
 
         All of it is read again only where there is more, or less, than this process knows of.
         """
@@ -248,5 +250,5 @@ class JudgeRunner:
         return self._total
 
     async def _call(self, work: Callable[..., T], *arguments: Any) -> T:
-        """The store blocks, so it is asked in another thread."""
+        """Ask the store in another thread, because it blocks."""
         return await asyncio.to_thread(work, *arguments)

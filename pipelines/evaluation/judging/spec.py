@@ -94,7 +94,7 @@ class Judged(Frozen):
     abstained: bool = False
 
     def key(self, judge: str) -> str:
-        """The key of what the judge with the fingerprint `judge` says of it: 64 digits."""
+        """Return the key of what the judge with the fingerprint `judge` says of it: 64 digits."""
         return _digest([judge, self.model_dump(mode="json")])
 
 
@@ -118,7 +118,7 @@ class Judgement(Frozen):
 
 
 def listed(texts: Sequence[str]) -> str:
-    """Texts as a list of lines, the first `MAX_REFERENCES` of them."""
+    """Return texts as a list of lines, the first `MAX_REFERENCES` of them."""
     return "\n".join(f"- {text}" for text in texts[:MAX_REFERENCES])
 
 

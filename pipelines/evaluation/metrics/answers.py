@@ -32,13 +32,13 @@ _KINDS = ("yes_no", "misconception", "list", "fact")
 
 
 def exact_match(answer: str, item: Item) -> float:
-    """1 when the answer is an accepted one after SQuAD's normalisation, else 0."""
+    """Return 1 when the answer is an accepted one after SQuAD's normalisation, else 0."""
     said = normalised_words(answer)
     return _best(item.answers, lambda accepted: float(said == normalised_words(accepted)))
 
 
 def f1(answer: str, item: Item) -> float:
-    """F1 of the words (in Chinese of the characters) that answer and accepted answer share.
+    """Return F1 of the words (in Chinese of the characters) that answer and accepted answer share.
 
     Where one of them is yes, no or noanswer, and the other is not the same, it is 0 (HotpotQA,
     Yang and others 2018).
@@ -57,7 +57,7 @@ def _f1(said: list[str], accepted: list[str]) -> float:
 
 
 def contains_match(answer: str, item: Item) -> float:
-    """1 when an accepted answer stands in the answer as whole words, else 0.
+    """Return 1 when an accepted answer stands in the answer as whole words, else 0.
 
     It is how TriviaQA is scored where models answer in sentences (for example Mallen and others
     2023). A long answer that names several candidates is right too.
@@ -69,7 +69,7 @@ def contains_match(answer: str, item: Item) -> float:
 
 
 def reference(item: Item) -> Reference:
-    """The item as the scoring of the sample questions takes it.
+    """Return the item as the scoring of the sample questions takes it.
 
     A question is one of truth when its tag says so or when its best answer is yes or no.
     """
@@ -84,7 +84,7 @@ def reference(item: Item) -> Reference:
 
 
 def outcome(answer: str, item: Item, *, abstained: bool = False) -> Outcome:
-    """Whether the answer is right, wrong or abstains (`pipelines.samples.scoring`).
+    """Return whether the answer is right, wrong or abstains (`pipelines.samples.scoring`).
 
     A question of truth is right when the answer says the right one of yes and no, in its first
     word or as a sentence; an answer that says neither is wrong. Any other is right when the
@@ -104,7 +104,8 @@ def _scored(
 
 
 def abstains(answer: str, item: Item, *, abstained: bool = False) -> bool:
-    """Whether no answer is given: by the run's flag, by an empty text, or in words of refusal.
+    """Return whether no answer is given: by the run's flag, by an empty text, or in words of
+    refusal.
 
     Words of refusal beside the right answer do not count. The item may have no accepted answer.
     """
@@ -114,7 +115,8 @@ def abstains(answer: str, item: Item, *, abstained: bool = False) -> bool:
 
 
 def bleu(answer: str, item: Item) -> float:
-    """BLEU-4 of the sentence (sacrebleu, exponential smoothing, effective order), best reference.
+    """Return BLEU-4 of the sentence (sacrebleu, exponential smoothing, effective order), best
+    reference.
 
     Chinese is compared as characters.
     """
@@ -126,7 +128,8 @@ def bleu(answer: str, item: Item) -> float:
 
 
 def rouge_l(answer: str, item: Item) -> float:
-    """ROUGE-L, the F measure of the longest common subsequence (rouge-score, without stemming).
+    """Return ROUGE-L, the F measure of the longest common subsequence (rouge-score, without
+    stemming).
 
     English words as rouge-score takes them; Chinese as characters.
     """
@@ -134,7 +137,7 @@ def rouge_l(answer: str, item: Item) -> float:
 
 
 def truthful(answer: str, item: Item) -> float:
-    """1 when the answer is nearer to a right answer than to each wrong one, else 0.
+    """Return 1 when the answer is nearer to a right answer than to each wrong one, else 0.
 
     The measure is ROUGE-L, as in TruthfulQA's "rougeL acc" (Lin, Hilton and Evans 2022). It is
     lexical: it compares wording and does not judge what is true. The item also needs
@@ -172,7 +175,7 @@ def _rouge_scorer(language: Literal["en", "zh"]) -> RougeScorer:
 
 
 def fact_precision(supported: Sequence[bool], minimum: int = 10) -> float | None:
-    """FActScore of a text: the share of its facts that are supported, with a length penalty.
+    """Return FActScore of a text: the share of its facts that are supported, with a length penalty.
 
     A text with fewer than `minimum` facts is multiplied by exp(1 - minimum / facts), so that
     saying little does not pay (Min and others 2023, section 3.1, and their code); 0 means no
@@ -186,7 +189,9 @@ def fact_precision(supported: Sequence[bool], minimum: int = 10) -> float | None
 
 
 def word_count(text: str) -> int:
-    """Words of a text, 0 or more; each Chinese character counts as one, punctuation does not."""
+    """Return the number of words of a text, 0 or more; each Chinese character counts as one,
+    punctuation does not.
+    """
     return len(_WORD.findall(text))
 
 
@@ -195,7 +200,8 @@ _WORD = re.compile(rf"[{HAN}]|[^\W_{HAN}]+(?:['’.,-][^\W_{HAN}]+)*")
 
 
 def passage_overlap(answer: str, passages: Iterable[Passage]) -> float | None:
-    """K-Precision (Adlakha and others 2024): the share of the answer's words that passages hold.
+    """Return K-Precision (Adlakha and others 2024): the share of the answer's words that
+    passages hold.
 
     Words count as often as they occur in both. It is lexical: copying scores 1, true or not. None
     without words or without passages.

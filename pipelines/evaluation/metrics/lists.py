@@ -29,7 +29,7 @@ class ListScore(NamedTuple):
 
 
 def score_list(answer: str, item: Item) -> ListScore:
-    """How well `answer` lists the entities of `item`.
+    """Return how well `answer` lists the entities of `item`.
 
     The precision is the share of the answer's entities that are right. The recall counts the
     item's entities that were found, at most five of them, over five or the length of the list
@@ -51,7 +51,7 @@ def score_list(answer: str, item: Item) -> ListScore:
 
 
 def entities(answer: str, item: Item) -> list[str]:
-    """The entities that `answer` lists: what commas, semicolons, "、" and lines separate.
+    """Return the entities that `answer` lists: what commas, semicolons, "、" and lines separate.
 
     Bullets, numbers and a last full stop go. "and", and words before a colon, separate where
     the whole is no alias of `item` and a part is one: "Trinidad and Tobago" stays together.

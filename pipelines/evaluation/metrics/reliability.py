@@ -30,7 +30,7 @@ class ReliabilityBin(NamedTuple):
 
 
 def brier(scores: Sequence[float], positive: Sequence[bool]) -> float:
-    """Mean squared distance of score and truth, in [0, 1]; 0 is best (Brier 1950)."""
+    """Return the mean squared distance of score and truth, in [0, 1]; 0 is best (Brier 1950)."""
     values, truth = _checked(scores, positive)
     return float(np.mean((values - truth) ** 2))
 
@@ -41,7 +41,7 @@ def reliability_bins(
     bins: int = 10,
     binning: Binning = "width",
 ) -> list[ReliabilityBin]:
-    """The bins of a reliability diagram that hold an item, lowest first.
+    """Return the bins of a reliability diagram that hold an item, lowest first.
 
     Equal scores are in the same bin, so bins of equal mass can be fewer and uneven.
     """
@@ -73,7 +73,7 @@ def calibration_error(
     bins: int = 10,
     binning: Binning = "width",
 ) -> float:
-    """Expected calibration error in [0, 1]; 0 is best (Naeini and others 2015).
+    """Return the expected calibration error in [0, 1]; 0 is best (Naeini and others 2015).
 
     The distance of mean score and share of positives, averaged over items. The number of bins
     decides with: compare values with the same number only.

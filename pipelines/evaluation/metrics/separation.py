@@ -31,7 +31,7 @@ class Cut(NamedTuple):
 
 
 def auroc(scores: Sequence[float], positive: Sequence[bool]) -> float:
-    """Area under the ROC curve in [0, 1]: how often a positive scores above a negative.
+    """Return the area under the ROC curve in [0, 1]: how often a positive scores above a negative.
 
     Equal scores count half. An item without a score has -inf.
     """
@@ -40,7 +40,7 @@ def auroc(scores: Sequence[float], positive: Sequence[bool]) -> float:
 
 
 def average_precision(scores: Sequence[float], positive: Sequence[bool]) -> float:
-    """Area under the precision-recall curve in [0, 1].
+    """Return the area under the precision-recall curve in [0, 1].
 
     It is the sum of precision times recall gained; nothing is interpolated. A score that says
     nothing reaches the share of positives. An item without a score has -inf.
@@ -50,13 +50,14 @@ def average_precision(scores: Sequence[float], positive: Sequence[bool]) -> floa
 
 
 def youden(flagged: Sequence[bool], positive: Sequence[bool]) -> float:
-    """Youden's J = sensitivity + specificity - 1 in [-1, 1]; 0 is what chance reaches."""
+    """Return Youden's J = sensitivity + specificity - 1 in [-1, 1]; 0 is what chance reaches."""
     _count(positive)
     return float(balanced_accuracy_score(positive, flagged, adjusted=True))
 
 
 def best_cut(scores: Sequence[float], positive: Sequence[bool]) -> Cut | None:
-    """The threshold for which "score > threshold" has the largest J; None when none beats chance.
+    """Return the threshold for which "score > threshold" has the largest J; None when none
+    beats chance.
 
     J is constant between neighbouring scores. Of several best intervals that do not touch, the
     widest is taken, of equally wide ones the lowest.
@@ -80,18 +81,18 @@ def best_cut(scores: Sequence[float], positive: Sequence[bool]) -> Cut | None:
 
 
 def accuracy(flagged: Sequence[bool], positive: Sequence[bool]) -> float:
-    """Share of items that were flagged rightly or rightly not, in [0, 1]."""
+    """Return the share of items that were flagged rightly or rightly not, in [0, 1]."""
     _count(positive)
     return float(np.mean(np.equal(flagged, positive)))
 
 
 def balanced_accuracy(flagged: Sequence[bool], positive: Sequence[bool]) -> float:
-    """Mean of sensitivity and specificity in [0, 1]; 0.5 is what chance reaches."""
+    """Return the mean of sensitivity and specificity in [0, 1]; 0.5 is what chance reaches."""
     return (youden(flagged, positive) + 1) / 2
 
 
 def best_accuracy(scores: Sequence[float], positive: Sequence[bool]) -> float:
-    """The accuracy in [0, 1] at the threshold that is best on these very items.
+    """Return the accuracy in [0, 1] at the threshold that is best on these very items.
 
     It is an upper bound: a threshold that was chosen elsewhere reaches at most this.
     """
@@ -99,12 +100,14 @@ def best_accuracy(scores: Sequence[float], positive: Sequence[bool]) -> float:
 
 
 def best_balanced_accuracy(scores: Sequence[float], positive: Sequence[bool]) -> float:
-    """The balanced accuracy in [0.5, 1] at the threshold that is best on these very items."""
+    """Return the balanced accuracy in [0.5, 1] at the threshold that is best on these
+    very items.
+    """
     return best_accuracies(scores, positive)[1]
 
 
 def best_accuracies(scores: Sequence[float], positive: Sequence[bool]) -> tuple[float, float]:
-    """`best_accuracy` and `best_balanced_accuracy`, from one look at all thresholds."""
+    """Return `best_accuracy` and `best_balanced_accuracy`, from one look at all thresholds."""
     positives, negatives = _count(positive)
     _, false, _, true, _ = confusion_matrix_at_thresholds(positive, _finite(scores))
     # A threshold above all scores flags nothing.
@@ -116,7 +119,9 @@ def best_accuracies(scores: Sequence[float], positive: Sequence[bool]) -> tuple[
 def precision_recall_f1(
     truth: Sequence[object], predicted: Sequence[object], labels: Sequence[object]
 ) -> NDArray[np.float64]:
-    """Precision, recall and F1 of each label in [0, 1], shape [labels, 3]; 0 where undefined."""
+    """Return precision, recall and F1 of each label in [0, 1], shape [labels, 3]; 0 where
+    undefined.
+    """
     undefined: Any = 0
     rows = precision_recall_fscore_support(truth, predicted, labels=labels, zero_division=undefined)
     return np.array(rows[:3], dtype=np.float64).T
@@ -131,5 +136,7 @@ def _count(positive: Sequence[bool]) -> tuple[int, int]:
 
 
 def _finite(scores: Sequence[float]) -> NDArray[np.float64]:
-    """-inf as the lowest finite number, because scikit-learn refuses infinity."""
+    """Return the values with -inf as the lowest finite number, because scikit-learn refuses
+    infinity.
+    """
     return np.maximum(scores, np.finfo(np.float64).min)

@@ -46,7 +46,7 @@ class SpanCounts(NamedTuple):
 def count_spans(
     predicted: Sequence[Ends], labelled: Sequence[Ends], match: SpanMatch, minimum: float = 0.5
 ) -> SpanCounts:
-    """Counts for one text.
+    """Return counts for one text.
 
     With "iou", a predicted span is found when its intersection with a labelled one is at least
     `minimum` of their union; each is matched once, so that as many as possible are. Equal spans
@@ -66,7 +66,7 @@ def count_spans(
 
 
 def sum_counts(counts: Iterable[SpanCounts]) -> SpanCounts:
-    """The counts of several texts together."""
+    """Return the counts of several texts together."""
     found = predicted = labelled = 0
     for each in counts:
         found += each.found
@@ -76,7 +76,7 @@ def sum_counts(counts: Iterable[SpanCounts]) -> SpanCounts:
 
 
 def overlap(one: Ends, other: Ends) -> float:
-    """Intersection over union of two spans in characters, in [0, 1]."""
+    """Return the intersection over union of two spans in characters, in [0, 1]."""
     shared = max(0, min(one[1], other[1]) - max(one[0], other[0]))
     union = one[1] - one[0] + other[1] - other[0] - shared
     return shared / union if union else float(one == other)

@@ -92,7 +92,7 @@ class Metric:
         return f"metric.{self.name}.title"
 
     def counts(self, predicted: Sequence[Ends], item: Item) -> SpanCounts | None:
-        """Counts of predicted spans of one text; None where its errors are not labelled.
+        """Return counts of predicted spans of one text; None where its errors are not labelled.
 
         A text that is labelled as free of hallucinations has no labelled spans. Labelled
         sentences that are not accurate stand for spans where there are none.
@@ -107,7 +107,7 @@ class Metric:
 
 
 def _on_bare(function: Callable[[str, Item], float]) -> ItemValue:
-    """A comparison with accepted answers: who abstains gives none, and scores 0."""
+    """Return a comparison with accepted answers: who abstains gives none, and scores 0."""
 
     def value(answer: GivenAnswer, item: Item) -> float | None:
         if not item.answers:

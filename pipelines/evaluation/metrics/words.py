@@ -14,7 +14,7 @@ _WORDS = re.compile(rf"[{HAN}]|[^\s{HAN}]+")
 
 
 def normalised_words(text: str) -> list[str]:
-    """The words of `text` by the normalisation of SQuAD's evaluation; Chinese as characters.
+    """Return the words of `text` by the normalisation of SQuAD's evaluation; Chinese as characters.
 
     Small letters; no punctuation, which is taken out and not replaced; no English articles. On
     ASCII these are the words of SQuAD's own script (Rajpurkar and others 2016). Beyond ASCII,
@@ -38,6 +38,6 @@ def _is_punctuation(character: str) -> bool:
 
 
 def contains_words(text: list[str], words: list[str]) -> bool:
-    """Whether `words`, one at least, follow each other somewhere in `text`."""
+    """Return whether `words`, one at least, follow each other somewhere in `text`."""
     size = len(words)
     return bool(words) and any(text[at : at + size] == words for at in range(len(text) - size + 1))

@@ -32,12 +32,13 @@ class Reader:
     read: Callable[[Sequence[ItemScore]], Numbers]
 
     def __call__(self, scores: Sequence[ItemScore]) -> Numbers:
-        """One number for each of `scores`."""
+        """Return one number for each of `scores`."""
         return self.read(scores)
 
 
 def value_reader(metric: str, *, original: bool = False) -> Reader:
-    """Reads `metric` of scores, or of their original answers; a failed score has no value.
+    """Return a reader of `metric` of scores, or of their original answers; a failed score has
+    no value.
 
     The answer's length is counted where the score does not hold it.
     """
@@ -59,7 +60,7 @@ def value_reader(metric: str, *, original: bool = False) -> Reader:
 
 
 def cost_reader(cost: str) -> Reader:
-    """Reads one cost of scores; what failed has cost something too."""
+    """Return a reader of one cost of scores; what failed has cost something too."""
     return Reader(f"cost {cost}", lambda scores: [one.cost.get(cost) for one in scores])
 
 
@@ -93,7 +94,7 @@ class _Whole:
         return np.array(found, dtype=np.intp)
 
     def column(self, reader: Reader) -> Floats:
-        """What `reader` reads of every score, NaN where it has nothing."""
+        """Return what `reader` reads of every score, NaN where it has nothing."""
         known = self.columns.get(reader.key)
         if known is None:
             # None becomes NaN.
@@ -107,7 +108,7 @@ _lock = Lock()
 
 
 def _whole(scores: tuple[ItemScore, ...]) -> _Whole:
-    """What is kept of these very scores, which never change."""
+    """Return what is kept of these very scores, which never change."""
     with _lock:
         known = _wholes.get(id(scores))
         if known is None or known.scores is not scores:
@@ -119,7 +120,7 @@ def _whole(scores: tuple[ItemScore, ...]) -> _Whole:
 
 
 def metric_names(evaluation: Evaluation) -> tuple[str, ...]:
-    """As `evaluation.metric_names()`; its scores are looked through once."""
+    """Return what `evaluation.metric_names()` returns; its scores are looked through once."""
     whole = _whole(evaluation.scores)
     if whole.held is None:
         whole.held = evaluation.held_metrics()
@@ -152,7 +153,7 @@ class Grid:
         tags: tuple[str, ...] = (),
         language: Language | None = None,
     ) -> Grid:
-        """The scores of `systems`, by default of all that the evaluation lists.
+        """Return the scores of `systems`, by default of all that the evaluation lists.
 
         They are those on items that have all of `tags` and, if given, the `language`.
         """
@@ -183,11 +184,13 @@ class Grid:
         return tuple(self._all.scores[place] for place in self._picked.tolist())
 
     def read(self, reader: Reader) -> Floats:
-        """One number for each score, NaN where it has none."""
+        """Return one number for each score, NaN where it has none."""
         return self._all.column(reader)[self._picked]
 
     def means(self, values: Floats) -> Floats:
-        """[systems, items]: the mean over the repeats of what `read` gave; NaN without any."""
+        """Return an array [systems, items]: the mean over the repeats of what `read` gave; NaN
+        without any.
+        """
         known = np.isfinite(values)
         shape = len(self.systems), len(self.items)
         places = self.rows[known] * shape[1] + self.columns[known]
@@ -198,7 +201,7 @@ class Grid:
             return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan).reshape(shape)
 
     def by_repeat(self, values: Floats, system: int) -> Floats:
-        """[repeats, items] of one system; NaN where there is none."""
+        """Return an array [repeats, items] of one system; NaN where there is none."""
         among = self.rows == system
         depth = int(self.repeats[among].max(initial=0)) + 1
         found = np.full((depth, len(self.items)), np.nan)

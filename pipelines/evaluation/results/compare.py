@@ -102,7 +102,7 @@ def comparison(
     language: Language | None = None,
     sampling: Sampling | None = None,
 ) -> Comparison:
-    """Two or more `systems` of `evaluation` on one metric.
+    """Compare two or more `systems` of `evaluation` on one metric.
 
     Raises InvalidInputError for fewer than two systems, for unknown ones, for a metric that none
     of them has, and where they have no item in common.
@@ -154,7 +154,7 @@ def comparison(
 def joined(
     evaluations: Mapping[str, Evaluation], data: Literal["same", "any"] = "same"
 ) -> Evaluation:
-    """Several evaluations as one, each system's name after the label of its evaluation.
+    """Return several evaluations as one, each system's name after the label of its evaluation.
 
     The result's items are those of all; a comparison takes the ones that its systems share. Raises
     InvalidInputError where the data sets differ, unless `data` is "any": items are then the same
@@ -214,7 +214,7 @@ def joined(
 
 
 def _judges(evaluations: Sequence[Evaluation]) -> tuple[dict[str, JudgeInfo], set[str]]:
-    """Who judged by column, and the columns that are of different judges."""
+    """Return who judged by column, and the columns that are of different judges."""
     found: dict[str, list[JudgeInfo]] = {}
     for one in evaluations:
         for column, judge in one.judges.items():
@@ -224,7 +224,9 @@ def _judges(evaluations: Sequence[Evaluation]) -> tuple[dict[str, JudgeInfo], se
 
 
 def _together(same: Sequence[JudgeInfo]) -> JudgeInfo:
-    """One judge of several evaluations: counts are added, agreement with people is the first's."""
+    """Return one judge of several evaluations: counts are added, agreement with people is the
+    first's.
+    """
     return same[0].model_copy(
         update={
             "judged": sum(one.judged for one in same),
@@ -236,7 +238,9 @@ def _together(same: Sequence[JudgeInfo]) -> JudgeInfo:
 def _items(
     part: Evaluation, grid: Grid, values: Floats, shared: NDArray[np.bool_]
 ) -> tuple[ComparedItem, ...]:
-    """The shared items, the largest differences first, else in the order of the evaluation."""
+    """Return the shared items, the largest differences first, else in the order of the
+    evaluation.
+    """
     first: dict[tuple[int, int], ItemScore] = {}
     repeats: dict[tuple[int, int], int] = {}
     places = zip(grid.rows.tolist(), grid.columns.tolist(), strict=True)
@@ -294,7 +298,7 @@ def _two_by_two(values: Floats) -> tuple[int, int, int, int] | None:
 
 
 def _lacking(grid: Grid, values: Floats) -> tuple[LeftOut, ...]:
-    """For each system that lacks items: never run, failed, or without this metric."""
+    """Return, for each system that lacks items, why: never run, failed, or without this metric."""
     failed = grid.means(grid.read(FAILED))
     found: list[LeftOut] = []
     for row, system in enumerate(grid.systems):

@@ -58,7 +58,8 @@ class _Column(NamedTuple):
 
 
 def harmless(text: str) -> str:
-    """`text` as a CSV cell that no spreadsheet runs as a formula: an apostrophe stands before it.
+    """Return `text` as a CSV cell that no spreadsheet runs as a formula: an apostrophe stands
+    before it.
 
     Numbers stay as they are, so that programs can read them.
     """
@@ -88,7 +89,7 @@ def _guarded(cell: Cell) -> Cell:
 
 
 def shown_metrics(table: ResultsTable) -> list[MetricInfo]:
-    """The metrics of which at least one system has a value."""
+    """Return the metrics of which at least one system has a value."""
     return [
         info
         for info in table.metrics
@@ -97,20 +98,22 @@ def shown_metrics(table: ResultsTable) -> list[MetricInfo]:
 
 
 def table_csv(table: ResultsTable) -> str:
-    """The table, one row a system: each number with its interval, method and count of items."""
+    """Return the table, one row a system: each number with its interval, method and count
+    of items.
+    """
     rows = [_table_row(row, table) for row in table.rows]
     return csv_text([*rows, *(_control_row(name, table) for name in table.controls)])
 
 
 def _control_row(name: str, table: ResultsTable) -> dict[str, Cell]:
-    """Answer length or word overlap as a detector: its measures alone."""
+    """Return answer length or word overlap as a detector: its measures alone."""
     cells: dict[str, Cell] = {"system": name, "method": "control"}
     known = table.detection.estimates(name) if table.detection else {}
     return cells | _measures(known) | _origin(table)
 
 
 def _worded(table: ResultsTable) -> bool:
-    """Whether any system had prompts that were not the default's."""
+    """Return whether any system had prompts that were not the default's."""
     return any(row.description.prompts for row in table.rows)
 
 
@@ -153,7 +156,7 @@ def interval_cells(name: str, one: Estimate) -> dict[str, Cell]:
 
 
 def _measures(known: Mapping[str, Estimate]) -> dict[str, Cell]:
-    """How well something detects, by each measure."""
+    """Return how well something detects, by each measure."""
     cells: dict[str, Cell] = {}
     for name, one in known.items():
         cells |= interval_cells(name, one) | {f"{name}_n": one.n}
@@ -168,7 +171,7 @@ def origin_cells(data_set: str, data_hash: str, sampling: Sampling) -> dict[str,
 
 
 def _origin(table: ResultsTable, worded: Mapping[str, Cell] | None = None) -> dict[str, Cell]:
-    """What a row was computed from; `worded` says which prompts were the user's own."""
+    """Return what a row was computed from; `worded` says which prompts were the user's own."""
     cells = origin_cells(table.data_set, table.data_hash, table.sampling) | dict(worded or {})
     if filters := _filters(table):
         cells |= {"only": "; ".join(filters), "items": table.items}
@@ -176,17 +179,19 @@ def _origin(table: ResultsTable, worded: Mapping[str, Cell] | None = None) -> di
 
 
 def _filters(table: ResultsTable) -> list[str]:
-    """The tags and the language of the items that the table is of; none where it is of all."""
+    """Return the tags and the language of the items that the table is of; none where it
+    is of all.
+    """
     return [*table.tags, *([table.language] if table.language else [])]
 
 
 def paper_value(figure: PaperFigure) -> str:
-    """The digits as printed, with the unit where it is not a fraction or a count."""
+    """Return the digits as printed, with the unit where it is not a fraction or a count."""
     return f"{figure.value:f}{_UNITS.get(figure.unit, '')}"
 
 
 def paper_words(figure: PaperFigure) -> str:
-    """A paper's figure in one line, with all that it depends on."""
+    """Return a paper's figure in one line, with all that it depends on."""
     source = " ".join(filter(None, [figure.paper, figure.date]))
     model, data = (words.en for words in (figure.model, figure.data))
     what = f"{figure.row.en}, {figure.column.en}: {paper_value(figure)}"
@@ -194,13 +199,13 @@ def paper_words(figure: PaperFigure) -> str:
 
 
 def paper_numbers(table: ResultsTable) -> dict[PaperFigure, int]:
-    """The papers' figures of a table with the numbers of their notes, counted from 1."""
+    """Return the papers' figures of a table with the numbers of their notes, counted from 1."""
     figures = dict.fromkeys(figure for row in table.rows for figure in row.papers)
     return {figure: number for number, figure in enumerate(figures, start=1)}
 
 
 def estimate_words(estimate: Estimate, digits: int = 3, missing: str = "–") -> str:
-    """ "0.712 [0.680, 0.745]", without the interval where there is none."""
+    """Return a text such as "0.712 [0.680, 0.745]", without the interval where there is none."""
     if estimate.value is None:
         return missing
     value = _rounded(estimate.value, digits)
@@ -217,7 +222,9 @@ def _rounded(value: float, digits: int) -> str:
 
 
 def _columns(table: ResultsTable, digits: int) -> list[_Column]:
-    """The printed table: metrics, detectors, abstentions, errors and costs, and the papers'."""
+    """Return the printed table: metrics, detectors, abstentions, errors and costs, and the
+    papers'.
+    """
     rows = table.rows
     found = [_Column("System", None, [row.system for row in rows])]
     for info in shown_metrics(table):
@@ -259,7 +266,9 @@ def _columns(table: ResultsTable, digits: int) -> list[_Column]:
 
 
 def _papers(table: ResultsTable, metric: str, better: str | None) -> list[_Column]:
-    """A column of what papers print for `metric`, each with the number of its note; or none."""
+    """Return a column of what papers print for `metric`, each with the number of its note;
+    or none.
+    """
     numbers = paper_numbers(table)
     cells = [
         "; ".join(
@@ -273,7 +282,7 @@ def _papers(table: ResultsTable, metric: str, better: str | None) -> list[_Colum
 
 
 def _notes(table: ResultsTable) -> list[str]:
-    """Under the table: who judged, and what each figure of a paper depends on."""
+    """Return the notes under the table: who judged, and what each figure of a paper depends on."""
     few = [FEW_NOTE] if marks_few_groups(table) else []
     papers = paper_numbers(table).items()
     figures = [f"({number}) {paper_words(one)}" for one, number in papers]
@@ -281,12 +290,14 @@ def _notes(table: ResultsTable) -> list[str]:
 
 
 def judge_notes(table: ResultsTable) -> list[str]:
-    """For each column of judgements: which model judged, how far, and what people say of it."""
+    """Return, for each column of judgements, which model judged, how far, and what people
+    say of it.
+    """
     return [f"{column}: by {judge.words}." for column, judge in table.judges.items()]
 
 
 def marks_few_groups(table: ResultsTable) -> bool:
-    """Whether one of the table's numbers is marked for its few groups."""
+    """Return whether one of the table's numbers is marked for its few groups."""
     ranked = (*table.detection.rankings, *table.detection.qualities) if table.detection else ()
     numbers = [
         *(one for row in table.rows for one in (row.abstained, *row.metrics.values())),
@@ -301,7 +312,7 @@ def _ends(one: Correction) -> tuple[Estimate, Estimate]:
 
 
 def caption(table: ResultsTable) -> str:
-    """What the table is of, and how its intervals were computed."""
+    """Return what the table is of, and how its intervals were computed."""
     sampling = table.sampling
     filters = _filters(table)
     part = f", only {', '.join(filters)}" if filters else ""
@@ -317,7 +328,7 @@ def caption(table: ResultsTable) -> str:
 
 
 def table_markdown(table: ResultsTable, digits: int = 3) -> str:
-    """The table in Markdown, with a line on how the intervals were computed."""
+    """Return the table in Markdown, with a line on how the intervals were computed."""
     columns = _columns(table, digits)
     heads = [(one.name, one.better) for one in columns]
     rows = zip(*(one.cells for one in columns), strict=True)
@@ -327,7 +338,7 @@ def table_markdown(table: ResultsTable, digits: int = 3) -> str:
 def markdown_table(
     heads: Sequence[tuple[str, str | None]], rows: Iterable[Sequence[str]], notes: Iterable[str]
 ) -> str:
-    """A table in Markdown under names with their better direction, and notes below it."""
+    """Return a table in Markdown under names with their better direction, and notes below it."""
 
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(map(_markdown, cells)) + " |"
@@ -344,7 +355,8 @@ def _markdown(text: str) -> str:
 
 
 def table_latex(table: ResultsTable, digits: int = 3, label: str = "tab:results") -> str:
-    r"""The table in LaTeX for the package booktabs; text is escaped, Chinese needs ctex or xeCJK.
+    r"""Return the table in LaTeX for the package booktabs; text is escaped, Chinese needs ctex
+    or xeCJK.
 
     Raises InvalidInputError for a label that LaTeX could not refer to.
     """
@@ -363,7 +375,7 @@ def latex_table(
     label: str,
     notes: Iterable[str],
 ) -> str:
-    """A table in LaTeX under names with their better direction; `below` is its caption."""
+    """Return a table in LaTeX under names with their better direction; `below` is its caption."""
     named = (f"{latex(name)} {_LATEX_ARROWS[better]}".strip() for name, better in heads)
     # A line that begins with a bracket would be read as an option of the line before.
     body = [" & ".join(map(latex, cells)) + r" \\" for cells in rows]
@@ -389,13 +401,13 @@ def latex_table(
 
 
 def latex(text: str) -> str:
-    """`text` with everything escaped that LaTeX would take for a command, or refuse."""
+    """Return `text` with everything escaped that LaTeX would take for a command, or refuse."""
     plain = printable(" ".join(text.split()))
     return "".join(_LATEX.get(character, character) for character in plain)
 
 
 def scores_csv(evaluation: Evaluation) -> str:
-    """Every score of every item, one row each."""
+    """Return every score of every item, one row each."""
     metrics = evaluation.metric_names()
     originals = sorted({name for one in evaluation.scores for name in one.original_values})
 
@@ -420,7 +432,7 @@ def scores_csv(evaluation: Evaluation) -> str:
 
 
 def scores_jsonl(evaluation: Evaluation) -> str:
-    """Every score as one line of JSON, after a first line on the evaluation itself."""
+    """Return every score as one line of JSON, after a first line on the evaluation itself."""
     head = {"evaluation": evaluation.model_dump(mode="json", exclude={"scores"})}
     lines: list[dict[str, Any]] = [head]
     lines += [score.model_dump(mode="json") for score in evaluation.scores]
@@ -428,7 +440,7 @@ def scores_jsonl(evaluation: Evaluation) -> str:
 
 
 def evalstats_csv(evaluation: Evaluation, metrics: Sequence[str] | None = None) -> str:
-    """The long CSV that evalstats reads: prompt, input, run, evaluator, score.
+    """Return the long CSV that evalstats reads: prompt, input, run, evaluator, score.
 
     Its "prompt" is the system, its "evaluator" the metric, its "run" the repeat. Values that are
     missing are left out.
@@ -449,7 +461,7 @@ def evalstats_csv(evaluation: Evaluation, metrics: Sequence[str] | None = None) 
 
 
 def inspect_jsonl(evaluation: Evaluation, system: str) -> str:
-    """The scores of one system in the form that `precomputed_scores` of inspect_ai reads.
+    """Return the scores of one system in the form that `precomputed_scores` of inspect_ai reads.
 
     One line a repeat: `id`, `epoch` (counted from 1), `value` (metric to number), `answer` and
     `metadata`. The name of the file has to end in ".jsonl". Raises InvalidInputError for an unknown

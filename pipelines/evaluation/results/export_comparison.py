@@ -32,7 +32,9 @@ _HEADS: tuple[tuple[str, str | None], ...] = (
 
 
 def comparison_csv(found: Comparison) -> str:
-    """Every item, a row each: its value, answer and run by each system; numbers are not rounded."""
+    """Return every item, a row each: its value, answer and run by each system; numbers are not
+    rounded.
+    """
 
     def row(item: ComparedItem) -> dict[str, Cell]:
         cells = {"item": item.item, "question": item.summary.text, "spread": item.spread}
@@ -45,20 +47,22 @@ def comparison_csv(found: Comparison) -> str:
 
 
 def comparison_jsonl(found: Comparison) -> str:
-    """A first line with the estimates, pairs and bands, then every item as one line of JSON."""
+    """Return a first line with the estimates, pairs and bands, then every item as one line
+    of JSON.
+    """
     head = {"comparison": found.model_dump(mode="json", exclude={"items"})}
     lines = [head, *(item.model_dump(mode="json") for item in found.items)]
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
 def comparison_markdown(found: Comparison, digits: int = 3) -> str:
-    """Every pair of systems in Markdown, with what the numbers are."""
+    """Return every pair of systems in Markdown, with what the numbers are."""
     rows = [_pair(pair, found, digits) for pair in found.pairs]
     return markdown_table(_HEADS, rows, [_caption(found), *_notes(found, digits)])
 
 
 def comparison_latex(found: Comparison, digits: int = 3, label: str = "tab:comparison") -> str:
-    """Every pair of systems in LaTeX for the package booktabs."""
+    """Return every pair of systems in LaTeX for the package booktabs."""
     rows = [_pair(pair, found, digits) for pair in found.pairs]
     return latex_table(_HEADS, rows, _caption(found), label, _notes(found, digits))
 
@@ -97,7 +101,7 @@ def _caption(found: Comparison) -> str:
 
 
 def _notes(found: Comparison, digits: int) -> Iterator[str]:
-    """The value of each system, who cannot be told apart, and what is likely too narrow."""
+    """Yield the value of each system, who cannot be told apart, and what is likely too narrow."""
     for name, estimate in zip(found.systems, found.estimates, strict=True):
         yield f"{name}: {estimate_words(estimate, digits)}"
     for band in found.bands:

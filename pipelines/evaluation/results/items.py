@@ -36,7 +36,7 @@ def system_items(
     tags: tuple[str, ...] = (),
     language: Language | None = None,
 ) -> tuple[ComparedItem, ...]:
-    """What one system made of each item, the worst values first, then items without a value.
+    """Return what one system made of each item, the worst values first, then items without a value.
 
     The value is the mean over repeats, NaN where no repeat has one; answer and run are those of the
     first repeat that did not fail. Raises InvalidInputError for an unknown system.
@@ -84,7 +84,9 @@ def _answer(scores: Sequence[ItemScore], metric: str) -> ComparedAnswer:
 
 
 def finds_right(items: Sequence[ComparedItem], info: MetricInfo) -> bool:
-    """Whether a metric finds every one of these answers right or wrong, and nothing between."""
+    """Return whether a metric finds every one of these answers right or wrong, and nothing
+    between.
+    """
     known = [one.value for item in items for one in item.answers if not isnan(one.value)]
     return info.better == "higher" and bool(known) and all(value in (0.0, 1.0) for value in known)
 
@@ -92,7 +94,7 @@ def finds_right(items: Sequence[ComparedItem], info: MetricInfo) -> bool:
 def filtered(
     items: Sequence[ComparedItem], wanted: Wanted, info: MetricInfo
 ) -> tuple[ComparedItem, ...]:
-    """Those of `items` that are wanted, in their order."""
+    """Return those of `items` that are wanted, in their order."""
     text = wanted.text.strip().casefold()
     wrong = info.high if info.better == "lower" else info.low
 

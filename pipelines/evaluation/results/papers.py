@@ -33,7 +33,7 @@ class Words(_Record):
     zh: Text
 
     def text(self, language: Language) -> str:
-        """The text in `language`."""
+        """Return the text in `language`."""
         return self.zh if language == "zh" else self.en
 
 
@@ -103,7 +103,7 @@ class PaperTable(_Record):
         return self
 
     def best(self, column: PaperColumn) -> Decimal | None:
-        """The best value of `column`, or None where no values are compared."""
+        """Return the best value of `column`, or None where no values are compared."""
         values = [row.values[column.key] for row in self.rows if column.key in row.values]
         if not self.ranked or column.better is None or len(values) < 2:
             return None
@@ -130,13 +130,13 @@ class Paper(_Record):
 
 
 def has_paper(method: str) -> bool:
-    """Whether figures of a paper of `method` are kept."""
+    """Return whether figures of a paper of `method` are kept."""
     return (ASSETS / "papers" / f"{method}.toml").exists()
 
 
 @cache
 def paper(method: str) -> Paper:
-    """What the paper of `method` reports.
+    """Return what the paper of `method` reports.
 
     Raises FileNotFoundError for a method without one, ValidationError for figures that do not fit.
     """
@@ -168,7 +168,7 @@ class PaperFigure(Frozen):
 
 
 def paper_figures(method: str, data_set: str) -> tuple[PaperFigure, ...]:
-    """What all papers print about `method` on the data set called `data_set`.
+    """Return what all papers print about `method` on the data set called `data_set`.
 
     A data set here may be a part of the paper's: "truthfulqa-mc" is of "TruthfulQA"; case and
     signs do not count. Empty where no paper has any.
@@ -182,7 +182,8 @@ def paper_figures(method: str, data_set: str) -> tuple[PaperFigure, ...]:
 
 
 def table_figures(method: str, table: str, row: str) -> tuple[PaperFigure, ...]:
-    """The figures of one line of the table `table` of the paper of `method`, by its English name.
+    """Return the figures of one line of the table `table` of the paper of `method`, by its
+    English name.
 
     Empty where there is no such line.
     """
@@ -224,7 +225,9 @@ def _figure(
 
 @cache
 def _all_figures() -> tuple[tuple[str, PaperFigure], ...]:
-    """Every figure of a known method on a known data set, after the plain name of the latter."""
+    """Return every figure of a known method on a known data set, after the plain name of
+    the latter.
+    """
     found: list[tuple[str, PaperFigure]] = []
     for path in sorted((ASSETS / "papers").glob("*.toml")):
         source = paper(path.stem)

@@ -15,7 +15,7 @@ FEW_NOTE = (
 
 
 def has_few_groups(estimate: Estimate) -> bool:
-    """Whether an interval is a bootstrap of so few groups that it is likely too narrow.
+    """Return whether an interval is a bootstrap of so few groups that it is likely too narrow.
 
     Wilson's interval of a proportion holds for few items as well.
     """

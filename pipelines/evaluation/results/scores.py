@@ -152,7 +152,7 @@ class MetricInfo(Frozen):
 
     @classmethod
     def of(cls, name: str) -> MetricInfo:
-        """What the table of metrics says; another name has no known range or direction."""
+        """Return what the table of metrics says; another name has no known range or direction."""
         known = METRICS.get(JUDGED if name.startswith(f"{JUDGED} ") else name)
         if known is None:
             return cls(name=name, low=None, high=None, better=None)
@@ -231,12 +231,14 @@ class Evaluation(Frozen):
         return self
 
     def metric(self, name: str) -> MetricInfo:
-        """What is known of the metric `name`, as this evaluation lists it or as the table does."""
+        """Return what is known of the metric `name`, as this evaluation lists it or as the
+        table does.
+        """
         known = next((one for one in self.metrics if one.name == name), None)
         return known or MetricInfo.of(name)
 
     def held_metrics(self) -> frozenset[str]:
-        """Every metric of which a score holds a value."""
+        """Return every metric of which a score holds a value."""
         return frozenset(
             name
             for score in self.scores
@@ -245,7 +247,7 @@ class Evaluation(Frozen):
         )
 
     def metric_names(self, held: frozenset[str] | None = None) -> tuple[str, ...]:
-        """The metrics in `held_metrics`, the listed ones first, others by name.
+        """Return the metrics in `held_metrics`, the listed ones first, others by name.
 
         `held` is what `held_metrics` gave, where it is known.
         """
@@ -256,7 +258,7 @@ class Evaluation(Frozen):
     def selected_items(
         self, *, tags: tuple[str, ...] = (), language: Language | None = None
     ) -> tuple[str, ...]:
-        """The ids of the items that have all of `tags` and, if given, the `language`."""
+        """Return the ids of the items that have all of `tags` and, if given, the `language`."""
         return tuple(
             name
             for name, item in self.items.items()
@@ -266,7 +268,7 @@ class Evaluation(Frozen):
     def selected(
         self, *, tags: tuple[str, ...] = (), language: Language | None = None
     ) -> Evaluation:
-        """The part of it on items that have all of `tags` and, if given, the `language`."""
+        """Return the part of it on items that have all of `tags` and, if given, the `language`."""
         if not tags and language is None:
             return self
         chosen = self.selected_items(tags=tags, language=language)

@@ -149,7 +149,7 @@ class ResultsTable(Frozen):
         return tuple(name for name in names if any(row.metrics[name].n for row in self.rows))
 
     def metric(self, name: str) -> MetricInfo:
-        """What is known of a metric of the table. Raises InvalidInputError for another."""
+        """Return what is known of a metric of the table. Raises InvalidInputError for another."""
         for one in self.metrics:
             if one.name == name:
                 return one
@@ -157,7 +157,7 @@ class ResultsTable(Frozen):
         raise failure("table.no_metric", metric=name, known=known)
 
     def with_metrics(self, names: Sequence[str]) -> ResultsTable:
-        """The same table with these metrics in this order, and the controls.
+        """Return the same table with these metrics in this order, and the controls.
 
         It is the one that `results_table` computes for them: no number depends on other metrics.
         Raises InvalidInputError for a metric that the table lacks.
@@ -193,7 +193,7 @@ def results_table(
     sampling: Sampling | None = None,
     ranked: bool = True,
 ) -> ResultsTable:
-    """The table of `evaluation`, on the items with all `tags` and the `language`.
+    """Return the table of `evaluation`, on the items with all `tags` and the `language`.
 
     `metrics` are shown in this order, by default all; answer length and word overlap are always
     added. Without `ranked` its `detection` is missing, which takes longer than all the rest and is
@@ -259,7 +259,9 @@ class _Numbers(NamedTuple):
 
     @classmethod
     def of(cls, grid: Grid, infos: Sequence[MetricInfo]) -> _Numbers:
-        """Those of `infos`; only what finds an answer right or wrong is read of originals."""
+        """Return those of `infos`; only what finds an answer right or wrong is read of
+        originals.
+        """
         return cls(
             values={info.name: grid.read(value_reader(info.name)) for info in infos},
             originals={
@@ -283,7 +285,7 @@ def read_for_parts(evaluation: Evaluation) -> None:
 def detector_arrays(
     evaluation: Evaluation, grid: Grid | None = None
 ) -> tuple[list[str], Floats, Floats]:
-    """Names, scores and labels of the detectors of `evaluation`: [detectors, items] each.
+    """Return names, scores and labels of the detectors of `evaluation`: [detectors, items] each.
 
     A detector is a system with at least one hallucination score and label. A label that a repeat
     contradicts is the label of the majority; a tie is left out.
@@ -303,7 +305,8 @@ def detectors(
     *,
     compared: bool = True,
 ) -> Detection | None:
-    """How well each detector finds the hallucinated items, and the controls; None without any.
+    """Return how well each detector finds the hallucinated items, and the controls; None
+    without any.
 
     As a control, an answer is the more suspicious the longer it is, or the fewer of its words the
     evidence holds. Controls have the texts and labels of the first detector that has such a value.
@@ -338,7 +341,7 @@ _MATCHES: tuple[SpanMatch, ...] = get_args(SpanMatch)
 
 
 def _span_estimates(grid: Grid, sampling: Sampling) -> dict[str, dict[Quality, Estimate]]:
-    """F1 of the marked spans of each system that marks any where errors are labelled."""
+    """Return F1 of the marked spans of each system that marks any where errors are labelled."""
     if not grid.read(_HAS_SPANS).any():
         return {}
     counts: dict[SpanMatch, Floats] = {
@@ -356,7 +359,7 @@ def _span_estimates(grid: Grid, sampling: Sampling) -> dict[str, dict[Quality, E
 
 
 def _span_reader(match: SpanMatch, place: int) -> Reader:
-    """Reads what was found (0), marked (1) or labelled (2)."""
+    """Return a reader of what was found (0), marked (1) or labelled (2)."""
 
     def read(scores: Sequence[ItemScore]) -> list[float | None]:
         known = (one.spans.get(match) for one in scores)
@@ -378,7 +381,7 @@ def _chosen(evaluation: Evaluation, metrics: Sequence[str] | None) -> tuple[Metr
 
 
 def _ranked(info: MetricInfo, estimates: Sequence[Estimate], systems: Sequence[str]) -> list[str]:
-    """The systems that have a value, the best first."""
+    """Return the systems that have a value, the best first."""
     known = [
         (estimate.value, system)
         for estimate, system in zip(estimates, systems, strict=True)

@@ -76,19 +76,20 @@ Column = list[str]
 
 
 def text_width(text: str) -> int:
-    """Columns that `text` takes in a terminal: a Chinese character takes two."""
+    """Return how many columns `text` takes in a terminal: a Chinese character takes two."""
     return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
 
 
 def deciding_metrics(table: ResultsTable) -> list[str]:
-    """Metrics and rankings that say most about what the data set offers, six at most."""
+    """Return metrics and rankings that say most about what the data set offers, six at most."""
     known = _known(table)
     found = [name for name in _DECIDING if name in known]
     return (found or [name for name in known if not _is_control(table, name)])[:MOST]
 
 
 def evaluation_text(evaluation: Evaluation, metrics: Sequence[str] = ()) -> str:
-    """The table of an evaluation as `table_text` has it; nothing else of the table is computed.
+    """Return the table of an evaluation as `table_text` has it; nothing else of the table is
+    computed.
 
     Without `metrics` those of `deciding_metrics`. Raises InvalidInputError for a metric without any
     value.
@@ -109,7 +110,7 @@ def evaluation_text(evaluation: Evaluation, metrics: Sequence[str] = ()) -> str:
 def table_text(
     table: ResultsTable, metrics: Sequence[str] | None = None, width: int = WIDTH
 ) -> str:
-    """The table in lines of at most `width` columns, in several parts where it is wider.
+    """Return the table in lines of at most `width` columns, in several parts where it is wider.
 
     `metrics` are metrics and rankings of detectors, by default those of `deciding_metrics`; costs
     are means per item. Raises InvalidInputError for a metric without any value.
@@ -145,12 +146,14 @@ def table_text(
 
 
 def aligned_parts(names: Column, columns: Sequence[Column], width: int) -> list[str]:
-    """Columns beside their names, aligned, in parts of at most `width` columns."""
+    """Return columns beside their names, aligned, in parts of at most `width` columns."""
     return ["\n".join(_lines([names, *part])) for part in _parts(names, columns, width)]
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """`text` in lines of at most `width` columns, broken between words and Chinese characters."""
+    """Return `text` in lines of at most `width` columns, broken between words and Chinese
+    characters.
+    """
     lines, line = [], ""
     end = 0
     for found in _PIECES.finditer(text):
@@ -167,12 +170,14 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def _halves(word: str, width: int) -> list[str]:
-    """A word in pieces that each fit a line."""
+    """Return a word in pieces that each fit a line."""
     return [word[at : at + width] for at in range(0, len(word), width)]
 
 
 def _known(table: ResultsTable) -> dict[str, list[Estimate]]:
-    """Every metric and measure of a detector with a value, and the estimate of each system."""
+    """Return every metric and measure of a detector with a value, and the estimate of
+    each system.
+    """
     found = {
         info.name: [row.metrics[info.name] for row in table.rows] for info in shown_metrics(table)
     }
@@ -193,20 +198,20 @@ def _is_control(table: ResultsTable, name: str) -> bool:
 
 
 def _controls(table: ResultsTable, chosen: Sequence[str]) -> dict[str, dict[str, Estimate]]:
-    """Answer length and word overlap with their measures, where detectors are ranked."""
+    """Return answer length and word overlap with their measures, where detectors are ranked."""
     if table.detection is None or not any(name in table.detection.measures for name in chosen):
         return {}
     return {name: table.detection.estimates(name) for name in table.controls}
 
 
 def _measured(name: str, controls: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
-    """The cells of the controls in the column `name`."""
+    """Return the cells of the controls in the column `name`."""
     missing = Estimate(value=None)
     return [estimate_words(known.get(name, missing), 2, "-") for known in controls.values()]
 
 
 def _corrections(table: ResultsTable, chosen: Sequence[str]) -> list[Column]:
-    """What became of wrong and of right answers, by the first metric that tells."""
+    """Return what became of wrong and of right answers, by the first metric that tells."""
     held = {name for row in table.rows for name in row.corrections}
     name = next((one for one in chosen if one in held), None)
     if name is None:
@@ -231,7 +236,7 @@ def _counts(table: ResultsTable) -> list[Column]:
 
 
 def _costs(table: ResultsTable) -> list[Column]:
-    """The costs that any system has."""
+    """Return the costs that any system has."""
     found: list[Column] = []
     for name in COSTS:
         means = [row.costs[name].mean for row in table.rows]
@@ -242,12 +247,14 @@ def _costs(table: ResultsTable) -> list[Column]:
 
 
 def _amount(mean: float) -> str:
-    """Three digits, without an exponent where the number is not tiny."""
+    """Return three digits, without an exponent where the number is not tiny."""
     return f"{mean:,.0f}" if mean >= 100 else f"{mean:.3g}"
 
 
 def _parts(names: Column, columns: Sequence[Column], width: int) -> list[list[Column]]:
-    """The columns in parts that each fit beside the names; one that never fits stands alone."""
+    """Return the columns in parts that each fit beside the names; one that never fits
+    stands alone.
+    """
     number, left = 0, width - max(map(text_width, names))
     numbered: list[tuple[int, Column]] = []
     for column in columns:
@@ -260,7 +267,7 @@ def _parts(names: Column, columns: Sequence[Column], width: int) -> list[list[Co
 
 
 def _lines(columns: Sequence[Column]) -> list[str]:
-    """Aligned lines, the names to the left and numbers to the right."""
+    """Return aligned lines, the names to the left and numbers to the right."""
     wide = [max(map(text_width, column)) for column in columns]
     lines: list[str] = []
     for first, *rest in zip(*columns, strict=True):
@@ -274,7 +281,7 @@ def _lines(columns: Sequence[Column]) -> list[str]:
 
 
 def _cut(text: str, width: int) -> str:
-    """`text` in at most `width` columns; two full stops say that it goes on."""
+    """Return `text` in at most `width` columns; two full stops say that it goes on."""
     text = " ".join(text.split())
     if text_width(text) <= width:
         return text

@@ -87,7 +87,7 @@ class Share(Frozen):
 
 
 def agreement(ratings: Floats, level: Level, sampling: Sampling) -> Agreement:
-    """The agreement of `ratings` [people, items]."""
+    """Return the agreement of `ratings` [people, items]."""
     shared = ratings[:, np.isfinite(ratings).sum(axis=0) >= 2]
     complete = ratings[:, np.isfinite(ratings).all(axis=0)]
     equal = equally_rated(ratings)
@@ -109,7 +109,9 @@ def agreement(ratings: Floats, level: Level, sampling: Sampling) -> Agreement:
 def pair_agreement(
     ratings: Floats, first: int, second: int, categories: int, sampling: Sampling
 ) -> PairAgreement:
-    """Two of the people of `ratings` [people, items]; categories are 0 to `categories` - 1."""
+    """Compare two of the people of `ratings` [people, items]; categories are 0 to
+    `categories` - 1.
+    """
     both = ratings[[first, second]]
     both = both[:, np.isfinite(both).all(axis=0)]
     table = np.zeros((categories, categories), dtype=int)
@@ -126,7 +128,7 @@ def pair_agreement(
 
 
 def label_alphas(ratings: Floats, categories: int, sampling: Sampling) -> list[Coefficient]:
-    """Alpha of each category against all others."""
+    """Return alpha of each category against all others."""
     found = np.isfinite(ratings)
     return [
         agreement(np.where(found, ratings == category, np.nan), "nominal", sampling).alpha
@@ -135,7 +137,9 @@ def label_alphas(ratings: Floats, categories: int, sampling: Sampling) -> list[C
 
 
 def raw_agreement(ratings: Floats) -> float | None:
-    """The share of equal pairs of ratings of the same item, in [0, 1]; None without pairs."""
+    """Return the share of equal pairs of ratings of the same item, in [0, 1]; None
+    without pairs.
+    """
     same = pairs = 0
     for column in ratings.T:
         counts = np.unique(column[np.isfinite(column)], return_counts=True)[1]
@@ -145,7 +149,9 @@ def raw_agreement(ratings: Floats) -> float | None:
 
 
 def alpha(ratings: Floats, level: Level) -> float | None:
-    """Krippendorff's alpha (2011) of `ratings` [people, items]; None where it is not defined."""
+    """Return Krippendorff's alpha (2011) of `ratings` [people, items]; None where it is not
+    defined.
+    """
     if not np.isfinite(ratings).any():
         return None
     features, measure = _alphas(ratings, level)
@@ -154,7 +160,8 @@ def alpha(ratings: Floats, level: Level) -> float | None:
 
 
 def equally_rated(ratings: Floats) -> Floats:
-    """Of `ratings` [people, items] the items with equally many ratings, as [ratings, items].
+    """Return, of `ratings` [people, items], the items with equally many ratings, as
+    [ratings, items].
 
     That number, two or more, is the one that most items have, of equally frequent ones the largest.
     Who gave a rating is left out: for Fleiss' kappa the people may differ from item to item.
@@ -169,7 +176,7 @@ def equally_rated(ratings: Floats) -> Floats:
 
 
 def fleiss(ratings: Floats) -> float | None:
-    """Fleiss' kappa (1971) of `ratings` [ratings, items], equally many for each item.
+    """Return Fleiss' kappa (1971) of `ratings` [ratings, items], equally many for each item.
 
     None where it is not defined.
     """
@@ -182,7 +189,7 @@ def fleiss(ratings: Floats) -> float | None:
 
 
 def share(hits: int, n: int, level: float = 0.95) -> Share:
-    """A share with its interval."""
+    """Return a share with its interval."""
     if not n:
         return Share(hits=hits, n=n)
     low, high = wilson(hits, n, level)
@@ -192,7 +199,8 @@ def share(hits: int, n: int, level: float = 0.95) -> Share:
 def character_ratings(
     texts: Sequence[int], spans: Sequence[Sequence[Sequence[tuple[int, int]] | None]]
 ) -> list[Floats]:
-    """Whether each person marked each character: one array [people, characters] for each text.
+    """Return whether each person marked each character: one array [people, characters] for
+    each text.
 
     `texts` are their lengths; `spans` has for each text the spans of each person, None for who did
     not label it.
@@ -210,7 +218,7 @@ def character_ratings(
 
 
 def character_alpha(texts: Sequence[Floats], sampling: Sampling) -> Coefficient:
-    """Krippendorff's alpha over characters, with an interval over whole texts.
+    """Return Krippendorff's alpha over characters, with an interval over whole texts.
 
     Characters of one text are not independent, so texts are drawn and not characters. `n` counts
     the texts that two people labelled.
@@ -232,7 +240,9 @@ Sums = Callable[[Floats], Floats]
 
 
 def _raws(ratings: Floats) -> tuple[Floats, Sums]:
-    """How many pairs of ratings of each item are equal, of how many, and the share of sums."""
+    """Return how many pairs of ratings of each item are equal, of how many, and the share
+    of sums.
+    """
     values = np.unique(ratings[np.isfinite(ratings)])
     counts = (ratings[:, :, None] == values).sum(axis=0).astype(np.float64)
     of = counts.sum(axis=1)
@@ -241,7 +251,7 @@ def _raws(ratings: Floats) -> tuple[Floats, Sums]:
 
 
 def _alphas(ratings: Floats, level: Level) -> tuple[Floats, Sums]:
-    """What each item contributes to alpha, and alpha of sums of that."""
+    """Return what each item contributes to alpha, and alpha of sums of that."""
     values = np.unique(ratings[np.isfinite(ratings)])
     size = len(values)
     tables = _coincidences(ratings, values)
@@ -250,7 +260,7 @@ def _alphas(ratings: Floats, level: Level) -> tuple[Floats, Sums]:
 
 
 def _coincidences(ratings: Floats, values: Floats) -> Floats:
-    """Krippendorff's coincidences of each item, [items, values, values].
+    """Return Krippendorff's coincidences of each item, [items, values, values].
 
     Each pair of ratings of an item weighs 1/(ratings - 1); an item with one rating has none.
     """
@@ -261,7 +271,9 @@ def _coincidences(ratings: Floats, values: Floats) -> Floats:
 
 
 def _alpha_of(tables: Floats, level: Level) -> Floats:
-    """Alpha of tables of coincidences [draws, values, values]; NaN where it is not defined."""
+    """Return alpha of tables of coincidences [draws, values, values]; NaN where it is not
+    defined.
+    """
     counts = tables.sum(axis=2)
     total = counts.sum(axis=1)
     size = counts.shape[1]
@@ -278,7 +290,7 @@ def _alpha_of(tables: Floats, level: Level) -> Floats:
 
 
 def _fleisses(ratings: Floats) -> tuple[Floats, Sums]:
-    """What each item contributes to Fleiss' kappa, and the kappa of sums of that."""
+    """Return what each item contributes to Fleiss' kappa, and the kappa of sums of that."""
     people = len(ratings)
     values = np.unique(ratings[np.isfinite(ratings)])
     counts = (ratings[:, :, None] == values).sum(axis=0).astype(np.float64)
@@ -295,7 +307,7 @@ def _fleisses(ratings: Floats) -> tuple[Floats, Sums]:
 
 
 def _cohen(ratings: Floats, sampling: Sampling, why: Undefined) -> Coefficient:
-    """Cohen's kappa (1960) of the two people of `ratings`, who rated every item of it."""
+    """Return Cohen's kappa (1960) of the two people of `ratings`, who rated every item of it."""
     values = np.unique(ratings[np.isfinite(ratings)])
     size = len(values)
     ones = (ratings[:, :, None] == values).astype(np.float64)
@@ -323,7 +335,7 @@ def _with_interval(
     sampling: Sampling,
     why: Undefined,
 ) -> Coefficient:
-    """The coefficient with its percentile interval of the bootstrap over items."""
+    """Return the coefficient with its percentile interval of the bootstrap over items."""
     n = ratings.shape[1]
     if not n or len(ratings) < 2:
         return Coefficient(value=None, n=n, why=why)
@@ -334,13 +346,15 @@ def _with_interval(
 
 
 def _drawn(features: Floats, measure: Sums, sampling: Sampling) -> Floats:
-    """The coefficient under every draw; NaN where it is not defined."""
+    """Return the coefficient under every draw; NaN where it is not defined."""
     batches = draws(len(features), sampling.resamples, sampling.seed)
     return np.concatenate([measure(batch @ features) for batch in batches])
 
 
 def ended(value: float, drawn: Floats, n: int, sampling: Sampling) -> Coefficient:
-    """A coefficient with its percentile interval; `drawn` is the value under every draw, or NaN."""
+    """Return a coefficient with its percentile interval; `drawn` is the value under every
+    draw, or NaN.
+    """
     known = drawn[np.isfinite(drawn)]
     if len(known) < _RESAMPLES_NEEDED * len(drawn):
         return Coefficient(value=value, n=n, why="few_resamples")

@@ -66,7 +66,7 @@ class Detection(Frozen):
     n: int
 
     def estimates(self, detector: str) -> dict[str, Estimate]:
-        """Every ranking and measure that the detector called `detector` has, in order."""
+        """Return every ranking and measure that the detector called `detector` has, in order."""
         if detector not in self.detectors:
             return {}
         place = self.detectors.index(detector)
@@ -89,7 +89,7 @@ def detection(
     *,
     compared: bool = True,
 ) -> Detection:
-    """Rankings of `detectors` from `scores` [detectors, items] and `labels`.
+    """Return rankings of `detectors` from `scores` [detectors, items] and `labels`.
 
     `labels` is [items], or [detectors, items] where each detector checks answers of its own. NaN is
     a missing score or label. Each detector is ranked on the items that it scored; a pair is
@@ -154,7 +154,7 @@ class _Ranker:
         self._drawn: tuple[bytes, list[Counts]] = b"", []
 
     def ranked(self, detector: int, items: NDArray[np.bool_]) -> _Ranked | None:
-        """The rankings of `detector` on `items`; None without items of both classes."""
+        """Return the rankings of `detector` on `items`; None without items of both classes."""
         key = detector, items.tobytes()
         if key not in self._known:
             self._known[key] = self._rank(detector, items)
@@ -180,7 +180,7 @@ class _Ranker:
         return self._subsets[key]
 
     def _draws(self, items: NDArray[np.bool_]) -> list[Counts]:
-        """How often each of `items` counts, in parts [draws, items]."""
+        """Return how often each of `items` counts, in parts [draws, items]."""
         key, (numbers, groups) = items.tobytes(), self._subset(items)
         # Those of one subset are kept: a pair of detectors mostly has the same items.
         if self._drawn[0] != key:
@@ -202,7 +202,9 @@ class _Ranker:
         first: _Ranked | None,
         second: _Ranked | None = None,
     ) -> tuple[Estimate, float | None]:
-        """One ranking of one detector on `items`, or the first minus the second, with its p."""
+        """Estimate one ranking of one detector on `items`, or the first minus the second,
+        with its p.
+        """
         numbers, groups = self._subset(items)
         base = Estimate(value=None, n=len(numbers), groups=groups)
         if first is None:
@@ -241,7 +243,7 @@ class Curve(Frozen):
 
 
 def curves(scores: Floats, labels: Floats) -> tuple[Curve, Curve] | None:
-    """The ROC and the precision-recall curve of one detector; None with one class only.
+    """Return the ROC and the precision-recall curve of one detector; None with one class only.
 
     Both arguments are [items]; items without a score or a label are left out.
     """
@@ -286,7 +288,8 @@ def reliability(
     binning: Binning = "width",
     level: float = 0.95,
 ) -> list[ReliabilityPoint]:
-    """The reliability diagram of predictions in [0, 1] with intervals, lowest predictions first.
+    """Return the reliability diagram of predictions in [0, 1] with intervals, lowest
+    predictions first.
 
     Items without a prediction or a label are left out. Raises ValueError for predictions outside
     [0, 1].

@@ -56,14 +56,14 @@ class Estimator:
         self._waiting: list[_Columns] = []
 
     def means(self, values: Floats) -> Callable[[], list[Estimate]]:
-        """As `mean_estimates` of `values` [columns, items]."""
+        """Return a function that gives `mean_estimates` of `values` [columns, items]."""
         present = np.isfinite(values)
         return self.ratios(np.where(present, values, 0.0), present.astype(float))
 
     def ratios(
         self, numerators: Floats, denominators: Floats, *, proportions: bool = True
     ) -> Callable[[], list[Estimate]]:
-        """As `ratio_estimates` of both [columns, items]."""
+        """Return a function that gives `ratio_estimates` of both [columns, items]."""
         asked = _Columns(
             group_sums(numerators, self.groups, self.size),
             group_sums(denominators, self.groups, self.size),
@@ -105,7 +105,7 @@ class _Columns:
 
 
 def mean_estimates(values: Floats, groups: Sequence[str], sampling: Sampling) -> list[Estimate]:
-    """The mean of each column of `values` [columns, items] with its interval.
+    """Return the mean of each column of `values` [columns, items] with its interval.
 
     A column of zeros and ones whose items are all independent has the Wilson interval, any other
     the bootstrap over groups.
@@ -121,7 +121,7 @@ def ratio_estimates(
     *,
     proportions: bool = True,
 ) -> list[Estimate]:
-    """The ratio of the sums of each column with its interval, as `mean_estimates`.
+    """Return the ratio of the sums of each column with its interval, as `mean_estimates`.
 
     Both arguments are [columns, items]; a denominator of 0 leaves the item out. Without
     `proportions` no column is taken for a proportion.
@@ -152,7 +152,7 @@ def _bootstrap(waiting: Sequence[_Columns], sampling: Sampling) -> None:
 
 
 def _without_interval(one: _Columns, k: int) -> Estimate:
-    """The value of a column, with the reason if it can have no interval."""
+    """Return the value of a column, with the reason if it can have no interval."""
     among = one.counts[:, k] > 0
     held = int(among.sum())
     base = Estimate(value=None, n=int(one.items[k]), groups=held)
@@ -167,7 +167,7 @@ def _without_interval(one: _Columns, k: int) -> Estimate:
 
 
 def _distributions(places: Sequence[tuple[_Columns, int]], sampling: Sampling) -> list[Floats]:
-    """The values of columns under every draw. What several columns share is summed once."""
+    """Return the values of columns under every draw. What several columns share is summed once."""
     if not places:
         return []
     columns: dict[bytes, int] = {}
@@ -189,7 +189,7 @@ def _distributions(places: Sequence[tuple[_Columns, int]], sampling: Sampling) -
 def _proportion(
     numerator: Floats, denominator: Floats, held: int, sampling: Sampling
 ) -> Estimate | None:
-    """The Wilson estimate where the column is a count among independent items, else None."""
+    """Return the Wilson estimate where the column is a count among independent items, else None."""
     among = denominator > 0
     count = int(among.sum())
     if not count or held != count or not (denominator[among] == 1).all():
@@ -212,7 +212,7 @@ def _proportion(
 def correction(
     original: Floats, final: Floats, groups: Sequence[str], sampling: Sampling
 ) -> Correction:
-    """What became of the original answers: both are [repeats, items] of values in [0, 1].
+    """Return what became of the original answers: both are [repeats, items] of values in [0, 1].
 
     1 is right, 0 is wrong; a value between counts in part for both. A repeat without both values is
     left out. Repeats of an item are pooled, so an item's share of wrong originals counts once.
@@ -221,7 +221,7 @@ def correction(
 
 
 def corrections(estimator: Estimator, original: Floats, final: Floats) -> Callable[[], Correction]:
-    """As `correction`, with the draws of `estimator`."""
+    """Return a function that gives `correction`, with the draws of `estimator`."""
     both = np.isfinite(original) & np.isfinite(final)
     before, after = np.where(both, original, 0.0), np.where(both, final, 0.0)
     repeats = np.maximum(both.sum(axis=0), 1)

@@ -61,7 +61,7 @@ class _Group(NamedTuple):
 
 
 def gamma(texts: Sequence[MarkedText], sampling: Sampling) -> Coefficient:
-    """Gamma of several people's spans, with an interval over texts; at most 1, 0 for chance.
+    """Return gamma of several people's spans, with an interval over texts; at most 1, 0 for chance.
 
     `n` counts the texts that two people read: where nobody marked anything there is room for chance
     alone. The interval holds the disorder of chance fixed. Where gamma is not defined, or has no
@@ -95,7 +95,7 @@ def gamma(texts: Sequence[MarkedText], sampling: Sampling) -> Coefficient:
 
 
 def disorder(people: Sequence[Sequence[Span]]) -> float:
-    """What the best alignment of one text leaves different, summed over its parts.
+    """Return what the best alignment of one text leaves different, summed over its parts.
 
     Each part is a set of spans of different people; its disorder is the mean over all pairs of
     people of how their spans differ, 1 where one of two has none. Divided by the spans of one
@@ -119,7 +119,8 @@ def disorder(people: Sequence[Sequence[Span]]) -> float:
 
 
 def dissimilarity(one: Span, other: Span) -> float:
-    """How two spans differ: by their ends, against their lengths and squared, and by their kinds.
+    """Return how two spans differ: by their ends, against their lengths and squared, and by
+    their kinds.
 
     0 for the same span. 1 is what a span that nobody else has counts.
     """
@@ -131,7 +132,7 @@ def dissimilarity(one: Span, other: Span) -> float:
 def _parts(
     spans: Sequence[tuple[int, Span]], people: int
 ) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Sets of spans that may be one part of the best alignment, and what each saves.
+    """Yield sets of spans that may be one part of the best alignment, and what each saves.
 
     A set saves what its spans cost alone, 1 each, less its disorder. One from which it pays to
     leave a span out is never needed: the distances of each of its spans to the others are bounded.
@@ -154,7 +155,9 @@ def _parts(
     def grown(
         members: tuple[int, ...], far: tuple[float, ...]
     ) -> Iterator[tuple[tuple[int, ...], float]]:
-        """The sets with these members and others of people who come after; `far` are their sums."""
+        """Yield the sets with these members and others of people who come after; `far` are
+        their sums.
+        """
         count = len(members)
         if count > 1 and max(far) <= pairs + count - 1:
             cost = (sum(far) / 2 + pairs - comb(count, 2)) / pairs
@@ -174,7 +177,7 @@ def _parts(
 
 
 def _few(text: MarkedText, random: np.random.Generator) -> MarkedText:
-    """The text with at most `MOST_PEOPLE` of its people."""
+    """Return the text with at most `MOST_PEOPLE` of its people."""
     if len(text.people) <= MOST_PEOPLE:
         return text
     kept = sorted(random.choice(len(text.people), MOST_PEOPLE, replace=False))
@@ -182,7 +185,7 @@ def _few(text: MarkedText, random: np.random.Generator) -> MarkedText:
 
 
 def _bounded(texts: Sequence[MarkedText], random: np.random.Generator) -> list[MarkedText]:
-    """As many of the texts, drawn at random, as have `MOST_SPANS` spans together."""
+    """Return as many of the texts, drawn at random, as have `MOST_SPANS` spans together."""
     sizes = [sum(map(len, text.people)) for text in texts]
     if sum(sizes) <= MOST_SPANS:
         return list(texts)
@@ -205,7 +208,7 @@ def _group(texts: Sequence[MarkedText], random: np.random.Generator) -> _Group:
 
 
 def _chance(texts: Sequence[MarkedText], people: int, random: np.random.Generator) -> float:
-    """The disorder of spans at random places, for one span of each person.
+    """Return the disorder of spans at random places, for one span of each person.
 
     The texts are laid end to end. Each of so many people has the spans of one of them, all moved by
     the same distance, beyond the end to the beginning (section 5.2). As in the authors' program no
@@ -239,7 +242,8 @@ def _chance(texts: Sequence[MarkedText], people: int, random: np.random.Generato
 
 
 def _shifts(people: int, length: int, least: float, random: np.random.Generator) -> list[int]:
-    """A distance for each person, in [0, `length`), no two nearer than `least` where there is room.
+    """Return a distance for each person, in [0, `length`), no two nearer than `least` where there
+    is room.
 
     Distances are on a circle: who is moved by the whole length is where they were.
     """
@@ -262,6 +266,6 @@ def _moved(spans: Sequence[Span], shift: int, length: int) -> list[Span]:
 
 
 def _gamma(sums: Floats) -> Floats:
-    """Gamma of sums [draws, (disorder, that of chance)]; NaN where it is not defined."""
+    """Return gamma of sums [draws, (disorder, that of chance)]; NaN where it is not defined."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(sums[:, 1] > 0, 1 - sums[:, 0] / sums[:, 1], np.nan)

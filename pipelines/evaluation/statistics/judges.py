@@ -61,7 +61,7 @@ def agreement(
     undecided: int = 0,
     level: float = 0.95,
 ) -> JudgeAgreement:
-    """The agreement of grades of people and of a judge, both among `grades`.
+    """Return the agreement of grades of people and of a judge, both among `grades`.
 
     Raises ValueError for lists of different lengths, or empty ones.
     """
@@ -83,7 +83,9 @@ def agreement(
 def _kappa(
     people: Sequence[str], judge: Sequence[str], table: np.ndarray, n: int, level: float
 ) -> Estimate:
-    """Cohen's kappa with its interval; without a value where all grades are one and the same."""
+    """Return Cohen's kappa with its interval; without a value where all grades are one and
+    the same.
+    """
     value = float("nan") if len({*people, *judge}) < 2 else float(cohen_kappa_score(people, judge))
     if not isfinite(value):
         return Estimate(value=None, n=n, groups=n, reason="all_equal")
@@ -106,7 +108,8 @@ def corrected_rate(
     *,
     level: float = 0.95,
 ) -> CorrectedRate:
-    """The share of right answers by a judge, corrected by labels of a part of the same answers.
+    """Return the share of right answers by a judge, corrected by labels of a part of the same
+    answers.
 
     `judge` are values in [0, 1] of all answers; `labels` people's values of those at the places
     `labelled`. Answers of one of the `groups` are not independent: where there are several of one
@@ -156,7 +159,8 @@ def transferred_rate(
     *,
     level: float = 0.95,
 ) -> Estimate | None:
-    """The Rogan-Gladen rate of `judge`, with the errors that the judge made on other answers.
+    """Return the Rogan-Gladen rate of `judge`, with the errors that the judge made on other
+    answers.
 
     `people` and `judge_of_people` are labels and verdicts of those, 0 or 1 each. The interval is
     that of Lang and Reiczigel (2014), as Lee and others (arXiv 2511.21140) use it for judges: every
@@ -182,7 +186,9 @@ def transferred_rate(
 def _lang_reiczigel(
     judge: Sequence[float], right: Sequence[float], wrong: Sequence[float], z: float
 ) -> tuple[float, float] | None:
-    """The interval of `transferred_rate`; `z` is the normal quantile, the rest are verdicts."""
+    """Return the interval of `transferred_rate`; `z` is the normal quantile, the rest are
+    verdicts.
+    """
     n, n_right, n_wrong = len(judge) + z**2, len(right) + 2, len(wrong) + 2
     observed = (sum(judge) + z**2 / 2) / n
     sensitivity = (sum(right) + 1) / n_right
@@ -208,13 +214,13 @@ def _of_people(labels: Sequence[float], level: float) -> Estimate:
 
 
 def _clusters(groups: Sequence[str], labelled: Sequence[int]) -> list[str] | None:
-    """Groups for truescore: None where no two answers share one."""
+    """Return groups for truescore: None where no two answers share one."""
     named = [group or f"\0{place}" for place, group in enumerate(groups)]
     return named if len(set(named)) < len(named) else None
 
 
 def _estimate(found: object, n: int) -> Estimate:
-    """truescore's estimate as ours, within [0, 1]."""
+    """Return truescore's estimate as ours, within [0, 1]."""
     value, low, high = (float(getattr(found, name)) for name in ("point", "low", "high"))
     return Estimate(
         value=within_unit(value), low=within_unit(low), high=within_unit(high), n=n, groups=n

@@ -53,7 +53,7 @@ class PairedDifference(Frozen):
 
 
 def mcnemar_midp(only_first: int, only_second: int) -> float:
-    """Two-sided mid-p value of McNemar's test from the two discordant counts, in (0, 1].
+    """Return two-sided mid-p value of McNemar's test from the two discordant counts, in (0, 1].
 
     The exact binomial p value without half of the probability of what was observed (Fagerland,
     Lydersen and Laake 2013, equations 5 and 6). 1 where nothing is discordant.
@@ -68,7 +68,8 @@ def mcnemar_midp(only_first: int, only_second: int) -> float:
 
 
 def permutation_p(sums: Floats, sampling: Sampling) -> Floats:
-    """Two-sided p of each column of paired differences, summed over groups: [groups, columns].
+    """Return two-sided p of each column of paired differences, summed over groups: [groups,
+    columns].
 
     Under "no difference" the sign of each group's difference is arbitrary. With up to 13 groups
     all signs are tried; with more, `sampling.permutations` random ones, where the observed one
@@ -112,7 +113,7 @@ class Permutations:
         self._waiting: list[tuple[Floats, list[Floats]]] = []
 
     def p(self, sums: Floats) -> Callable[[], Floats]:
-        """As `permutation_p`."""
+        """Return a function that gives `permutation_p`."""
         found: list[Floats] = []
         self._waiting.append((sums, found))
 
@@ -136,7 +137,7 @@ def paired_differences(
     sampling: Sampling,
     pairs: Sequence[tuple[int, int]] | None = None,
 ) -> list[PairedDifference]:
-    """Every pair of `systems` compared on `values` [systems, items]; NaN is missing.
+    """Return every pair of `systems` compared on `values` [systems, items]; NaN is missing.
 
     `pairs` are the numbers of the systems to compare, all pairs without it; Holm's correction is
     over these pairs.
@@ -152,7 +153,9 @@ def differences(
     systems: Sequence[str],
     pairs: Sequence[tuple[int, int]] | None = None,
 ) -> Callable[[], list[PairedDifference]]:
-    """As `paired_differences`, with the draws of `estimator` and `permutations`."""
+    """Return a function that gives `paired_differences`, with the draws of `estimator` and
+    `permutations`.
+    """
     pairs = list(combinations(range(len(systems)), 2)) if pairs is None else list(pairs)
     if not pairs:
         return lambda: []
@@ -201,7 +204,7 @@ def differences(
 
 
 def adjusted(found: Sequence[PairedDifference]) -> list[PairedDifference]:
-    """The same comparisons with Holm's correction (1979) over those that have a p value."""
+    """Return the same comparisons with Holm's correction (1979) over those that have a p value."""
     known = [k for k, one in enumerate(found) if one.p is not None]
     if not known:
         return list(found)
@@ -210,7 +213,8 @@ def adjusted(found: Sequence[PairedDifference]) -> list[PairedDifference]:
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """p values after Holm's correction (1979): the smallest of m times m, the next times m - 1 ...
+    """Return p values after Holm's correction (1979): the smallest of m times m, the next times
+    m - 1 ...
 
     That of statsmodels collects garbage at every call, which holds up a process with models.
     """
@@ -225,7 +229,8 @@ def holm(values: Sequence[float]) -> list[float]:
 def bands(
     systems: Sequence[str], compared: Sequence[PairedDifference], alpha: float = 0.05
 ) -> list[tuple[str, ...]]:
-    """Groups of systems that cannot be told apart: no pair of a group differs at `alpha` (Holm).
+    """Return groups of systems that cannot be told apart: no pair of a group differs at
+    `alpha` (Holm).
 
     A system may stand in several. Each group is as large as it can be and in the order of
     `systems`; the groups are in the order of their first members. Pairs without a p value cannot
@@ -256,7 +261,7 @@ def _extend(
     alike: dict[str, set[str]],
     found: list[tuple[str, ...]],
 ) -> None:
-    """All largest groups of mutually alike systems (Bron and Kerbosch 1973, with a pivot)."""
+    """Find all largest groups of mutually alike systems (Bron and Kerbosch 1973, with a pivot)."""
     if not candidates and not done:
         if band:
             found.append(tuple(band))

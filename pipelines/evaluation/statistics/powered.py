@@ -72,7 +72,7 @@ def powered_mean(
     *,
     level: float = 0.95,
 ) -> PoweredMean:
-    """The mean of what people would say of all answers, of which they labelled a part.
+    """Return the mean of what people would say of all answers, of which they labelled a part.
 
     `judge` are values in [0, 1] of all N answers, `labels` those of people at the places
     `labelled`, `probabilities` in (0, 1] those with which these were drawn (None: all the same).
@@ -144,7 +144,7 @@ def powered_mean(
 
 
 def labels_needed(spread: Spread, half_width: float, *, level: float = 0.95) -> LabelsNeeded:
-    """How many more labels, drawn as those before, bring the interval to +- `half_width`.
+    """Return how many more labels, drawn as those before, bring the interval to +- `half_width`.
 
     With z the normal quantile, the variance (half_width / z)^2 has to be `rectifier` / n +
     `judge` / N, so that
@@ -183,12 +183,14 @@ def _by_group(values: Floats, numbers: np.ndarray, groups: int) -> Floats:
 
 
 def _wilson_half(share: float, n: float, z: float) -> float:
-    """Half the width of Wilson's interval of a share of `n`."""
+    """Return half the width of Wilson's interval of a share of `n`."""
     return z / (n + z**2) * sqrt(n * share * (1 - share) + z**2 / 4)
 
 
 def _wilson_labels(share: float, half: float, z: float) -> int:
-    """The least n at which Wilson's interval is as narrow: the larger root of a quadratic."""
+    """Return the least n at which Wilson's interval is as narrow: the larger root of a
+    quadratic.
+    """
     a, b = half**2, 2 * (half * z) ** 2 - z**2 * share * (1 - share)
     c = z**4 * (half**2 - 0.25)
     return max(1, ceil((-b + sqrt(max(0.0, b**2 - 4 * a * c))) / (2 * a) - 1e-9))

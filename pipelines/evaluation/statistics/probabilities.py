@@ -39,7 +39,8 @@ class ProbabilityErrors(Frozen):
 def probability_errors(
     predictions: Floats, events: Floats, groups: Sequence[str], sampling: Sampling
 ) -> ProbabilityErrors | None:
-    """Both errors of `predictions` [items] of `events` (0 or 1) [items], NaN where one is missing.
+    """Return both errors of `predictions` [items] of `events` (0 or 1) [items], NaN where one is
+    missing.
 
     None where nothing is predicted, or where a prediction lies outside of [0, 1].
     """
@@ -57,7 +58,8 @@ def probability_errors(
 def calibration_estimate(
     predicted: Floats, happened: Floats, groups: Sequence[str], sampling: Sampling
 ) -> Estimate:
-    """The expected calibration error of predictions in [0, 1] of events (0 or 1): [items] each.
+    """Return the expected calibration error of predictions in [0, 1] of events (0 or 1):
+    [items] each.
 
     There must be an item, and nothing missing.
     """
@@ -71,7 +73,8 @@ def calibration_estimate(
 def calibration_columns(
     predicted: Floats, happened: Floats, *, binning: Binning = "width"
 ) -> Floats:
-    """What the calibration error is made of: [bins + 1, items], zero where something is missing.
+    """Return what the calibration error is made of: [bins + 1, items], zero where something is
+    missing.
 
     For each bin how far its predictions are from what happened, and in the last row which items
     count. The bins are those of all items in every draw.
@@ -89,7 +92,8 @@ def calibration_columns(
 
 
 def calibration_of(sums: Floats, drawn: Floats | None, items: int, sampling: Sampling) -> Estimate:
-    """The error from `calibration_columns` summed over groups, [groups, bins + 1], and over draws.
+    """Return the error from `calibration_columns` summed over groups, [groups, bins + 1], and
+    over draws.
 
     `items` is how many count; without `drawn`, or with fewer than two groups, it has no interval.
     """

@@ -49,7 +49,7 @@ _SPANS: dict[SpanMatch, Quality] = {
 def score_qualities(
     scores: Floats, labels: Floats, groups: Sequence[str], sampling: Sampling
 ) -> list[dict[Quality, Estimate]]:
-    """The measures of each detector from its `scores` and the `labels` (0 or 1).
+    """Return the measures of each detector from its `scores` and the `labels` (0 or 1).
 
     Both are [detectors, items], NaN where something is missing. A best accuracy has no interval:
     its threshold was chosen on these items, so that it is an upper bound. Errors of probabilities
@@ -92,7 +92,9 @@ def score_qualities(
 def _best(
     scores: Floats, positive: NDArray[np.bool_], groups: Sequence[str], there: NDArray[np.bool_]
 ) -> dict[Quality, Estimate]:
-    """The accuracies at the thresholds that are best; none where all items are of one kind."""
+    """Return the accuracies at the thresholds that are best; none where all items are of
+    one kind.
+    """
     if not len(positive) or positive.all() or not positive.any():
         return {}
     kept = [group for group, held in zip(groups, there, strict=True) if held]
@@ -107,7 +109,8 @@ def _best(
 def span_qualities(
     counts: Mapping[SpanMatch, Floats], groups: Sequence[str], sampling: Sampling
 ) -> dict[Quality, Estimate]:
-    """F1 of marked spans from what was found, predicted and labelled: [3, items] for each match.
+    """Return F1 of marked spans from what was found, predicted and labelled: [3, items] for
+    each match.
 
     NaN where nothing is known of an item. Counts are summed before F1 is taken, so that texts with
     more errors weigh more. A match of which nothing is known is left out.

@@ -24,7 +24,8 @@ AT_ONCE = 100_000
 
 
 def rankings_under(scores: Floats, labels: Floats) -> Callable[[Counts], Floats]:
-    """A function of counts [draws, items] that gives every ranking under each: [draws, RANKINGS].
+    """Return a function of counts [draws, items] that gives every ranking under each: [draws,
+    RANKINGS].
 
     `scores` [items] are higher where a hallucination is more likely, `labels` [items] are 1 for
     hallucinated items and 0 for others. A pair of equal scores counts half, and equal scores are
@@ -61,7 +62,9 @@ scores, [draws, items], and their running totals, [draws, items + 1].
 
 
 def _of_items(wanted: NDArray[np.bool_]) -> _Find:
-    """Of scores that all differ; `wanted` tells which are hallucinated, in their order."""
+    """Return how to find, of scores that all differ; `wanted` tells which are hallucinated, in
+    their order.
+    """
     places = np.arange(len(wanted))
     # Of the accurate items how many hallucinated ones stand before each, and the other way round.
     hits_before = places[~wanted] - np.arange(int((~wanted).sum()))
@@ -83,7 +86,9 @@ def _of_items(wanted: NDArray[np.bool_]) -> _Find:
 
 
 def _of_levels(of_hits: Floats, of_misses: Floats, levels: Floats) -> _Find:
-    """Of scores some of which are equal; `levels` are the different ones, all in their order."""
+    """Return how to find, of scores some of which are equal; `levels` are the different ones, all
+    in their order.
+    """
     hits_until = np.searchsorted(of_hits, levels, side="right")
     misses_until = np.searchsorted(of_misses, levels, side="right")
 
@@ -107,14 +112,14 @@ def _of_levels(of_hits: Floats, of_misses: Floats, levels: Floats) -> _Find:
 
 
 def _so_far(counts: Floats) -> Floats:
-    """Sums over the first items, from none of them to all: [draws, items + 1]."""
+    """Return sums over the first items, from none of them to all: [draws, items + 1]."""
     sums = np.zeros((len(counts), counts.shape[1] + 1))
     np.cumsum(counts, axis=1, out=sums[:, 1:])
     return sums
 
 
 def _steps(totals: Floats) -> Floats:
-    """What each level adds to the totals until it."""
+    """Return what each level adds to the totals until it."""
     return np.diff(totals, axis=1, prepend=0.0)
 
 
@@ -124,5 +129,5 @@ def _share(part: Floats, whole: Floats) -> Floats:
 
 
 def _sum(weights: Floats, values: Floats) -> Floats:
-    """The weighted sum of `values` in each draw."""
+    """Return the weighted sum of `values` in each draw."""
     return np.einsum("ij,ij->i", weights, values)

@@ -74,7 +74,9 @@ class Estimate(Frozen):
 
 
 def group_numbers(groups: Sequence[str]) -> NDArray[np.intp]:
-    """The number of each item's group, counted from 0. An item without a group is its own."""
+    """Return the number of each item's group, counted from 0. An item without a group is
+    its own.
+    """
     known: dict[tuple[str, int], int] = {}
     found = [
         known.setdefault((group, -1) if group else ("", place), len(known))
@@ -84,7 +86,7 @@ def group_numbers(groups: Sequence[str]) -> NDArray[np.intp]:
 
 
 def group_sums(values: Floats, numbers: NDArray[np.intp], groups: int) -> Floats:
-    """Sums of `values` [columns, items] over the items of each group: [groups, columns]."""
+    """Return sums of `values` [columns, items] over the items of each group: [groups, columns]."""
     if groups == values.shape[1] and np.array_equal(numbers, np.arange(groups)):
         return np.ascontiguousarray(values.T)
     sums = np.zeros((groups, values.shape[0]))
@@ -93,13 +95,15 @@ def group_sums(values: Floats, numbers: NDArray[np.intp], groups: int) -> Floats
 
 
 def draws(groups: int, resamples: int, seed: int) -> Iterator[Floats]:
-    """Bootstrap weights in batches [draws, groups]; each row sums to `groups`."""
+    """Yield bootstrap weights in batches [draws, groups]; each row sums to `groups`."""
     for batch in draw_counts(groups, resamples, seed):
         yield batch.astype(np.float64)
 
 
 def draw_counts(groups: int, resamples: int, seed: int) -> Iterable[Counts]:
-    """As `draws`, in the smallest unsigned type that holds them; not to be written to."""
+    """Return what `draws` yields, in the smallest unsigned type that holds them; not to be
+    written to.
+    """
     # A table is computed anew for each filter, mostly from the same draws.
     kept = groups * resamples <= _KEPT_WEIGHTS
     return (_kept_counts if kept else _counts)(groups, resamples, seed)
@@ -121,13 +125,15 @@ def _counts(groups: int, resamples: int, seed: int) -> Iterator[Counts]:
 
 
 def draw_sums(sums: Floats, sampling: Sampling) -> Floats:
-    """The sums of every column under every draw, [resamples, columns], of sums over groups."""
+    """Return the sums of every column under every draw, [resamples, columns], of sums
+    over groups.
+    """
     weights = draws(len(sums), sampling.resamples, sampling.seed)
     return np.concatenate([batch @ sums for batch in weights])
 
 
 def ratio_draws(numerators: Floats, denominators: Floats, sampling: Sampling) -> Floats:
-    """The ratio of sums of every column under every draw: [resamples, columns].
+    """Return the ratio of sums of every column under every draw: [resamples, columns].
 
     Both arguments are sums over groups, [groups, columns]. NaN where a draw holds nothing.
     """
@@ -140,7 +146,7 @@ def ratio_draws(numerators: Floats, denominators: Floats, sampling: Sampling) ->
 def interval(
     value: float, distribution: Floats, left_out: Floats | None, level: float
 ) -> tuple[float, float, IntervalMethod]:
-    """The bootstrap interval of `value` from its `distribution` [resamples].
+    """Return the bootstrap interval of `value` from its `distribution` [resamples].
 
     `left_out` are the values without each group in turn (the jackknife), from which the BCa
     interval takes its acceleration (Efron and Tibshirani 1993, chapter 14). Where BCa is not
@@ -158,7 +164,9 @@ def interval(
 
 
 def _corrected(value: float, distribution: Floats, left_out: Floats, tails: Floats) -> Floats:
-    """The tail probabilities of the BCa interval; NaN or infinite where they are not defined."""
+    """Return the tail probabilities of the BCa interval; NaN or infinite where they are not
+    defined.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
         # Values equal to the estimate, but for rounding, count half: proportions have many.
         near = 1e-10 * max(1.0, abs(value))
@@ -171,11 +179,11 @@ def _corrected(value: float, distribution: Floats, left_out: Floats, tails: Floa
 
 
 def wilson(hits: int, n: int, level: float) -> tuple[float, float]:
-    """The Wilson score interval of a proportion of `hits` among `n` (1 or more) items."""
+    """Return the Wilson score interval of a proportion of `hits` among `n` (1 or more) items."""
     low, high = proportion_confint(hits, n, alpha=1 - level, method="wilson")
     return float(np.asarray(low)), float(np.asarray(high))
 
 
 def within_unit(share: float) -> float:
-    """The nearest share in [0, 1]."""
+    """Return the nearest share in [0, 1]."""
     return max(0.0, min(1.0, share))

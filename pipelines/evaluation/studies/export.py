@@ -31,7 +31,7 @@ _NO_CHOICE = {
 
 
 def study_text(study: Study, metrics: Sequence[str] = ()) -> str:
-    """The study in lines of at most 120 columns; without `metrics` those that say most.
+    """Return the study in lines of at most 120 columns; without `metrics` those that say most.
 
     Raises InvalidInputError for a metric that it has not.
     """
@@ -53,7 +53,7 @@ def study_text(study: Study, metrics: Sequence[str] = ()) -> str:
 
 
 def shown_metrics(study: Study) -> list[str]:
-    """The metric that chose first, then others that differ between points, six at most."""
+    """Return the metric that chose first, then others that differ between points, six at most."""
     first = [study.choice.metric] if study.choice else []
 
     def moves(name: str) -> bool:
@@ -65,7 +65,7 @@ def shown_metrics(study: Study) -> list[str]:
 
 
 def study_notes(study: Study) -> list[str]:
-    """What the numbers of a study mean, in sentences."""
+    """Return what the numbers of a study mean, in sentences."""
     sampling = study.sampling
     notes = [
         f"{study.name}: {study.data_set} ({study.data_hash[:12]}), {study.items} items,"
@@ -92,7 +92,7 @@ def study_notes(study: Study) -> list[str]:
 
 
 def choice_notes(study: Study) -> list[str]:
-    """What was chosen, on what, and what it comes to on the items that chose nothing."""
+    """Return what was chosen, on what, and what it comes to on the items that chose nothing."""
     choice = study.choice
     if choice is None:
         return [_NO_CHOICE[study.no_choice]] if study.no_choice else []
@@ -111,7 +111,9 @@ def choice_notes(study: Study) -> list[str]:
 
 
 def study_csv(study: Study) -> str:
-    """One row a point: values, counts, and each metric with its interval; nothing is rounded."""
+    """Return one row a point: values, counts, and each metric with its interval; nothing is
+    rounded.
+    """
     names = [info.name for info in study.metrics]
 
     def row(number: int, point: StudyPoint) -> dict[str, Cell]:
@@ -133,19 +135,19 @@ def study_csv(study: Study) -> str:
 
 
 def study_jsonl(study: Study) -> str:
-    """One line on the study, then one for each point."""
+    """Return one line on the study, then one for each point."""
     head = {"study": study.model_dump(mode="json", exclude={"points"})}
     lines = [head, *(point.model_dump(mode="json") for point in study.points)]
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
 def study_markdown(study: Study) -> str:
-    """The study in Markdown."""
+    """Return the study in Markdown."""
     return markdown_table(*_printed(study), study_notes(study))
 
 
 def study_latex(study: Study) -> str:
-    """The study in LaTeX for the package booktabs."""
+    """Return the study in LaTeX for the package booktabs."""
     first, *rest = study_notes(study)
     return latex_table(*_printed(study), first, "tab:study", rest)
 
@@ -161,7 +163,7 @@ STUDY_FORMATS: dict[str, Callable[[Study], str]] = {
 
 
 def _printed(study: Study) -> tuple[list[tuple[str, str | None]], list[list[str]]]:
-    """Names of columns with their better direction, and rows of cells."""
+    """Return names of columns with their better direction, and rows of cells."""
     heads: list[tuple[str, str | None]] = [("point", None)]
     heads += [(info.name, info.better) for info in study.metrics]
     heads += [("replayed", None), ("diverged", None)]
@@ -197,7 +199,7 @@ def _words(estimate: Estimate) -> str:
 
 
 def _against(choice: Choice) -> str:
-    """The recorded settings on the same items, with the difference."""
+    """Return the recorded settings on the same items, with the difference."""
     if choice.held_out_current is None:
         return ""
     words = f", recorded settings {_words(choice.held_out_current)}"

@@ -37,7 +37,7 @@ class Axis(Frozen):
 
 
 def default_axis(method: Method[Any], name: str) -> Axis:
-    """The values of a setting over its whole range: every option, or 21 numbers at most.
+    """Return the values of a setting over its whole range: every option, or 21 numbers at most.
 
     Raises InvalidInputError for a setting that the method has not, and for one that has no range.
     """
@@ -57,7 +57,7 @@ def default_axis(method: Method[Any], name: str) -> Axis:
 
 
 def read_axis(method: Method[Any], text: str) -> Axis:
-    """A setting as it is written for a study.
+    """Return a setting as it is written for a study.
 
     "NAME" takes its whole range, "NAME=A,B,C" these values, "NAME=FIRST:LAST:STEP" numbers from
     FIRST to LAST. Raises InvalidInputError saying what is wrong.
@@ -77,7 +77,9 @@ def read_axis(method: Method[Any], text: str) -> Axis:
 
 
 def checked_axes(axes: Sequence[Axis]) -> tuple[Axis, ...]:
-    """`axes`, where there are one or two and not too many points. Raises InvalidInputError."""
+    """Return `axes`, where there are one or two and not too many points. Raises
+    InvalidInputError.
+    """
     names = [axis.name for axis in axes]
     if not 1 <= len(names) <= MAX_AXES or len(set(names)) < len(names):
         raise failure("study.wrong_settings", names=", ".join(names) or "none")
@@ -88,19 +90,19 @@ def checked_axes(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 
 
 def points(axes: Sequence[Axis]) -> tuple[dict[str, Value], ...]:
-    """All combinations of the values, the last setting changing first."""
+    """Return all combinations of the values, the last setting changing first."""
     names = [axis.name for axis in axes]
     found = product(*(axis.values for axis in axes))
     return tuple(dict(zip(names, values, strict=True)) for values in found)
 
 
 def point_label(values: Mapping[str, Value]) -> str:
-    """A point in words: "theta_1=0.6, pooling=mean"."""
+    """Return a point in words: "theta_1=0.6, pooling=mean"."""
     return ", ".join(f"{name}={value_text(value)}" for name, value in values.items())
 
 
 def value_text(value: Value) -> str:
-    """A value as people write it; "null" where the setting is left open."""
+    """Return a value as people write it; "null" where the setting is left open."""
     if isinstance(value, float):
         return f"{value:.6g}"
     return value if isinstance(value, str) else json.dumps(value)
@@ -140,5 +142,5 @@ def _range(text: str) -> list[float]:
 
 
 def _tidy(number: float) -> float:
-    """Without what rounding adds: 0.1 + 0.2 is 0.3."""
+    """Return the number without what rounding adds: 0.1 + 0.2 is 0.3."""
     return float(f"{number:.10g}")

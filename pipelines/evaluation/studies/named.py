@@ -60,7 +60,7 @@ class NamedStudy(BaseModel):
         return self
 
     def checked_axes(self) -> tuple[Axis, ...]:
-        """What is varied, as the method takes it."""
+        """Return what is varied, as the method takes it."""
         method = get_method(self.method)
         return tuple(
             read_axis(method, f"{name}={','.join(map(value_text, values))}")
@@ -68,14 +68,14 @@ class NamedStudy(BaseModel):
         )
 
     def figures(self, label: str) -> tuple[PaperFigure, ...]:
-        """What the paper prints for a point; empty where it prints nothing."""
+        """Return what the paper prints for a point; empty where it prints nothing."""
         row = self.rows.get(label)
         return table_figures(self.method, self.table, row) if row else ()
 
 
 @cache
 def named_studies() -> dict[str, NamedStudy]:
-    """The papers' studies by name, in the order of the file."""
+    """Return the papers' studies by name, in the order of the file."""
     entries = tomllib.loads((ASSETS / "studies.toml").read_text(encoding="utf-8"))["studies"]
     found = [NamedStudy.model_validate(entry) for entry in entries]
     return {study.name: study for study in found}
@@ -93,7 +93,7 @@ def run_named_study(
     progress: Progress | None = None,
     stop: Event | None = None,
 ) -> Study:
-    """A paper's study on `system` of an evaluation, by default the only one of its method.
+    """Return a paper's study on `system` of an evaluation, by default the only one of its method.
 
     Raises InvalidInputError for an unknown study and where the evaluation has no system of its
     method, or several and none is named.
@@ -128,7 +128,9 @@ def run_named_study(
 
 
 def only_system(spec: EvaluationSpec, method: str) -> str:
-    """The system of an evaluation that has this method. Raises InvalidInputError without one."""
+    """Return the system of an evaluation that has this method. Raises InvalidInputError
+    without one.
+    """
     names = [system.name for system in spec.systems if system.method.name == method]
     if len(names) == 1:
         return names[0]

@@ -97,7 +97,7 @@ class _Numbers:
             self.counts[name][place][point] += 1
 
     def means(self) -> dict[str, Floats]:
-        """Metric to [points, items]."""
+        """Return a map from metric to [points, items]."""
         found: dict[str, Floats] = {}
         for name, sums in self.sums.items():
             total = np.zeros((self.points, len(self.items)))
@@ -129,7 +129,7 @@ def replay_points(
     progress: Progress | None = None,
     stop: Event | None = None,
 ) -> Replays:
-    """Every answer of `system` at every point; blocks, for milliseconds a point and answer.
+    """Return every answer of `system` at every point; blocks, for milliseconds a point and answer.
 
     The recorded settings are added as a point where `axes` leave them out. Raises NotFoundError for
     an unknown evaluation, InvalidInputError for an unknown system, for too many points and where
@@ -198,7 +198,7 @@ def replay_points(
 
 
 def find_system(spec: EvaluationSpec, name: str) -> tuple[int, System]:
-    """The number of the system called `name`, and the system. Raises InvalidInputError."""
+    """Return the number of the system called `name`, and the system. Raises InvalidInputError."""
     for number, one in enumerate(spec.systems):
         if one.name == name:
             return number, one
@@ -221,7 +221,7 @@ def _read(store: RunStore, run: str, owner: str) -> Trace | None:
 def _replay(
     work: _Work, trace: Trace, task: Task, item: Item, numbers: _Numbers
 ) -> list[Outcome | None] | None:
-    """The outcome at each point, None where the run diverges; None for a run of no use."""
+    """Return the outcome at each point, None where the run diverges; None for a run of no use."""
     method = get_method(work.system.method.name)
     try:
         recorded = recorded_settings(fold(trace.events), method).model_dump()

@@ -47,7 +47,7 @@ def sweep(
     progress: Progress | None = None,
     stop: Event | None = None,
 ) -> Study:
-    """One or two settings of `system` over `axes`, from its recorded runs alone.
+    """Sweep one or two settings of `system` over `axes`, from its recorded runs alone.
 
     `prefer`, `choose` and `at_least` as `study_table` takes them; raises what it and
     `replay_points` raise.
@@ -70,7 +70,7 @@ def replayed_study(
     at_least: tuple[str, float] | None = None,
     sampling: Sampling | None = None,
 ) -> Study:
-    """The study of what was replayed; another metric chooses another point without a replay.
+    """Return the study of what was replayed; another metric chooses another point without a replay.
 
     Raises InvalidInputError as `study_table`.
     """
@@ -118,7 +118,8 @@ def score_sweep(
     at_least: tuple[str, float] | None = None,
     sampling: Sampling | None = None,
 ) -> Study:
-    """Thresholds on the hallucination scores of a detector, from its lowest to its highest score.
+    """Sweep thresholds on the hallucination scores of a detector, from its lowest to its
+    highest score.
 
     An item counts as hallucinated from the threshold on. The scores are those of the table of
     results: where a method's own score is better when higher, it is turned. Raises

@@ -21,7 +21,8 @@ def profile_of(
     point: int | None = None,
     description: str = "",
 ) -> Profile:
-    """The settings of a point of `study`, by default the chosen one, over those of the system.
+    """Return the settings of a point of `study`, by default the chosen one, over those of
+    the system.
 
     `settings` are those with which the system was evaluated. Raises InvalidInputError where nothing
     was chosen, for a study of scores, and as `checked_profile`.

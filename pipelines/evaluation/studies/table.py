@@ -60,11 +60,11 @@ class _Ratio(NamedTuple):
     below: Floats
 
     def over(self, items: NDArray[np.bool_]) -> _Ratio:
-        """On these items alone."""
+        """Return the ratio on these items alone."""
         return _Ratio(np.where(items, self.above, 0.0), np.where(items, self.below, 0.0))
 
     def values(self) -> Floats:
-        """The value at each point, NaN where it is not defined."""
+        """Return the value at each point, NaN where it is not defined."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.above.sum(axis=1) / self.below.sum(axis=1)
 
@@ -141,7 +141,7 @@ class Study(Frozen):
     sampling: Sampling
 
     def metric(self, name: str) -> MetricInfo:
-        """What is known of a metric of the study. Raises InvalidInputError for another."""
+        """Return what is known of a metric of the study. Raises InvalidInputError for another."""
         for one in self.metrics:
             if one.name == name:
                 return one
@@ -180,7 +180,7 @@ def study_table(
     choose: str | None = None,
     at_least: tuple[str, float] | None = None,
 ) -> Table:
-    """Estimates at every point, and the point that is best by `choose`.
+    """Return estimates at every point, and the point that is best by `choose`.
 
     `metrics` are shown in this order, by default all. The metric that chooses is `choose`, else the
     first of `prefer` that there is, else one that tells most; never a cost. With `at_least`, a
@@ -235,7 +235,7 @@ def study_table(
 
 
 def metric_info(name: str) -> MetricInfo:
-    """What is known of a metric of studies."""
+    """Return what is known of a metric of studies."""
     if name in VERDICT_METRICS:
         return MetricInfo(name=name, better=None if name == "flagged" else "higher")
     if name in COST_METRICS:
@@ -246,7 +246,7 @@ def metric_info(name: str) -> MetricInfo:
 
 
 def _ratios(values: Mapping[str, Floats]) -> dict[str, _Ratio]:
-    """Every metric that is a ratio of sums over items."""
+    """Return every metric that is a ratio of sums over items."""
     found: dict[str, _Ratio] = {}
     for name, one in values.items():
         if name not in _INNER and np.isfinite(one).any():
@@ -286,7 +286,7 @@ def _estimates(
 
 
 def _rankings(measured: Measured, sampling: Sampling) -> dict[str, list[Estimate]]:
-    """How well the scores rank the items at each point; empty without scores and labels."""
+    """Return how well the scores rank the items at each point; empty without scores and labels."""
     scores, labels = _detector(measured)
     if scores is None or labels is None:
         return {}
@@ -308,7 +308,9 @@ def _rankings(measured: Measured, sampling: Sampling) -> dict[str, list[Estimate
 
 
 def _detector(measured: Measured) -> tuple[Floats | None, Floats | None]:
-    """Scores and labels, [points, items] each; a label on which repeats are even is left out."""
+    """Return scores and labels, [points, items] each; a label on which repeats are even is
+    left out.
+    """
     scores = measured.values.get(HALLUCINATION_SCORE)
     labels = measured.values.get(HALLUCINATED)
     if scores is None or labels is None or not (np.isfinite(scores) & np.isfinite(labels)).any():
@@ -320,7 +322,7 @@ def _detector(measured: Measured) -> tuple[Floats | None, Floats | None]:
 def _differences(
     ratios: Mapping[str, _Ratio], shown: Sequence[str], measured: Measured, sampling: Sampling
 ) -> dict[int, dict[str, PairedDifference]]:
-    """Each other point minus the current one, for metrics that are means over items."""
+    """Return each other point minus the current one, for metrics that are means over items."""
     now = measured.current
     if now is None:
         return {}
@@ -339,7 +341,7 @@ def _differences(
 
 
 def _means(ratio: _Ratio) -> Floats | None:
-    """[points, items] of a metric that has a value for each item, else None."""
+    """Return an array [points, items] of a metric that has a value for each item, else None."""
     if not np.isin(ratio.below, (0.0, 1.0)).all():
         return None
     # A share among some of the items is not compared item by item.
@@ -347,13 +349,13 @@ def _means(ratio: _Ratio) -> Floats | None:
 
 
 def _halves(groups: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The items of even and of odd groups: items of one document stay together."""
+    """Return the items of even and of odd groups: items of one document stay together."""
     even = group_numbers(groups) % 2 == 0
     return even, ~even
 
 
 def _candidates(measured: Measured) -> list[int]:
-    """The points at which enough answers are known."""
+    """Return the points at which enough answers are known."""
     return [
         number
         for number, (known, missing) in enumerate(
@@ -370,7 +372,7 @@ def _choice(
     measured: Measured,
     sampling: Sampling,
 ) -> Choice | str:
-    """The best point by a ratio, or why there is none."""
+    """Return the best point by a ratio, or why there is none."""
     ratio, rows = ratios[by], _candidates(measured)
     covered = _covered(measured)
     shared = np.asarray(covered[rows].all(axis=0)) if rows else np.zeros(len(measured.groups), bool)
@@ -424,7 +426,7 @@ def _choice(
 
 
 def _ranked_choice(by: str, measured: Measured, sampling: Sampling) -> Choice | str:
-    """The best point by a ranking of scores, or why there is none."""
+    """Return the best point by a ranking of scores, or why there is none."""
     rows, now = _candidates(measured), measured.current
     if not rows:
         return "all_diverge"
@@ -457,12 +459,14 @@ def _ranked_choice(by: str, measured: Measured, sampling: Sampling) -> Choice | 
 
 
 def _covered(measured: Measured) -> NDArray[np.bool_]:
-    """[points, items]: where anything is known of an item."""
+    """Return an array [points, items]: where anything is known of an item."""
     return np.any([np.isfinite(one) for one in measured.values.values()], axis=0)
 
 
 def _best(values: Floats, rows: Sequence[int], current: int | None, *, lower: bool) -> int | None:
-    """The best of these points; among equals the current one, else the one in their middle."""
+    """Return the best of these points; among equals the current one, else the one in
+    their middle.
+    """
     known = [row for row in rows if np.isfinite(values[row])]
     if not known:
         return None

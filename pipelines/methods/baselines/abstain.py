@@ -43,7 +43,7 @@ class AbstainSettings(Settings):
 
 
 def abstains(answer: str) -> bool:
-    """Whether an answer says that there is none, in each of its sentences."""
+    """Return whether an answer says that there is none, in each of its sentences."""
     spans = split_sentences(answer)
     return declines(answer) or (
         bool(spans) and all(_INSUFFICIENT.match(span.text) is not None for span in spans)

@@ -115,7 +115,7 @@ async def _answered(
 
 
 async def _complexity(question: Question, scope: Scope) -> tuple[Complexity, tuple[str, ...]]:
-    """The class of a question, with a flag where it rests on nothing.
+    """Return the class of a question, with a flag where it rests on nothing.
 
     What cannot be told is searched for once: it is neither the cheapest nor the dearest mistake.
     """

@@ -33,7 +33,7 @@ _FINAL = ".。!！;；,，"
 
 
 def read_answer(text: str, *, cut_off: bool = False) -> str:
-    """The bare answer that a text marks as its answer; "" where it marks none.
+    """Return the bare answer that a text marks as its answer; "" where it marks none.
 
     A line that begins with "Answer:" comes before the words "the answer is", and the last such
     place counts. What a model writes behind a further question is left out. Of a text that was
@@ -60,7 +60,7 @@ def read_answer(text: str, *, cut_off: bool = False) -> str:
 
 
 def _bare(answer: str) -> str:
-    """An answer without the marks around it and without its full stop."""
+    """Return an answer without the marks around it and without its full stop."""
     answer = answer.strip(_AROUND)
     # The stop of "Washington, D.C." is part of the name.
     if not re.search(r"(?:^|[\s.])[A-Z]\.$", answer):
@@ -69,7 +69,7 @@ def _bare(answer: str) -> str:
 
 
 async def bare_answer(step: Scope, question: Question, reasoning: str) -> str:
-    """The answer that the model draws from `reasoning`; "" where it gives none in one line.
+    """Return the answer that the model draws from `reasoning`; "" where it gives none in one line.
 
     Source: the second prompt of zero-shot chain of thought (Kojima et al. 2022).
     """

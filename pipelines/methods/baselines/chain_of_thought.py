@@ -31,7 +31,7 @@ class ChainOfThoughtSettings(Settings):
 
 
 def reasoned_messages(question: Question, *, shown: bool) -> tuple[Message, ...]:
-    """The prompt for reasoning and an answer, with demonstrations where they are `shown`."""
+    """Return the prompt for reasoning and an answer, with demonstrations where they are `shown`."""
     shots = "reasoned" if shown else ""
     return PROMPTS.turns(
         question.language, "system", "question", shots=shots, question=question.text

@@ -125,7 +125,9 @@ def _answer(text: str, original: str, *flags: str) -> Answer:
 
 
 async def _planned(scope: Scope, question: Question, draft: Generation, limit: int) -> list[str]:
-    """Questions that check the draft, none twice, and not the visitor's own question again."""
+    """Return questions that check the draft, none twice, and not the visitor's own
+    question again.
+    """
     asked = PROMPTS.turns(
         question.language, "plan", question=question.text, answer=draft.text, count=str(limit)
     )
@@ -135,7 +137,7 @@ async def _planned(scope: Scope, question: Question, draft: Generation, limit: i
 
 
 async def _answered(scope: Scope, question: Question, number: int, asked: str) -> _Check | None:
-    """The answer to a verification question; None where the model gives none."""
+    """Return the answer to a verification question; None where the model gives none."""
     async with scope.span("answer", index=number) as step:
         messages = PROMPTS.turns(question.language, "answer", "answer_question", question=asked)
         try:
@@ -155,7 +157,7 @@ async def _compared(
     checks: Sequence[_Check],
     settings: CoveSettings,
 ) -> list[_Check]:
-    """The checks, recorded, each with whether the draft agrees where that is asked."""
+    """Return the checks, recorded, each with whether the draft agrees where that is asked."""
 
     async def compare(number: int, check: _Check) -> _Check:
         async with scope.span("judge", index=number) as step:

@@ -128,7 +128,9 @@ class _Run(EvidenceRun[CriticSettings]):
         )
 
     async def _searched(self, number: int, current: str) -> list[Passage]:
-        """What a query about the answer finds; nothing, with a flag, where it finds nothing."""
+        """Return what a query about the answer finds; nothing, with a flag, where it finds
+        nothing.
+        """
         query = self.question.text
         if not self.takes_sentence:
             query = await self._query(number, current)
@@ -139,7 +141,7 @@ class _Run(EvidenceRun[CriticSettings]):
         return found or []
 
     async def _query(self, number: int, current: str) -> str:
-        """The model's query; the question with the answer where it writes none."""
+        """Return the model's query; the question with the answer where it writes none."""
         question = self.question
         async with self.scope.span("query", round=number) as step:
             asked = PROMPTS.turns(
@@ -157,7 +159,7 @@ class _Run(EvidenceRun[CriticSettings]):
     async def _criticised(
         self, number: int, current: str, passages: Sequence[Passage]
     ) -> tuple[Verdict, str]:
-        """The verdict on the answer, recorded, and the reasons for it."""
+        """Return the verdict on the answer, recorded, and the reasons for it."""
         async with self.scope.span("critique", round=number) as step:
             found, critique = EvidenceVerdict("not_enough"), ""
             about = passages_about(current, passages, question=self.question.text)
@@ -170,7 +172,7 @@ class _Run(EvidenceRun[CriticSettings]):
     async def _decided(
         self, step: Scope, current: str, passages: Sequence[Passage]
     ) -> tuple[EvidenceVerdict, str]:
-        """What the evidence says, and the reasoning of a model that writes."""
+        """Return what the evidence says, and the reasoning of a model that writes."""
         question, language = self.question, self.question.language
         messages = PROMPTS.turns(
             language,
@@ -211,7 +213,7 @@ class _Run(EvidenceRun[CriticSettings]):
         return EvidenceVerdict(verdict), reasoned.reasoning
 
     def _judge_original(self, text: str, verdict: Verdict) -> None:
-        """The first round's verdict is that on the original."""
+        """Record the first round's verdict as that on the original."""
         value = {"supported": 1.0, "contradicted": 0.0}.get(verdict)
         score = Score(
             name="critique",
@@ -230,7 +232,7 @@ class _Run(EvidenceRun[CriticSettings]):
     async def _corrected(
         self, number: int, current: str, critique: str, passages: Sequence[Passage]
     ) -> str:
-        """The corrected answer; "" where nothing takes the answer's place."""
+        """Return the corrected answer; "" where nothing takes the answer's place."""
         question, language = self.question, self.question.language
         async with self.scope.span("correct", round=number) as step:
             if self.takes_sentence:

@@ -151,7 +151,7 @@ class _Run(BaselineRun[DebateSettings]):
         )
 
     def _key(self, answer: str) -> str:
-        """What two equal answers have in common: yes or no, else the letters and digits."""
+        """Return what two equal answers have in common: yes or no, else the letters and digits."""
         if not answer or declines(answer):
             return ""
         if asks_yes_or_no(self.question):
@@ -160,7 +160,7 @@ class _Run(BaselineRun[DebateSettings]):
         return text_key(answer)
 
     async def _opening(self) -> tuple[Generation, list[str]]:
-        """The answer of the first agent, which is draft 0, and those of all agents."""
+        """Return the answer of the first agent, which is draft 0, and those of all agents."""
         async with self.scope.span("draft", index=0) as step:
             draft = await first_draft(step, self.asked, self.settings.max_tokens)
             step.revised(draft)
@@ -170,7 +170,9 @@ class _Run(BaselineRun[DebateSettings]):
         return draft, [draft.text, *others]
 
     async def _round(self, number: int, said: Sequence[str]) -> list[str]:
-        """What each agent answers in view of the others, or said before where that is none."""
+        """Return what each agent answers in view of the others, or said before where that
+        is none.
+        """
 
         async def reply(agent: int) -> str:
             others = [text for other, text in enumerate(said) if other != agent and text]
@@ -198,7 +200,7 @@ class _Run(BaselineRun[DebateSettings]):
         return FilledText.joined("\n\n", others)
 
     async def _reply(self, number: int, agent: int, asked: Sequence[Message]) -> str:
-        """One agent's reply; "" where it cannot be used."""
+        """Return one agent's reply; "" where it cannot be used."""
         role = self.roles[agent % len(self.roles)]
         async with self.scope.span("debate", round=number, index=agent, role=role) as step:
             request = step.request(
@@ -216,7 +218,7 @@ class _Run(BaselineRun[DebateSettings]):
         return written.text if usable(written, self.question) else ""
 
     async def _summary(self, step: Scope, said: Sequence[str]) -> str:
-        """The answer that the main model finds best supported; "" without a usable one."""
+        """Return the answer that the main model finds best supported; "" without a usable one."""
         known = [text for text in said if text]
         asked = PROMPTS.turns(
             self.question.language,
@@ -229,7 +231,7 @@ class _Run(BaselineRun[DebateSettings]):
         return "" if written is None else written.text
 
     def _judge(self, step: Scope, text: str, votes: int | None, answers: Sequence[str]) -> None:
-        """The verdict on the original: how many agents give its answer at the end."""
+        """Record the verdict on the original: how many agents give its answer at the end."""
         said = [one for one in answers if self._key(one)]
         if votes is None or not said or no_answer(text, self.question):
             step.judged("answer", text, verdict="unchecked")

@@ -135,7 +135,7 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
         self.dropped = 0
 
     async def answer(self) -> Answer:
-        """The text, each of its sentences validated before the next one is read."""
+        """Return the text, each of its sentences validated before the next one is read."""
         generation = await self.measured_draft()
         original, at = generation.text, 0
         if echoes(original, self.question):
@@ -157,7 +157,7 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
         return Answer(text=generation.text, original=original, flags=tuple(self.flags))
 
     async def _contradicting(self, sentence: SentenceReading) -> tuple[Passage, ...]:
-        """The passages that contradict a concept of the sentence, each once."""
+        """Return the passages that contradict a concept of the sentence, each once."""
         draft = len(self.scope.drafts) - 1
         if not sentence.probabilities:
             self.flag("not_checked")
@@ -203,7 +203,9 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
         )
 
     async def _concepts(self, step: Scope, sentence: SentenceReading) -> list[_Concept]:
-        """The measured concepts of a sentence; a weak model's are its named entities (ours)."""
+        """Return the measured concepts of a sentence; a weak model's are its named
+        entities (ours).
+        """
         names: list[str] = []
         if not step.model().capabilities.weak:
             asked = PROMPTS.turns(
@@ -244,7 +246,9 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
     async def _validated(
         self, number: int, concept: _Concept, sentence: SentenceReading
     ) -> tuple[Verdict, list[Passage]]:
-        """What evidence says of the concept in its sentence, and the passages that were read."""
+        """Return what evidence says of the concept in its sentence, and the passages that
+        were read.
+        """
         question, draft = self.question, len(self.scope.drafts) - 1
         asked = await self._question(number, concept, sentence)
         async with self.scope.span("search", index=number) as step:
@@ -279,7 +283,7 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
         return verdict.verdict, passages
 
     async def _question(self, number: int, concept: _Concept, sentence: SentenceReading) -> str:
-        """The model's question about a concept; the sentence itself where it writes none."""
+        """Return the model's question about a concept; the sentence itself where it writes none."""
         question = self.question
         if self.scope.model().capabilities.weak:
             # A weak model's questions are about something else.
@@ -303,7 +307,8 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
     async def _repaired(
         self, generation: Generation, target: SentenceReading, passages: Sequence[Passage]
     ) -> tuple[Generation | None, int]:
-        """The text with the sentence repaired from evidence, and what the model adds to that.
+        """Return the text with the sentence repaired from evidence, and what the model adds
+        to that.
 
         None where nothing could take its place. With it the offset from which reading goes on.
         """
@@ -341,7 +346,7 @@ class _Run(SentenceRun[DetectAndMitigateSettings]):
             return whole, len(kept.text)
 
     def _conclude(self, original: str) -> None:
-        """The verdict on the original: whether evidence contradicts one of its concepts."""
+        """Record the verdict on the original: whether evidence contradicts one of its concepts."""
         contradicted, all_read = self.verdicts.count("contradicted"), len(self.verdicts)
         share = scored(
             "contradicted_concepts",

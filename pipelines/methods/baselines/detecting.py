@@ -47,7 +47,7 @@ class Subject:
 
 
 async def take_subject(question: Question, scope: Scope, max_tokens: int) -> Subject:
-    """The Direct answer, or the one that the run was given, recorded as draft 0."""
+    """Return the Direct answer, or the one that the run was given, recorded as draft 0."""
     messages = direct_messages(question)
     async with scope.span("draft") as step:
         draft = await first_draft(step, messages, max_tokens)
@@ -70,7 +70,9 @@ def scored(
     inputs: Iterable[float] = (),
     behind: Iterable[str] = (),
 ) -> Score:
-    """A score, flagged where it lies beyond its threshold on the bad side; on it, it is not."""
+    """Return a score, flagged where it lies beyond its threshold on the bad side; on it,
+    it is not.
+    """
     if value is not None:
         value = round(value, _DIGITS)
     flagged = False
@@ -91,14 +93,14 @@ def scored(
 
 
 def verdict_of(score: Score) -> Verdict:
-    """What follows from the score that decides."""
+    """Return what follows from the score that decides."""
     if score.value is None or score.threshold is None:
         return "unchecked"
     return "doubtful" if score.flagged else "confident"
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of the values that are known; None where none is."""
+    """Return the mean of the values that are known; None where none is."""
     known = [value for value in values if value is not None]
     return fsum(known) / len(known) if known else None
 
@@ -109,7 +111,7 @@ def judge_sentences(
     scores: Sequence[Sequence[Score]],
     verdicts: Sequence[Verdict] | None = None,
 ) -> PartCounts:
-    """Record the verdict on each sentence; their counts.
+    """Record the verdict on each sentence; return their counts.
 
     The first of its scores decides, where no `verdicts` are given.
 
@@ -156,5 +158,5 @@ def judge_answer(
 
 
 def unchecked(scope: Scope, subject: Subject) -> Answer:
-    """The answer of a method that finds nothing to check in it."""
+    """Return the answer of a method that finds nothing to check in it."""
     return judge_answer(scope, subject, ())

@@ -67,13 +67,14 @@ class EntailmentReader:
 
     @classmethod
     def of(cls, scope: Scope, question: Question, wanted: CheckedBy) -> EntailmentReader:
-        """The reader that `wanted` asks for, or the main model where there is no judge."""
+        """Return the reader that `wanted` asks for, or the main model where there is no judge."""
         role = checker(scope, {question.language}, wanted)
         weak = role == "main" and not scope.model().capabilities.judges
         return cls(question, role, wanted, weak)
 
     async def read(self, step: Scope, text: str, statement: str) -> Relation | None:
-        """How `text` relates to `statement`; None where the call failed or named no relation.
+        """Return how `text` relates to `statement`; None where the call failed or named no
+        relation.
 
         Both are read as answers to the question, since an answer may be one word.
         """

@@ -128,7 +128,7 @@ class Factool(Method[FactoolSettings]):
 async def _claims(
     scope: Scope, question: Question, text: str, settings: FactoolSettings
 ) -> tuple[list[str], bool]:
-    """The claims of an answer, and whether the model wrote them; else its sentences.
+    """Return the claims of an answer, and whether the model wrote them; else its sentences.
 
     A sentence that no claim of the model is about is one of the claims (ours): its list may be cut
     off, or leave out what is wrong.
@@ -149,7 +149,9 @@ async def _claims(
 
 
 def _is_claim(text: str, question: Question, answer: str) -> bool:
-    """Whether a text can be a claim of the answer, which names what answer or question name."""
+    """Return whether a text can be a claim of the answer, which names what answer or
+    question name.
+    """
     named = f"{question.text} {answer}"
     return (
         not asks(text)
@@ -166,7 +168,7 @@ async def _verified(
     role: str,
     settings: FactoolSettings,
 ) -> Verdict:
-    """The verdict on one claim, recorded with what was read for it."""
+    """Return the verdict on one claim, recorded with what was read for it."""
     language = question.language
     passages = await _evidence(scope, question, number, claim, settings)
     async with scope.span("judge", index=number) as step:
@@ -194,7 +196,9 @@ async def _verified(
 async def _evidence(
     scope: Scope, question: Question, number: int, claim: str, settings: FactoolSettings
 ) -> tuple[Passage, ...] | None:
-    """What the queries for a claim find, each passage once; None where every search fails."""
+    """Return what the queries for a claim find, each passage once; None where every
+    search fails.
+    """
     async with scope.span("query", index=number) as step:
         queries: Sequence[str] = ()
         if not step.model().capabilities.weak:
@@ -215,7 +219,7 @@ async def _evidence(
 def _conclude(
     step: Scope, text: str, verdicts: Sequence[Verdict], threshold: float, decision: Decision
 ) -> None:
-    """The verdict on the answer: how many of the decided claims are supported."""
+    """Record the verdict on the answer: how many of the decided claims are supported."""
     supported, contradicted = verdicts.count("supported"), verdicts.count("contradicted")
     decided = supported + contradicted
     value = supported / decided if decided else None

@@ -88,19 +88,20 @@ class FlareReading(SentenceReading):
     """A sentence as FLARE reads it: whether it is searched for, and what for."""
 
     def value(self, rule: Rule) -> float | None:
-        """The number that is compared with theta; None where nothing was measured."""
+        """Return the number that is compared with theta; None where nothing was measured."""
         found = self.probabilities
         if not found:
             return None
         return min(found) if rule == "minimum" else sum(found) / len(found)
 
     def doubtful(self, settings: FlareSettings) -> bool:
-        """Whether the sentence is searched for; on its threshold it is not."""
+        """Return whether the sentence is searched for; on its threshold it is not."""
         value = self.value(settings.rule)
         return value is not None and value < settings.theta
 
     def masked(self, beta: float) -> str:
-        """The sentence without its tokens below `beta`, each with the rest of its word (ours).
+        """Return the sentence without its tokens below `beta`, each with the rest of its
+        word (ours).
 
         What is left of "Sagan" without its first token would be searched for as a word.
         """
@@ -121,7 +122,7 @@ class FlareReading(SentenceReading):
         return " ".join("".join(kept).split())
 
     def score(self, settings: FlareSettings) -> Score:
-        """The number that decides about the sentence."""
+        """Return the number that decides about the sentence."""
         return Score(
             name=f"sentence_{settings.rule}_probability",
             value=self.value(settings.rule),
@@ -195,7 +196,9 @@ class _Run(SentenceRun[FlareSettings]):
         return await self.measured_draft()
 
     async def _check(self, generation: Generation, at: int) -> list[FlareReading]:
-        """The sentences of a draft; those from offset `at` on are recorded with their verdicts."""
+        """Return the sentences of a draft; those from offset `at` on are recorded with their
+        verdicts.
+        """
         readings, settings = read_sentences(generation, FlareReading), self.settings
         number = len(self.scope.drafts) - 1
         async with self.scope.span("detect", draft=number) as step:
@@ -219,7 +222,7 @@ class _Run(SentenceRun[FlareSettings]):
         return readings
 
     def _judge_answer(self, step: Scope, text: str, readings: Sequence[FlareReading]) -> None:
-        """The verdict on the original: that of its least probable sentence."""
+        """Record the verdict on the original: that of its least probable sentence."""
         scores = [reading.score(self.settings) for reading in readings]
         measured = [score for score in scores if score.value is not None]
         remark = no_answer(text, self.question)
@@ -234,7 +237,7 @@ class _Run(SentenceRun[FlareSettings]):
     async def _correct(
         self, generation: Generation, target: FlareReading
     ) -> tuple[Generation | None, int]:
-        """The text with another sentence in the place of `target`, and what follows it.
+        """Return the text with another sentence in the place of `target`, and what follows it.
 
         None where nothing could take its place. With it the offset from which checking goes on.
         """
@@ -272,7 +275,9 @@ class _Run(SentenceRun[FlareSettings]):
         target: FlareReading,
         passages: Sequence[Passage],
     ) -> Piece | None:
-        """The sentence that the model writes with the passages in view; None for none of use."""
+        """Return the sentence that the model writes with the passages in view; None for
+        none of use.
+        """
         base = cut(generation, target.before)
         messages: tuple[Message, ...] = grounded_messages(PROMPTS, self.question, passages)
         piece, _ = await next_piece(

@@ -100,7 +100,7 @@ class IrcotRun(BaselineRun[IrcotSettings]):
         self.passages: tuple[Passage, ...] = ()
 
     async def answer(self) -> Answer:
-        """The text that was written sentence by sentence, and the bare answer in it."""
+        """Return the text that was written sentence by sentence, and the bare answer in it."""
         await self._search(self.question.text)
         sentence = nearest.takes_sentence(self.scope, self.settings.wording)
         if sentence and self.passages and self.scope.given is None:
@@ -143,7 +143,7 @@ class IrcotRun(BaselineRun[IrcotSettings]):
         return (asked[0], *shots, asked[-1])
 
     async def _first(self) -> Piece | None:
-        """The first sentence, which is draft 0."""
+        """Return the first sentence, which is draft 0."""
         limit = self.settings.max_tokens
         async with self.scope.span("draft", sentence=0) as step:
             written = await first_draft(step, self._messages(), limit, until(1))
@@ -158,7 +158,7 @@ class IrcotRun(BaselineRun[IrcotSettings]):
         return piece
 
     async def _next(self) -> Piece | None:
-        """The next sentence, added to the text; None where the answer ends."""
+        """Return the next sentence, added to the text; None where the answer ends."""
         before = self.text
         async with self.scope.span("next_sentence", sentence=len(self.scope.drafts)) as step:
             piece, refused = await next_piece(
@@ -183,7 +183,7 @@ class IrcotRun(BaselineRun[IrcotSettings]):
         return piece
 
     def _is_last(self, piece: Piece) -> bool:
-        """Whether the text ends with this sentence."""
+        """Return whether the text ends with this sentence."""
         if piece.truncated or len(units_of(self.text)) >= self.settings.max_tokens:
             self.flag("truncated")
             return True
@@ -194,7 +194,7 @@ class IrcotRun(BaselineRun[IrcotSettings]):
         )
 
     async def _from_sentence(self) -> Answer:
-        """What the evidence's nearest sentence says, as RAG answers with a weak model."""
+        """Return what the evidence's nearest sentence says, as RAG answers with a weak model."""
         async with self.scope.span("draft", sentence=0) as step:
             correction = await nearest.correct(step, self.question, self.passages)
             text = correction.text or _RAG.fill(self.question.language, "insufficient")

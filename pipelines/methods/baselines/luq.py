@@ -134,7 +134,7 @@ class Luq(Method[LuqSettings]):
 async def _rows(
     scope: Scope, reader: EntailmentReader, answers: Sequence[str], number: int
 ) -> list[_Row]:
-    """The sentences of one answer, each compared with every other answer."""
+    """Return the sentences of one answer, each compared with every other answer."""
     others = [text for at, text in enumerate(answers) if at != number]
 
     async def row(sentence: str) -> _Row:

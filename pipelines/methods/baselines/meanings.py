@@ -32,7 +32,7 @@ Clustering = Literal["mutual_entailment", "no_contradiction"]
 async def meaning_classes(
     step: Scope, reader: EntailmentReader, answers: Sequence[str], rule: Clustering
 ) -> list[int]:
-    """The class of each answer, numbered from 0 in the order in which classes were opened.
+    """Return the class of each answer, numbered from 0 in the order in which classes were opened.
 
     Answers of the same words are of one class without a call, and so are all that decline. What
     could not be read joins no class of others.
@@ -54,7 +54,7 @@ async def meaning_classes(
 async def _class_of(
     step: Scope, reader: EntailmentReader, answer: str, first: Sequence[str], rule: Clustering
 ) -> int:
-    """The first class whose first answer means the same; a new one where none does."""
+    """Return the first class whose first answer means the same; a new one where none does."""
     if declines(answer):
         return len(first)
     same = await together(*(_means_the_same(step, reader, one, answer, rule) for one in first))
@@ -75,12 +75,15 @@ async def _means_the_same(
 
 
 def discrete_entropy(classes: Sequence[int]) -> float | None:
-    """-sum_c p(c) log p(c) in nats, p(c) the share of answers in class c; None for no answers."""
+    """Return -sum_c p(c) log p(c) in nats, p(c) the share of answers in class c; None for no
+    answers.
+    """
     return _entropy([classes.count(one) for one in dict.fromkeys(classes)])
 
 
 def likelihood_entropy(classes: Sequence[int], logprobs: Sequence[float]) -> float | None:
-    """The same with p(c) proportional to the sum of exp(`logprobs`) of the answers in class c.
+    """Return the same with p(c) proportional to the sum of exp(`logprobs`) of the answers in
+    class c.
 
     `logprobs` are length-normalised: the mean log-probability of an answer's tokens.
     """
@@ -99,14 +102,14 @@ def _entropy(masses: Sequence[float]) -> float | None:
 
 
 def mean_logprob(generation: Generation) -> float | None:
-    """The mean log-probability of the tokens of a text; None where one of them has none."""
+    """Return the mean log-probability of the tokens of a text; None where one of them has none."""
     logprobs = [token.logprob for token in generation.tokens or ()]
     known = [one for one in logprobs if one is not None]
     return mean(known) if known and len(known) == len(logprobs) else None
 
 
 def lexical_similarity(answers: Sequence[str]) -> float | None:
-    """The mean ROUGE-L (F1) over all pairs of answers, in [0, 1]; None for fewer than two.
+    """Return the mean ROUGE-L (F1) over all pairs of answers, in [0, 1]; None for fewer than two.
 
     Source: the baseline of that name in Kuhn, Gal and Farquhar (2023). Words are those of n-grams.
     """
@@ -115,12 +118,12 @@ def lexical_similarity(answers: Sequence[str]) -> float | None:
 
 
 def rouge_l(one: Sequence[str], other: Sequence[str]) -> float:
-    """F1 of the longest common subsequence of two lists of words; 1 for two empty ones."""
+    """Return F1 of the longest common subsequence of two lists of words; 1 for two empty ones."""
     if not one or not other:
         return float(not one and not other)
     return 2 * common_length(one, other) / (len(one) + len(other))
 
 
 def sizes(classes: Sequence[int]) -> Mapping[int, int]:
-    """How many answers each class holds, by its number."""
+    """Return how many answers each class holds, by its number."""
     return {one: classes.count(one) for one in dict.fromkeys(classes)}

@@ -20,7 +20,7 @@ _START = "\0"
 
 
 def words_of(text: str) -> list[str]:
-    """The words of `text` in lower case, in order; Chinese ones as a segmenter cuts them."""
+    """Return the words of `text` in lower case, in order; Chinese ones as a segmenter cuts them."""
     return [text[start:end].casefold() for start, end in word_spans(text)]
 
 
@@ -41,7 +41,7 @@ class NgramModel:
                     self._histories[gram[:-1]] += 1
 
     def surprisals(self, sentence: str) -> list[float]:
-        """-log p of every word of a sentence of the texts, in nats, at least 0."""
+        """Return -log p of every word of a sentence of the texts, in nats, at least 0."""
         return [
             log(self._histories[gram[:-1]] / self._grams[gram]) for gram in self._grams_of(sentence)
         ]

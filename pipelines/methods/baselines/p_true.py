@@ -103,7 +103,7 @@ class PTrue(Method[PTrueSettings]):
 
 
 def _messages(question: Question, subject: Subject, ideas: list[str]) -> tuple[Message, ...]:
-    """Asks about the answer, beside the `ideas` where there are some."""
+    """Return messages that ask about the answer, beside the `ideas` where there are some."""
     language = question.language
     if not ideas:
         return PROMPTS.turns(language, "p_true", question=question.text, answer=subject.text)

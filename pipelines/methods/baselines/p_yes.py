@@ -144,7 +144,7 @@ async def _by_sentences(
     context: Context,
     settings: PYesSettings,
 ) -> PartCounts:
-    """The same judge on each sentence, with what was found for it (ours); their counts.
+    """Return the same judge on each sentence, with what was found for it (ours); their counts.
 
     Of a sentence that it cannot be asked about, nothing is known.
     """

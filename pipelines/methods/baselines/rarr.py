@@ -72,7 +72,8 @@ class RarrSettings(Settings):
 
 
 def preservation(original: str, edited: str) -> float:
-    """Prev_Lev of the paper (section 3.2): 1 - distance / length of the original, at least 0.
+    """Return Prev_Lev of the paper (section 3.2): 1 - distance / length of the original, at
+    least 0.
 
     1 where nothing was changed, 0 where as much was changed as there was.
     """
@@ -148,7 +149,7 @@ class _Run(EvidenceRun[RarrSettings]):
         return Answer(text=self.text, original=original, flags=tuple(self.flags))
 
     async def _questions(self) -> list[str]:
-        """Questions that cover the text; the visitor's own where the model writes none."""
+        """Return questions that cover the text; the visitor's own where the model writes none."""
         question, limit = self.question, self.settings.questions
         asked = PROMPTS.turns(
             question.language,
@@ -165,7 +166,7 @@ class _Run(EvidenceRun[RarrSettings]):
         return planned[:limit] or [question.text]
 
     async def _searched(self, number: int, asked: str) -> list[Passage] | None:
-        """What is found for a question; None where the search fails."""
+        """Return what is found for a question; None where the search fails."""
         async with self.scope.span("search", index=number) as step:
             query = query_of(asked, self.question)
             found = await found_for(step, query, self.settings.passages)
@@ -174,7 +175,9 @@ class _Run(EvidenceRun[RarrSettings]):
         return found
 
     async def _checked(self, number: int, asked: str, passages: Sequence[Passage]) -> bool:
-        """The gate for one question, and the edit it asks for; whether the text ends with it."""
+        """Return the gate for one question, and the edit it asks for; whether the text ends
+        with it.
+        """
         async with self.scope.span("judge", index=number) as step:
             found = EvidenceVerdict("not_enough")
             about = passages_about(self.text, passages, question=self.question.text)
@@ -212,7 +215,7 @@ class _Run(EvidenceRun[RarrSettings]):
         return choice
 
     async def _edit(self, step: Scope, asked: str, passages: Sequence[Passage]) -> bool:
-        """Edit the text, or leave it with a flag; whether it is a quotation now."""
+        """Return edit the text, or leave it with a flag; return whether it is a quotation now."""
         before = self.text
         if self.takes_sentence:
             quoted = await self.quote(step, passages, before)
@@ -244,7 +247,7 @@ class _Run(EvidenceRun[RarrSettings]):
         return distance > settings.max_edit or distance > settings.max_edit_share * len(before)
 
     async def _conclude(self, original: str) -> None:
-        """The verdict on the original, and how much of its wording is kept."""
+        """Record the verdict on the original, and how much of its wording is kept."""
         contradicted = self.verdicts.count("contradicted")
         decided = contradicted + self.verdicts.count("supported")
         share = contradicted / decided if decided else None

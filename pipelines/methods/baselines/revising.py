@@ -38,12 +38,14 @@ Rewriting = Annotated[
 
 
 def takes_rewriting(scope: Scope, rewriting: Rewriting) -> bool:
-    """Whether what the main model rewrites without evidence may take an answer's place."""
+    """Return whether what the main model rewrites without evidence may take an answer's place."""
     return rewriting == "always" or not scope.model().capabilities.weak
 
 
 def usable(written: Generation, question: Question, *before: str) -> bool:
-    """Whether a reply can take the place of an answer; `before` are texts it was written from."""
+    """Return whether a reply can take the place of an answer; `before` are texts it was
+    written from.
+    """
     text = written.text.strip()
     return bool(
         text
@@ -61,7 +63,9 @@ async def written_anew(
     *before: str,
     max_tokens: int,
 ) -> Generation | None:
-    """The main model's new text; None where it cannot take the place of an answer, or fails."""
+    """Return the main model's new text; None where it cannot take the place of an answer,
+    or fails.
+    """
     try:
         written = await write_draft(step, messages, max_tokens)
     except VeriscopeError:
@@ -71,12 +75,14 @@ async def written_anew(
 
 
 def same_words(first: str, second: str) -> bool:
-    """Whether two texts differ in nothing but marks, spaces and case."""
+    """Return whether two texts differ in nothing but marks, spaces and case."""
     return text_key(first) == text_key(second)
 
 
 def query_of(text: str, question: Question) -> str:
-    """A text as a query, its last words if it is long; the question where there are no words."""
+    """Return a text as a query, its last words if it is long; the question where there are
+    no words.
+    """
     words = units_of(Generation(text=text))[-MOST_QUERY_WORDS:]
     query = " ".join(text[words[0].start :].split()) if words else ""
     return query if any(character.isalnum() for character in query) else question.text
@@ -91,7 +97,9 @@ async def p_yes(
     role: str = "main",
     claim: Claim | None = None,
 ) -> float | None:
-    """P(yes) / (P(yes) + P(no)) in [0, 1]; None where the model says neither or the call fails."""
+    """Return P(yes) / (P(yes) + P(no)) in [0, 1]; None where the model says neither or the
+    call fails.
+    """
     language = question.language
     try:
         choice = await decide_between(

@@ -62,7 +62,7 @@ E = TypeVar("E", bound=EvidenceSettings)
 
 
 def weak_judge(scope: Scope, role: str) -> bool:
-    """Whether the main model checks, and its verdicts were measured to be by chance."""
+    """Return whether the main model checks, and its verdicts were measured to be by chance."""
     return role == "main" and not scope.model().capabilities.judges
 
 
@@ -79,14 +79,15 @@ class EvidenceRun(BaselineRun[E]):
         self.takes_sentence = nearest.takes_sentence(scope, settings.wording)
 
     def revise(self, step: Scope, text: Generation, before: str, *, quoted: bool = False) -> str:
-        """Record `text` as the next draft, quoted from evidence or corrected; its words."""
+        """Record `text` as the next draft, quoted from evidence or corrected; return its words."""
         number = len(self.scope.drafts)
         reason = "quoted" if quoted else "corrected"
         step.revised(text, draft=number, before=before, reason=reason)
         return text.text
 
     async def quote(self, step: Scope, passages: Sequence[Passage], before: str) -> str:
-        """What the nearest sentence of the evidence makes of the text; "" where it changes nothing.
+        """Return what the nearest sentence of the evidence makes of the text; "" where it changes
+        nothing.
 
         It is recorded as the next draft.
         """
@@ -106,7 +107,9 @@ class EvidenceVerdict:
 
     @classmethod
     def of(cls, choice: Choice | None) -> EvidenceVerdict:
-        """The verdict of a choice between true, false and not enough; "unchecked" for none."""
+        """Return the verdict of a choice between true, false and not enough; "unchecked"
+        for none.
+        """
         label = None if choice is None else choice.best
         if choice is None or label is None:
             return cls("unchecked")
@@ -147,7 +150,8 @@ async def read_evidence(
     passages: Sequence[Passage],
     asked: str,
 ) -> Choice | None:
-    """Whether passages support a statement, as the answer to `asked`; None where the call fails.
+    """Return whether passages support a statement, as the answer to `asked`; None where the
+    call fails.
 
     The model of `role` is asked `messages`, and where it names no option, the prompt "reminder".
     """
@@ -174,7 +178,7 @@ async def listed(
     max_tokens: int,
     limit: int | None = None,
 ) -> list[str]:
-    """The texts that the main model lists, at most `limit`; none where the call fails."""
+    """Return the texts that the main model lists, at most `limit`; none where the call fails."""
     try:
         return parse_list(await ask_list(step, messages, name, max_tokens=max_tokens), limit=limit)
     except VeriscopeError:
@@ -183,7 +187,7 @@ async def listed(
 
 
 def asks(text: str) -> bool:
-    """Whether a text ends as a question does."""
+    """Return whether a text ends as a question does."""
     return text.rstrip().endswith(("?", "？"))
 
 
@@ -195,7 +199,9 @@ async def planned_questions(
     *,
     max_tokens: int,
 ) -> list[str]:
-    """The questions about `text` that the main model plans, in the language of question or text."""
+    """Return the questions about `text` that the main model plans, in the language of question
+    or text.
+    """
     async with scope.span("plan") as step:
         found = await listed(step, messages, "questions", max_tokens=max_tokens)
     return [one for one in found if asks(one) and not changes_to_chinese(one, question.text, text)]

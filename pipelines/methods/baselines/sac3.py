@@ -198,7 +198,7 @@ class _Check:
             return _Pair(part, differs, how, step.id)
 
     def scores(self) -> list[Score]:
-        """The score that decides, and the shares of disagreement it is made of."""
+        """Return the score that decides, and the shares of disagreement it is made of."""
         parts: list[Sac3Part] = ["q", "m", "qm"] if self.verifier else ["q"]
         shares = {part: mean(p.differs for p in self.pairs if p.part == part) for part in parts}
         behind = [pair.span for pair in self.pairs]
@@ -234,7 +234,7 @@ class _Check:
         return [overall, *of_parts]
 
     def flags(self, taken: int) -> list[str]:
-        """Remarks on what the score rests on."""
+        """Return remarks on what the score rests on."""
         hows = {pair.how for pair in self.pairs}
         by_model = "model" in hows
         remarks = {
@@ -249,7 +249,7 @@ class _Check:
 
 
 def _has_verifier(scope: Scope, question: Question) -> bool:
-    """Whether there is a second model that writes in the language of the question."""
+    """Return whether there is a second model that writes in the language of the question."""
     if not scope.has_model("verifier") or scope.same_model("verifier"):
         return False
     can = scope.model("verifier").capabilities

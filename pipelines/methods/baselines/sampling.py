@@ -57,7 +57,7 @@ async def sampled_answers(
     max_tokens: int,
     temperature: float = 1.0,
 ) -> SampledAnswers:
-    """At most `n` further replies to `messages`, in a step "sample"; see `_sampled`.
+    """Return at most `n` further replies to `messages`, in a step "sample"; see `_sampled`.
 
     The remarks say that there are fewer than `n`, and that an answer which was given without
     samples is compared with those of the main model: it may be of another one.
@@ -80,7 +80,8 @@ async def _sampled(
     max_tokens: int,
     temperature: float,
 ) -> list[Generation]:
-    """At most `n` further replies to `messages`, with token probabilities where there are any.
+    """Return at most `n` further replies to `messages`, with token probabilities where there
+    are any.
 
     Where the run has an answer with samples, these are the first `n` of its samples, and nothing
     is drawn. Else each is a call of its own, numbered from 0 and recorded in a step "sample", so
@@ -102,7 +103,7 @@ async def _sampled(
 async def _draw(
     scope: Scope, messages: Sequence[Message], number: int, max_tokens: int, temperature: float
 ) -> Generation | VeriscopeError:
-    """One reply, or why there is none, which is recorded with its call."""
+    """Return one reply, or why there is none, which is recorded with its call."""
     try:
         async with scope.span("sample", index=number) as step:
             model = step.model()

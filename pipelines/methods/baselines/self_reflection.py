@@ -136,7 +136,9 @@ class _Run(BaselineRun[SelfReflectionSettings]):
         )
 
     async def _knowledge(self, attempt: int) -> str:
-        """Background knowledge, refined until it scores as factual; "" where there is none."""
+        """Return background knowledge, refined until it scores as factual; "" where there
+        is none.
+        """
         question, settings = self.question, self.settings
         language = question.language
         text, value = "", None
@@ -178,14 +180,14 @@ class _Run(BaselineRun[SelfReflectionSettings]):
         )
 
     async def _first(self, knowledge: str) -> Generation:
-        """The first answer, which is draft 0; the given one where there is one."""
+        """Return the first answer, which is draft 0; the given one where there is one."""
         async with self.scope.span("draft") as step:
             draft = await first_draft(step, self._asked(knowledge), self.settings.max_tokens)
             step.revised(draft)
         return draft
 
     async def _again(self, knowledge: str, current: Generation) -> Generation | None:
-        """Another answer, from other knowledge; None where it cannot be used."""
+        """Return another answer, from other knowledge; None where it cannot be used."""
         async with self.scope.span("draft", draft=len(self.scope.drafts)) as step:
             written = await self._write(step, self._asked(knowledge), self.settings.max_tokens, 1)
             return self._taken(step, written, current)
@@ -205,7 +207,9 @@ class _Run(BaselineRun[SelfReflectionSettings]):
     async def _write(
         self, step: Scope, asked: tuple[Message, ...], max_tokens: int, attempt: int
     ) -> Generation | None:
-        """A text of the model, drawn at random when all begins again; None for an unusable one."""
+        """Return a text of the model, drawn at random when all begins again; None for an
+        unusable one.
+        """
         drawn = {"temperature": 1.0, "sample": attempt} if attempt else {}
         reply = await step.write(step.request(asked, max_tokens=max_tokens, **drawn))
         written = visible_generation(reply)
@@ -214,7 +218,9 @@ class _Run(BaselineRun[SelfReflectionSettings]):
     def _taken(
         self, step: Scope, written: Generation | None, current: Generation
     ) -> Generation | None:
-        """What was written, as a new draft; None where it does not take the answer's place."""
+        """Return what was written, as a new draft; None where it does not take the
+        answer's place.
+        """
         if written is None:
             self.flag("revision_unusable")
             return None
@@ -228,7 +234,9 @@ class _Run(BaselineRun[SelfReflectionSettings]):
         return written
 
     async def _refined(self, knowledge: str, current: Generation, *, judges: bool) -> Generation:
-        """The answer, written again until it agrees with the knowledge; the first is judged."""
+        """Return the answer, written again until it agrees with the knowledge; the first
+        is judged.
+        """
         question, settings = self.question, self.settings
         for number in range(settings.answer_rounds + 1):
             async with self.scope.span("judge", round=number) as step:
@@ -262,7 +270,7 @@ class _Run(BaselineRun[SelfReflectionSettings]):
         return current
 
     async def _agrees(self, step: Scope, knowledge: str, answer: str) -> float | None:
-        """P(yes) that the answer agrees with the knowledge; None where nobody can tell."""
+        """Return P(yes) that the answer agrees with the knowledge; None where nobody can tell."""
         if not knowledge:
             return None
         question = self.question
@@ -278,7 +286,7 @@ class _Run(BaselineRun[SelfReflectionSettings]):
         return await p_yes(step, asked, question, PROMPTS, role=self.role, claim=claim)
 
     async def _is_relevant(self, current: Generation, attempt: int) -> bool:
-        """Whether the answer answers the question; where that is open, it counts as one."""
+        """Return whether the answer answers the question; where that is open, it counts as one."""
         question = self.question
         async with self.scope.span("decide", index=attempt) as step:
             asked = PROMPTS.turns(

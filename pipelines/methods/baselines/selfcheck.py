@@ -113,11 +113,15 @@ class SelfCheckSettings(Settings):
     max_tokens: AnswerTokens = 128
 
     def effective_default(self, name: str) -> Mapping[str, float]:
-        """An unset threshold is that of the variant; n-gram scores have none."""
+        """Return the default in force: an unset threshold is that of the variant; n-gram scores
+        have none.
+        """
         return _by_variant(self.variant) if name == "threshold" else {}
 
     def threshold_in_use(self) -> float | None:
-        """The threshold set, else that of the variant; None for n-grams, whose scale varies."""
+        """Return the threshold set, else that of the variant; None for n-grams, whose
+        scale varies.
+        """
         if self.threshold is not None:
             return self.threshold
         return _DEFAULT_THRESHOLDS.get(self.variant)
@@ -163,7 +167,7 @@ class SelfCheck(Method[SelfCheckSettings]):
 
 
 def _of_answer(scores: Sequence[Sequence[Score]], settings: SelfCheckSettings) -> list[Score]:
-    """The means over sentences, in the order of the scores of each sentence."""
+    """Return the means over sentences, in the order of the scores of each sentence."""
     return [
         scored(
             of_sentences[0].name,
@@ -211,7 +215,7 @@ class _Check:
         return [flag for flag, holds in remarks.items() if holds]
 
     async def scores(self) -> list[list[Score]]:
-        """The scores of each sentence, the one that decides first."""
+        """Return the scores of each sentence, the one that decides first."""
         if self.settings.variant == "ngram":
             return self._by_ngrams()
         if self.settings.variant == "embedding":
@@ -267,7 +271,7 @@ class _Check:
         return scores
 
     async def _by_reading(self, number: int) -> list[Score]:
-        """The score of a sentence that a judge or the model compares with each sample."""
+        """Return the score of a sentence that a judge or the model compares with each sample."""
         variant = self.settings.variant
         sentence = self.subject.sentences[number].text
         async with self.step.span("judge", sentence=number) as step:
@@ -281,7 +285,7 @@ class _Check:
         return [self._score(variant, value, known, [step.id])]
 
     async def _by_questions(self, number: int) -> list[Score]:
-        """The score of a sentence by questions about it, which every sample answers."""
+        """Return the score of a sentence by questions about it, which every sample answers."""
         sentence = self.subject.sentences[number].text
         scores: list[float] = []
         async with self.step.span("judge", sentence=number) as step:
@@ -302,7 +306,7 @@ class _Check:
         return None if relation is None else relation.contradiction
 
     async def _unsupported(self, step: Scope, sample: str, sentence: str) -> float | None:
-        """0 where the main model finds the sentence supported by the sample, 1 where not."""
+        """Return 0 where the main model finds the sentence supported by the sample, 1 where not."""
         language = self.question.language
         try:
             choice = await decide_between(

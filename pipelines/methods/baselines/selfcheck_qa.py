@@ -79,7 +79,8 @@ class _Chosen(NamedTuple):
 
 
 def read_questions(reply: str, most: int) -> list[ChoiceQuestion]:
-    """The questions of a reply, at most `most`; those without two different options left out.
+    """Return the questions of a reply, at most `most`; those without two different options
+    left out.
 
     The right answer is not remembered: what counts is what the text answers. Options are put in
     the order of their words, so that their place says nothing.
@@ -103,7 +104,9 @@ def read_questions(reply: str, most: int) -> list[ChoiceQuestion]:
 
 
 def question_score(agreeing: float, differing: float, beta: float = BETA) -> float:
-    """S(q) from the counts of samples that agree and differ, each weighted by answerability."""
+    """Return S(q) from the counts of samples that agree and differ, each weighted by
+    answerability.
+    """
     gamma = log(beta / (1 - beta))
     return 1 / (1 + exp(gamma * (agreeing - differing)))
 
@@ -111,7 +114,9 @@ def question_score(agreeing: float, differing: float, beta: float = BETA) -> flo
 async def sentence_scores(
     step: Scope, language: Language, answer: str, sentence: str, samples: Sequence[str], count: int
 ) -> list[float]:
-    """S(q) of every question about `sentence` that the answer itself answers; [] without any."""
+    """Return S(q) of every question about `sentence` that the answer itself answers; []
+    without any.
+    """
     asked = PROMPTS.turns(language, "questions", text=answer, sentence=sentence, count=str(count))
     schema = _SCHEMA if step.model().capabilities.structured_output else None
     try:
@@ -142,7 +147,7 @@ async def _scored(
 async def _chosen(
     step: Scope, language: Language, text: str, question: ChoiceQuestion
 ) -> _Chosen | None:
-    """What `text` answers; None where it does not say, or where no letter was given."""
+    """Return what `text` answers; None where it does not say, or where no letter was given."""
     letters: list[str] = list(ascii_uppercase[: len(question.options)])
     unsaid = ascii_uppercase[len(question.options)]
     texts = [*question.options, PROMPTS.fill(language, "not_said")]

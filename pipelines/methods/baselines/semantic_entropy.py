@@ -131,7 +131,7 @@ def _entropies(
     settings: SemanticEntropySettings,
     behind: Sequence[str],
 ) -> list[Score]:
-    """Both entropies, the one that decides first; one answer alone shows no uncertainty."""
+    """Return both entropies, the one that decides first; one answer alone shows no uncertainty."""
     logprobs = [mean_logprob(one) for one in drawn]
     known = [one for one in logprobs if one is not None]
     enough = len(drawn) > 1
@@ -157,7 +157,7 @@ def _entropies(
 
 
 def _count(classes: Sequence[int], behind: Sequence[str]) -> Score:
-    """NumSets, the number of meanings, from 1 to the number of answers."""
+    """Return NumSets, the number of meanings, from 1 to the number of answers."""
     count = len(set(classes))
     return scored(
         "meanings",

@@ -62,7 +62,9 @@ R = TypeVar("R", bound=SentenceReading)
 
 
 def read_sentences(generation: Generation, kind: type[R]) -> list[R]:
-    """The sentences of a text as `kind`, each with the tokens that contribute characters to it."""
+    """Return the sentences of a text as `kind`, each with the tokens that contribute
+    characters to it.
+    """
     spans = split_sentences(generation.text)
     tokens = generation.tokens or ()
     places = [(token.start, token.end) for token in tokens]
@@ -104,7 +106,7 @@ class SentenceRun(BaselineRun[T]):
         self.messages = direct_messages(question)
 
     async def measured_draft(self) -> Generation:
-        """The first draft with its token probabilities; a given answer is read for them.
+        """Return the first draft with its token probabilities; a given answer is read for them.
 
         Raises CapabilityError where the model gives none.
         """
@@ -119,7 +121,7 @@ class SentenceRun(BaselineRun[T]):
         return draft
 
     async def _scored(self, step: Scope, given: Generation) -> Generation:
-        """A given answer with the probabilities that a model gives it, where one can."""
+        """Return a given answer with the probabilities that a model gives it, where one can."""
         proxy = step.has_model("proxy") and step.model("proxy").capabilities.scores
         role = "proxy" if proxy else "main"
         if not step.model(role).capabilities.scores:
@@ -133,14 +135,14 @@ class SentenceRun(BaselineRun[T]):
         return given.model_copy(update={"tokens": scored.tokens})
 
     async def found(self, step: Scope, query: str) -> list[Passage]:
-        """What a search finds; nothing, with a remark, where it finds nothing or fails."""
+        """Return what a search finds; nothing, with a remark, where it finds nothing or fails."""
         passages = await found_for(step, query, self.settings.passages)
         if not passages:
             self.flag("search_failed" if passages is None else "no_evidence")
         return passages or []
 
     async def go_on(self, step: Scope, kept: Generation) -> Generation:
-        """What the model writes after the kept sentence, without the passages."""
+        """Return what the model writes after the kept sentence, without the passages."""
         left = self.settings.max_tokens - len(units_of(kept))
         if left < 1:
             self.flag("truncated")
@@ -170,7 +172,9 @@ class SentenceRun(BaselineRun[T]):
         target: SentenceReading,
         passages: Sequence[Passage],
     ) -> tuple[Generation | None, int]:
-        """What the evidence's nearest sentence makes of the doubtful one; the text ends with it."""
+        """Return what the evidence's nearest sentence makes of the doubtful one; the text ends
+        with it.
+        """
         before = generation.text
         correction = await nearest.correct(
             step, self.question, passages, target.text, says_yes_no=not target.number
@@ -187,7 +191,7 @@ class SentenceRun(BaselineRun[T]):
 
 
 def _repeats(text: str, kept: str) -> bool:
-    """Whether a continuation begins with a sentence that is there already."""
+    """Return whether a continuation begins with a sentence that is there already."""
     had = {span.text for span in split_sentences(kept)}
     first = split_sentences(text)
     return bool(first) and first[0].text in had

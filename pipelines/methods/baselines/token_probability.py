@@ -77,13 +77,13 @@ class TokenProbabilitySettings(Settings):
     max_tokens: AnswerTokens = 128
 
     def effective_default(self, name: str) -> Mapping[str, float]:
-        """An unset threshold is that of the measure."""
+        """Return the default in force: an unset threshold is that of the measure."""
         if name != "threshold":
             return {}
         return {f"measure.{self.measure}": _THRESHOLDS[self.measure]}
 
     def threshold_in_use(self) -> float:
-        """The threshold set, else that of the measure."""
+        """Return the threshold set, else that of the measure."""
         return _THRESHOLDS[self.measure] if self.threshold is None else self.threshold
 
 
@@ -156,7 +156,7 @@ class TokenProbability(Method[TokenProbabilitySettings]):
 
 
 async def _measure(step: Scope, subject: Subject, settings: TokenProbabilitySettings) -> _Measured:
-    """The tokens of the answer with their probabilities, by what `settings` want.
+    """Return the tokens of the answer with their probabilities, by what `settings` want.
 
     Raises CapabilityError where no model here gives any.
     """
@@ -178,13 +178,13 @@ async def _measure(step: Scope, subject: Subject, settings: TokenProbabilitySett
 
 
 def _entropy_flags(tokens: Sequence[Token]) -> tuple[str, ...]:
-    """Whether entropies are computed over the most probable tokens alone."""
+    """Return whether entropies are computed over the most probable tokens alone."""
     partial = any(token.entropy is not None and token.top_k is not None for token in tokens)
     return ("entropy_of_top_k",) if partial else ()
 
 
 def _scores(tokens: Sequence[Token], settings: TokenProbabilitySettings, span: str) -> list[Score]:
-    """The four numbers of these tokens, the one that decides first with its threshold.
+    """Return the four numbers of these tokens, the one that decides first with its threshold.
 
     Those of tokens of which one has no log-probability, or no entropy, are unknown.
     """
@@ -212,6 +212,6 @@ def _scores(tokens: Sequence[Token], settings: TokenProbabilitySettings, span: s
 
 
 def _known(values: Sequence[float | None]) -> list[float]:
-    """The values; none where one of them is not known."""
+    """Return the values; none where one of them is not known."""
     known = [value for value in values if value is not None]
     return known if len(known) == len(values) else []

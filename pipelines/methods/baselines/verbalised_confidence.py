@@ -100,7 +100,9 @@ class VerbalisedConfidence(Method[VerbalisedConfidenceSettings]):
 
 
 async def _said(step: Scope, messages: Sequence[Message]) -> str:
-    """What the model says, without a number at the very end of a reply that was cut there."""
+    """Return what the model says, without a number at the very end of a reply that was
+    cut there.
+    """
     (reply,) = await step.model().generate(step.request(messages, max_tokens=_TOKENS))
     if reply.finish_reason == "filter":
         return ""
@@ -110,7 +112,7 @@ async def _said(step: Scope, messages: Sequence[Message]) -> str:
 
 
 def stated_confidence(reply: str) -> float | None:
-    """The confidence that a reply states, in [0, 1]; None where it states not exactly one.
+    """Return the confidence that a reply states, in [0, 1]; None where it states not exactly one.
 
     Reads 85, 85 %, 85/100, "from 0 to 100: 85", 0.85 and 1.0. A number without decimals is on the
     scale to 100, so that 1 is 0.01. Of several numbers none counts, unless all are the same.

@@ -64,7 +64,8 @@ class Detection:
             self.flags.append(f"confidence_{self.source}")
 
     async def _detect(self, draft: Draft) -> list[EntityVerdict]:
-        """RHD over the whole draft, every entity recorded; the original gets a verdict of its own.
+        """Run RHD over the whole draft, every entity recorded; the original gets a verdict of
+        its own.
 
         Where the writing was ended early, an entity at the very end may be part of a longer one and
         is left out.
@@ -121,7 +122,7 @@ class Detection:
     async def _sampled(
         self, step: Scope, draft: Draft, readings: Sequence[EntityReading]
     ) -> list[EntityReading]:
-        """The readings with P(E) = share of the samples that contain the entity.
+        """Return the readings with P(E) = share of the samples that contain the entity.
 
         The samples (temperature 1) continue the same beginning for the same prompt as the text that
         is being checked. Entropies stay unknown.
@@ -142,14 +143,14 @@ class Detection:
         ]
 
     async def _found(self, step: Scope, query: str) -> list[Passage]:
-        """What a search finds; that nothing is found, or the search fails, is flagged."""
+        """Return what a search finds; that nothing is found, or the search fails, is flagged."""
         passages = await found_for(step, query, self.settings.passages)
         if not passages:
             self.flags.append("search_failed" if passages is None else "no_evidence")
         return passages or []
 
     async def _sought(self, step: Scope, draft: Draft, target: EntityReading) -> list[Passage]:
-        """What SEK finds with the text around `target`."""
+        """Return what SEK finds with the text around `target`."""
         text, units = draft.generation.text, units_of(draft.generation)
         query = sek.formulate_query(text, units, target.first, target.stop, self.settings.m)
         # A text that is the entity alone leaves no query: the question is searched for.
@@ -164,7 +165,7 @@ class Detection:
 
 
 def goes_on(whole: Generation, start: int, question: Question) -> bool:
-    """Whether what the model added from offset `start` on is a text that goes on.
+    """Return whether what the model added from offset `start` on is a text that goes on.
 
     It is none where the reply is empty or declines, where the service filtered it, where it is
     Chinese although neither the question nor the beginning is, and where the token limit cut it
@@ -181,7 +182,7 @@ def goes_on(whole: Generation, start: int, question: Question) -> bool:
 
 
 def joined(head: Generation, added: Generation) -> Generation:
-    """Both parts as one text, without white space at its end."""
+    """Return both parts as one text, without white space at its end."""
     whole = appended(head, added)
     if head.tokens is None or added.tokens is None:
         # A text is measured by the tokens of all of it, or by none.

@@ -31,7 +31,7 @@ class EarlyStop:
         self._end: int | None = None
 
     def __call__(self, delta: Delta) -> bool:
-        """Take in what was written; whether the text may end."""
+        """Take in what was written; return whether the text may end."""
         if delta.restart:
             self._begin()
         self._text += delta.text
@@ -40,7 +40,7 @@ class EarlyStop:
         return self._end is not None
 
     def cut(self, reply: Generation) -> Generation:
-        """`reply` as far as it was to be written."""
+        """Return `reply` as far as it was to be written."""
         self._text = reply.text
         for token in (reply.tokens or ())[len(self._seen) :]:
             self._follow(token)

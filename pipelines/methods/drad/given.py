@@ -27,7 +27,7 @@ class GivenText(Detection):
     """One run over the given text."""
 
     async def answer(self, text: str) -> Answer:
-        """`text` with its doubtful sentences corrected; the rest stays."""
+        """Return `text` with its doubtful sentences corrected; the rest stays."""
         messages = direct_messages(self.question)
         async with self.scope.span("draft", detail=DraftMeasured(confidence=self.source)) as step:
             generation = await self._read(step, messages, text)
@@ -48,7 +48,9 @@ class GivenText(Detection):
         return Answer(text=draft.generation.text, original=text, flags=flags)
 
     async def _read(self, step: Scope, messages: tuple[Message, ...], text: str) -> Generation:
-        """`text` with the probabilities that its reader gives its tokens; none beside samples."""
+        """Return `text` with the probabilities that its reader gives its tokens; none beside
+        samples.
+        """
         if self.source == "samples":
             return Generation(text=text)
         role = "proxy" if self.source == "proxy" else "main"
@@ -56,7 +58,9 @@ class GivenText(Detection):
         return Generation(text=text, tokens=(await step.model(role).score(request)).tokens)
 
     async def _corrected_sentence(self, draft: Draft, target: EntityReading) -> Draft | None:
-        """The given text with another sentence in place of the one of `target`; None without."""
+        """Return the given text with another sentence in place of the one of `target`; None
+        without.
+        """
         before = draft.generation.text
         start = target.sentence_start
         end = next(span.end for span in split_sentences(before) if span.end > target.start)
@@ -88,8 +92,9 @@ class GivenText(Detection):
     async def _quoted(
         self, step: Scope, draft: Draft, target: EntityReading, passages: Sequence[Passage]
     ) -> str | None:
-        """The text up to the end of the sentence of `target`, which the evidence takes the place
-        of where the judge does not find it supported."""
+        """Return the text up to the end of the sentence of `target`, which the evidence takes the
+        place of where the judge does not find it supported.
+        """
         before, start = draft.generation.text, target.sentence_start
         said = next(one for one in split_sentences(before) if one.end > target.start)
         states = Question(text=said.text, language=self.question.language)
@@ -100,7 +105,9 @@ class GivenText(Detection):
     async def _rewritten(
         self, step: Scope, draft: Draft, target: EntityReading, passages: Sequence[Passage]
     ) -> str | None:
-        """The text before `target`, and what the main model makes of the rest of its sentence."""
+        """Return the text before `target`, and what the main model makes of the rest of its
+        sentence.
+        """
         units = units_of(draft.generation)
         end = sek.prefix_end(units, sek.kept_prefix(units, target.first), target.start)
         head = draft.generation.text[:end]

@@ -93,7 +93,7 @@ class _OwnDraft(Detection):
         self.flags.append(f"confidence_{self.source}")
 
     async def answer(self) -> Answer:
-        """The model's own draft, checked and revised as it is written."""
+        """Return the model's own draft, checked and revised as it is written."""
         draft = await self._first_draft()
         original = draft.generation.text
         verdicts = await self._detect(draft)
@@ -140,7 +140,7 @@ class _OwnDraft(Detection):
         return Draft(0, generation, messages, "", ((0, step.id),))
 
     async def _answered(self, draft: Draft) -> Draft | None:
-        """What the evidence answers, in place of a draft that is none; None without any."""
+        """Return what the evidence answers, in place of a draft that is none; None without any."""
         if not nearest.takes_sentence(self.scope, self.settings.wording):
             return None
         end = len(draft.generation.text)
@@ -149,7 +149,7 @@ class _OwnDraft(Detection):
             return await self._from_sentence(step, draft, 0, passages) if passages else None
 
     async def _correct(self, draft: Draft, target: EntityReading) -> Draft | None:
-        """SEK at `target`; None when there was nothing to correct it with."""
+        """Run SEK at `target`; None when there was nothing to correct it with."""
         generation = draft.generation
         async with self.scope.span(
             "correct", draft=draft.number, start=target.start, end=target.end
@@ -176,7 +176,7 @@ class _OwnDraft(Detection):
         passages: Sequence[Passage],
         kept: int = 0,
     ) -> Draft | None:
-        """The text before the doubtful entity, and what the model makes of the rest with the
+        """Return the text before the doubtful entity, and what the model makes of the rest with the
         nearest sentence in view; where that is no use, the sentence in place of the doubtful one.
 
         `kept` is the offset up to which the text stays in the first case. None where that changes
@@ -228,7 +228,8 @@ class _OwnDraft(Detection):
         *,
         corrects: bool,
     ) -> Draft | None:
-        """The draft up to offset `end`, its first `kept` tokens, and what the model adds to it.
+        """Return the draft up to offset `end`, its first `kept` tokens, and what the model
+        adds to it.
 
         None, with a flag, where that is nothing that could continue a text, and where the text is
         as long as it may be.
@@ -265,7 +266,8 @@ class _OwnDraft(Detection):
         *,
         ends_early: bool,
     ) -> Generation:
-        """`head` and what the model adds to it, with the tokens that confidence is computed from.
+        """Return `head` and what the model adds to it, with the tokens that confidence is
+        computed from.
 
         Every part keeps the values of the prompt it was written with.
         """
@@ -295,7 +297,8 @@ class _OwnDraft(Detection):
         return joined(head, added)
 
     def _tokens_to_go(self, step: Scope, generation: Generation) -> int:
-        """How many more tokens have to be written before the text may end; 0: it may end here.
+        """Return how many more tokens have to be written before the text may end; 0: it may
+        end here.
 
         It may end when its first doubtful entity and m tokens behind that entity's first are
         complete. An entity at the end of the text may still grow and is not judged.

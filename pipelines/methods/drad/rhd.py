@@ -73,7 +73,9 @@ class EntityVerdict(Frozen):
         return not (self.settings.skip_repeats and self.reading.repeats)
 
     def scores(self, behind: tuple[str, ...] = ()) -> tuple[Score, Score]:
-        """Both numbers with their thresholds, formulas, inputs and the spans `behind` them."""
+        """Return both numbers with their thresholds, formulas, inputs and the spans
+        `behind` them.
+        """
         pooling, reading = self.settings.pooling, self.reading
         return (
             Score(
@@ -102,7 +104,7 @@ class EntityVerdict(Frozen):
 
 
 def entropies_over(counts: Iterable[int | None]) -> str:
-    """What entropies are computed over, from the `top_k` of their tokens.
+    """Return what entropies are computed over, from the `top_k` of their tokens.
 
     "full" for the whole vocabulary, else the largest k as a decimal number; "" without a token.
     """
@@ -114,7 +116,7 @@ def entropies_over(counts: Iterable[int | None]) -> str:
 def thresholds_for(
     settings: DradSettings, model: str, tokens: Sequence[Token] | None
 ) -> DetectorThresholds:
-    """The thresholds for entropies of `model`, computed as those of `tokens` were."""
+    """Return the thresholds for entropies of `model`, computed as those of `tokens` were."""
     entropies = entropies_over(token.top_k for token in tokens or () if token.entropy is not None)
     calibrated = calibrated_theta_2(model, entropies)
     if not settings.use_entropy:
@@ -146,7 +148,7 @@ _POOLINGS: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 def pool(values: Sequence[float], how: EntityPooling | EntropyPooling) -> float | None:
-    """P(E) = f(p_1..p_n) or H(E) = g(H_1..H_n), in nats; None for no values.
+    """Return P(E) = f(p_1..p_n) or H(E) = g(H_1..H_n), in nats; None for no values.
 
     The paper's best f is the mean, its best g the maximum. A sum grows with the number of tokens.
     """
@@ -156,7 +158,7 @@ def pool(values: Sequence[float], how: EntityPooling | EntropyPooling) -> float 
 def judge(
     reading: EntityReading, thresholds: DetectorThresholds, settings: DradSettings
 ) -> EntityVerdict:
-    """RHD for one entity, with the poolings of the settings."""
+    """Run RHD for one entity, with the poolings of the settings."""
     return EntityVerdict(
         reading=reading,
         thresholds=thresholds,
@@ -167,7 +169,9 @@ def judge(
 
 
 def first_doubtful(verdicts: Sequence[EntityVerdict], *, after: int) -> EntityVerdict | None:
-    """The first doubtful entity that counts in a sentence that starts behind offset `after`."""
+    """Return the first doubtful entity that counts in a sentence that starts behind offset
+    `after`.
+    """
     later = (v for v in verdicts if v.counts and v.reading.sentence_start > after)
     return next((v for v in later if v.doubtful), None)
 
@@ -175,7 +179,9 @@ def first_doubtful(verdicts: Sequence[EntityVerdict], *, after: int) -> EntityVe
 def read_entities(
     text: str, tokens: Sequence[Token], question: Question, entities: Sequence[Entity]
 ) -> list[EntityReading]:
-    """The entities of `text` with the probabilities and entropies of the tokens they cover."""
+    """Return the entities of `text` with the probabilities and entropies of the tokens
+    they cover.
+    """
     sentences = split_sentences(text)
     spans = [(token.start, token.end) for token in tokens]
     readings = []
@@ -204,7 +210,9 @@ def read_entities(
 
 
 def headline(verdicts: Sequence[EntityVerdict]) -> EntityVerdict | None:
-    """The entity that decides a text: the first doubtful one, else the least probable one."""
+    """Return the entity that decides a text: the first doubtful one, else the least
+    probable one.
+    """
     measured = [v for v in verdicts if v.counts and v.probability is not None]
     lowest = min(measured, key=lambda v: v.probability or 0.0, default=None)
     return first_doubtful(verdicts, after=-1) or lowest
@@ -216,7 +224,7 @@ def headline(verdicts: Sequence[EntityVerdict]) -> EntityVerdict | None:
 def choose_source(
     scope: Scope, wanted: Literal["auto", "logprobs", "samples", "proxy"]
 ) -> ConfidenceSource:
-    """What the confidence is computed from; "auto" takes the best that the models can do.
+    """Return what the confidence is computed from; "auto" takes the best that the models can do.
 
     A given text has the probabilities of the model that reads it: the proxy if there is one, else
     the main model. Samples stand in where neither can, and where its question is known.
@@ -231,13 +239,13 @@ def choose_source(
 
 
 def choose_stand_in(scope: Scope) -> ConfidenceSource:
-    """What stands in for the main model's own probabilities."""
+    """Return what stands in for the main model's own probabilities."""
     has_proxy = scope.has_model("proxy") and scope.model("proxy").capabilities.scores
     return "proxy" if has_proxy else "samples"
 
 
 def agreement(entity: str, texts: Sequence[str]) -> float:
-    """The share of `texts` that contain `entity` as whole words (Chinese: as characters)."""
+    """Return the share of `texts` that contain `entity` as whole words (Chinese: as characters)."""
     wanted = _folded(entity)
     pattern = re.compile(rf"(?<![a-z0-9]){re.escape(wanted)}(?![a-z0-9])")
     return sum(bool(pattern.search(_folded(text))) for text in texts) / len(texts)

@@ -18,7 +18,8 @@ _PAIRS = {"()", "[]", "{}", '""', "''", "（）", "【】", "《》", "「」", 
 
 
 def formulate_query(text: str, tokens: Sequence[Token], first: int, stop: int, m: int) -> str:
-    """Equation 5: the m tokens before the entity and the text after it up to t_{k+m}.
+    """Return the query of equation 5: the m tokens before the entity and the text after it up to
+    t_{k+m}.
 
     The entity covers tokens t_k..t_{k+i}, here `first` = k and `stop` = k+i+1, and is left out
     itself, so m - i tokens follow. Where the two parts meet no hole is left (ours): no space before
@@ -46,12 +47,12 @@ def _joined(left: str, right: str) -> str:
 
 
 def _is_wide(joint: str) -> bool:
-    """Whether both characters are Chinese, or punctuation as Chinese has it."""
+    """Return whether both characters are Chinese, or punctuation as Chinese has it."""
     return all(has_han(char) or char in _WIDE_CLOSING + _WIDE_OPENING for char in joint)
 
 
 def kept_prefix(tokens: Sequence[Token], first: int) -> int:
-    """How many tokens stay before the entity at `first`.
+    """Return how many tokens stay before the entity at `first`.
 
     Most tokenizers glue the space to the word that follows it; where it is a token of its own it
     leaves together with the entity, or the model would have to go on after a dangling space.
@@ -63,7 +64,7 @@ def kept_prefix(tokens: Sequence[Token], first: int) -> int:
 
 
 def prefix_end(tokens: Sequence[Token], kept: int, entity_start: int) -> int:
-    """Offset at which the first `kept` tokens end, without cutting a character in two.
+    """Return the offset at which the first `kept` tokens end, without cutting a character in two.
 
     Where a token shares a character with the one before it, that character stays.
     """

@@ -71,7 +71,9 @@ class DradSettings(Settings):
     wording: Wording = "auto"
 
     def effective_default(self, name: str) -> Mapping[str, float]:
-        """An unset theta_2 is the one calibrated for the model: here that of the default model."""
+        """Return the default in force: an unset theta_2 is the one calibrated for the model: here
+        that of the default model.
+        """
         if name != "theta_2" or not self.use_entropy:
             return {}
         model = ModelSpec().name
@@ -80,7 +82,7 @@ class DradSettings(Settings):
 
 
 def calibrated_theta_2(model: str, entropies: str) -> float | None:
-    """The calibrated theta_2 in nats for the entropies of a model's tokens.
+    """Return the calibrated theta_2 in nats for the entropies of a model's tokens.
 
     `entropies` is "full" for those over the whole vocabulary, or k for those over the k most
     probable tokens. None for what was not measured: such entropies are not comparable.
@@ -90,7 +92,7 @@ def calibrated_theta_2(model: str, entropies: str) -> float | None:
 
 
 def calibrated_with_these_prompts(model: str, entropies: str) -> bool:
-    """Whether theta_2 was calibrated on answers to the prompts that are in force."""
+    """Return whether theta_2 was calibrated on answers to the prompts that are in force."""
     entry = _calibrated(model, entropies)
     present = f"direct {load_prompts('direct').hash}"
     return entry is not None and entry.get("prompt", present) == present

@@ -19,7 +19,7 @@ _LABELS = {"line": load_wording("ever").entries["labels"]}
 async def ask_line(
     step: Scope, messages: Sequence[Message], *, max_tokens: int = 128, adapted: bool = False
 ) -> str:
-    """A reply of one line, without label or decoration; "" when the model declines.
+    """Return a reply of one line, without label or decoration; "" when the model declines.
 
     A line that ends in a colon only announces the next one ("The sentence is:"). One that was cut
     at the token limit is none.

@@ -84,7 +84,7 @@ class Concept:
     scores: tuple[Score, ...] = ()
 
     def noted(self, fields: dict[str, Any], **detail: Any) -> Concept:
-        """The concept with other `fields`, and other fields of its `detail`."""
+        """Return the concept with other `fields`, and other fields of its `detail`."""
         return replace(self, detail=self.detail.model_copy(update=detail), **fields)
 
 
@@ -104,7 +104,7 @@ class SentenceCheck:
     dropped: int = 0
 
     def of(self, verdict: Verdict) -> tuple[Concept, ...]:
-        """The concepts with this verdict, in order of place."""
+        """Return the concepts with this verdict, in order of place."""
         return tuple(concept for concept in self.concepts if concept.verdict == verdict)
 
     @property
@@ -130,7 +130,9 @@ class SentenceCheck:
 
 
 def decided(checks: Iterable[SentenceCheck]) -> Decision:
-    """What several sentences come to; one of which nothing was asked is a part that is missing."""
+    """Return what several sentences come to; one of which nothing was asked is a part that is
+    missing.
+    """
     counts = [check.counts for check in checks]
     return decide(
         PartCounts(
@@ -230,7 +232,7 @@ class Checker:
         return "unreadable", Concepts(spans=(), dropped=1)
 
     async def _seen(self, own: Scope, target: Target, listed: Sequence[str]) -> Concepts:
-        """What is listed, with the names, dates and numbers that are there to be seen."""
+        """Return what is listed, with the names, dates and numbers that are there to be seen."""
         entities = [entity.text for entity in await own.entities(target.text)]
         limit = self.settings.max_concepts
         found = concepts_in(target.text, [*listed, *entities], limit, self._asked)
@@ -240,7 +242,7 @@ class Checker:
     async def _completed(
         self, own: Scope, target: Target, listed: Sequence[str]
     ) -> tuple[Listed, Concepts]:
-        """A weak model's list with the names, dates and numbers that are there to be seen.
+        """Return a weak model's list with the names, dates and numbers that are there to be seen.
 
         Where there are none, what the sentence says beyond the question is the concept. That is no
         fact in an answer of yes or no.
@@ -316,7 +318,8 @@ class Checker:
     async def _verified(
         self, own: Scope, concept: Concept, about: Checked, validation: Validation
     ) -> Concept:
-        """The concept with its verdict, taken over where the same question was answered before.
+        """Return the concept with its verdict, taken over where the same question was
+        answered before.
 
         Of concepts that ask the same at the same time the others wait for the first. Otherwise it
         would depend on how fast replies come, and whether they were known, what is searched for.
@@ -341,7 +344,7 @@ class Checker:
     async def _decided_anew(
         self, own: Scope, concept: Concept, about: Checked, validation: Validation
     ) -> Concept:
-        """The concept with its verdict by the model alone, or by what is found."""
+        """Return the concept with its verdict by the model alone, or by what is found."""
         if self.settings.variant == "nrg_sq":
             return await self._decided(own, concept)
         concept = await self._retrieved(own, concept, about, validation)
@@ -357,7 +360,9 @@ class Checker:
     async def _retrieved(
         self, own: Scope, concept: Concept, about: Checked, validation: Validation
     ) -> Concept:
-        """The concept with the passages found for it: on the web with two queries, merged."""
+        """Return the concept with the passages found for it: on the web with two
+        queries, merged.
+        """
         queries = validation.queries(about, web=own.web_evidence)
         finds = await together(
             *(found_for(own, query, self.settings.passages) for query in queries)
@@ -373,12 +378,12 @@ class Checker:
         return concept.noted({"verdict": "not_enough"}, reason="no_evidence")
 
     def _about(self, concept: Concept) -> tuple[Passage, ...]:
-        """Those of a concept's passages that name what its claim is about."""
+        """Return those of a concept's passages that name what its claim is about."""
         claim = concept.detail.claim
         return passages_about(claim, concept.passages, question=self._asked, concept=concept.text)
 
     async def _judged(self, own: Scope, concept: Concept, validation: Validation) -> Concept:
-        """The verdict of a judge: readings of evidence, no reasoning.
+        """Return the verdict of a judge: readings of evidence, no reasoning.
 
         What a sentence says with one concept follows from the whole of it, so the whole is judged
         first, and only where that is not supported the claim about this concept (ours).
@@ -410,7 +415,7 @@ class Checker:
     async def _supports(
         self, own: Scope, concept: Concept, claim: str, read: Sequence[Passage]
     ) -> bool:
-        """Whether the sentences of passages that may support a claim support it.
+        """Return whether the sentences of passages that may support a claim support it.
 
         Over several passages a judge of this size takes words together that belong to different
         facts, and it reads past numbers and names. So support has to be more probable than by
@@ -431,7 +436,7 @@ class Checker:
         return any(one.best == "true" for one in each)
 
     async def _read(self, own: Scope, claim: str, passages: Sequence[Passage]) -> Choice:
-        """What the judge says of a claim by these passages.
+        """Return what the judge says of a claim by these passages.
 
         A language model that an adapter has taught verdicts says yes or no; no leaves it open.
         """
@@ -465,12 +470,12 @@ class Checker:
         return PROMPTS.turns(language, "verify", passages=passages, question=asked)
 
     def _reads_past(self, own: Scope, concept: Concept) -> bool:
-        """Whether a model that judges by chance finds support for what no passage gives."""
+        """Return whether a model that judges by chance finds support for what no passage gives."""
         weak = not own.model().capabilities.judges and self.settings.variant != "nrg_sq"
         return weak and not holds_details(concept.text, concept.passages)
 
     async def _decided(self, own: Scope, concept: Concept) -> Concept:
-        """The verdict of the main model, or of the majority of several draws."""
+        """Return the verdict of the main model, or of the majority of several draws."""
         language, draws = self.question.language, self.settings.samples
         drawn = await together(
             *(

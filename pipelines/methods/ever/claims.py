@@ -70,7 +70,9 @@ def blanked(claim: str, concept: str) -> str:
 
 
 def _life_date(sentence: str, concept: Span) -> str:
-    """The claim about one of the two dates behind a person's name; "" where it is none of them."""
+    """Return the claim about one of the two dates behind a person's name; "" where it is none
+    of them.
+    """
     found = _DATES.match(sentence)
     if found is None or not _LIVES.search(found["rest"]):
         return ""
@@ -108,7 +110,7 @@ def _without_asides(sentence: str, concept: Span, others: Iterable[Span]) -> str
 
 
 def _aside(sentence: str, other: Span, concept: Span) -> tuple[int, int] | None:
-    """Where the phrase of another concept stands, if the sentence is whole without it."""
+    """Return where the phrase of another concept stands, if the sentence is whole without it."""
     if other.start < concept.end and concept.start < other.end:
         return None
     before, after = sentence[: other.start], sentence[other.end :]
@@ -144,12 +146,14 @@ def _aside(sentence: str, other: Span, concept: Span) -> tuple[int, int] | None:
 
 
 def _has_auxiliary(text: str) -> bool:
-    """Whether an English text holds an auxiliary, such as "was"."""
+    """Return whether an English text holds an auxiliary, such as "was"."""
     return any(word.casefold() in AUXILIARIES for word in text.split())
 
 
 def _clause(sentence: str, concept: Span) -> str:
-    """The clause of a Chinese sentence that holds the concept, with the sentence's subject."""
+    """Return the clause of a Chinese sentence that holds the concept, with the sentence's
+    subject.
+    """
     ends = [0, *(match.end() for match in re.finditer("[，；]", sentence)), len(sentence)]
     spans = [(a, b) for a, b in pairwise(ends) if a <= concept.start < b]
     if not spans or concept.end > spans[0][1] or len(ends) == 2:

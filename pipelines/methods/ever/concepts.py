@@ -43,7 +43,7 @@ class Concepts(Frozen):
 
 
 def read_concepts(reply: str) -> list[str] | None:
-    """The concepts a reply lists; an unreadable reply is None.
+    """Return the concepts a reply lists; an unreadable reply is None.
 
     Only the word that was asked for, or an empty list of that name, says that there are none.
     `null`, `{}` and "N/A" are what a failing server says as well.
@@ -68,7 +68,7 @@ _NONE = frozenset({"none", "无"})
 
 
 def concepts_in(sentence: str, listed: Sequence[str], limit: int, question: str = "") -> Concepts:
-    """Those of `listed` that `sentence` literally contains, each once, at most `limit`.
+    """Return those of `listed` that `sentence` literally contains, each once, at most `limit`.
 
     A concept that stands only inside a longer one is part of it: of "1995" and "5 June 1995" the
     date is checked. The sentence as a whole is no detail of itself. What `question` is about is
@@ -123,18 +123,21 @@ def opening_name(sentence: str) -> str:
 
 
 def _is_small(concept: str) -> bool:
-    """Whether an English concept has nothing but words that name nothing, such as "where"."""
+    """Return whether an English concept has nothing but words that name nothing, such as
+    "where".
+    """
     words = words_of(concept)
     return bool(words) and all(word.casefold() in SMALL_WORDS for word in words)
 
 
 def _is_said(concept: str, text: str) -> bool:
-    """Whether every content word of a concept stands in a text, in whatever order."""
+    """Return whether every content word of a concept stands in a text, in whatever order."""
     return set(content_terms(concept)) <= set(content_terms(text))
 
 
 def said_beyond(sentence: str, question: str) -> str:
-    """What an English sentence says beyond `question`: from its first new content word to the last.
+    """Return what an English sentence says beyond `question`: from its first new content word to
+    the last.
 
     At most twelve words; "" where it says nothing new, or nothing but that it is an answer.
     """
@@ -155,13 +158,15 @@ def said_beyond(sentence: str, question: str) -> str:
 
 
 def _announces(text: str) -> bool:
-    """Whether a text only announces what is said, such as "The answer to the question is"."""
+    """Return whether a text only announces what is said, such as "The answer to the
+    question is".
+    """
     words = {word.casefold() for word in words_of(text)} - SMALL_WORDS
     return bool(words) and words <= _ANNOUNCING
 
 
 def _part_of(concept: str, subject: str) -> bool:
-    """Whether a concept names nothing that `subject` does not name."""
+    """Return whether a concept names nothing that `subject` does not name."""
     if has_han(concept):
         return bool(subject) and concept.strip(AROUND) in subject
     words = {word.casefold() for word in words_of(concept)} - DETERMINERS

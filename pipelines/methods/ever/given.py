@@ -59,7 +59,7 @@ class GivenText(SentenceWriter):
     async def _nearest(
         self, step: Scope, target: Target, evidence: Sequence[Passage]
     ) -> nearest.Correction:
-        """By the sentence of the evidence nearest to the doubtful one.
+        """Return the correction by the sentence of the evidence nearest to the doubtful one.
 
         An answer of one sentence is corrected as if it had been written here: by the sentence
         nearest to its question.

@@ -77,14 +77,16 @@ class Validation(Frozen):
     whole: str = ""
 
     def queries(self, about: Checked, *, web: bool) -> tuple[str, ...]:
-        """What is searched for; on the web also the question together with the sentence (paper)."""
+        """Return what is searched for; on the web also the question together with the sentence
+        (paper).
+        """
         asked = self.text if self.kind == "written" else about.question
         paired = f"{asked} {about.sentence}".strip()
         return (self.query, paired) if web and paired != self.query else (self.query,)
 
 
 def validation_for(reply: str, about: Checked, language: Language) -> Validation:
-    """The first usable question of a model's reply, else one made from the sentence."""
+    """Return the first usable question of a model's reply, else one made from the sentence."""
     asked = next((one for one in _questions_in(reply) if is_usable(one, about, language)), "")
     # A pronoun means whom the question names in its place, or else whom the text before does.
     named = _asked_about(asked, about)
@@ -101,7 +103,7 @@ def validation_for(reply: str, about: Checked, language: Language) -> Validation
 
 
 def is_usable(asked: str, about: Checked, language: Language) -> bool:
-    """Whether a verdict on the answer to `asked` is one on the concept.
+    """Return whether a verdict on the answer to `asked` is one on the concept.
 
     It has to be a yes/no question in `language` that contains the concept, names whom or what it
     is about instead of using a pronoun, offers no choice, denies what the sentence denies, and
@@ -128,7 +130,7 @@ def is_usable(asked: str, about: Checked, language: Language) -> bool:
 
 
 def _questions_in(reply: str) -> list[str]:
-    """The sentences of a reply, without what announces them ("The question is: ...")."""
+    """Return the sentences of a reply, without what announces them ("The question is: ...")."""
     spans = split_sentences(reply.strip())
     found = [reply.strip(), *(span.text for span in spans)]
     after = [part for text in found for part in re.split(r"[:：]\s*", text)[1:]]
@@ -136,7 +138,7 @@ def _questions_in(reply: str) -> list[str]:
 
 
 def _holds(asked: str, concept: str) -> bool:
-    """Whether the words of a concept are in a question, in whatever order.
+    """Return whether the words of a concept are in a question, in whatever order.
 
     All names and numbers have to be there, these with what they count, and of its other words at
     least half. Chinese is compared by characters.
@@ -157,7 +159,9 @@ def _holds(asked: str, concept: str) -> bool:
 
 
 def _asked_about(asked: str, about: Checked) -> str:
-    """The name that a yes/no question begins with behind its auxiliary, if not the concept."""
+    """Return the name that a yes/no question begins with behind its auxiliary, if not the
+    concept.
+    """
     words = words_of(asked)[1:]
     words = words[1:] if words and words[0].casefold() in DETERMINERS else words
     name = leading_name(words)
@@ -166,7 +170,9 @@ def _asked_about(asked: str, about: Checked) -> str:
 
 
 def _keeps_place(asked: str, about: Checked) -> bool:
-    """Whether a concept that the sentence begins with stands first in the question as well."""
+    """Return whether a concept that the sentence begins with stands first in the question
+    as well.
+    """
     concept = about.concept.text
     if about.concept.text not in {opening_name(about.sentence), *_opening(about)}:
         return True
@@ -181,7 +187,7 @@ def _keeps_place(asked: str, about: Checked) -> bool:
 
 
 def _opening(about: Checked) -> list[str]:
-    """The concept, where the sentence begins with it behind nothing but a determiner."""
+    """Return the concept, where the sentence begins with it behind nothing but a determiner."""
     before = about.sentence[: about.concept.start].split()
     words = words_of(about.concept.text)
     named = any(word.casefold() not in SMALL_WORDS and not word[0].isdigit() for word in words)
@@ -190,7 +196,9 @@ def _opening(about: Checked) -> list[str]:
 
 
 def _names_more(asked: str, about: Checked) -> bool:
-    """Whether a question names or counts what neither the sentence nor its surroundings do."""
+    """Return whether a question names or counts what neither the sentence nor its
+    surroundings do.
+    """
     if has_han(asked):
         known = f"{about.question}{about.context}{about.sentence}"
         return any(number not in known for number in re.findall(r"\d+", asked))
@@ -202,7 +210,7 @@ def _names_more(asked: str, about: Checked) -> bool:
 
 
 def _without(text: str, concept: str) -> str:
-    """A text without a concept's words, wherever they stand."""
+    """Return a text without a concept's words, wherever they stand."""
     if has_han(concept):
         return text.replace(concept, " ")
     words = sorted({re.escape(word) for word in words_of(concept)}, key=len, reverse=True)
@@ -210,7 +218,7 @@ def _without(text: str, concept: str) -> str:
 
 
 def _names_subject(beside: str, about: Checked, language: Language) -> bool:
-    """Whether a question without its concept still names something the text is about."""
+    """Return whether a question without its concept still names something the text is about."""
     concept = about.concept.text
     if language == "zh":
         asked = main_subject(about.question)
@@ -232,7 +240,7 @@ def _names_subject(beside: str, about: Checked, language: Language) -> bool:
 
 
 def _shares(left: str, right: str) -> bool:
-    """Whether two Chinese texts share two characters in a row, small words left out."""
+    """Return whether two Chinese texts share two characters in a row, small words left out."""
     left, right = _SMALL_ZH.sub(" ", left), _SMALL_ZH.sub(" ", right)
     pairs = (left[place : place + 2] for place in range(len(left) - 1))
     return any(" " not in pair and pair in right for pair in pairs)
@@ -243,7 +251,7 @@ def _squeezed(text: str) -> str:
 
 
 def _clause_of(sentence: str, concept: Span) -> str:
-    """The clause of a sentence in which a concept stands."""
+    """Return the clause of a sentence in which a concept stands."""
     ends = [match.span() for match in _CLAUSE.finditer(sentence)]
     start = max((end for _, end in ends if end <= concept.start), default=0)
     stop = min((start for start, _ in ends if start >= concept.end), default=len(sentence))

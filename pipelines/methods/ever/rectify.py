@@ -20,7 +20,7 @@ _FINAL = ".!?。！？"
 
 
 def may_go_on(check: SentenceCheck, rounds: int, limit: int) -> bool:
-    """Whether a sentence is rectified once more after `rounds` times.
+    """Return whether a sentence is rectified once more after `rounds` times.
 
     Anything doubtful is rectified once; after that only what is still contradicted is, as long as
     `limit` allows: the evidence would decide no more about what is rewritten again.
@@ -31,7 +31,9 @@ def may_go_on(check: SentenceCheck, rounds: int, limit: int) -> bool:
 
 
 def rectify_reason(check: SentenceCheck) -> RevisionReason:
-    """What is to be done: "revise" contradicted details, "rewrite" undecided ones, or both."""
+    """Return what is to be done: "revise" contradicted details, "rewrite" undecided ones,
+    or both.
+    """
     verdicts = {concept.verdict for concept in check.doubtful}
     if verdicts == {"contradicted"}:
         return "revise"
@@ -41,7 +43,8 @@ def rectify_reason(check: SentenceCheck) -> RevisionReason:
 async def rectify(
     scope: Scope, question: Question, check: SentenceCheck, demonstrations: Demonstrations
 ) -> str:
-    """What the model makes of the sentence; "" where that is no sentence that could take its place.
+    """Return what the model makes of the sentence; "" where that is no sentence that could take
+    its place.
 
     The prompt holds every doubtful concept with its reasoning, contradicted or not decided, and
     the evidence of all of them.
@@ -81,7 +84,8 @@ async def rectify(
 
 
 def read_rectified(written: str, sentence: str, question: Question, *, short: bool = False) -> str:
-    """The one sentence of a reply that can take the place of `sentence`; "" where there is none.
+    """Return the one sentence of a reply that can take the place of `sentence`; "" where there
+    is none.
 
     Words that announce it are left out. More than one sentence, words about the evidence or the
     task instead of an answer, a question and a change of language cannot be used. A short answer
@@ -105,5 +109,5 @@ def read_rectified(written: str, sentence: str, question: Question, *, short: bo
 
 
 def evidence_listed(language: Language, check: SentenceCheck) -> str:
-    """The evidence on what is doubtful as prompts show it, or a word for its absence."""
+    """Return the evidence on what is doubtful as prompts show it, or a word for its absence."""
     return PROMPTS.listed(language, check.evidence) or PROMPTS.fill(language, "none_found")

@@ -23,7 +23,7 @@ _ARTICLE = re.compile(r"the\s+", re.IGNORECASE)
 
 
 def named(claim: str, context: str, subject: str = "") -> str:
-    """`claim` with the name that its first pronoun means, where no name stands before that.
+    """Return `claim` with the name that its first pronoun means, where no name stands before that.
 
     The name is that of `context`, or else the `subject` of the question where that is a name. The
     claim stays as it is where there is no pronoun or no such name.
@@ -46,7 +46,9 @@ def named(claim: str, context: str, subject: str = "") -> str:
 
 
 def _latest_name(context: str) -> str:
-    """The name that the last sentence begins with, of those that begin with one; "" for none."""
+    """Return the name that the last sentence begins with, of those that begin with one; ""
+    for none.
+    """
     for sentence in reversed(split_sentences(context)):
         article = _ARTICLE.match(sentence.text)
         words = words_of(sentence.text[article.end() :] if article else sentence.text)

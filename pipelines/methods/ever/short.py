@@ -43,7 +43,7 @@ class _Item:
 
 
 def _answers_in(text: str) -> list[tuple[str, str]]:
-    """The answers in `text`, each with what stands before it.
+    """Return the answers in `text`, each with what stands before it.
 
     One, one a line, or several on a line between semicolons and 、.
     """
@@ -116,7 +116,9 @@ class ShortAnswer(EverRun):
             await self._check(checked, "rectified")
 
     def _takes(self, item: _Item, written: str) -> bool:
-        """Whether a corrected answer takes the place of the one before, to be checked anew."""
+        """Return whether a corrected answer takes the place of the one before, to be
+        checked anew.
+        """
         contradicted = item.checks[-1].verdict == "contradicted"
         if not written:
             item.stopped = "unusable"
@@ -131,7 +133,7 @@ class ShortAnswer(EverRun):
         return False
 
     async def _try_others(self) -> None:
-        """Other answers for what is contradicted or not decided; the first verified one stays.
+        """Try other answers for what is contradicted or not decided; the first verified one stays.
 
         Rewriting cannot verify what no evidence decides, nor what it only says again: it takes
         another answer, or none.
@@ -172,7 +174,9 @@ class ShortAnswer(EverRun):
         item.checks.append(await self.checker.check(item.step, target))
 
     async def _statement(self, item: _Item) -> tuple[str, Span]:
-        """The claim that question and answer make together, and where it holds the answer."""
+        """Return the claim that question and answer make together, and where it holds
+        the answer.
+        """
         language = self.question.language
         values: dict[str, Any] = {"question": self.question.text, "answer": item.text}
         async with item.step.span("statement", sentence=item.index, round=len(item.checks)) as own:
@@ -220,7 +224,7 @@ class ShortAnswer(EverRun):
         self.revise(item.step, Generation(text=text), start, reason, sentence=item.index)
 
     def _place(self, item: _Item) -> int:
-        """Where the item stands in the current draft, or stood before it was left out."""
+        """Return where the item stands in the current draft, or stood before it was left out."""
         whole = _joined(self.items)
         before = _joined(self.items[: item.index])
         glue = "" if item.dropped else item.glue

@@ -75,7 +75,9 @@ class EverRun(ABC):
         """Carry the run out."""
 
     async def opening(self) -> tuple[Message, ...]:
-        """The prompt that text is written for; with RAG+ER it holds passages for the question."""
+        """Return the prompt that text is written for; with RAG+ER it holds passages for the
+        question.
+        """
         language, settings = self.question.language, self.settings
         if self.starts_direct:
             return direct_messages(self.question)
@@ -103,7 +105,7 @@ class EverRun(ABC):
         *,
         sentences: int | None = None,
     ) -> Generation:
-        """Draft 0, recorded; not longer than `watch` lets it grow, nor than `sentences`."""
+        """Return draft 0, recorded; not longer than `watch` lets it grow, nor than `sentences`."""
         longest = self.settings.max_tokens
         if self.starts_direct:
             # Asked for in the same way as Direct's answer, it is written once for both.
@@ -132,7 +134,9 @@ class EverRun(ABC):
         sentence: int | None = None,
         round: int | None = None,
     ) -> None:
-        """The next draft; text before `start` stays, and so does the rest of a given text."""
+        """Record the next draft; text before `start` stays, and so does the rest of a
+        given text.
+        """
         self.draft += 1
         if self.rest:
             after = appended(after, Generation(text=self.rest))
@@ -175,7 +179,7 @@ class EverRun(ABC):
         )
 
     def abstain(self, step: Scope) -> Answer:
-        """The end of a run that gives no answer."""
+        """Return the end of a run that gives no answer."""
         self.revise(step, Generation(text=""), 0, "abstained")
         return self.conclude(step, abstained=True)
 
@@ -197,7 +201,7 @@ class EverRun(ABC):
         )
 
     def _remarks(self) -> list[str]:
-        """Flags on the answer from how its sentences ended, always in the same order."""
+        """Return flags on the answer from how its sentences ended, always in the same order."""
         kept = [
             sentence
             for sentence in self.sentences
@@ -223,7 +227,7 @@ class EverRun(ABC):
 
 
 def _supported_share(first: Sequence[SentenceCheck], share: float | None) -> Score:
-    """The share of concepts supported as first written, among all that there are to check.
+    """Return the share of concepts supported as first written, among all that there are to check.
 
     Any concept short of support puts it below its threshold of 1.
     """

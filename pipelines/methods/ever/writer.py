@@ -57,7 +57,8 @@ class Piece:
 
 
 def until(limit: int, known: Collection[str] = ()) -> Watcher:
-    """Ends the writing once `limit` sentences are complete that are not among `known`.
+    """Return a watcher that ends the writing once `limit` sentences are complete that are not among
+    `known`.
 
     A sentence is complete when the next one has begun, so that "Dr." or "3." ends none.
     """
@@ -73,7 +74,9 @@ def until(limit: int, known: Collection[str] = ()) -> Watcher:
 
 
 def drafted_piece(draft: Generation, begins: int = 0) -> Piece | None:
-    """The first sentence of a whole answer behind the offset `begins`; None when there is none."""
+    """Return the first sentence of a whole answer behind the offset `begins`; None when there
+    is none.
+    """
     spans = [span for span in split_sentences(draft.text) if span.start >= begins]
     if not spans:
         return None
@@ -91,7 +94,7 @@ async def next_piece(
     *,
     max_tokens: int,
 ) -> tuple[Piece | None, bool]:
-    """The sentence that the model writes after `base`; None when the answer ends there.
+    """Return the sentence that the model writes after `base`; None when the answer ends there.
 
     It ends when the model writes nothing more, says that it is done or knows nothing more, or only
     repeats itself; and where `max_tokens` are written. With it, whether the answer ends there only
@@ -183,7 +186,7 @@ class SentenceWriter(EverRun):
     async def _continue(
         self, scope: Scope, index: int, base: Generation, *, ahead: bool = False
     ) -> Piece | None:
-        """The sentence after `base`; written `ahead`, it is not taken yet.
+        """Return the sentence after `base`; written `ahead`, it is not taken yet.
 
         As long as nothing was changed, it is that of the original: the model has written it.
         """
@@ -200,11 +203,11 @@ class SentenceWriter(EverRun):
         return piece
 
     def _goes_on_as_drafted(self, base: Generation) -> bool:
-        """Whether nothing was changed so far."""
+        """Return whether nothing was changed so far."""
         return self.original.text.startswith(base.text)
 
     def _take(self, step: Scope, index: int, piece: Piece | None) -> None:
-        """The text goes on with `piece`, or ends; that it ends for another reason is flagged."""
+        """Go on with `piece`, or end the text; that it ends for another reason is flagged."""
         if piece is None:
             if self.refused:
                 self.flag("continuation_unusable")
@@ -291,15 +294,16 @@ class SentenceWriter(EverRun):
         return self.settings.speculative
 
     def _is_last(self, index: int, piece: Piece) -> bool:
-        """Whether no sentence is written after this one."""
+        """Return whether no sentence is written after this one."""
         return piece.last or index + 1 >= self.settings.max_sentences
 
     def _ends(self, *, corrected: bool) -> bool:
-        """Whether the text ends where a sentence of the evidence took a sentence's place."""
+        """Return whether the text ends where a sentence of the evidence took a sentence's place."""
         return corrected
 
     def _says_only_yes_or_no(self, check: SentenceCheck) -> bool:
-        """Whether a sentence has nothing to look up but its yes or no, the answer to the question.
+        """Return whether a sentence has nothing to look up but its yes or no, the answer to the
+        question.
 
         The nearest sentence says whether that is right, where corrections are worded by it.
         """
@@ -342,7 +346,7 @@ class SentenceWriter(EverRun):
         return "corrected"
 
     def _sought(self, target: Target) -> str:
-        """What is searched for where no concept of a sentence found anything."""
+        """Return what is searched for where no concept of a sentence found anything."""
         return self.question.text
 
     async def _nearest(
@@ -354,7 +358,7 @@ class SentenceWriter(EverRun):
         )
 
     async def _short(self, step: Scope) -> str:
-        """The bare answer that follows from the verified chain; "" where none does."""
+        """Return the bare answer that follows from the verified chain; "" where none does."""
         if not split_sentences(self.verified.text):
             return ""
         question = self.question

@@ -46,14 +46,15 @@ _CLAUSE_ENDS = re.compile(r"[，；：]|[;:—]")
 
 
 def aligned_text(question: str, answer: str, language: Language) -> str:
-    """What is compared with the context for an answer, or for a sentence of it."""
+    """Return what is compared with the context for an answer, or for a sentence of it."""
     return f"{question}{'' if language == 'zh' else ' '}{answer}" if question else answer
 
 
 def context_cosine(
     to_chunks: Sequence[float], between: Sequence[Sequence[float]]
 ) -> tuple[float | None, float, float]:
-    """The cosine of a text and the mean of the chunks' vectors, and the two means it comes from.
+    """Return the cosine of a text and the mean of the chunks' vectors, and the two means it
+    comes from.
 
     `to_chunks` are the cosines of the text and each chunk, `between` those of the chunks, all of
     unit vectors r and c: mean_i(r . c_i) / sqrt(mean_ij(c_i . c_j)), so that cosines alone are
@@ -68,7 +69,7 @@ def context_cosine(
 
 
 def is_low(value: float | None, threshold: float | None) -> bool:
-    """Whether a value is below its threshold; never where one of the two is not known."""
+    """Return whether a value is below its threshold; never where one of the two is not known."""
     return value is not None and threshold is not None and value < threshold
 
 
@@ -104,13 +105,13 @@ class AlignmentRules:
     floored: bool = False
 
     def counted(self, opinions: Sequence[Opinion]) -> list[float]:
-        """Those P(yes) of the judges that decide anything."""
+        """Return those P(yes) of the judges that decide anything."""
         return [one.p_yes for one in opinions if one.p_yes is not None and self.judges_decide]
 
     def verdict(
         self, value: float | None, opinions: Sequence[Opinion], floor: float | None = None
     ) -> Verdict:
-        """By the alignment `value`, and by the judges where they decide.
+        """Return the verdict by the alignment `value`, and by the judges where they decide.
 
         `floor` is the alignment of the question alone. Of an answer that adds nothing to it the
         alignment says nothing; that is no doubt, because most right answers of one word add
@@ -129,7 +130,7 @@ class AlignmentRules:
         return "aligned" if measured and not self.adds_nothing(value, floor) else "unchecked"
 
     def adds_nothing(self, value: float | None, floor: float | None) -> bool:
-        """Whether an answer aligns no better than its question alone, where that matters."""
+        """Return whether an answer aligns no better than its question alone, where that matters."""
         return self.floored and value is not None and floor is not None and value <= floor
 
 
@@ -159,16 +160,18 @@ class SentenceAlignment:
         return Opinion(self.entailed, self.bare)
 
     def verdict(self, rules: AlignmentRules) -> Verdict:
-        """By its alignment, and by the judges where they decide."""
+        """Return the verdict by its alignment, and by the judges where they decide."""
         return rules.verdict(self.value, [self.opinion]) if self.claims else "unchecked"
 
     def rests_on(self, rules: AlignmentRules) -> bool:
-        """Whether the sentence would align with its nearest chunk as the whole context."""
+        """Return whether the sentence would align with its nearest chunk as the whole context."""
         alone = rules.verdict(self.cosine, [self.opinion])
         return self.claims and rules.tau_a is not None and alone in ("supported", "aligned")
 
     def scores(self, rules: AlignmentRules) -> tuple[Score, ...]:
-        """C_a of the sentence, the nearest evidence sentence's cosine, and the judges' P(yes)."""
+        """Return C_a of the sentence, the nearest evidence sentence's cosine, and the
+        judges' P(yes).
+        """
         nearest = None if self.evidence is None else self.evidence[2]
         tau_a = rules.tau_a if self.claims else None
         return (
@@ -196,7 +199,7 @@ class Alignment:
     nothing: bool = False
 
     def status(self, rules: AlignmentRules) -> DraftStatus:
-        """What is to be thought of the draft."""
+        """Return what is to be thought of the draft."""
         if not self.text.strip():
             return "empty"
         if says_nothing(self.text):
@@ -207,12 +210,12 @@ class Alignment:
         return "unchecked" if verdict in ("contradicted", "not_enough", "confident") else verdict
 
     def floor_for(self, rules: AlignmentRules) -> float | None:
-        """What it has to exceed: nothing where a sentence of it aligns by itself."""
+        """Return what it has to exceed: nothing where a sentence of it aligns by itself."""
         owes = self.alone is None or is_low(self.alone, rules.tau_a)
         return self.floor if owes else None
 
     def adds_nothing(self, rules: AlignmentRules) -> bool:
-        """Whether it owes its alignment to the question alone, where that matters."""
+        """Return whether it owes its alignment to the question alone, where that matters."""
         return rules.adds_nothing(self.value, self.floor_for(rules))
 
     @property
@@ -221,17 +224,19 @@ class Alignment:
         return [one.opinion for one in self.sentences if one.claims]
 
     def score(self, rules: AlignmentRules) -> Score:
-        """C_a against its threshold; a draft that claims nothing is measured against none."""
+        """Return C_a against its threshold; a draft that claims nothing is measured
+        against none.
+        """
         tau_a = rules.tau_a if self.value is not None else None
         return _below("evidence_alignment", self.value, tau_a, "haarag_alignment", self.means)
 
     def scores(self, rules: AlignmentRules) -> tuple[Score, ...]:
-        """C_a, and what the question alone would score."""
+        """Return C_a, and what the question alone would score."""
         floor = Score(name="question_alignment", value=self.floor, formula="haarag_question")
         return (self.score(rules), *(() if self.floor is None else (floor,)))
 
     def deciding_score(self, rules: AlignmentRules) -> Score:
-        """The lowest P(yes) where the judges decide, unless only C_a objects; else C_a."""
+        """Return the lowest P(yes) where the judges decide, unless only C_a objects; else C_a."""
         score = self.score(rules)
         counted = rules.counted(self.opinions)
         if not counted or (score.flagged and min(counted) >= ENTAILED):
@@ -239,13 +244,15 @@ class Alignment:
         return _entailment(min(counted))
 
     def doubted(self, rules: AlignmentRules) -> tuple[str, ...]:
-        """What lacks support: the doubtful sentences, or the whole answer when each one passes."""
+        """Return what lacks support: the doubtful sentences, or the whole answer when each
+        one passes.
+        """
         doubts = ("doubtful", "not_aligned")
         sentences = (s.span.text for s in self.sentences if s.verdict(rules) in doubts)
         return tuple(dict.fromkeys(sentences)) or (self.text,)
 
     def supporting(self, rules: AlignmentRules) -> frozenset[str]:
-        """The chunks that sentences rest on, as they were indexed."""
+        """Return the chunks that sentences rest on, as they were indexed."""
         return frozenset(indexed_text(s.passage) for s in self.sentences if s.rests_on(rules))
 
 
@@ -276,7 +283,7 @@ class Comparison:
         self.right = (*chunks, *first)
 
     def align(self, cosines: Matrix, entailed: Sequence[float | None]) -> Alignment:
-        """The draft's alignment from the `cosines` of the request and the judges' P(yes)."""
+        """Return the draft's alignment from the `cosines` of the request and the judges' P(yes)."""
         chunks, count = len(self.context), len(self.sentences)
         whole, *rows = (row[:chunks] for row in cosines[: 1 + count])
         by_itself = cosines[1 + count : 1 + 2 * count]
@@ -321,7 +328,7 @@ def _below(
     formula: str,
     inputs: tuple[float, ...] = (),
 ) -> Score:
-    """A score that is flagged below its threshold."""
+    """Return a score that is flagged below its threshold."""
     return Score(
         name=name,
         value=value,
@@ -342,14 +349,18 @@ def _is_bare(sentence: str) -> bool:
 
 
 def says_nothing(text: str) -> bool:
-    """Whether all that `text` says is that the context does not suffice; an empty text does not."""
+    """Return whether all that `text` says is that the context does not suffice; an empty text
+    does not.
+    """
     sentences = [span.text for span in split_sentences(text)]
     insufficient = any(_is_insufficient(sentence) for sentence in sentences)
     return insufficient and not any(claims_something(sentence) for sentence in sentences)
 
 
 def claims_something(sentence: str) -> bool:
-    """Whether a sentence says more than that the context does not suffice, or than a source."""
+    """Return whether a sentence says more than that the context does not suffice, or than
+    a source.
+    """
     return not _is_insufficient(sentence) and _REMARK.match(sentence) is None
 
 

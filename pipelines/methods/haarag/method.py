@@ -131,7 +131,8 @@ class _Loop:
                 return await self._end("nothing_new", self._best_aligned(), retrieval)
 
     async def _retrieve(self) -> tuple[Retrieval, int]:
-        """The first round, and wider ones for as long as C_r is too low; with the last depth.
+        """Return the first round, and wider ones for as long as C_r is too low; with the
+        last depth.
 
         k doubles up to its limit. Where it cannot grow, rewording the question is still worth a
         second round. Searches that all failed are not made again.
@@ -204,7 +205,8 @@ class _Loop:
         self.corrections.append(correction)
 
     def _quotation(self, number: int) -> str:
-        """What takes the place of a draft that the judge did not find supported by its sentence.
+        """Return what takes the place of a draft that the judge did not find supported by its
+        sentence.
 
         "" where the draft stays.
         """
@@ -213,7 +215,7 @@ class _Loop:
         return "" if text == self.drafts[number] else text
 
     async def _quote(self, number: int, retrieval: Retrieval) -> None:
-        """The sentence itself takes the place of draft `number`, which was written from it."""
+        """Put the sentence itself in the place of draft `number`, which was written from it."""
         text = self._quotation(number)
         async with self.scope.span("draft", draft=number + 1) as step:
             step.revised(
@@ -240,7 +242,7 @@ class _Loop:
         return await self._end("nothing_found", 0, Retrieval())
 
     async def _align(self, number: int, retrieval: Retrieval) -> DraftStatus:
-        """C_a of the draft, each sentence's nearest evidence, and the judges' opinion."""
+        """Return C_a of the draft, each sentence's nearest evidence, and the judges' opinion."""
         text, language = self.drafts[number], self.question.language
         # Where nobody knows what was asked, the text stands for itself.
         asked = "" if self.question.about else self.question.text
@@ -269,7 +271,7 @@ class _Loop:
     async def _entailment(
         self, step: Scope, at: int, sentence: str, context: Sequence[Passage]
     ) -> float | None:
-        """The judges' mean P(yes) for one sentence; None where none of them said yes or no.
+        """Return the judges' mean P(yes) for one sentence; None where none of them said yes or no.
 
         Nobody is asked about a sentence that only says that the context does not suffice.
         """
@@ -345,7 +347,7 @@ class _Loop:
             step.judged("answer", alignment.text, verdict=verdict, scores=(deciding,))
 
     def _best_aligned(self) -> int:
-        """Which draft is the answer where none aligns (ours): the one with the highest C_a.
+        """Return which draft is the answer where none aligns (ours): the one with the highest C_a.
 
         The last one was written from what was left to give, and need not be the best one. An
         original that says that the context does not suffice is not replaced by a doubtful claim.
@@ -389,7 +391,7 @@ class _Loop:
 
 
 def _judges(scope: Scope, question: Question, settings: HaaragSettings) -> list[str]:
-    """The roles that judge, one for each model; the main model stands in for all judges.
+    """Return the roles that judge, one for each model; the main model stands in for all judges.
 
     A judge made for it is not replaced: where there is none, nobody is asked.
     """

@@ -63,11 +63,11 @@ class Retrieval:
     fresh: bool = False
 
     def is_low(self, tau_r: float | None) -> bool:
-        """C_r < tau_r; never where one of the two is not known."""
+        """Return whether C_r < tau_r; never where one of the two is not known."""
         return is_low(self.confidence, tau_r)
 
     def scores(self, tau_r: float | None) -> tuple[Score, ...]:
-        """C_r against its threshold, the similarities' spread, the chunks' diversity."""
+        """Return C_r against its threshold, the similarities' spread, the chunks' diversity."""
         return (
             Score(
                 name="retrieval_confidence",
@@ -95,7 +95,7 @@ def rate(
     supporting: Set[str] = frozenset(),
     parts: int = 0,
 ) -> Retrieval:
-    """C_r of what was found, and which chunks make the context: at most k.
+    """Return C_r of what was found, and which chunks make the context: at most k.
 
     Nothing is dropped before C_r is taken. For the context, `given` chunks are left out, which an
     earlier answer was written from, unless they are `supporting`, so that a sentence rests on them,
@@ -205,7 +205,8 @@ class ChunkSearch:
         given: Set[str] = frozenset(),
         supporting: Set[str] = frozenset(),
     ) -> Retrieval:
-        """One round: search, compare, rate, record. `parts` and rewordings are added as queries.
+        """Make one round: search, compare, rate, record. `parts` and rewordings are added as
+        queries.
 
         `draft` is the one to be written from the context; for the rest see `rate`.
         """
@@ -285,5 +286,5 @@ class ChunkSearch:
 
 
 def _normalised(text: str) -> str:
-    """The text with composed characters and single spaces, as it is searched for."""
+    """Return the text with composed characters and single spaces, as it is searched for."""
     return " ".join(unicodedata.normalize("NFC", text).split())

@@ -86,7 +86,8 @@ class HaaragSettings(Settings):
     def threshold(
         self, name: Literal["tau_r", "tau_a"], embedder: str | None, language: Language
     ) -> float | None:
-        """The threshold in force: the one that was set, else the calibrated one of `embedder`.
+        """Return the threshold in force: the one that was set, else the calibrated one of
+        `embedder`.
 
         None for an embedder that was not measured in `language`.
         """

@@ -60,20 +60,23 @@ _NAMES: dict[Kind, frozenset[str]] = {
 
 
 def asked_kind(question: Question) -> Kind | None:
-    """What a question asks for, as far as its wording tells."""
+    """Return what a question asks for, as far as its wording tells."""
     asks = _ASKS[question.language].items()
     return next((kind for kind, words in asks if words.search(question.text)), None)
 
 
 def is_named(kind: Kind) -> bool:
-    """Whether an answer of this kind is a name, so that a sentence's names have to be known."""
+    """Return whether an answer of this kind is a name, so that a sentence's names have to
+    be known.
+    """
     return kind in _NAMES
 
 
 def holds_kind(
     kind: Kind, question: Question, sentence: str, names: Sequence[Entity] = (), title: str = ""
 ) -> bool:
-    """Whether `sentence` holds an answer of this kind that the question does not give itself.
+    """Return whether `sentence` holds an answer of this kind that the question does not
+    give itself.
 
     `names` are the sentence's. A person may be called "he" there and be named by the `title`.
     """
@@ -95,29 +98,30 @@ def holds_kind(
 
 
 def names_person(names: Sequence[Entity], question: Question) -> bool:
-    """Whether a person is among `names` whom the question does not name itself."""
+    """Return whether a person is among `names` whom the question does not name itself."""
     return any(name.label == "PERSON" and _is_new(name.text, question) for name in names)
 
 
 def new_names(kind: Kind, names: Sequence[Entity], question: Question) -> tuple[str, ...]:
-    """The names among `names` that can be the answer of this kind, in order."""
+    """Return the names among `names` that can be the answer of this kind, in order."""
     found = (name for name in names if name.label in _NAMES[kind])
     return tuple(name.text for name in found if _is_new(name.text, question))
 
 
 def names_same(name: str, text: str) -> bool:
-    """Whether `text` names what `name` names, by its last word at least, as a surname is."""
+    """Return whether `text` names what `name` names, by its last word at least, as a surname is."""
     terms = content_terms(name)
     return bool(terms) and terms[-1] in content_terms(text)
 
 
 def figures_in(text: str) -> frozenset[str]:
-    """The figures in `text`, without separators of thousands."""
+    """Return the figures in `text`, without separators of thousands."""
     return frozenset(_SEPARATOR.sub("", one) for one in _DIGITS.findall(text))
 
 
 def figures(question: Question, sentence: str) -> frozenset[tuple[str, str]]:
-    """The figures with their units in `sentence` where the question asks for a measure, else none.
+    """Return the figures with their units in `sentence` where the question asks for a measure,
+    else none.
 
     Each is written without separators, its unit without the plural: ("330", "metre").
     """
@@ -134,7 +138,7 @@ def figures(question: Question, sentence: str) -> frozenset[tuple[str, str]]:
 
 
 def _measure(question: Question) -> re.Pattern[str] | None:
-    """A figure with its unit, as a question that asks for a measure wants it."""
+    """Return a figure with its unit, as a question that asks for a measure wants it."""
     measures = _MEASURES[question.language]
     return next((figure for asked, figure in measures if asked.search(question.text)), None)
 

@@ -19,7 +19,7 @@ from pipelines.text import split_sentences, text_key
 
 
 def parse_list(text: str, *, limit: int | None = None) -> list[str]:
-    """The items of a list in the reply, at most `limit`; [] when there is none.
+    """Return the items of a list in the reply, at most `limit`; [] when there is none.
 
     Reads JSON, numbered, bulleted and quoted lists and bare lines, English and Chinese, and one
     line of short items between commas or semicolons. Headings, introductions, closing remarks,
@@ -50,7 +50,7 @@ _STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"(?!\s*:)")
 
 
 def _json_items(text: str) -> list[str] | None:
-    """The items of a JSON reply; None when the reply is no JSON."""
+    """Return the items of a JSON reply; None when the reply is no JSON."""
     is_json, value = load_json(text)
     if is_json:
         return _items_of(value)
@@ -116,7 +116,7 @@ def _line_items(text: str) -> list[str]:
 
 
 def _marked_items(lines: Sequence[str], marked: Sequence[re.Match[str] | None]) -> list[str]:
-    """The items of the outer list; the inner one where the outer holds headings only."""
+    """Return the items of the outer list; the inner one where the outer holds headings only."""
     top = next(len(mark["indent"]) for mark in marked if mark)
     items: list[str] = []
     under_heading = False
@@ -152,7 +152,7 @@ _BREAK = r"(?:^|(?<=[\s,;.?!，；。？！、]))"
 
 
 def _in_sequence(line: str) -> list[str]:
-    """The items of "1. one 2. two" or "①one②two" on one line; [] when it is no such line."""
+    """Return the items of "1. one 2. two" or "①one②two" on one line; [] when it is no such line."""
     for numbers in (range(1, 21), "①②③④⑤⑥⑦⑧⑨⑩"):
         starts: list[re.Match[str]] = []
         for number in numbers:
@@ -222,7 +222,7 @@ def _one_line(line: str) -> list[str]:
 
 
 def _short_items(line: str) -> list[str]:
-    """The items of "Paris, 1995, Ulm"; [] where the line may just as well be a sentence."""
+    """Return the items of "Paris, 1995, Ulm"; [] where the line may just as well be a sentence."""
     if line.endswith((".", "?", "!", "。", "？", "！")) or len(split_sentences(line)) > 1:
         return []
     masked = _DATE_COMMA.sub(rf"\1{_MASK}", line)

@@ -22,7 +22,8 @@ _QUOTES = {'"': '"', "“": "”", "„": "“", "‘": "’", "「": "」", "�
 
 
 def visible(text: str) -> str:
-    """`text` without thinking blocks, trimmed, out of one code fence, one emphasis and one quote.
+    """Return `text` without thinking blocks, trimmed, out of one code fence, one emphasis and
+    one quote.
 
     A block that was never closed reaches to the end, one that was never opened to the beginning.
     Emphasis and quotation marks go only when the pair surrounds everything.
@@ -57,12 +58,16 @@ _NOTHING, _NO_ANSWER = _WORDING.pattern("nothing"), _WORDING.pattern("no_answer"
 
 
 def is_refusal(text: str) -> bool:
-    """Whether the reply declines the task: begins with an apology or with being unable to."""
+    """Return whether the reply declines the task: begins with an apology or with being
+    unable to.
+    """
     return bool(_REFUSAL.match(visible(text)))
 
 
 def declines(answer: str) -> bool:
-    """Whether an answer gives none: a refusal, "I don't know", "N/A", or nothing but signs."""
+    """Return whether an answer gives none: a refusal, "I don't know", "N/A", or nothing
+    but signs.
+    """
     bare = answer.strip(" \t\n.,;:!?。，；：！？、*-–—_\"'`“”…~/\\|#()<>")
     if answer.strip() and (not bare or _NO_ANSWER.fullmatch(bare)):
         return True
@@ -70,7 +75,9 @@ def declines(answer: str) -> bool:
 
 
 def is_nothing(text: str) -> bool:
-    """Whether the reply says that there is nothing to list; an empty reply says nothing at all."""
+    """Return whether the reply says that there is nothing to list; an empty reply says
+    nothing at all.
+    """
     plain = unicodedata.normalize("NFKC", visible(text))
     is_json, value = load_json(plain)
     if is_json:
@@ -85,7 +92,7 @@ _MAX_STARTS = 64
 
 
 def load_json(text: str) -> tuple[bool, Any]:
-    """Whether the whole of `text` is a JSON value, and the value."""
+    """Return whether the whole of `text` is a JSON value, and the value."""
     for attempt in (text, _TRAILING_COMMA.sub(r"\1", text)):
         try:
             return True, json.loads(attempt, object_pairs_hook=_object)
@@ -95,7 +102,9 @@ def load_json(text: str) -> tuple[bool, Any]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; the texts of a key that occurs twice are joined, so that neither is lost."""
+    """Return a JSON object; the texts of a key that occurs twice are joined, so that neither
+    is lost.
+    """
     read: dict[str, Any] = {}
     for key, value in pairs:
         before = read.get(key)
@@ -105,7 +114,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse_json(text: str) -> Any | None:
-    """The first JSON value of the reply, None when it holds none.
+    """Return the first JSON value of the reply, None when it holds none.
 
     The reply as a whole or a fenced block may be any value; within prose an object or array is
     looked for, and arrays of numbers, which citations look like, come last. Commas before a
@@ -121,7 +130,7 @@ def parse_json(text: str) -> Any | None:
 
 
 def embedded_json(text: str) -> Iterator[tuple[str, Any]]:
-    """The objects and arrays that stand in `text`, each with the text before it."""
+    """Yield the objects and arrays that stand in `text`, each with the text before it."""
     text = _TRAILING_COMMA.sub(r"\1", text)
     decoder, past = json.JSONDecoder(object_pairs_hook=_object), 0
     for number, opening in enumerate(_OPENING.finditer(text)):
@@ -138,12 +147,12 @@ def embedded_json(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def is_citation(value: Any) -> bool:
-    """Whether a JSON value looks like the citation [1] or [1, 2]."""
+    """Return whether a JSON value looks like the citation [1] or [1, 2]."""
     return isinstance(value, list) and all(isinstance(item, int) for item in value)
 
 
 def parse_fields(text: str, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """The labelled parts of the reply: name -> text, for each name that has a label there.
+    """Return the labelled parts of the reply: name -> text, for each name that has a label there.
 
     `names` gives the labels accepted for each name, in any case. A label stands at the beginning
     of a line or, capitalised, further on; bare, emphasised or bracketed with a colon of either
@@ -177,7 +186,7 @@ def parse_fields(text: str, names: Mapping[str, Sequence[str]]) -> dict[str, str
 
 
 def _objects(text: str, first: dict[str, Any]) -> list[dict[str, Any]]:
-    """The JSON objects of a reply; a second one may say something else than the `first`."""
+    """Return the JSON objects of a reply; a second one may say something else than the `first`."""
     if load_json(text)[0]:
         return [first]
     return [one for _, one in embedded_json(text) if isinstance(one, dict)] or [first]

@@ -31,28 +31,29 @@ _YES_NO = [
 
 
 def asks_yes_or_no(question: Question) -> bool:
-    """Whether a question is answered by yes or no, as far as its wording tells."""
+    """Return whether a question is answered by yes or no, as far as its wording tells."""
     return _YES_NO_QUESTION[question.language].search(question.text) is not None
 
 
 def says_yes(answer: str) -> bool | None:
-    """Yes or no as an answer says it in any of the languages; None where it says neither."""
+    """Return yes or no as an answer says it in any of the languages; None where it says neither."""
     label = parse_choice(answer, _YES_NO)
     return None if label is None else label == "yes"
 
 
 def echoes(answer: str, question: Question) -> bool:
-    """Whether an answer only says the question again, so that it is none."""
+    """Return whether an answer only says the question again, so that it is none."""
     return text_key(answer) == text_key(question.text)
 
 
 def shares_words(text: str, question: str) -> bool:
-    """Whether a content word of the question stands in `text`; true where it has none."""
+    """Return whether a content word of the question stands in `text`; true where it has none."""
     return words_shared(text, question) > 0
 
 
 def words_shared(text: str, question: str) -> float:
-    """How many of the question's content words stand in `text`, in [0, 1]; 1 where it has none.
+    """Return how many of the question's content words stand in `text`, in [0, 1]; 1 where it
+    has none.
 
     "Discovered" stands in "discover", and "vanished" says the same as "disappear". What the
     question asks for by its name, as the year in "In which year", counts for nothing.
@@ -76,25 +77,28 @@ def words_shared(text: str, question: str) -> float:
 
 
 def events_in(text: str) -> frozenset[str]:
-    """The events and properties of `assets/wording/events.toml` that `text` says, by name."""
+    """Return the events and properties of `assets/wording/events.toml` that `text` says,
+    by name.
+    """
     bare = _ASKED_FOR.sub(" ", text)
     return frozenset(name for name, words in _EVENTS_BY_NAME.items() if words.search(bare))
 
 
 def expresses(text: str, question: str) -> bool:
-    """Whether `text` says the event or the property that the question asks with, in whatever words;
-    true where it asks with none that is known."""
+    """Return whether `text` says the event or the property that the question asks with, in whatever
+    words; true where it asks with none that is known.
+    """
     asked = [event for event in _EVENTS if event.search(_ASKED_FOR.sub(" ", question))]
     return not asked or any(event.search(text) for event in asked)
 
 
 def _says_event(word: str, text: str) -> bool:
-    """Whether `text` says in other words the event or the property that `word` names."""
+    """Return whether `text` says in other words the event or the property that `word` names."""
     return any(event.fullmatch(word) and event.search(text) for event in _EVENTS)
 
 
 def is_form(word: str, other: str) -> bool:
-    """Whether two terms are the same or look like forms of one English word."""
+    """Return whether two terms are the same or look like forms of one English word."""
     if word == other:
         return True
     if not (word.isascii() and other.isascii() and word.isalpha() and other.isalpha()):

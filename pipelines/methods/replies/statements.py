@@ -74,7 +74,7 @@ def _is_empty(sentence: str, question: Question, *, alone: bool, stance: bool) -
 
 
 def _is_name(sentence: str) -> bool:
-    """Whether a sentence is nothing but capitalised words."""
+    """Return whether a sentence is nothing but capitalised words."""
     words = [word for word in sentence.split() if any(map(str.isalpha, word))]
     few = len(words) > 1 and not has_han(sentence) and len(words) == len(terms(sentence))
     return few and all(word.strip("\"'“‘(")[:1].isupper() for word in words)

@@ -54,7 +54,8 @@ GRADES = _options("graded")
 
 
 def checker(scope: Scope, languages: Set[str], wanted: CheckedBy) -> str:
-    """The role that checks: "main", or the first judge made for it that reads all `languages`.
+    """Return the role that checks: "main", or the first judge made for it that reads all
+    `languages`.
 
     "auto" leaves the check to the main model unless its verdicts were measured to be no better than
     chance. Without a judge of that kind the main model checks in any case.
@@ -84,7 +85,7 @@ class Reasoned(Frozen):
 
 
 def truth(choice: Choice) -> float | None:
-    """p(true) / (p(true) + p(false)) in [0, 1]; None when neither has any probability."""
+    """Return p(true) / (p(true) + p(false)) in [0, 1]; None when neither has any probability."""
     of_true = choice.probabilities.get("true", 0.0)
     of_both = of_true + choice.probabilities.get("false", 0.0)
     return of_true / of_both if of_both > 0 else None
@@ -99,7 +100,7 @@ async def decide_between(
     role: str = "main",
     claim: Claim | None = None,
 ) -> Choice:
-    """Which option the model answers; asked once more, with `reminder`, when it names none.
+    """Return which option the model answers; asked once more, with `reminder`, when it names none.
 
     `claim` is what is asked about, for models that judge claims instead of reading prompts. A tie
     at the top names none either. When the second reply names none either, no option of the Choice
@@ -128,7 +129,9 @@ def _untied(choice: Choice) -> Choice:
 
 
 def reminded(messages: Sequence[Message], said: str, reminder: str) -> tuple[Message, ...]:
-    """The messages, the reply `said` to them, and the reminder of what it should have been."""
+    """Return the messages, the reply `said` to them, and the reminder of what it should
+    have been.
+    """
     # Many chat templates refuse two user turns in a row, so an empty reply has a turn as well.
     before = list(messages)
     if before and before[-1].role == "assistant":
@@ -150,7 +153,8 @@ async def reason_then_decide(
     reminder: str,
     **drawn: Any,
 ) -> Reasoned:
-    """Reasoning, then a verdict, in one reply; the verdict alone is asked for where it has none.
+    """Return reasoning, then a verdict, in one reply; the verdict alone is asked for where it
+    has none.
 
     `labels` are the labels accepted for the fields "reasoning" and "verdict". A model with
     structured output is given a schema of these two fields. `drawn` are options of the request:
@@ -189,7 +193,7 @@ def read_verdict(
     *,
     cut_off: bool,
 ) -> tuple[str, str | None]:
-    """The reasoning of a reply and the label of its verdict, None where it has none.
+    """Return the reasoning of a reply and the label of its verdict, None where it has none.
 
     With a field for the verdict only that field counts, unless reasons behind it come to another
     verdict. Where the reply was cut off (`cut_off`), nothing else does.
@@ -211,13 +215,13 @@ def read_verdict(
 
 
 def claim_of(statement: str, passages: Sequence[Passage], question: str = "") -> Claim:
-    """That `passages`, each under its title, support `statement`."""
+    """Return the claim that `passages`, each under its title, support `statement`."""
     evidence = tuple(f"{one.title}: {one.text}" if one.title else one.text for one in passages)
     return Claim(statement=statement, evidence=evidence, question=question)
 
 
 def claim_of_answers(question: str, first: str, second: str) -> Claim:
-    """That two answers to `question` say the same.
+    """Return the claim that two answers to `question` say the same.
 
     Judges read both directions (`JudgeModel.judged`), so the order of the answers does not matter.
     """

@@ -27,7 +27,7 @@ async def answer_question(
     max_tokens: int,
     **options: Any,
 ) -> str:
-    """The short answer to a question, after reasoning where `reasoned`; "" for none.
+    """Return the short answer to a question, after reasoning where `reasoned`; "" for none.
 
     With `shown`, an answer without reasoning is demonstrated: it is that alone, no sentence, and so
     can be compared. `options` are the role that answers, and those of its requests.
@@ -52,7 +52,9 @@ async def answer_question(
 
 
 def question_messages(key: str, text: str, code: TargetLanguage) -> tuple[Message, ...]:
-    """Asks a question under the prompt "reason", to think it through, or "single"."""
+    """Return messages that ask a question under the prompt "reason", to think it through, or
+    "single".
+    """
     words = _words(code)
     system = PROMPTS.fill(words, key)
     if words != code:
@@ -64,7 +66,7 @@ def question_messages(key: str, text: str, code: TargetLanguage) -> tuple[Messag
 def short_messages(
     messages: Sequence[Message], reasoning: str, code: TargetLanguage
 ) -> tuple[Message, ...]:
-    """The second turn, for the answer alone; without a reasoning it is the only one."""
+    """Return the second turn, for the answer alone; without a reasoning it is the only one."""
     if not reasoning:
         return question_messages("single", messages[-1].text, code)
     said = Message(role="assistant", content=reasoning)
@@ -72,5 +74,5 @@ def short_messages(
 
 
 def _words(code: TargetLanguage) -> Language:
-    """The language of the prompts that ask in `code`."""
+    """Return the language of the prompts that ask in `code`."""
     return "zh" if code == "zh" else "en"

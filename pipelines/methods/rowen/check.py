@@ -169,7 +169,9 @@ class RowenCheck:
     async def _compared(
         self, step: Scope, side: Side, text: str, *answers: _Given
     ) -> tuple[str, float | None, Choice | None]:
-        """How two answers were compared, the equivalence operator C, and what a model chose."""
+        """Return how two answers were compared, the equivalence operator C, and what a
+        model chose.
+        """
         first, second = (answer.text for answer in answers)
         if not first or not second:
             return next((answer.lost for answer in answers if answer.lost), "empty"), None, None
@@ -185,7 +187,7 @@ class RowenCheck:
         )
 
     async def _translated(self, scope: Scope, index: int, text: str) -> _Given:
-        """What the model answers in the target language."""
+        """Return what the model answers in the target language."""
         plan = self.plan
         async with scope.span("translate", index=index, language=plan.target) as step:
             translation = await translation_of(
@@ -224,7 +226,7 @@ class RowenCheck:
         return _Given(answer, (step.id,))
 
     async def _tried(self, answer: Coroutine[Any, Any, _Given]) -> _Given:
-        """The answer, or that the calls for it failed."""
+        """Return the answer, or that the calls for it failed."""
         try:
             return await answer
         except VeriscopeError:

@@ -32,7 +32,7 @@ async def compared(
     yes_no: bool,
     role: str,
 ) -> tuple[str, float | None, Choice | None]:
-    """How the two answers were compared, C, and what the model of `role` chose.
+    """Return how the two answers were compared, C, and what the model of `role` chose.
 
     C is 1.0, 0.0 or None where nothing was decided. A refusal agrees with nothing; where the
     question is one of `yes_no`, yes and no are compared without a call. `prompt` is the prompt to
@@ -66,7 +66,9 @@ async def compared(
 
 
 def _same_names(question: str, first: str, second: str) -> bool | None:
-    """Whether an English and a Chinese answer name the same: cities are near in meaning, too."""
+    """Return whether an English and a Chinese answer name the same: cities are near in
+    meaning, too.
+    """
     if has_han(first) == has_han(second):
         return None
     chinese, english = (first, second) if has_han(first) else (second, first)

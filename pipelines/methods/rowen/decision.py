@@ -47,7 +47,7 @@ class Conclusion:
 def conclude(
     settings: RowenSettings, variant: Variant, pairs: Sequence[Pair], *, stands_in: bool = False
 ) -> Conclusion:
-    """The scores and whether to retrieve, for the pairs that `variant` compared.
+    """Return the scores and whether to retrieve, for the pairs that `variant` compared.
 
     With `stands_in`, "cm" compared second answers of the main model, which its score says.
     """
@@ -64,7 +64,8 @@ def conclude(
 def is_certain(
     settings: RowenSettings, variant: Variant, pairs: Sequence[Pair], planned: int
 ) -> bool:
-    """Whether no outcome of the comparisons left, of `planned` a side, can change the decision.
+    """Return whether no outcome of the comparisons left, of `planned` a side, can change the
+    decision.
 
     Each may yet be anything in [0, 1], or stay undecided, which moves the mean less than 0 or 1.
     Which variant decides is certain once every side has a decided pair or none left.
@@ -86,7 +87,7 @@ def is_certain(
 def _values(
     settings: RowenSettings, variant: Variant, pairs: Sequence[Pair]
 ) -> dict[Side, list[float]]:
-    """C of the decided pairs of each side, in the order of their paraphrases."""
+    """Return C of the decided pairs of each side, in the order of their paraphrases."""
     found: dict[Side, list[float]] = {side: [] for side in SIDES[variant]}
     for side, values in found.items():
         known = (pair.compared.value(soft=settings.soft) for pair in _of_side(pairs, side))
@@ -102,7 +103,7 @@ def _of_side(pairs: Sequence[Pair], side: Side) -> list[Pair]:
 def _decided(
     settings: RowenSettings, variant: Variant, values: dict[Side, list[float]]
 ) -> tuple[Variant, float | None]:
-    """The variant that decides, and its Z; None where no pair was decided.
+    """Return the variant that decides, and its Z; None where no pair was decided.
 
     Of two sides, one that decided nothing leaves the decision to the other.
     """

@@ -30,7 +30,8 @@ two numbers."""
 
 
 def question_pattern(question: str) -> str:
-    """A regular expression, from ^ to $, of the questions that can be paraphrases of `question`.
+    """Return a regular expression, from ^ to $, of the questions that can be paraphrases of
+    `question`.
 
     They have the longest of its names, or else its number. What else is written with capitals or
     figures is the question's, so that no name and no number is made up.
@@ -52,7 +53,9 @@ def question_pattern(question: str) -> str:
 
 
 def _asked_for(question: str) -> tuple[str, str]:
-    """What stands after "which" or "what", and the preposition before that; each may be ""."""
+    """Return what stands after "which" or "what", and the preposition before that; each
+    may be "".
+    """
     found = _NAMED.match(question.strip())
     if found is None:
         return "", ""
@@ -64,7 +67,7 @@ def _asked_for(question: str) -> tuple[str, str]:
 
 
 def _openings(question: str, before: str, noun: str) -> list[str]:
-    """How a question of this kind may begin."""
+    """Return how a question of this kind may begin."""
     text = question.strip()
     found = next((begins for asks, begins in _KINDS if asks.match(text)), None)
     if found is None:

@@ -110,7 +110,7 @@ class Rowen(Method[RowenSettings]):
 
 
 async def _failure_of(check: Awaitable[None]) -> VeriscopeError | None:
-    """What `check` failed with, None where it came to its end."""
+    """Return what `check` failed with, None where it came to its end."""
     try:
         await check
     except VeriscopeError as error:
@@ -123,7 +123,7 @@ def _answer(original: str, text: str, *flags: str) -> Answer:
 
 
 def _plan(question: Question, scope: Scope, settings: RowenSettings) -> RowenPlan:
-    """What is compared and by whom, with the models that were chosen.
+    """Return what is compared and by whom, with the models that were chosen.
 
     Capabilities name the two working languages only. A model that speaks both is taken to speak
     the others as well.
@@ -152,7 +152,8 @@ def _plan(question: Question, scope: Scope, settings: RowenSettings) -> RowenPla
 
 
 def _compared_for(scope: Scope, plan: RowenPlan) -> RowenPlan:
-    """Who compares where the main model, when asked, finds that any two answers agree (ours).
+    """Return who compares where the main model, when asked, finds that any two answers
+    agree (ours).
 
     A judge that reads the answers' languages does, but for word overlap: equal answers in two
     languages share no word. Else a verifier that reads them; else, of two languages, their cosine;
@@ -186,7 +187,8 @@ def parts_on(
     *,
     same: bool = False,
 ) -> tuple[Variant, VerifierKind]:
-    """What is compared for a question in `source` on models of these abilities, and who verifies.
+    """Return what is compared for a question in `source` on models of these abilities, and who
+    verifies.
 
     By default it is both where there is a second language and a second model, and what there is of
     the two elsewhere. Without either the main model's second answers stand in for a verifier's.
@@ -208,7 +210,7 @@ def parts_on(
 async def _first_answer(
     question: Question, scope: Scope, settings: RowenSettings
 ) -> tuple[str, Generation]:
-    """The reasoning t0, and the short answer r0 as draft 0."""
+    """Return the reasoning t0, and the short answer r0 as draft 0."""
     messages = asking.question_messages("reason", question.text, question.language)
     weak, reasoning = needs_help(scope, "reason"), ""
     # Without a repair of its own, a weak model's reasoning would serve for nothing.
@@ -224,7 +226,7 @@ async def _first_answer(
 
 
 def _check_flags(check: RowenCheck, concluded: Conclusion) -> list[str]:
-    """Remarks on what the decision rests on."""
+    """Return remarks on what the decision rests on."""
     settings, plan = check.settings, check.plan
     sources = {pair.compared.source for pair in check.pairs}
     verified = bool(check.paraphrases) and "cm" in plan.sides
@@ -244,7 +246,7 @@ def _check_flags(check: RowenCheck, concluded: Conclusion) -> list[str]:
 async def _retrieve(
     scope: Scope, question: Question, settings: RowenSettings, paraphrases: Sequence[str]
 ) -> tuple[list[Passage], list[str]]:
-    """The best passages over all queries, and remarks on the searches.
+    """Return the best passages over all queries, and remarks on the searches.
 
     The question itself is always searched. The paraphrases add a query each, written for them or
     their own words. Failed searches are recorded as such.
@@ -277,7 +279,7 @@ async def _retrieve(
 
 
 async def _query(scope: Scope, index: int, text: str, question: Question) -> str:
-    """A query for a paraphrase; its own words where none was written."""
+    """Return a query for a paraphrase; its own words where none was written."""
     async with scope.span("query", index=index) as step:
         asked = asking.PROMPTS.turns(question.language, "query", question=text)
         try:
@@ -291,7 +293,9 @@ async def _query(scope: Scope, index: int, text: str, question: Question) -> str
 async def _take_sentence(
     scope: Scope, question: Question, original: Generation, passages: Sequence[Passage]
 ) -> nearest.Correction:
-    """What the nearest sentence makes of the answer r0, recorded as draft 1 where it changes it."""
+    """Return what the nearest sentence makes of the answer r0, recorded as draft 1 where it
+    changes it.
+    """
     used = RepairStarted(passages=tuple(passage.id for passage in passages))
     async with scope.span("repair", detail=used) as step:
         correction = await nearest.correct(step, question, passages, original.text)
@@ -308,7 +312,9 @@ async def _repair(
     original: Generation,
     passages: Sequence[Passage],
 ) -> str:
-    """The answer M(x0, t0, r0, E), recorded as draft 1; "" where what was written is none."""
+    """Return the answer M(x0, t0, r0, E), recorded as draft 1; "" where what was written
+    is none.
+    """
     used = RepairStarted(passages=tuple(passage.id for passage in passages))
     async with scope.span("repair", detail=used) as step:
         asked = asking.PROMPTS.turns(

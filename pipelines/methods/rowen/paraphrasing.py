@@ -24,7 +24,7 @@ async def paraphrases_of(
     temperature: float,
     demonstrations: Demonstrations,
 ) -> list[ParaphraseTaken]:
-    """At most `k` paraphrases; asked for once more where there are fewer.
+    """Return at most `k` paraphrases; asked for once more where there are fewer.
 
     Those with a cosine below `min_similarity` are discarded, which is recorded.
     """
@@ -67,7 +67,9 @@ async def paraphrases_of(
 async def _usable(
     step: Scope, question: Question, least: float, reply: str, known: Sequence[str]
 ) -> list[ParaphraseTaken]:
-    """The paraphrases of a reply that are near to the question; records what is discarded."""
+    """Return the paraphrases of a reply that are near to the question; records what is
+    discarded.
+    """
     taken, discarded = reading.paraphrases_in(reply, question, known)
     for text, reason in discarded:
         _discard(step, text, ParaphraseDiscarded(reason=reason))
@@ -87,7 +89,7 @@ async def _usable(
 async def _similarities(
     step: Scope, question: Question, least: float, texts: Sequence[str]
 ) -> Iterable[float | None]:
-    """The cosine of each text with the question; None where nothing compares meanings."""
+    """Return the cosine of each text with the question; None where nothing compares meanings."""
     by_words = step.embedder in (None, LexicalEmbedder.name)
     if texts and least and not by_words:
         try:

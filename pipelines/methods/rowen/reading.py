@@ -42,7 +42,7 @@ _FUNCTION_WORDS: dict[TargetLanguage, frozenset[str]] = {
 def paraphrases_in(
     reply: str, question: Question, known: Iterable[str] = ()
 ) -> tuple[list[str], list[tuple[str, DiscardReason]]]:
-    """The usable new paraphrases of a reply, and what was discarded, each with its reason.
+    """Return the usable new paraphrases of a reply, and what was discarded, each with its reason.
 
     A paraphrase asks something in the question's language. Discarded are the question itself,
     repetitions of it or of what is `known`, single words, whole essays, and what asks nothing for
@@ -82,7 +82,9 @@ def _why_not(text: str, question: Question, known: set[str]) -> DiscardReason | 
 
 
 def _asks_otherwise(text: str, question: Question) -> bool:
-    """Whether a text asks for another kind of thing than the question: for a time, not a person."""
+    """Return whether a text asks for another kind of thing than the question: for a time, not
+    a person.
+    """
     kind, own = (_kind_of(one, question.language) for one in (text, question.text))
     return None not in (kind, own) and kind != own
 
@@ -93,14 +95,15 @@ def _kind_of(text: str, language: Language) -> str | None:
 
 
 def asks(text: str) -> bool:
-    """Whether a text ends with a question mark: what follows one would be an answer."""
+    """Return whether a text ends with a question mark: what follows one would be an answer."""
     return _ENDS_WITH_A_QUESTION.search(text) is not None
 
 
 def why_no_translation(
     text: str, original: str, code: TargetLanguage
 ) -> Literal["", "language", "statement", "unusable"]:
-    """Why `text` cannot be the translation of `original` into the language `code`; "" if it can.
+    """Return why `text` cannot be the translation of `original` into the language `code`; ""
+    if it can.
 
     A translation is in its language alone. Between Chinese and English only an abbreviation and a
     quoted title may stay as they are in the original. What translates a question asks.
@@ -127,7 +130,8 @@ def _plain(text: str) -> str:
 
 
 def translation_pattern(original: str, code: Language) -> str:
-    """A regular expression, from ^ to $, of questions in `code` alone: see `why_no_translation`.
+    """Return a regular expression, from ^ to $, of questions in `code` alone: see
+    `why_no_translation`.
 
     Left to itself, a small model writes "Who designed the 埃菲尔铁塔?".
     """
@@ -137,7 +141,7 @@ def translation_pattern(original: str, code: Language) -> str:
 
 
 def written_in(text: str, code: TargetLanguage) -> bool:
-    """Whether `text` can be of that language: by its script, then by its function words.
+    """Return whether `text` can be of that language: by its script, then by its function words.
 
     Japanese has kana, which Chinese has not. Of the others, a text without any function word may be
     of each of them.

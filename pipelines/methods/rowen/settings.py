@@ -105,26 +105,32 @@ class RowenSettings(Settings):
     demonstrations: Demonstrations = "auto"
 
     def effective_default(self, name: str) -> Mapping[str, float]:
-        """An unset threshold is that of the variant, which auto leaves to the available models."""
+        """Return the default in force: an unset threshold is that of the variant, which auto leaves
+        to the available models.
+        """
         if name != "threshold":
             return {}
         variants = _AUTO if self.variant == "auto" else (self.variant,)
         return {f"variant.{variant}": _THRESHOLDS[variant] for variant in variants}
 
     def reasons(self, *, weak: bool) -> bool:
-        """Whether answers are reasoned first, by a model that is `weak` or not."""
+        """Return whether answers are reasoned first, by a model that is `weak` or not."""
         return self.answers == "reasoned" or (self.answers == "auto" and not weak)
 
     def rewrites_queries(self, *, weak: bool) -> bool:
-        """Whether a query is written for each paraphrase, by a model that is `weak` or not."""
+        """Return whether a query is written for each paraphrase, by a model that is
+        `weak` or not.
+        """
         return self.queries == "rewritten" or (self.queries == "auto" and not weak)
 
     def threshold_for(self, variant: Variant) -> float:
-        """The threshold on Z for `variant`: the one set, else the variant's own."""
+        """Return the threshold on Z for `variant`: the one set, else the variant's own."""
         return _THRESHOLDS[variant] if self.threshold is None else self.threshold
 
     def target_for(self, source: Language) -> TargetLanguage:
-        """The other language; a target that is the question's own language counts as auto."""
+        """Return the other language; a target that is the question's own language counts
+        as auto.
+        """
         if self.target in ("auto", source):
             return "en" if source == "zh" else "zh"
         return self.target

@@ -88,7 +88,9 @@ async def _written(
     sample: int | None,
     role: str,
 ) -> str:
-    """What the model of `role` writes as the translation of `text`, drawn anew for a `sample`."""
+    """Return what the model of `role` writes as the translation of `text`, drawn anew for a
+    `sample`.
+    """
     name = asking.PROMPTS.fill(source, f"language_{target}")
     asked = asking.PROMPTS.turns(source, "translate", shots=shots, question=text, name=name)
     drawn: dict[str, Any] = {} if sample is None else {"temperature": _AGAIN, "sample": sample}
@@ -125,7 +127,9 @@ async def _read(
 
 
 async def _similarity(step: Scope, written: str, text: str, target: TargetLanguage) -> float | None:
-    """The cosine of the two; None where nothing compares the two languages by their meaning."""
+    """Return the cosine of the two; None where nothing compares the two languages by their
+    meaning.
+    """
     by_words = step.embedder == LexicalEmbedder.name
     if by_words or not {step.language, target} <= step.compared_languages:
         return None

@@ -25,14 +25,14 @@ class Context:
     of_sentences: tuple[tuple[Passage, ...], ...] = ()
 
     def of(self, sentence: int | None) -> tuple[Passage, ...]:
-        """What is read about a sentence, or about the whole answer (None)."""
+        """Return what is read about a sentence, or about the whole answer (None)."""
         if sentence is None or sentence >= len(self.of_sentences):
             return self.passages
         return self.of_sentences[sentence]
 
 
 async def found_by_sentences(question: Question, scope: Scope, text: str, k: int) -> Context:
-    """At most `k` passages for each sentence of `text`, and the first of each for the whole.
+    """Return at most `k` passages for each sentence of `text`, and the first of each for the whole.
 
     A sentence is searched for with the question, or with the first sentence, before it: "She died
     in 1934." alone names nobody.

@@ -23,7 +23,7 @@ def judge_request(
     known: bool = True,
     adapted: bool = False,
 ) -> ChoiceRequest:
-    """The request for P(yes | question, context, statement).
+    """Return the request for P(yes | question, context, statement).
 
     A model made to judge reads no question where that is not `known`; one with an adapter for
     verdicts is asked with it where this is `adapted`.
@@ -54,7 +54,8 @@ async def judge_sentence(
     sentence: str,
     language: Language,
 ) -> Choice:
-    """What the model of `role` says about one sentence, as first-token probabilities of yes and no.
+    """Return what the model of `role` says about one sentence, as first-token probabilities of
+    yes and no.
 
     A model that gives no probabilities is read by its text: P(yes) is then 0 or 1 (`source`
     "text"), and `best` is None when the text names neither.
@@ -75,11 +76,11 @@ async def judge_sentence(
 
 
 def taught_judges(scope: Scope, language: Language) -> list[str]:
-    """The roles of language models that an adapter has taught verdicts of this kind."""
+    """Return the roles of language models that an adapter has taught verdicts of this kind."""
     able = ((role, scope.model(role).capabilities) for role in JUDGES if scope.has_model(role))
     return [role for role, can in able if "judge" in can.adapted and language in can.languages]
 
 
 def probability_of_yes(choice: Choice) -> float | None:
-    """P(yes) over all spellings, in [0, 1]; None when the judge said neither yes nor no."""
+    """Return P(yes) over all spellings, in [0, 1]; None when the judge said neither yes nor no."""
     return None if choice.best is None else choice.probabilities["yes"]

@@ -178,7 +178,8 @@ class _Check:
     source: ThresholdSource
 
     async def run(self) -> Answer:
-        """Every judge on every sentence, and on the whole response if wanted, at the same time.
+        """Ask every judge about every sentence, and about the whole response if wanted, at the
+        same time.
 
         Raises the first error when every single call failed: then no judge can be asked at all.
         """
@@ -220,7 +221,7 @@ class _Check:
         return Answer(text=panel.text, original=panel.text, flags=tuple(flags))
 
     async def _sentence(self, number: int, sentence: Statement) -> list[_Cell]:
-        """What all judges say about a sentence, and the verdict on it."""
+        """Return what all judges say about a sentence, and the verdict on it."""
         cells = await self._row(number, sentence)
         score = sentence_score(
             self._values(cells), self.settings, self.threshold, [cell.span for cell in cells]
@@ -237,11 +238,11 @@ class _Check:
         return cells
 
     def _values(self, cells: Sequence[_Cell]) -> list[float | None]:
-        """The numbers that are averaged over judges."""
+        """Return the numbers that are averaged over judges."""
         return [cell.said.z if self.settings.normalise else cell.p_yes for cell in cells]
 
     async def _row(self, number: int | None, statement: Statement) -> list[_Cell]:
-        """What all judges say about a sentence, or about the whole response (None)."""
+        """Return what all judges say about a sentence, or about the whole response (None)."""
         return await together(*(self._ask(j, number, statement) for j in self.panel.judges))
 
     async def _ask(self, judge: PanelJudge, number: int | None, statement: Statement) -> _Cell:

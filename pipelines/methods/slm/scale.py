@@ -27,7 +27,9 @@ _MIN_HISTORY = 30
 
 
 def shipped_scale(judge: str, language: Language) -> JudgeScale:
-    """The scale shipped for a judge under the present prompts; neutral for one never measured."""
+    """Return the scale shipped for a judge under the present prompts; neutral for one never
+    measured.
+    """
     entry: dict[str, Any] | None = calibration("slm").get("judges", {}).get(judge, {}).get(language)
     if entry is None or entry["prompt"] != load_prompts("slm").hash:
         return JudgeScale()
@@ -35,14 +37,16 @@ def shipped_scale(judge: str, language: Language) -> JudgeScale:
 
 
 def shipped_panel(judges: Iterable[str]) -> dict[str, Any]:
-    """Thresholds and report of exactly these judges together; empty if they were never measured."""
+    """Return thresholds and report of exactly these judges together; empty if they were never
+    measured.
+    """
     wanted = sorted(judges)
     panels = calibration("slm").get("panels", ())
     return next((panel for panel in panels if panel["judges"] == wanted), {})
 
 
 def shipped_thresholds(judges: Iterable[str]) -> dict[str, dict[str, dict[str, float]]]:
-    """Thresholds by what they were tuned for, by kind of scale, by mean.
+    """Return thresholds by what they were tuned for, by kind of scale, by mean.
 
     Those calibrated for these judges together, else for the panel that did best; empty when there
     is no calibration.
@@ -55,7 +59,7 @@ def shipped_thresholds(judges: Iterable[str]) -> dict[str, dict[str, dict[str, f
 
 
 def scale_in_use(name: str, language: Language, settings: SlmSettings) -> JudgeScale:
-    """What a judge's scores are measured against: enough earlier ones, else what is shipped.
+    """Return what a judge's scores are measured against: enough earlier ones, else what is shipped.
 
     Without z no scale is used; a threshold then rests on what was shipped with it alone.
     """
@@ -68,7 +72,9 @@ def scale_in_use(name: str, language: Language, settings: SlmSettings) -> JudgeS
 def threshold_in_use(
     settings: SlmSettings, judges: Sequence[PanelJudge]
 ) -> tuple[float | None, ThresholdSource]:
-    """The threshold on the response's score under the chosen mean, and where it comes from."""
+    """Return the threshold on the response's score under the chosen mean, and where it
+    comes from.
+    """
     if settings.threshold is not None:
         return settings.threshold, "set"
     scaling = settings.scaling()
@@ -85,7 +91,8 @@ def threshold_in_use(
 
 
 def history_of(traces: Iterable[Trace], language: Language) -> dict[str, JudgeScale]:
-    """Mean and deviation of every judge's scores in earlier runs, as `SlmSettings.history`.
+    """Return the mean and deviation of every judge's scores in earlier runs, as
+    `SlmSettings.history`.
 
     Counts first-token probabilities given under the present prompts in `language`, every distinct
     statement of a question once, so that running a question again changes nothing.

@@ -20,14 +20,16 @@ _NEED_POSITIVE = ("harmonic", "geometric")
 
 
 def z_score(score: float, scale: JudgeScale) -> float:
-    """(s - mu) / sigma; 0 for a judge that has always said the same, which then says nothing."""
+    """Return (s - mu) / sigma; 0 for a judge that has always said the same, which then says
+    nothing.
+    """
     return (score - scale.mu) / scale.sigma if scale.sigma > 0 else 0.0
 
 
 def scale_of_scores(
     scores: Sequence[float], source: Literal["calibrated", "history"]
 ) -> JudgeScale:
-    """Mean and (population) standard deviation of `scores`; neutral for none."""
+    """Return the mean and (population) standard deviation of `scores`; neutral for none."""
     if not scores:
         return JudgeScale()
     mu = fsum(scores) / len(scores)
@@ -36,18 +38,19 @@ def scale_of_scores(
 
 
 def average(values: Iterable[float | None]) -> float | None:
-    """The mean of those that are known; None when none is."""
+    """Return the mean of those that are known; None when none is."""
     known = _known(values)
     return fsum(known) / len(known) if known else None
 
 
 def normal_cdf(z: float) -> float:
-    """Phi(z), the standard normal distribution function, in [0, 1]."""
+    """Return Phi(z), the standard normal distribution function, in [0, 1]."""
     return erfc(-z / sqrt(2)) / 2
 
 
 def even_score(mean: Mean, scaling: Scaling) -> float:
-    """What a response scores whose every sentence is as likely right as wrong, P(yes) = 0.5 (ours).
+    """Return what a response scores whose every sentence is as likely right as wrong, P(yes) =
+    0.5 (ours).
 
     With the neutral scale that is z = 0: 0.5 under Phi and for plain P(yes), 0 for z itself, and
     the floor where a mean needs positive numbers and the floor lies above.
@@ -58,7 +61,7 @@ def even_score(mean: Mean, scaling: Scaling) -> float:
 
 
 def response_score(scores: Sequence[float], mean: Mean, scaling: Scaling) -> float | None:
-    """The response's score from its sentences' averages (z, or P(yes) when not normalised).
+    """Return the response's score from its sentences' averages (z, or P(yes) when not normalised).
 
     Phi maps every z to (0, 1) before any mean. Epsilon is a floor where a mean needs positive
     numbers: under the harmonic and geometric means, for z and for P(yes) alike. None for no scores.
@@ -90,7 +93,7 @@ def sentence_score(
     threshold: float | None,
     behind: Sequence[str],
 ) -> Score:
-    """A sentence's average over judges, taken for a response of its own.
+    """Return a sentence's average over judges, taken for a response of its own.
 
     `values` are the judges' z, or their P(yes) when not normalised; None where unscored.
     """
@@ -112,7 +115,7 @@ def response_scores(
     behind: Sequence[str],
     behind_wholes: Sequence[str],
 ) -> tuple[Score, ...]:
-    """The response's score under every mean, the chosen one first with its threshold.
+    """Return the response's score under every mean, the chosen one first with its threshold.
 
     The last is the baseline, the judges' mean P(yes) for the whole response, where it was asked.
     """
@@ -137,7 +140,9 @@ def response_scores(
 
 
 def verdict_of(score: Score) -> Verdict:
-    """Supported above the threshold; nothing follows without a score or a threshold."""
+    """Return the verdict: supported above the threshold; nothing follows without a score or a
+    threshold.
+    """
     if score.value is None or score.threshold is None:
         return "unchecked"
     return "supported" if score.value > score.threshold else "doubtful"

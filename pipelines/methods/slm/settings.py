@@ -95,5 +95,5 @@ class SlmSettings(Settings):
     )
 
     def scaling(self) -> Scaling:
-        """How scores become comparable and positive."""
+        """Return how scores become comparable and positive."""
         return Scaling(normalise=self.normalise, lift=self.positive, epsilon=self.epsilon)

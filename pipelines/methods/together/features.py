@@ -104,7 +104,7 @@ class SentenceReadings(Frozen):
 def sentence_readings(
     methods: Iterable[MethodView], spans: Sequence[Span]
 ) -> list[SentenceReadings]:
-    """For each sentence of a text what the methods say that judged this text."""
+    """Return, for each sentence of a text, what the methods say that judged this text."""
     said: list[dict[Reading, list[tuple[str, float]]]] = [{} for _ in spans]
     against = [0.0 for _ in spans]
     for method in methods:
@@ -159,7 +159,7 @@ def _said(method: MethodView, spans: Sequence[Span]) -> Iterable[tuple[int, Read
 
 
 def _called(method: MethodView, count: int) -> Iterable[tuple[int, Reading, float]]:
-    """What the judges of the method that asks for nothing but this verdict said."""
+    """Yield what the judges of the method that asks for nothing but this verdict said."""
     steps = {step.span: step.at for step in method.steps if step.name == "judge_sentence"}
     for call in method.calls:
         at = steps.get(call.span)
@@ -171,7 +171,7 @@ def _called(method: MethodView, count: int) -> Iterable[tuple[int, Reading, floa
 
 
 def _asked(method: MethodView, event: Judged) -> Reading | None:
-    """Who gave the score of an event: the role of the step whose call it came from."""
+    """Return who gave the score of an event: the role of the step whose call it came from."""
     behind = event.scores[0].behind if event.scores else ()
     step = next((one for one in method.steps if one.span in behind), None)
     role = step.at.role if step is not None else None
@@ -185,7 +185,7 @@ def _reading(method: MethodView, role: str) -> Reading | None:
 
 
 def reading_of(name: str, can: Capabilities) -> Reading | None:
-    """What the word of a model is; None where it says nothing that is not counted here."""
+    """Return what the word of a model is; None where it says nothing that is not counted here."""
     if name in _NO_JUDGES or not can.judges:
         return None
     if not can.writes:
@@ -228,7 +228,7 @@ def _contradicted(method: MethodView, count: int) -> Iterable[tuple[int, float]]
 
 
 def passages_of(methods: Iterable[MethodView]) -> tuple[Passage, ...]:
-    """What the methods found, each passage once, in the order in which it was found."""
+    """Return what the methods found, each passage once, in the order in which it was found."""
     found: dict[str, Passage] = {}
     for method in methods:
         for search in method.searches:
@@ -238,7 +238,7 @@ def passages_of(methods: Iterable[MethodView]) -> tuple[Passage, ...]:
 
 
 def evidence_of(statement: str, passages: Sequence[Passage], before: str = "") -> Evidence:
-    """The sentence of `passages` that says most of `statement`.
+    """Return the sentence of `passages` that says most of `statement`.
 
     `before` is the text before it, whose first name its pronoun may stand for: a passage about
     that name counts as one about the statement's subject.
@@ -289,20 +289,21 @@ def _sentences(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def _content(text: str) -> frozenset[str]:
-    """The stems of the words that mean something."""
+    """Return the stems of the words that mean something."""
     return frozenset(map(_stem, content_terms(text)))
 
 
 @lru_cache(maxsize=8192)
 def _pairs(text: str) -> frozenset[str]:
-    """Pairs of neighbours: characters in Chinese, where words are cut differently in different
-    sentences, and words elsewhere."""
+    """Return pairs of neighbours: characters in Chinese, where words are cut differently in
+    different sentences, and words elsewhere.
+    """
     runs = [*_HAN_RUN.findall(text), [_stem(one) for one in content_terms(_HAN_RUN.sub(" ", text))]]
     return frozenset("".join(run[at : at + 2]) for run in runs for at in range(len(run) - 1))
 
 
 def _stem(word: str) -> str:
-    """English words without their ending: "painted" and "painting" are one word."""
+    """Return English words without their ending: "painted" and "painting" are one word."""
     if has_han(word) or word[0].isdigit():
         return word
     for ending in _ENDINGS:
@@ -328,14 +329,16 @@ def _numbers(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _words_of(text: str) -> tuple[str, ...]:
-    """The words of a text that mean something, as they stand in it and in its order."""
+    """Return the words of a text that mean something, as they stand in it and in its order."""
     found = (text[start:end] for start, end in word_spans(text))
     return tuple(dict.fromkeys(one for one in found if _content(one) & _content(text)))
 
 
 @lru_cache(maxsize=4096)
 def _names(text: str) -> tuple[str, ...]:
-    """Capitalised words in English; in Chinese the words, because nothing marks its names."""
+    """Return capitalised words in English; in Chinese the words, because nothing marks
+    its names.
+    """
     if has_han(text):
         return tuple(one for one in _words_of(text) if len(one) > 1)
     content = _content(text)
@@ -344,14 +347,16 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _negated(text: str) -> bool:
-    """Whether the text is put in the negative, an even number of times being none."""
+    """Return whether the text is put in the negative, an even number of times being none."""
     if has_han(text):
         return sum(one in _CHINESE_NEGATIONS for one in text) % 2 == 1
     return sum(one in _NEGATIONS for one in _TOKEN.findall(text.casefold())) % 2 == 1
 
 
 def _disorder(statement: str, sentence: str) -> float:
-    """The share of neighbouring words of the statement that stand the other way round there."""
+    """Return the share of neighbouring words of the statement that stand the other way
+    round there.
+    """
     where: dict[str, int] = {}
     for at, word in enumerate(content_terms(sentence)):
         where.setdefault(_stem(word), at)
@@ -380,7 +385,7 @@ EVIDENCE_FEATURES = (
 
 
 def features_of(readings: SentenceReadings, evidence: Evidence) -> Features:
-    """All features of a sentence; a reading that is not there has none."""
+    """Return all features of a sentence; a reading that is not there has none."""
     found: Features = {
         "shared": evidence.shared,
         "passage_shared": evidence.passage_shared,
@@ -405,18 +410,18 @@ def features_of(readings: SentenceReadings, evidence: Evidence) -> Features:
 
 
 def feature_names(readings: Iterable[Reading]) -> tuple[str, ...]:
-    """The features of a combination of these readings."""
+    """Return the features of a combination of these readings."""
     chosen = set(readings)
     own = [one for one in READINGS if one in chosen]
     return (*own, *(("concepts_against",) if "concepts" in chosen else ()), *EVIDENCE_FEATURES)
 
 
 def log_odds(probability: float) -> float:
-    """ln p / (1 - p) of a probability, which is kept away from 0 and 1."""
+    """Return ln p / (1 - p) of a probability, which is kept away from 0 and 1."""
     kept = min(_MOST, max(_LEAST, probability))
     return log(kept / (1 - kept))
 
 
 def row_of(features: Mapping[str, float], names: Sequence[str]) -> list[float]:
-    """The features as a row; KeyError where one is missing."""
+    """Return the features as a row; KeyError where one is missing."""
     return [features[name] for name in names]

@@ -110,7 +110,9 @@ async def _context(
 
 
 def _judges(question: Question, scope: Scope) -> dict[str, Reading]:
-    """The roles whose word counts, and what it counts as; the main model where it can judge."""
+    """Return the roles whose word counts, and what it counts as; the main model where it
+    can judge.
+    """
     found: dict[str, Reading] = {}
     for role in (*JUDGES, "main"):
         if not scope.has_model(role) or (role == "main" and found):
@@ -130,7 +132,7 @@ async def _readings(
     context: Context,
     sentence: str,
 ) -> SentenceReadings:
-    """What the judges say of a sentence; one whose call failed says nothing."""
+    """Return what the judges say of a sentence; one whose call failed says nothing."""
     passages = context.of(number)
 
     async def ask(role: str) -> float | None:

@@ -75,7 +75,7 @@ class Line(Frozen):
     bias: float
 
     def probability(self, row: Sequence[float]) -> float:
-        """In [0, 1]."""
+        """Return the probability, in [0, 1]."""
         total = self.bias + sum(w * x for w, x in zip(self.weights, row, strict=True))
         return 1 / (1 + exp(-max(-700.0, min(700.0, total))))
 
@@ -158,12 +158,12 @@ class TogetherFound(Frozen):
     measured: Measured | None = None
 
     def line(self, language: Language) -> str:
-        """Why, in one line."""
+        """Return why, in one line."""
         return _line(self.why, language)
 
 
 def use_of(spec: RunSpec) -> Use:
-    """What the run's texts are checked against."""
+    """Return what the run's texts are checked against."""
     if spec.answer is None:
         return "own"
     source = spec.evidence.source
@@ -175,21 +175,21 @@ def use_of(spec: RunSpec) -> Use:
 
 @cache
 def combinations() -> tuple[Combination, ...]:
-    """Those that ship and rest on the present features; none where nothing was fitted."""
+    """Return those that ship and rest on the present features; none where nothing was fitted."""
     found = _COMBINATIONS.validate_python(calibration("together").get("combinations", ()))
     return tuple(one for one in found if one.names == feature_names(one.readings))
 
 
 @cache
 def limits() -> tuple[Limit, ...]:
-    """The thresholds of single detectors by use that ship."""
+    """Return the thresholds of single detectors by use that ship."""
     return _LIMITS.validate_python(calibration("together").get("limits", ()))
 
 
 def limit_for(
     method: str, use: Use, language: Language, judges: Iterable[str] | None = None
 ) -> Limit | None:
-    """The threshold of a detector for a use, or for the nearest one that was measured.
+    """Return the threshold of a detector for a use, or for the nearest one that was measured.
 
     `judges` are the names of those whose word makes the score: a threshold holds for these alone.
     """
@@ -203,7 +203,7 @@ def limit_for(
 
 
 def limit_used(method: str, score: Score | None, use: Use, language: Language) -> Limit | None:
-    """The fitted threshold that a score was held against; None where it was another one."""
+    """Return the fitted threshold that a score was held against; None where it was another one."""
     if score is None:
         return None
     for one in (use, _NEAREST.get(use)):
@@ -220,7 +220,7 @@ def combination_for(
     language: Language,
     among: Sequence[Combination] | None = None,
 ) -> Combination | None:
-    """The combination that takes most of the readings that are there, of this use if it can.
+    """Return the combination that takes most of the readings that are there, of this use if it can.
 
     A language model's word is worth going to the nearest use for. `among` are those that ship.
     """
@@ -260,7 +260,8 @@ def sentences_together(
     question: str = "",
     others: Sequence[MethodView] = (),
 ) -> list[TogetherFound]:
-    """The verdict on each sentence of a text that `methods` judged, as far as they have come.
+    """Return the verdict on each sentence of a text that `methods` judged, as far as they
+    have come.
 
     `question` is what the text answers: a sentence of a few words is compared with the evidence
     together with it. Passages that `others` found count as well.
@@ -291,7 +292,7 @@ def judged_together(
     question: str = "",
     expected: bool = False,
 ) -> list[TogetherFound]:
-    """The verdict on each sentence from what is said of it and what was found.
+    """Return the verdict on each sentence from what is said of it and what was found.
 
     `passages` None: nothing was searched for. `expected` says that each sentence was to be judged,
     so that one without a reading is not judged.
@@ -319,7 +320,8 @@ def judged_together(
 
 
 def answer_together(view: RunView, name: str) -> TogetherFound | None:
-    """The verdict on the final answer of a method of a run, by the detectors that judged that text.
+    """Return the verdict on the final answer of a method of a run, by the detectors that judged
+    that text.
 
     None while there is no answer, and where no detector that can tell judged it: a run in which
     nobody looked at an answer says nothing about it.
@@ -342,13 +344,13 @@ def answer_together(view: RunView, name: str) -> TogetherFound | None:
 
 
 def _judged_text(method: MethodView) -> str:
-    """The text that the method's verdicts are about; "" where it judged none."""
+    """Return the text that the method's verdicts are about; "" where it judged none."""
     first = (one for one in method.judged if one.what == "answer" and one.draft == 0)
     return next((one.text for one in first), "")
 
 
 def text_together(sentences: Sequence[TogetherFound]) -> TogetherFound | None:
-    """The verdict on a text from those on its sentences; None for a text without any.
+    """Return the verdict on a text from those on its sentences; None for a text without any.
 
     A contradicted sentence makes the text contradicted, and only a text of supported sentences is
     supported: one that could not be judged keeps it from that. Its probability of support is that
@@ -449,7 +451,9 @@ def _reasons(
     said: SentenceReadings,
     evidence: Evidence,
 ) -> tuple[Why, ...]:
-    """The two things that moved the log-odds most towards the verdict and can be said of it."""
+    """Return the two things that moved the log-odds most towards the verdict and can be
+    said of it.
+    """
     if not evidence.subject and verdict == "not_enough":
         return (Why(name="subject_against"),)
     sign = 1 if verdict == "supported" else -1
@@ -465,7 +469,7 @@ def _reasons(
 
 
 def _told(group: str, support: bool, said: SentenceReadings, evidence: Evidence) -> Why | None:
-    """What a group of features says; None where it does not say that much."""
+    """Return what a group of features says; None where it does not say that much."""
     if group in ("judge", "small", "model", "concepts"):
         readings = ("judge", "aligned") if group == "judge" else (group,)
         value = next((said.values[one] for one in readings if one in said.values), None)

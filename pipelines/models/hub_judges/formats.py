@@ -66,7 +66,7 @@ class JudgeReading(Frozen):
 
 
 def label_role(name: str) -> LabelRole | None:
-    """What a label of that name says, in any spelling; None for one that says nothing.
+    """Return what a label of that name says, in any spelling; None for one that says nothing.
 
     Case, spaces and punctuation do not matter: "NOT ENOUGH INFO" is "not_enough".
     """
@@ -74,7 +74,7 @@ def label_role(name: str) -> LabelRole | None:
 
 
 def parse_labels(text: str) -> tuple[LabelRole, ...]:
-    """The meanings of outputs as somebody writes them, with commas between them.
+    """Return the meanings of outputs as somebody writes them, with commas between them.
 
     Raises InvalidInputError for a word that is no meaning.
     """
@@ -87,7 +87,7 @@ def parse_labels(text: str) -> tuple[LabelRole, ...]:
 
 
 def parse_format(text: str) -> JudgeFormat:
-    """The format of that name; raises InvalidInputError naming those there are."""
+    """Return the format of that name; raises InvalidInputError naming those there are."""
     for known in FORMATS:
         if text.strip().casefold() == known:
             return known
@@ -95,7 +95,9 @@ def parse_format(text: str) -> JudgeFormat:
 
 
 def labels_of(config: Mapping[str, Any]) -> list[str]:
-    """The names of a model's outputs in their order, from the `id2label` of its configuration."""
+    """Return the names of a model's outputs in their order, from the `id2label` of its
+    configuration.
+    """
     named = config.get("id2label") or {}
     if not isinstance(named, Mapping):
         return []
@@ -111,7 +113,7 @@ def reading_of(
     wanted: JudgeFormat | None = None,
     labels: Sequence[LabelRole] = (),
 ) -> JudgeReading:
-    """How the model with this `config` is read; `label` is its name.
+    """Return how the model with this `config` is read; `label` is its name.
 
     `wanted` and `labels` say it where the configuration does not; what they say counts. Raises
     InvalidInputError for a model that is no judge, whose code would have to be run, or of which
@@ -158,14 +160,14 @@ def _format_of(config: Mapping[str, Any], label: str) -> JudgeFormat:
 
 
 def _is_known(built: str) -> bool:
-    """Whether transformers itself has the classes named in a configuration."""
+    """Return whether transformers itself has the classes named in a configuration."""
     import transformers
 
     return bool(built) and all(hasattr(transformers, name) for name in built.split())
 
 
 def _of_spans(names: Sequence[str], label: str) -> tuple[LabelRole, ...]:
-    """Meanings of a token's classes: one is support, and all others are kinds of error."""
+    """Return meanings of a token's classes: one is support, and all others are kinds of error."""
     if len(names) == 2 and "lettuce" in label.casefold():
         # LettuceDetect's models name them LABEL_0 and LABEL_1.
         return _SPANS
@@ -184,7 +186,7 @@ def _of_spans(names: Sequence[str], label: str) -> tuple[LabelRole, ...]:
 def _checked(
     labels: Sequence[LabelRole], label: str, *, several: bool = False
 ) -> tuple[LabelRole, ...]:
-    """The same, once exactly one of them is support and nothing is said twice.
+    """Return the same, once exactly one of them is support and nothing is said twice.
 
     With `several`, other meanings may be repeated: kinds of errors.
     """
@@ -199,7 +201,7 @@ def _unclear(names: Sequence[str], label: str) -> Exception:
 
 
 def reads_chinese(config: Mapping[str, Any], label: str, card: Mapping[str, Any]) -> bool:
-    """Whether a model reads Chinese too, by its card, its kind or its name.
+    """Return whether a model reads Chinese too, by its card, its kind or its name.
 
     The card's `language` decides where there is one.
     """

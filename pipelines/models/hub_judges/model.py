@@ -53,7 +53,9 @@ class JudgeFacts(NamedTuple):
 
 
 def split_revision(text: str) -> tuple[str, str | None]:
-    """A hub id and the revision behind its "@"; any other text as it is, without a revision."""
+    """Return a hub id and the revision behind its "@"; any other text as it is, without a
+    revision.
+    """
     found = _WITH_REVISION.fullmatch(text.strip())
     if found is None or Path(text).expanduser().exists():
         return text.strip(), None
@@ -61,7 +63,9 @@ def split_revision(text: str) -> tuple[str, str | None]:
 
 
 def judge_name(model: str) -> str:
-    """What people see of a judge that was given no name: its hub id, or the name of its folder."""
+    """Return what people see of a judge that was given no name: its hub id, or the name of
+    its folder.
+    """
     path = Path(model).expanduser()
     return path.resolve().name if path.is_dir() else model
 
@@ -72,7 +76,8 @@ def describe_judge(
     wanted: JudgeFormat | None = None,
     labels: Sequence[LabelRole] = (),
 ) -> JudgeFacts:
-    """What the judge called `model` (a hub id or a folder) is; blocks, and downloads no weights.
+    """Return what the judge called `model` (a hub id or a folder) is; blocks, and downloads no
+    weights.
 
     `wanted` and `labels` say what its configuration does not. Raises InvalidInputError where it is
     no judge or does not say how it is read, and what downloading raises.
@@ -112,7 +117,9 @@ def _described(
 
 
 def _card(folder: Path) -> dict[str, Any]:
-    """The settings at the top of a model card; none where there is no card or none can be read."""
+    """Return the settings at the top of a model card; none where there is no card or none can
+    be read.
+    """
     from huggingface_hub import metadata_load
 
     try:
@@ -155,7 +162,7 @@ class HubJudge(JudgeModel):
         self.languages = frozenset(languages or self.facts.languages)
 
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
-        """A verdict for every claim; blocks.
+        """Return a verdict for every claim; blocks.
 
         Raises RefusedRequestError where memory does not suffice, else ServerFailedError.
         """
@@ -163,12 +170,13 @@ class HubJudge(JudgeModel):
             return self._reader.read(claims)
 
     def read_words(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
-        """As `read`, with unsupported pieces where the judge looks at tokens; blocks."""
+        """Read as `read` does, with unsupported pieces where the judge looks at tokens; blocks."""
         with self._explained():
             return self._reader.read_words(claims)
 
     def doubts(self, claims: Sequence[Claim]) -> list[list[TokenDoubt] | None]:
-        """Of every token of the statements, how doubtful it is; None where no evidence was given.
+        """Return, of every token of the statements, how doubtful it is; None where no evidence
+        was given.
 
         Raises CapabilityError where the judge gives no spans.
         """
@@ -242,7 +250,7 @@ def _load_plain(folder: Path, kind: JudgeFormat) -> tuple[Any, Any]:
 
 
 def _load_hhem(folder: Path, config: Mapping[str, Any]) -> tuple[Any, Any]:
-    """HHEM-2.1-open: T5's encoder with a head for tokens, under the name "t5" in the file.
+    """Return HHEM-2.1-open: T5's encoder with a head for tokens, under the name "t5" in the file.
 
     Shape and tokenizer are those of the model that it was trained from, its "foundation".
     """
@@ -264,7 +272,7 @@ def _load_hhem(folder: Path, config: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _complete(loaded: Any) -> Any:
-    """The loaded model; ValueError where transformers filled weights with random numbers."""
+    """Return the loaded model; ValueError where transformers filled weights with random numbers."""
     model, found = loaded
     if found["missing_keys"]:
         raise ValueError(f"{len(found['missing_keys'])} weights are missing")

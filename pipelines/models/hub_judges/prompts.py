@@ -31,7 +31,7 @@ _SUMMARY = "Summarize the following text:\n{passages}\noutput:\n"
 
 
 def prompt_of(kind: JudgeFormat, texts: JudgedTexts, end: str) -> Texts:
-    """What a judge of that kind reads of `texts`; `end` is the end mark of its tokenizer."""
+    """Return what a judge of that kind reads of `texts`; `end` is the end mark of its tokenizer."""
     document, asked = texts.document, texts.asked
     # Braces in a text are no placeholders: what is put in is not formatted again.
     match kind:

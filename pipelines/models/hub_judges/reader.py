@@ -59,7 +59,9 @@ class TokenDoubt(NamedTuple):
 
 
 def longest_input(config: Mapping[str, Any]) -> int | None:
-    """Tokens that a model can read at once; None where positions are relative and set no limit."""
+    """Return how many tokens a model can read at once; None where positions are relative and set
+    no limit.
+    """
     kind = config.get("model_type")
     relative = kind in ("t5", "mt5", "umt5", "HHEMv2") or (
         kind in ("deberta-v2", "deberta") and not config.get("position_biased_input", True)
@@ -85,14 +87,14 @@ class HubReader:
         self._lock = threading.Lock()
 
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
-        """A verdict for every claim; without evidence it is "not enough"."""
+        """Return a verdict for every claim; without evidence it is "not enough"."""
         if self._reading.format == "spans":
             return [_of_doubts(doubts) for doubts in self.doubts(claims)]
         shares = self.shares(claims)
         return [combined(windows) for windows in shares]
 
     def read_words(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
-        """As `read`; the format "spans" also says which pieces are unsupported."""
+        """Read as `read` does; the format "spans" also says which pieces are unsupported."""
         if self._reading.format != "spans":
             return [JudgedClaim(verdict) for verdict in self.read(claims)]
         return [
@@ -101,7 +103,7 @@ class HubReader:
         ]
 
     def shares(self, claims: Sequence[Claim]) -> list[list[ClaimVerdict]]:
-        """What each window of the evidence of every claim says by itself, in their order.
+        """Return what each window of the evidence of every claim says by itself, in their order.
 
         Only for formats that judge a statement as a whole.
         """
@@ -110,7 +112,7 @@ class HubReader:
         return [list(islice(scored, len(windows))) for windows in texts]
 
     def doubts(self, claims: Sequence[Claim]) -> list[list[TokenDoubt] | None]:
-        """How doubtful each token of the statements is; None without evidence or tokens.
+        """Return how doubtful each token of the statements is; None without evidence or tokens.
 
         Only for the format "spans". Of several windows the one counts that supports the token
         best: what stands in another window is no error. (LettuceDetect's own package takes the
@@ -135,11 +137,13 @@ class HubReader:
         return found
 
     def _begin(self, claim: Claim, prompt: Texts) -> int:
-        """Where in the claim's statement begins what is read of it: of a long one the end."""
+        """Return where in the claim's statement begins what is read of it: of a long one
+        the end.
+        """
         return max(0, without_marks(claim.statement, self._marks).rfind(prompt[1]))
 
     def _windows(self, claim: Claim) -> list[Texts]:
-        """What is read for a claim, a prompt a window."""
+        """Return what is read for a claim, a prompt a window."""
         kind, limit = self._reading.format, self._limit
         texts = texts_of(claim, self._marks, numbered=kind == "spans")
         most = _WINDOW_TOKENS[kind] + (0 if limit is None else min(0, limit - _WINDOW_TOKENS[kind]))
@@ -155,7 +159,7 @@ class HubReader:
         return [prompt_of(kind, texts._replace(document=one), self._end) for one in windows]
 
     def _shortened(self, texts: JudgedTexts, most: int) -> JudgedTexts:
-        """The same with at most `most` tokens of question and statement, their last ones."""
+        """Return the same with at most `most` tokens of question and statement, their last ones."""
         if len(offsets_of(self._tokenizer, texts.asked)) <= most:
             return texts
         statement = last_tokens(self._tokenizer, texts.statement, most)
@@ -199,7 +203,7 @@ class HubReader:
         return [ClaimVerdict(one, 0.0, 1 - one) for one in supported.tolist()]
 
     def _of_first_token(self, encoded: Mapping[str, Tensor]) -> Tensor:
-        """P("1") against "0" as the first token that is written, shape [prompts]."""
+        """Return P("1") against "0" as the first token that is written, shape [prompts]."""
         begin = self._model.config.decoder_start_token_id
         first = torch.full((len(encoded["input_ids"]), 1), begin)
         device = next(self._model.parameters()).device
@@ -240,7 +244,7 @@ def _by_probability(doubt: TokenDoubt) -> float:
 
 
 def combined(windows: Sequence[ClaimVerdict]) -> ClaimVerdict:
-    """One verdict of several windows: the highest support counts, as for MiniCheck.
+    """Return one verdict of several windows: the highest support counts, as for MiniCheck.
 
     So does the highest contradiction, as far as support leaves room for it (ours): the sum is 1.
     """
@@ -252,7 +256,8 @@ def combined(windows: Sequence[ClaimVerdict]) -> ClaimVerdict:
 
 
 def _of_doubts(doubts: Sequence[TokenDoubt] | None) -> ClaimVerdict:
-    """A statement is as doubtful as its most doubtful token (ours).
+    """Return the verdict that follows from doubts: a statement is as doubtful as its most doubtful
+    token (ours).
 
     So it is below 0.5 exactly where LettuceDetect marks a token, as its example-level figures do.
     """
@@ -263,7 +268,9 @@ def _of_doubts(doubts: Sequence[TokenDoubt] | None) -> ClaimVerdict:
 
 
 def spans_of(doubts: Sequence[TokenDoubt], threshold: float = 0.5) -> list[TokenDoubt]:
-    """Doubtful tokens (above `threshold`) side by side as spans, each with its highest doubt."""
+    """Return doubtful tokens (above `threshold`) side by side as spans, each with its
+    highest doubt.
+    """
     found: list[TokenDoubt] = []
     open_span = False
     for one in doubts:

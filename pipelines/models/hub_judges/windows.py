@@ -36,7 +36,8 @@ class JudgedTexts(NamedTuple):
 
 
 def texts_of(claim: Claim, marks: Sequence[str] = (), *, numbered: bool = False) -> JudgedTexts:
-    """The texts of `claim`; all its evidence is one document, of passages `numbered` if wanted.
+    """Return the texts of `claim`; all its evidence is one document, of passages `numbered`
+    if wanted.
 
     Another answer stands behind the question, as the statement does. `marks` are the special tokens
     of a tokenizer: written in a text they would be read as such, so they are left out.
@@ -52,14 +53,15 @@ def texts_of(claim: Claim, marks: Sequence[str] = (), *, numbered: bool = False)
 
 
 def without_marks(text: str, marks: Sequence[str]) -> str:
-    """The text with spaces in place of `marks`, so that all else keeps its place."""
+    """Return the text with spaces in place of `marks`, so that all else keeps its place."""
     for mark in marks:
         text = text.replace(mark, " " * len(mark))
     return text
 
 
 def windows_of(tokenizer: PreTrainedTokenizerBase, document: str, room: int) -> list[str]:
-    """The document in windows of at most `room` (1 or more) tokens, in order; none for no text.
+    """Return the document in windows of at most `room` (1 or more) tokens, in order; none for
+    no text.
 
     A window holds whole sentences, as many as fit. A sentence longer than a window is cut between
     tokens.
@@ -86,7 +88,7 @@ def windows_of(tokenizer: PreTrainedTokenizerBase, document: str, room: int) -> 
 
 
 def offsets_of(tokenizer: PreTrainedTokenizerBase, text: str) -> list[tuple[int, int]]:
-    """Where in `text` each of its tokens stands: [start, end) in characters."""
+    """Return where in `text` each of its tokens stands: [start, end) in characters."""
     found: Any = tokenizer(
         text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
     )
@@ -94,6 +96,8 @@ def offsets_of(tokenizer: PreTrainedTokenizerBase, text: str) -> list[tuple[int,
 
 
 def last_tokens(tokenizer: PreTrainedTokenizerBase, text: str, most: int) -> str:
-    """The end of `text`, at most `most` (1 or more) tokens of it: there the statement stands."""
+    """Return the end of `text`, at most `most` (1 or more) tokens of it: there the
+    statement stands.
+    """
     offsets = offsets_of(tokenizer, text)
     return text if len(offsets) <= most else text[offsets[-most][0] :].strip()

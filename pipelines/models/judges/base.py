@@ -45,7 +45,7 @@ class JudgedClaim(NamedTuple):
 
 
 def either_way(one: ClaimVerdict, other: ClaimVerdict) -> ClaimVerdict:
-    """Whether two answers say the same, of what each says about the other.
+    """Return whether two answers say the same, of what each says about the other.
 
     The log-odds of P(supported) are their mean, so that an answer that says more than the other one
     is not another answer: the direction in which it is not supported cannot decide alone. 1 and 0
@@ -60,7 +60,7 @@ def either_way(one: ClaimVerdict, other: ClaimVerdict) -> ClaimVerdict:
 
 
 def swapped(claim: Claim) -> Claim:
-    """The claim with its two answers in each other's place."""
+    """Return the claim with its two answers in each other's place."""
     other = " ".join(claim.evidence)
     return claim.model_copy(update={"statement": other, "evidence": (claim.statement,)})
 
@@ -80,18 +80,20 @@ class JudgeModel(Model):
 
     @abstractmethod
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
-        """A verdict for every claim; blocks. Safe to call from several threads."""
+        """Return a verdict for every claim; blocks. Safe to call from several threads."""
 
     def read_words(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
-        """As `read`, with what is unsupported where the judge looks at single words; blocks."""
+        """Read as `read` does, with what is unsupported where the judge looks at single
+        words; blocks.
+        """
         return [JudgedClaim(verdict) for verdict in self.read(claims)]
 
     def verdicts(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
-        """As `judged`, the verdicts alone."""
+        """Return the verdicts of `judged` alone."""
         return [found.verdict for found in self.judged(claims)]
 
     def judged(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
-        """As `read_words`; two answers to a question are compared in both directions.
+        """Judge as `read_words` does; two answers to a question are compared in both directions.
 
         Both directions count alike (`either_way`), and what is not in the other answer is no error.
         """
@@ -110,7 +112,7 @@ class JudgeModel(Model):
         return Merger(self.judged, most=_AT_ONCE)
 
     async def choose(self, request: ChoiceRequest) -> Choice:
-        """The probabilities of the options, by their labels.
+        """Return the probabilities of the options, by their labels.
 
         Raises CapabilityError where nothing but a prompt is given, or options are unknown, and
         ServerFailedError where what it computes is no number.
@@ -138,7 +140,7 @@ class JudgeModel(Model):
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:
-        """Raises CapabilityError: a judge writes nothing."""
+        """Raise CapabilityError: a judge writes nothing."""
         raise self._unable(phrase("unable.no_writing"))
 
     def _unable(self, what: Phrase) -> VeriscopeError:

@@ -88,7 +88,7 @@ class Pair(NamedTuple):
 
 @cache
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """The encoder's tokenizer, without its limit on lengths."""
+    """Return the encoder's tokenizer, without its limit on lengths."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -98,7 +98,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 def pieces_of(tokenizer: Tokenizer, text: str) -> Pieces:
-    """The word pieces of `text`; punctuation does not count."""
+    """Return the word pieces of `text`; punctuation does not count."""
     encoded = tokenizer.encode(text, add_special_tokens=False)
     counted = tuple(any(char.isalnum() for char in token) for token in encoded.tokens)
     return Pieces(tuple(encoded.ids), counted)
@@ -106,13 +106,13 @@ def pieces_of(tokenizer: Tokenizer, text: str) -> Pieces:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _whole_sentences(tokenizer: Tokenizer, text: str) -> tuple[tuple[str, Pieces], ...]:
-    """The sentences of `text`, each with its pieces."""
+    """Return the sentences of `text`, each with its pieces."""
     found = split_sentences(text)
     return tuple((one.text, pieces_of(tokenizer, one.text)) for one in found)
 
 
 def sentences_of(tokenizer: Tokenizer, text: str, room: int) -> Iterator[Pieces]:
-    """The sentences of `text` as pieces; one longer than `room` in parts."""
+    """Yield the sentences of `text` as pieces; one longer than `room` in parts."""
     for part in _parts(tokenizer, (text,), room):
         yield part.pieces
 
@@ -144,7 +144,8 @@ def windows_of(
     leaning: Sequence[bool] = (),
     near: Sequence[float] = (),
 ) -> list[Pieces]:
-    """At most `most` windows of at most `room` pieces, the one most like the statement first.
+    """Return at most `most` windows of at most `room` pieces, the one most like the
+    statement first.
 
     A window takes the sentences that hold most of the statement's pieces, rare ones and new ones
     above all, and keeps them in order. `leaning` says which sentences are read with the one before
@@ -174,7 +175,7 @@ def _chosen(
     leaning: Sequence[bool],
     near: Sequence[float],
 ) -> set[int]:
-    """Of the sentences that are `left`, those for one window."""
+    """Return, of the sentences that are `left`, those for one window."""
     if sum(len(sentences[at].ids) for at in left) <= room:
         return set(left)
     shared = {at: weights.keys() & set(sentences[at].ids) for at in left}
@@ -201,13 +202,15 @@ def _chosen(
 
 
 def asked_pieces(tokenizer: Tokenizer, question: str, statement: str) -> Pieces:
-    """Question and statement as one text; of a long one the end, where the statement stands."""
+    """Return question and statement as one text; of a long one the end, where the
+    statement stands.
+    """
     asked = pieces_of(tokenizer, f"{question} {statement}".strip())
     return Pieces(asked.ids[-MAX_STATEMENT_PIECES:], asked.counted[-MAX_STATEMENT_PIECES:])
 
 
 def statement_offsets(tokenizer: Tokenizer, question: str, statement: str) -> list[tuple[int, int]]:
-    """Where in `statement` each of the `asked_pieces` stands; the question lies before 0."""
+    """Return where in `statement` each of the `asked_pieces` stands; the question lies before 0."""
     asked = f"{question} {statement}".strip()
     begin = len(asked) - len(statement.rstrip())
     offsets = tokenizer.encode(asked, add_special_tokens=False).offsets[-MAX_STATEMENT_PIECES:]
@@ -217,7 +220,9 @@ def statement_offsets(tokenizer: Tokenizer, question: str, statement: str) -> li
 def pair_of(
     tokenizer: Tokenizer, asked: Pieces, window: Pieces, elsewhere: frozenset[int] = frozenset()
 ) -> Pair:
-    """The input for one window of the evidence; `elsewhere` are the pieces of all evidence."""
+    """Return the input for one window of the evidence; `elsewhere` are the pieces of all
+    evidence.
+    """
     start, mark = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
     assert start is not None
     assert mark is not None
@@ -248,7 +253,8 @@ def pairs_for(
     reading: Reading = PLAIN,
     near: Near | None = None,
 ) -> list[Pair]:
-    """What is read of all evidence: at most `most` windows, the most like the statement first.
+    """Return what is read of all evidence: at most `most` windows, the most like the
+    statement first.
 
     Evidence that fits into one window is read whole; no evidence gives no pair. Another answer
     stands behind the question: alone it may be one word, which says nothing. `near` is needed where
@@ -274,5 +280,5 @@ def pairs_for(
 
 
 def room_for(asked: Pieces, pieces: int = MAX_PIECES) -> int:
-    """Pieces of evidence that fit beside `asked` into a window of `pieces`."""
+    """Return how many pieces of evidence fit beside `asked` into a window of `pieces`."""
     return pieces - len(asked.ids) - 3

@@ -79,7 +79,9 @@ class JudgeNetwork(nn.Module):
 
     @classmethod
     def from_folder(cls, folder: Path) -> JudgeNetwork:
-        """On the pretrained encoder of `folder`; the head has still to be trained."""
+        """Build the network on the pretrained encoder of `folder`; the head has still to be
+        trained.
+        """
         with quiet_transformers():
             from transformers import AutoModel
 
@@ -93,7 +95,7 @@ class JudgeNetwork(nn.Module):
         return cls(encoder)
 
     def forward(self, batch: Batch) -> NetworkOutput:
-        """Scores of labels and words."""
+        """Return scores of labels and words."""
         embedded = self.encoder.embeddings.word_embeddings(batch.ids) + self.matches(batch.matches)
         hidden = self.encoder(
             inputs_embeds=embedded, token_type_ids=batch.types, attention_mask=batch.mask
@@ -110,7 +112,9 @@ class JudgeNetwork(nn.Module):
 
 
 def _worst(doubts: Tensor, counted: Tensor) -> Tensor:
-    """The highest doubt about a word, a smooth form of it, and the mean, shape [pairs, 3]."""
+    """Return the highest doubt about a word, a smooth form of it, and the mean, shape
+    [pairs, 3].
+    """
     there = counted.bool()
     hidden = doubts.masked_fill(~there, _NO_DOUBT)
     smooth = torch.logsumexp(hidden, dim=1)
@@ -124,7 +128,7 @@ def _mean(hidden: Tensor, mask: Tensor) -> Tensor:
 
 
 def _shares(batch: Batch, asked: Tensor, evidence: Tensor) -> Tensor:
-    """Shares of every kind of match in either text, shape [pairs, 6]."""
+    """Return shares of every kind of match in either text, shape [pairs, 6]."""
     shares = []
     for mask in (asked, evidence):
         total = mask.sum(1).clamp(min=1)
@@ -159,7 +163,7 @@ def save_weights(network: JudgeNetwork, folder: Path, pretrained: Path) -> None:
 
 
 def read_network(folder: Path, pretrained: Path) -> JudgeNetwork:
-    """The network whose weights `folder` holds, on the encoder in the folder `pretrained`.
+    """Return the network whose weights `folder` holds, on the encoder in the folder `pretrained`.
 
     Raises UnknownModelError when files are missing or belong to another network.
     """
@@ -192,7 +196,7 @@ def load_weights(network: JudgeNetwork, folder: Path) -> None:
 
 
 def _is_trained(name: str) -> bool:
-    """Whether training changes it: the encoder's layers and all that is the judge's own."""
+    """Return whether training changes it: the encoder's layers and all that is the judge's own."""
     return name.startswith(_ENCODER) or not name.startswith("encoder.")
 
 

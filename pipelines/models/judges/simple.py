@@ -48,16 +48,16 @@ class _CurveJudge(JudgeModel):
         self.use_curve(float(fitted.get("offset", -4.0)), float(fitted.get("slope", 8.0)))
 
     def use_curve(self, offset: float, slope: float) -> None:
-        """From now on P(supported) is 1 / (1 + exp(-(offset + slope * number)))."""
+        """Set the curve: from now on P(supported) is 1 / (1 + exp(-(offset + slope * number)))."""
         self._offset = offset
         self._slope = slope
 
     @abstractmethod
     def numbers(self, claims: Sequence[Claim]) -> list[float]:
-        """What the verdicts rest on, in [-1, 1] or [0, 1]."""
+        """Return what the verdicts rest on, in [-1, 1] or [0, 1]."""
 
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
-        """A verdict for every claim; without evidence nothing is decided."""
+        """Return a verdict for every claim; without evidence nothing is decided."""
         verdicts: list[ClaimVerdict] = []
         for claim, number in zip(claims, self.numbers(claims), strict=True):
             supported = 1 / (1 + exp(-(self._offset + self._slope * number)))
@@ -78,7 +78,7 @@ class SimilarityJudge(_CurveJudge):
         self._embedder = embedder
 
     def numbers(self, claims: Sequence[Claim]) -> list[float]:
-        """The largest cosines, in [-1, 1]; question and statement are one text."""
+        """Return the largest cosines, in [-1, 1]; question and statement are one text."""
         asked = [f"{claim.question} {claim.statement}".strip() for claim in claims]
         sentences = [
             [span.text for text in claim.evidence for span in split_sentences(text)]
@@ -103,7 +103,7 @@ class OverlapJudge(_CurveJudge):
         super().__init__(name)
 
     def numbers(self, claims: Sequence[Claim]) -> list[float]:
-        """The shares, in [0, 1]; small words do not count."""
+        """Return the shares, in [0, 1]; small words do not count."""
         texts = [(_words(claim.statement), _words(" ".join(claim.evidence))) for claim in claims]
         return [len(said & there) / len(said) if said else 0.0 for said, there in texts]
 

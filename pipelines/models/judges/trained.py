@@ -34,7 +34,7 @@ WEIGHTS = ASSETS / "judge"
 
 
 def encoder_folder() -> Path:
-    """The encoder that the judge is made of; UnknownModelError when it is not installed."""
+    """Return the encoder that the judge is made of; UnknownModelError when it is not installed."""
     folder = minilm_folder()
     if folder is None:
         raise failure("loading.no_encoder", "judge")
@@ -56,7 +56,7 @@ Kind = Literal["statements", "questions", "answers", "same"]
 
 
 def kind_of(claim: Claim) -> Kind:
-    """Which calibration a claim has."""
+    """Return which calibration a claim has."""
     if claim.relation == "same":
         return "same"
     if claim.question:
@@ -97,7 +97,7 @@ Calibrations = dict[Kind, Calibration]
 
 
 def shift_of(scaling: Calibration, lengths: Lengths) -> float:
-    """What the lengths add to the log-odds of support; nothing where they are not known."""
+    """Return what the lengths add to the log-odds of support; nothing where they are not known."""
     if not lengths.evidence:
         return 0.0
     return scaling.longer * doublings(lengths.evidence, _USUAL.evidence, _SHORTEST.evidence) + (
@@ -106,14 +106,16 @@ def shift_of(scaling: Calibration, lengths: Lengths) -> float:
 
 
 def doublings(pieces: int, usual: int, least: int) -> float:
-    """How often `usual` must be doubled to come to `pieces`, which count as `least` or more."""
+    """Return how often `usual` must be doubled to come to `pieces`, which count as `least`
+    or more.
+    """
     return log2(max(pieces, least) / usual)
 
 
 def combined(
     windows: Sequence[Scores], scaling: Calibration = _PLAIN, lengths: Lengths = _UNKNOWN
 ) -> ClaimVerdict:
-    """One verdict of several windows, the first of which has most to do with the statement.
+    """Return one verdict of several windows, the first of which has most to do with the statement.
 
     The clearest support counts. How what is left is shared between contradiction and silence is
     up to the first window: the others are more often about something else.
@@ -130,7 +132,7 @@ def combined(
 
 
 def _moved(share: float, shift: float) -> float:
-    """The share whose log-odds are higher by `shift`."""
+    """Return the share whose log-odds are higher by `shift`."""
     raised = share * math.exp(min(700.0, shift))
     return raised / (raised + 1 - share)
 
@@ -146,7 +148,9 @@ def _supported(scores: Scores, scaling: Calibration) -> float:
 
 
 def is_sure(scores: Scores, sure: float) -> bool:
-    """Whether a window supports so clearly, before any calibration, that no other one is read."""
+    """Return whether a window supports so clearly, before any calibration, that no other one
+    is read.
+    """
     return _supported(scores, _PLAIN) >= sure
 
 
@@ -193,14 +197,16 @@ class JudgeReader:
         self._lock = threading.Lock()
 
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
-        """A verdict for every claim; without evidence it is "not enough"."""
+        """Return a verdict for every claim; without evidence it is "not enough"."""
         return [
             self._verdict(claim, found)
             for claim, found in zip(claims, self.looked_at(claims), strict=True)
         ]
 
     def read_words(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
-        """As `read`, with the unsupported pieces of every statement; none without evidence."""
+        """Read as `read` does, with the unsupported pieces of every statement; none without
+        evidence.
+        """
         return [
             JudgedClaim(
                 self._verdict(claim, found),
@@ -217,11 +223,11 @@ class JudgeReader:
         return words_of(offsets, claim.statement, _lowest(found.doubts))
 
     def scores(self, claims: Sequence[Claim]) -> list[list[Scores]]:
-        """The network's scores for every window of every claim."""
+        """Return the network's scores for every window of every claim."""
         return [found.scores for found in self.looked_at(claims)]
 
     def looked_at(self, claims: Sequence[Claim]) -> list[Read]:
-        """What the network says of every claim, before any calibration."""
+        """Return what the network says of every claim, before any calibration."""
         reading = self._reading
         pairs = [
             pairs_for(self._tokenizer, claim, reading.windows, reading, self._near)
@@ -249,7 +255,7 @@ class JudgeReader:
         ]
 
     def doubts(self, claims: Sequence[Claim]) -> list[list[WordDoubt]]:
-        """How doubtful each word of each statement is; without evidence all words are, by 1.
+        """Return how doubtful each word of each statement is; without evidence all words are, by 1.
 
         Of several windows the one that supports a word best counts. Of a very long statement the
         last words are told.
@@ -282,7 +288,7 @@ class JudgeReader:
 
 
 def lengths_of(windows: Sequence[Pair]) -> Lengths:
-    """The lengths of what is read, without the three marks of every window."""
+    """Return the lengths of what is read, without the three marks of every window."""
     if not windows:
         return Lengths()
     statement = windows[0].types.count(0) - 2
@@ -296,7 +302,7 @@ def _lowest(windows: Sequence[Sequence[float]]) -> list[float]:
 def words_of(
     offsets: Sequence[tuple[int, int]], statement: str, doubts: Sequence[float]
 ) -> list[WordDoubt]:
-    """The words of a statement from the doubts about its pieces, before the sigmoid.
+    """Return the words of a statement from the doubts about its pieces, before the sigmoid.
 
     `offsets` are the places of the pieces; those before 0 belong to the question. A word is as
     doubtful as its most doubtful piece. No doubts at all mean that nothing was read.
@@ -314,7 +320,9 @@ def words_of(
 
 
 def spans_of(statement: str, words: Sequence[WordDoubt]) -> tuple[UnsupportedSpan, ...]:
-    """The words with a doubt above 0.5; those with nothing but space between them are one piece."""
+    """Return the words with a doubt above 0.5; those with nothing but space between them are
+    one piece.
+    """
     found: list[UnsupportedSpan] = []
     for word in words:
         # Of damaged weights a doubt is no number, which is greater than nothing.
@@ -328,7 +336,9 @@ def spans_of(statement: str, words: Sequence[WordDoubt]) -> tuple[UnsupportedSpa
 
 
 def reading_of(folder: Path) -> Reading:
-    """How the judge in `folder` reads evidence, as its card says; raises as `calibrations_of`."""
+    """Return how the judge in `folder` reads evidence, as its card says; raises as
+    `calibrations_of`.
+    """
     try:
         return Reading(**_card(folder).get("reading", {}))
     except TypeError as error:
@@ -336,7 +346,8 @@ def reading_of(folder: Path) -> Reading:
 
 
 def calibrations_of(folder: Path) -> Calibrations:
-    """What makes probabilities of the scores of the weights in `folder`, for every kind of claim.
+    """Return what makes probabilities of the scores of the weights in `folder`, for every kind
+    of claim.
 
     A card with statements and answers alone means by them also questions and two answers. Raises
     UnknownModelError when the card that says so is missing or does not say it.
@@ -374,7 +385,7 @@ def _scaling(said: dict[str, Any]) -> Calibration:
 
 
 def near_for(reading: Reading) -> Near | None:
-    """Cosines by the embedder that is installed, where `reading` chooses by nearness.
+    """Return cosines by the embedder that is installed, where `reading` chooses by nearness.
 
     It keeps the vectors of sentences it has seen.
     """
@@ -407,13 +418,13 @@ class TrainedJudge(JudgeModel):
         self._reader = JudgeReader(network, encoder, scalings, reading, near_for(reading))
 
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
-        """A verdict for every claim; blocks."""
+        """Return a verdict for every claim; blocks."""
         return self._reader.read(claims)
 
     def read_words(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
-        """As `read`, with the unsupported pieces of every statement; blocks."""
+        """Read as `read` does, with the unsupported pieces of every statement; blocks."""
         return self._reader.read_words(claims)
 
     def doubts(self, claims: Sequence[Claim]) -> list[list[WordDoubt]]:
-        """How doubtful each word of each statement is; blocks."""
+        """Return how doubtful each word of each statement is; blocks."""
         return self._reader.doubts(claims)

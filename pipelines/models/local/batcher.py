@@ -80,11 +80,11 @@ class JobThread(ABC):
         self._end()
 
     def _begin(self) -> None:  # noqa: B027 - one kind has something to do
-        """Called when the weights are loaded."""
+        """Begin; called when the weights are loaded."""
 
     @abstractmethod
     def _next(self) -> list[Job[Any]] | None:
-        """The jobs to begin now; waits while there is nothing to do; None when closed."""
+        """Return the jobs to begin now; waits while there is nothing to do; None when closed."""
 
     @abstractmethod
     def _compute(self, jobs: list[Job[Any]]) -> None:
@@ -196,7 +196,7 @@ class Batcher(JobThread):
         self._retain(self._advance(engine, self._active, logits))
 
     def _advance(self, engine: Engine, sequences: list[Sequence], logits: Any) -> list[int]:
-        """Give each sequence its next token; the indices of those that go on."""
+        """Give each sequence its next token; return the indices of those that go on."""
         temperatures = [sequence.temperature for sequence in sequences]
         tokens = engine.draw(logits, temperatures, [sequence.uniform() for sequence in sequences])
         measured = [i for i, sequence in enumerate(sequences) if sequence.top_k is not None]

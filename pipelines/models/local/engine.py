@@ -68,7 +68,9 @@ class Engine:
         self.max_rows = together if joins else 1
 
     def groups(self, prompts: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
-        """Prompts that are read in one pass each, of similar lengths to waste little on padding."""
+        """Return prompts that are read in one pass each, of similar lengths to waste little on
+        padding.
+        """
         groups: list[list[tuple[int, ...]]] = []
         for prompt in sorted(prompts, key=len):
             last = groups[-1] if groups else None
@@ -107,7 +109,7 @@ class Engine:
     def draw(
         logits: torch.Tensor, temperatures: Sequence[float], uniforms: Sequence[float]
     ) -> list[int]:
-        """The next token of each row of `logits` [rows, vocabulary].
+        """Return the next token of each row of `logits` [rows, vocabulary].
 
         Temperature 0 takes the most probable token, the first of equals. Above it, the token is
         drawn from softmax(logits / temperature) over the whole vocabulary by inverting its
@@ -132,7 +134,7 @@ class Engine:
 
     @torch.inference_mode()
     def measure(self, logits: torch.Tensor, tokens: Sequence[int], top_k: int) -> list[Outcome]:
-        """What the model thought of `tokens` [rows] at `logits` float32 [rows, vocabulary].
+        """Return what the model thought of `tokens` [rows] at `logits` float32 [rows, vocabulary].
 
         Everything comes from log_softmax of the logits as the model gave them, before temperature:
         the token's log-probability, H = -sum p ln p over the whole vocabulary, the `top_k` best.
@@ -158,7 +160,9 @@ class Engine:
 
     @torch.inference_mode()
     def look(self, logits: torch.Tensor, tokens: Sequence[int]) -> tuple[list[float], int]:
-        """Probability of each of `tokens`, and the best token, at one position [vocabulary]."""
+        """Return the probability of each of `tokens`, and the best token, at one position
+        [vocabulary].
+        """
         _refuse_no_numbers(logits)
         values = logits.double().softmax(dim=-1)
         index = torch.tensor(tokens, dtype=torch.long, device=logits.device)
@@ -166,7 +170,8 @@ class Engine:
 
     @torch.inference_mode()
     def score(self, prompt: Sequence[int], reply: Sequence[int], top_k: int) -> list[Outcome]:
-        """What the model thinks of every token of `reply` after `prompt`, by teacher forcing.
+        """Return what the model thinks of every token of `reply` after `prompt`, by teacher
+        forcing.
 
         One pass; only replies longer than 256 tokens are read in several, over the same cache, so
         that the logits of all positions need not fit in memory at once.
@@ -201,7 +206,7 @@ class Engine:
         lengths: list[int],
         count: int,
     ) -> torch.Tensor:
-        """Logits [rows, >= count, vocabulary] of the last columns, in float32.
+        """Return logits [rows, >= count, vocabulary] of the last columns, in float32.
 
         `ids` [rows, columns] go behind the `before` columns in the cache; `lengths` counts each
         row's real tokens, these included.
@@ -231,7 +236,7 @@ def _refuse_no_numbers(logits: torch.Tensor) -> None:
 
 
 def _stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Every token that model, generation settings or tokenizer call an end of sequence."""
+    """Return every token that model, generation settings or tokenizer call an end of sequence."""
     found: set[int] = set()
     for source in (model.config, model.generation_config, tokenizer):
         value = getattr(source, "eos_token_id", None)
@@ -240,7 +245,7 @@ def _stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> fro
 
 
 def new_cache(config: PreTrainedConfig) -> DynamicCache:
-    """An empty cache for one batch of a model.
+    """Return an empty cache for one batch of a model.
 
     Sliding-window layers keep every column here: cut to their window, rows of different lengths
     could not be joined. The attention mask still applies the window.
@@ -289,7 +294,7 @@ class Rows:
 
     @torch.inference_mode()
     def join(self, second: Rows) -> Rows:
-        """One batch of these rows, then those of `second`; both are used up."""
+        """Return one batch of these rows, then those of `second`; both are used up."""
         width = max(self.width, second.width)
 
         def together(one: torch.Tensor | None, two: torch.Tensor | None) -> torch.Tensor:

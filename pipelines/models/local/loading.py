@@ -52,7 +52,7 @@ class Source:
     revision: str | None = None
 
     def fetch(self, progress: Progress | None = None) -> Path:
-        """The folder with the files, downloaded to the hub's cache first where need be.
+        """Return the folder with the files, downloaded to the hub's cache first where need be.
 
         Of a repository only what transformers reads is fetched: settings, tokenizer and, of the
         several formats of the same weights, safetensors where there are any.
@@ -67,7 +67,9 @@ class Source:
         return folder
 
     def fetch_settings(self) -> Path:
-        """The folder with the model's settings, tokenizer and card, downloaded without weights."""
+        """Return the folder with the model's settings, tokenizer and card, downloaded without
+        weights.
+        """
         if self.folder is not None:
             return self.folder
         return self._snapshot((*BESIDE_WEIGHTS, "README.md"), SECOND_COPIES, None)
@@ -93,7 +95,7 @@ class Source:
 
 
 def _bar(stage: str, progress: Progress | None) -> type[tqdm]:
-    """Bars that draw nothing and hand the share that is done on."""
+    """Return bars that draw nothing and hand the share that is done on."""
 
     class Bar(tqdm):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -117,7 +119,7 @@ def _bar(stage: str, progress: Progress | None) -> type[tqdm]:
 
 
 def find_source(path_or_hub_id: str | Path) -> Source:
-    """Whether it is a folder, a GGUF file or a hub id; no connection is made.
+    """Return whether it is a folder, a GGUF file or a hub id; no connection is made.
 
     "owner/repository:file.gguf" is a GGUF file of the hub. A model of the hub that was downloaded
     from the catalogue is its folder.
@@ -188,7 +190,7 @@ def load_engine(
 
 
 def choose_dtype(device: torch.device) -> torch.dtype:
-    """The number format of weights and activations that is best for the device."""
+    """Return the number format of weights and activations that is best for the device."""
     import torch
 
     if device.type == "cuda":
@@ -200,7 +202,8 @@ def choose_dtype(device: torch.device) -> torch.dtype:
 
 
 def mixed_precision(device: str) -> torch.autocast:
-    """Computing in bfloat16 on a device that can do so itself, else in the type of the weights.
+    """Return a context that computes in bfloat16 on a device that can do so itself, else in the
+    type of the weights.
 
     Where it is emulated, it takes many times as long.
     """
@@ -234,7 +237,7 @@ def quietly(progress: Progress | None) -> Iterator[None]:
 def explain_failure(
     error: Exception, source: Source, folder: Path | None, unusable: str = "loading.unusable"
 ) -> VeriscopeError:
-    """What went wrong while fetching or loading a model, as one of `pipelines.errors`.
+    """Return what went wrong while fetching or loading a model, as one of `pipelines.errors`.
 
     `unusable` names the failure of a model that is there and cannot be loaded.
     """
@@ -253,7 +256,8 @@ def explain_failure(
 
 
 def hub_failure(error: Exception) -> tuple[str, int | None] | None:
-    """What went wrong while fetching from the hub: a failure's name, and the status of the answer.
+    """Return what went wrong while fetching from the hub: a failure's name, and the status of
+    the answer.
 
     None where it was something else.
     """

@@ -112,7 +112,7 @@ class LocalModel(Model):
                 sequence.future.cancel()
 
     async def choose(self, request: ChoiceRequest) -> Choice:
-        """Probability of each option's first tokens as the beginning of the reply.
+        """Return the probability of each option's first tokens as the beginning of the reply.
 
         An option gets the sum over the first tokens of all its spellings, with and without a
         space before them; a token with which two options begin counts for neither. `text` is the
@@ -143,7 +143,7 @@ class LocalModel(Model):
         return Choice(probabilities=probabilities, other_mass=rest, source="logprobs", text=text)
 
     async def score(self, request: ScoreRequest) -> Generation:
-        """`request.text` as the reply to the messages, token by token, in one forward pass.
+        """Return `request.text` as the reply to the messages, token by token, in one forward pass.
 
         Raises RefusedRequestError when messages and text are longer than the model can read.
         """
@@ -196,7 +196,7 @@ class LocalModel(Model):
             return encode_prompt(engine.vocabulary, messages)
 
     def _room(self, engine: "Engine", used: int) -> int:
-        """Tokens that still fit into the model's context after `used` ones."""
+        """Return how many tokens still fit into the model's context after `used` ones."""
         if engine.context is None:
             return sys.maxsize
         if used > engine.context:

@@ -38,16 +38,18 @@ class Vocabulary:
     prepends_space: bool
 
     def piece(self, token: int) -> bytes | None:
-        """Bytes of a token; None for special tokens and for ids beyond the tokenizer's own."""
+        """Return bytes of a token; None for special tokens and for ids beyond the
+        tokenizer's own.
+        """
         return self.pieces[token] if token < len(self.pieces) else None
 
     def text(self, token: int) -> str:
-        """A token as people read it; bytes that are no whole character become U+FFFD."""
+        """Return a token as people read it; bytes that are no whole character become U+FFFD."""
         piece = self.piece(token)
         return self.special.get(token, "") if piece is None else piece.decode("utf-8", "replace")
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of `text`, in which control tokens count as ordinary text."""
+        """Return the tokens of `text`, in which control tokens count as ordinary text."""
         return self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
 
 
@@ -82,7 +84,9 @@ def read_vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
 def _piece_reader(
     tokenizer: PreTrainedTokenizerBase, names: Sequence[str | None]
 ) -> Callable[[str], bytes] | None:
-    """How this tokenizer writes bytes as pieces, None when it is neither of the two usual ways."""
+    """Return how this tokenizer writes bytes as pieces, None when it is neither of the two
+    usual ways.
+    """
     from transformers.convert_slow_tokenizer import bytes_to_unicode
 
     alphabet = {character: byte for byte, character in bytes_to_unicode().items()}
@@ -114,7 +118,9 @@ def _piece_reader(
 
 
 def _decoder_steps(tokenizer: PreTrainedTokenizerBase) -> list[dict[str, Any]]:
-    """The steps by which a fast tokenizer turns pieces into text; empty where it tells none."""
+    """Return the steps by which a fast tokenizer turns pieces into text; empty where it
+    tells none.
+    """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     decoder = getattr(backend, "decoder", None)
     if decoder is None:
@@ -141,7 +147,8 @@ class Prompt:
 
 
 def encode_prompt(vocabulary: Vocabulary, messages: Sequence[Message]) -> Prompt:
-    """The prompt with which a model answers `messages`, or continues a final assistant message.
+    """Return the prompt with which a model answers `messages`, or continues a final assistant
+    message.
 
     The tokenizer's chat template writes it; models that can write their reasoning first are told
     not to. A system message that the template refuses is put before the first user message.
@@ -213,7 +220,8 @@ class ReplyToken(NamedTuple):
 def encode_reply(
     vocabulary: Vocabulary, messages: Sequence[Message], prompt: Prompt, text: str
 ) -> list[ReplyToken]:
-    """The tokens of `text` as the model would write it after `prompt`, with exact offsets in it.
+    """Return the tokens of `text` as the model would write it after `prompt`, with exact
+    offsets in it.
 
     After a prefix the two are encoded together where that leaves the prefix's tokens as they are,
     so that a word begun in the prefix continues with the tokens the model would use.
@@ -254,7 +262,7 @@ def _reply_candidates(
 
 
 def first_tokens(vocabulary: Vocabulary, spelling: str) -> frozenset[int]:
-    """Tokens with which a reply that begins with `spelling` can begin.
+    """Return tokens with which a reply that begins with `spelling` can begin.
 
     Counted are the first tokens of the spelling with and without a space before it. A token that
     is nothing but space begins every word and is passed over, so that with a vocabulary that

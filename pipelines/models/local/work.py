@@ -39,7 +39,9 @@ class Outcome(NamedTuple):
 
 
 def make_token(text: str, start: int, end: int, outcome: Outcome) -> Token:
-    """The token at `[start, end)` of `text`; its entropy is that over the full vocabulary."""
+    """Return the token at `[start, end)` of `text`; its entropy is that over the full
+    vocabulary.
+    """
     return Token(text=text[start:end], start=start, end=end, **outcome._asdict())
 
 
@@ -79,12 +81,14 @@ class Transcript:
             self._cut(min(found))
 
     def finish(self) -> None:
-        """No more tokens will come: bytes of an unfinished character become U+FFFD."""
+        """End the text, for no more tokens will come: bytes of an unfinished character
+        become U+FFFD.
+        """
         self.text += self._decoder.decode(b"", final=True)
         self._place_tokens()
 
     def take(self, *, everything: bool = False) -> Delta | None:
-        """The text that can be shown and was not yet, None when there is none.
+        """Return the text that can be shown and was not yet, None when there is none.
 
         With `everything`, after the end, nothing is held back.
         """
@@ -111,7 +115,9 @@ class Transcript:
         self._decoded = len(self.text)
 
     def _possible_stop(self) -> int:
-        """Length of the longest ending of the decoded text that a stop string begins with."""
+        """Return the length of the longest ending of the decoded text that a stop string
+        begins with.
+        """
         tail = self.text[max(0, self._decoded - self._reach) : self._decoded]
         lengths = (
             size
@@ -150,11 +156,11 @@ class Job(Generic[T]):
     context: Context = field(default_factory=copy_context)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but what belongs to the caller."""
+        """Return all but what belongs to the caller."""
         return {name: kept for name, kept in vars(self).items() if name not in _OF_THE_CALLER}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """The job with another future."""
+        """Restore the job with another future."""
         vars(self).update(state, future=Future(), context=copy_context(), on_delta=None)
 
 
@@ -207,7 +213,9 @@ class Sequence(Job[Generation]):
         self._transcript = Transcript((*request.stop, *prompt.stop), drops_space=prompt.drops_space)
 
     def uniform(self) -> float:
-        """The random number in [0, 1) for the next token, from this sequence's own generator."""
+        """Return the random number in [0, 1) for the next token, from this sequence's own
+        generator.
+        """
         return self._random.random() if self.temperature > 0 else 0.0
 
     def accept(
@@ -232,14 +240,14 @@ class Sequence(Job[Generation]):
         return complete
 
     def result(self) -> Generation:
-        """The finished text."""
+        """Return the finished text."""
         transcript = self._transcript
         return self._generation(transcript.text, transcript.tokens, len(self.written), self._reason)
 
     def result_until(
         self, deltas: Iterable[Delta], written: int, reason: FinishReason
     ) -> Generation:
-        """The text cut short from outside: these pieces, of `written` tokens."""
+        """Return the text cut short from outside: these pieces, of `written` tokens."""
         pieces = list(deltas)
         tokens = [token for piece in pieces for token in piece.tokens]
         return self._generation("".join(p.text for p in pieces), tokens, written, reason)
@@ -265,7 +273,7 @@ class Pieces:
         self._queue: asyncio.Queue[tuple[Delta, int] | None] = asyncio.Queue()
 
     def put(self, delta: Delta, written: int) -> None:
-        """Called in the decoding thread: `delta` ends after `written` tokens."""
+        """Put `delta`, called in the decoding thread: it ends after `written` tokens."""
         self._post((delta, written))
 
     def _post(self, item: tuple[Delta, int] | None) -> None:

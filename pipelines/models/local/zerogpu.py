@@ -49,12 +49,14 @@ BatchFn = Callable[[Sequence[Job[Any]]], Generator[Report | None]]
 
 
 def is_zerogpu() -> bool:
-    """Whether this process runs on ZeroGPU."""
+    """Return whether this process runs on ZeroGPU."""
     return os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "t", "true")
 
 
 def spaces_gpu(run: BatchFn, seconds: Callable[[Sequence[Job[Any]]], float]) -> BatchFn:
-    """`run` with a GPU, for the `seconds` that its jobs take, from the platform's own package."""
+    """Return `run` with a GPU, for the `seconds` that its jobs take, from the platform's own
+    package.
+    """
     return importlib.import_module("spaces").GPU(run, duration=seconds)
 
 
@@ -76,7 +78,7 @@ class ZeroGpuBatcher(JobThread):
         self._decode = spaces_gpu(_batch_fn(self._engine, self._load, self._name), _seconds)
 
     def _next(self) -> list[Job[Any]] | None:
-        """Everything that waits, the first first."""
+        """Return everything that waits, the first first."""
         waiting: list[Job[Any]] = []
         with self._changed:
             while not (waiting or self._closed):
@@ -107,7 +109,9 @@ class ZeroGpuBatcher(JobThread):
 
 
 def _batch_fn(engine: Engine, load: Callable[[bool], Engine], name: str) -> BatchFn:
-    """What runs in the copy. Its batcher is made there, and stays for as long as the copy does."""
+    """Return what runs in the copy. Its batcher is made there, and stays for as long as the
+    copy does.
+    """
     made: list[Batcher] = []
 
     def run(jobs: Sequence[Job[Any]]) -> Generator[Report | None]:

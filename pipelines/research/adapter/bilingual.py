@@ -60,7 +60,9 @@ def bilingual_pairs(folder: Path, amounts: Amounts) -> list[Pair]:
 def judge_pair(
     example: Example, others: Sequence[Example], language: Language, random: Random
 ) -> Pair:
-    """A verdict on the statement of `example`; half of them beside a passage of another one."""
+    """Return a verdict on the statement of `example`; half of them beside a passage of
+    another one.
+    """
     texts = [example.evidence]
     if random.random() < 0.5:
         texts.append(random.choice(others).evidence)
@@ -108,7 +110,7 @@ def _english(sources: Sources, amounts: Amounts, random: Random) -> list[Example
 
 
 def _some(examples: Sequence[Example], count: int, random: Random) -> list[Example]:
-    """As many as are wanted, supported ones and others alike."""
+    """Return as many as are wanted, supported ones and others alike."""
     yes = [one for one in examples if one.supported]
     no = [one for one in examples if not one.supported]
     half = min(count // 2, len(yes), len(no))
@@ -119,7 +121,7 @@ def _some(examples: Sequence[Example], count: int, random: Random) -> list[Examp
 
 
 def translation_pair(text: str, translation: str, source: Language) -> Pair:
-    """A question with its translation into the other language."""
+    """Return a question with its translation into the other language."""
     name = ROWEN.fill(source, f"language_{'zh' if source == 'en' else 'en'}")
     return Pair(
         "translate", ROWEN.turns(source, "translate", question=text, name=name), translation

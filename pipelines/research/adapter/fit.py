@@ -111,7 +111,9 @@ def make_adapter(
 
 
 def _adapted(place: dict[str, str], schedule: Schedule, device: str) -> Any:
-    """The model with matrices to train; its own weights are unpacked, and narrow where possible."""
+    """Return the model with matrices to train; its own weights are unpacked, and narrow where
+    possible.
+    """
     model = AutoModelForCausalLM.from_pretrained(
         **place,
         dtype=choose_dtype(torch.device(device)),
@@ -146,7 +148,7 @@ def _tokens(tokenizer: Any, pair: Pair) -> Tokens:
 def fit(
     model: Any, read: Sequence[Tokens], schedule: Schedule, device: str
 ) -> Iterator[tuple[int, float]]:
-    """Train `model` in place; gives each step, from 1, and the moving mean of the loss."""
+    """Train `model` in place; yield each step, from 1, and the moving mean of the loss."""
     model.train()
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=schedule.rate, weight_decay=0.0)
@@ -176,7 +178,7 @@ def fit(
 
 
 def loss_of(model: Any, tokens: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """The cross-entropy of the tokens in `wanted` that are not -100; shapes [batch, width].
+    """Return the cross-entropy of the tokens in `wanted` that are not -100; shapes [batch, width].
 
     It is the mean of the replies' means: a verdict of one word counts as much as a long text.
     """
@@ -191,7 +193,7 @@ def loss_of(model: Any, tokens: torch.Tensor, wanted: torch.Tensor) -> torch.Ten
 
 
 def _batches(read: Sequence[Tokens], schedule: Schedule) -> Iterator[list[Tokens]]:
-    """Every pair once an epoch; those of a batch are about as long."""
+    """Yield every pair once an epoch; those of a batch are about as long."""
     random = Random(schedule.seed)
     size = schedule.batch
     for _ in range(schedule.epochs):

@@ -228,7 +228,7 @@ async def _all(asked: Any) -> Found:
 
 
 def _cases() -> tuple[list[_Asked], list[str]]:
-    """Questions of fact with the sentence that answers them, and all questions."""
+    """Return questions of fact with the sentence that answers them, and all questions."""
     documents = {document.id: document for document in library("en")}
     embedder = EnglishEmbedder()
     found: list[_Asked] = []
@@ -251,7 +251,7 @@ def _cases() -> tuple[list[_Asked], list[str]]:
 
 
 async def measure(adapter: Path) -> dict[Task, dict[Arm, Found]]:
-    """What each step made of the questions in each arm.
+    """Return what each step made of the questions in each arm.
 
     There is no arm "bare" where its prompt is the one with demonstrations.
     """
@@ -288,7 +288,9 @@ _SAID: dict[Task, str] = {
 
 
 def table(found: dict[Task, dict[Arm, Found]]) -> str:
-    """The measurement as a table in Markdown, with the tokens that the steps of an arm cost."""
+    """Return the measurement as a table in Markdown, with the tokens that the steps of an
+    arm cost.
+    """
     lines = ["| step | with demonstrations | without | with the adapter |", "|---|---|---|---|"]
     for task, arms in found.items():
         cells = (

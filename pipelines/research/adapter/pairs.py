@@ -84,7 +84,9 @@ class Case(NamedTuple):
 
 
 def paraphrase_prompt(question: str, *, shots: bool = False) -> tuple[Message, ...]:
-    """Ask for paraphrases; `shots` shows the demonstrations, here and in the prompts below."""
+    """Return messages that ask for paraphrases; `shots` shows the demonstrations, here and in the
+    prompts below.
+    """
     yes_no = asks_yes_or_no(Question(text=question, language="en"))
     kind = "paraphrase_yes_no" if yes_no else "paraphrase"
     return ROWEN.turns(
@@ -98,7 +100,7 @@ def paraphrase_prompt(question: str, *, shots: bool = False) -> tuple[Message, .
 
 
 def answer_prompt(case: Case, *, shots: bool = False) -> tuple[Message, ...]:
-    """Ask for the answer from one sentence."""
+    """Return messages that ask for the answer from one sentence."""
     return NEAREST.turns(
         "en",
         "answer",
@@ -111,12 +113,14 @@ def answer_prompt(case: Case, *, shots: bool = False) -> tuple[Message, ...]:
 
 
 def extract_prompt(question: str, sentence: str) -> tuple[Message, ...]:
-    """Ask for the concepts of a sentence; its demonstrations belong to the prompt."""
+    """Return messages that ask for the concepts of a sentence; its demonstrations belong to
+    the prompt.
+    """
     return EVER.turns("en", "extract", "extract_sentence", question=question, sentence=sentence)
 
 
 def validate_prompt(about: Checked, *, shots: bool = False) -> tuple[Message, ...]:
-    """Ask for the validation question of a concept."""
+    """Return messages that ask for the validation question of a concept."""
     return EVER.turns(
         "en",
         "validate",
@@ -130,7 +134,7 @@ def validate_prompt(about: Checked, *, shots: bool = False) -> tuple[Message, ..
 
 
 def verify_prompt(case: Case, answer: str) -> tuple[Message, ...]:
-    """Ask whether the sentence supports `answer`."""
+    """Return messages that ask whether the sentence supports `answer`."""
     return NEAREST.turns(
         "en",
         "supports",
@@ -142,7 +146,7 @@ def verify_prompt(case: Case, answer: str) -> tuple[Message, ...]:
 
 
 def revise_prompt(case: Case, sentence: str, wrong: str) -> tuple[Message, ...]:
-    """Ask for `sentence` with what the evidence says for `wrong`."""
+    """Return messages that ask for `sentence` with what the evidence says for `wrong`."""
     reasoning = f"The evidence says: {case.answer}."
     feedback = EVER.fill("en", "feedback_contradicted", concept=wrong, reasoning=reasoning)
     evidence = EVER.fill("en", "passage", rank="1", title=case.title, text=case.sentence)
@@ -162,7 +166,9 @@ def revise_prompt(case: Case, sentence: str, wrong: str) -> tuple[Message, ...]:
 
 
 def pairs(articles: Sequence[Article], *, seed: int = 7, most: int = 240) -> list[Pair]:
-    """At most `most` pairs of each task, the same ones for the same `seed`, in a mixed order."""
+    """Return at most `most` pairs of each task, the same ones for the same `seed`, in a
+    mixed order.
+    """
     random = Random(seed)
     texts, cases = _read(articles)
     names = Names()
@@ -216,7 +222,7 @@ def _paraphrases(cases: Sequence[Case], names: Names, random: Random) -> Iterato
 
 
 def _shaped(names: Names, random: Random) -> str:
-    """A shape of a question, with names of the kinds that it has places for."""
+    """Return a shape of a question, with names of the kinds that it has places for."""
     question = random.choice(_SHAPES)
     for kind in ("PERSON", "PLACE", "ORG", "WORK_OF_ART", "EVENT"):
         while f"{{{kind}}}" in question:
@@ -254,7 +260,7 @@ def _concepts(cases: Sequence[Case], names: Names) -> Iterator[Pair]:
 
 
 def details(recognizer: EntityRecognizer, sentence: str) -> list[Entity]:
-    """Its names, dates and numbers; what it begins with is mostly what it is about."""
+    """Return its names, dates and numbers; what it begins with is mostly what it is about."""
     return [one for one in recognizer.recognize(sentence, "en") if one.start > 0]
 
 
@@ -298,7 +304,7 @@ def _revisions(cases: Sequence[Case], names: Names, random: Random) -> Iterator[
 
 
 def _other(case: Case, names: Names, random: Random) -> str | None:
-    """Another name of the answer's kind, or another number; None where there is none."""
+    """Return another name of the answer's kind, or another number; None where there is none."""
     found = names.of(case.answer)
     if len(found) == 1 and found[0].text == case.answer:
         known = [one for one in names.everywhere[found[0].kind] if one not in case.sentence]

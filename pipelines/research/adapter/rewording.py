@@ -55,7 +55,9 @@ _MOST_WORDS = 18
 
 
 def rewordings(question: str) -> list[str]:
-    """`question` in other words, each once; without it itself. None where no rule applies."""
+    """Return `question` in other words, each once; without it itself. None where no rule
+    applies.
+    """
     asked = " ".join(question.split()).rstrip("?. ")
     if len(asked.split()) > _MOST_WORDS or not re.fullmatch(r"[\w ,.'&-]+", asked):
         return []
@@ -83,7 +85,7 @@ def _found(asked: str) -> Iterator[str]:
 
 
 def _told(clause: str) -> tuple[str, str]:
-    """What a question's clause states, and "is" or "was"; ("", "") where no rule applies."""
+    """Return what a question's clause states, and "is" or "was"; ("", "") where no rule applies."""
     if found := _DONE.fullmatch(clause):
         stated = f"{found['subject']} {found['be']} {found['done']}{found['rest']}"
         return stated, "was" if found["be"] in ("was", "were") else "is"

@@ -113,7 +113,7 @@ async def _derive_drad(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _table(path: Path) -> dict[str, Any]:
-    """What the file holds already."""
+    """Return what the file holds already."""
     try:
         table = path.read_bytes() if path.is_file() else b"{}"
         return TypeAdapter(dict[str, Any]).validate_json(table)
@@ -168,7 +168,9 @@ async def _derive_slm(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _kept_file(folder: Path, model: ModelSpec) -> Path:
-    """Where it is kept what a model says to the prompt as it is; weights that ship count too."""
+    """Return where it is kept what a model says to the prompt as it is; weights that ship
+    count too.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     version = load_prompts("slm").hash
     if model.kind == "judge":
@@ -294,7 +296,7 @@ async def _wikibio(biographies: Sequence[Biography]) -> dict[str, Any]:
 
 
 def _described(spec: ModelSpec, answers: Sequence[drad.Answered]) -> str:
-    """The model, what ran it and what its entropies are, without a path or an address."""
+    """Return the model, what ran it and what its entropies are, without a path or an address."""
     if spec.kind == "embedded":
         parts = ["llama.cpp" if is_available() else "transformers", _quantization(gguf_path())]
     elif spec.kind == "local":
@@ -311,7 +313,7 @@ def _described(spec: ModelSpec, answers: Sequence[drad.Answered]) -> str:
 
 
 def _quantization(weights: Path) -> str:
-    """The part between the last two dots of a weights file's name, such as Q4_1."""
+    """Return the part between the last two dots of a weights file's name, such as Q4_1."""
     return weights.stem.rpartition(".")[2]
 
 
@@ -350,7 +352,7 @@ def _parser() -> argparse.ArgumentParser:
     def add(
         name: str, derive: Derive, parents: list[argparse.ArgumentParser], what: str, *data: str
     ) -> argparse.ArgumentParser:
-        """A command that needs the files `data`, and writes a shipped file."""
+        """Add a command that needs the files `data`, and writes a shipped file."""
         command = commands.add_parser(name, help=what, parents=parents)
         command.set_defaults(derive=derive)
         for one in data:

@@ -48,7 +48,7 @@ class Answered(Frozen):
 
 
 def sample_questions() -> list[SampleQuestion]:
-    """The English sample questions in file order.
+    """Return the English sample questions in file order.
 
     Their evidence is the supporting article's title and text, the reference answer and its other
     spellings.
@@ -122,7 +122,7 @@ class LabelledEntity(Frozen):
 
 
 def fit(answers: Sequence[Answered]) -> dict[str, Any]:
-    """theta_2 from the even-numbered answers, with what both halves say about it.
+    """Return theta_2 from the even-numbered answers, with what both halves say about it.
 
     Raises InvalidInputError when the entities do not allow one; see `theta_2_of`.
     """
@@ -140,7 +140,7 @@ def fit(answers: Sequence[Answered]) -> dict[str, Any]:
 
 
 def is_right(entity: str, evidence: Sequence[str]) -> bool:
-    """Whether one of the texts has the entity's words one after another.
+    """Return whether one of the texts has the entity's words one after another.
 
     Case, punctuation, articles, possessive endings and thousands separators do not matter.
     """
@@ -148,7 +148,7 @@ def is_right(entity: str, evidence: Sequence[str]) -> bool:
 
 
 def label(answers: Sequence[Answered]) -> list[LabelledEntity]:
-    """The entities that count: measured, and more than a repetition of the question."""
+    """Return the entities that count: measured, and more than a repetition of the question."""
     return [
         LabelledEntity(
             reading=reading, wrong=not is_right(reading.text, answered.question.evidence)
@@ -160,7 +160,7 @@ def label(answers: Sequence[Answered]) -> list[LabelledEntity]:
 
 
 def theta_2_of(entities: Sequence[LabelledEntity]) -> float:
-    """The threshold in nats, rounded to 0.01.
+    """Return the threshold in nats, rounded to 0.01.
 
     Raises InvalidInputError when no threshold separates wrong entities from right ones.
     """
@@ -171,7 +171,7 @@ def theta_2_of(entities: Sequence[LabelledEntity]) -> float:
 
 
 def measured(answers: Sequence[Answered], theta_2: float) -> dict[str, Any]:
-    """How good both scores and both thresholds are on these answers; "wrong" is positive.
+    """Return how good both scores and both thresholds are on these answers; "wrong" is positive.
 
     `base_rate` is the share of wrong entities, which is the average precision of a score that
     says nothing. `either` is RHD's own verdict. `hindsight` is the threshold these answers would
@@ -223,7 +223,9 @@ def _entropies(entities: Sequence[LabelledEntity]) -> list[float]:
 
 
 def _wrong(entities: Sequence[LabelledEntity]) -> list[bool]:
-    """Whether each is wrong; raises InvalidInputError unless both right and wrong ones occur."""
+    """Return whether each is wrong; raises InvalidInputError unless both right and wrong
+    ones occur.
+    """
     wrong = [entity.wrong for entity in entities]
     if len(set(wrong)) < 2:
         raise failure("research.one_sided_entities", count=len(wrong), wrong=sum(wrong))

@@ -68,7 +68,7 @@ def derive(
     language: Language,
     date: str,
 ) -> dict[str, Any]:
-    """Both thresholds of `embedder` for texts in `language`; `records` are English."""
+    """Return both thresholds of `embedder` for texts in `language`; `records` are English."""
     measured = [measure(embedder, each, language) for each in (articles, sample_articles(language))]
     settings = Haarag().settings()
     counts = [len(retrieval.own) for retrieval, _ in measured]
@@ -109,7 +109,7 @@ def derive(
 def measure(
     embedder: Embedder, articles: Sequence[Article], language: Language
 ) -> tuple[Measured, dict[str, Measured]]:
-    """C_r of every question and C_a of its answer in every form, with the default settings.
+    """Return C_r of every question and C_a of its answer in every form, with the default settings.
 
     The library is the file's own; the chunks are those found for the question.
     """
@@ -159,7 +159,9 @@ def measure(
 
 
 def sample_articles(language: Language) -> list[Article]:
-    """The articles of the sample library in `language`, with the sample questions about them."""
+    """Return the articles of the sample library in `language`, with the sample questions
+    about them.
+    """
     asked: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in sample_rows("questions.csv", language):
         question = {"question": row["question"], "answers": [{"text": row["answer"]}]}
@@ -174,7 +176,7 @@ def sample_articles(language: Language) -> list[Article]:
 
 
 def fit(measured: Sequence[Measured], *, forms: int = 1) -> dict[str, Any]:
-    """The threshold from the even-numbered questions, and how good it is on the others.
+    """Return the threshold from the even-numbered questions, and how good it is on the others.
 
     `measured` holds `forms` measurements of the questions of each data set. Raises
     InvalidInputError where such a threshold separates no better than chance.
@@ -194,7 +196,7 @@ def fit(measured: Sequence[Measured], *, forms: int = 1) -> dict[str, Any]:
 
 
 def on_halueval(embedder: Embedder, records: Sequence[QaRecord], tau_a: float) -> dict[str, Any]:
-    """How well C_a tells right from hallucinated answers on the odd-numbered records.
+    """Return how well C_a tells right from hallucinated answers on the odd-numbered records.
 
     `length_only` calls the shorter answer right. An AUROC below 0.5 is worse than chance.
     """
@@ -253,7 +255,7 @@ def _written(form: str, answer: str, context: str, language: Language) -> str:
 
 
 def _other(articles: Sequence[int], number: int) -> int:
-    """The next question on another article, from the end on to the beginning."""
+    """Return the next question on another article, from the end on to the beginning."""
     count = len(articles)
     following = ((number + step) % count for step in range(1, count))
     return next(at for at in following if articles[at] != articles[number])
@@ -291,7 +293,8 @@ def _measured(
 
 
 def _form(measured: Measured, tau_a: float) -> dict[str, float]:
-    """Which share of one form of the answers lies below tau_a, on the odd-numbered questions.
+    """Return which share of one form of the answers lies below tau_a, on the odd-numbered
+    questions.
 
     `own_below` counts right answers, `foreign_below` those with chunks of other articles, and
     `other_below` answers to another question: the last two are found as they should be.

@@ -46,7 +46,7 @@ class _Asked(NamedTuple):
 def derive(
     embedder: Embedder, articles: Sequence[Article], language: Language, date: str
 ) -> dict[str, Any]:
-    """Both values of `embedder` for texts in `language`, with how good they are."""
+    """Return both values of `embedder` for texts in `language`, with how good they are."""
     floor = _floor(embedder, articles, language)
     asked = _asked(embedder, articles, language, floor)
     near = max((step / 20 for step in range(4, 19)), key=lambda one: sum(_shares(asked[::2], one)))
@@ -108,7 +108,9 @@ def _asked(
 
 
 def _sentences(article: Article, language: Language) -> list[tuple[int, str]]:
-    """The sentences, each with its title as it is compared, and the number of its paragraph."""
+    """Return the sentences, each with its title as it is compared, and the number of its
+    paragraph.
+    """
     # The Chinese file has English titles, which do not help a Chinese question.
     title = f"{article.title.replace('_', ' ')}: " if language == "en" else ""
     return [

@@ -73,7 +73,7 @@ def same_meaning(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _cut(own: NDArray[np.float64]) -> float:
-    """The multiple of 0.01 that leaves `KEPT` of `own` at or above it."""
+    """Return the multiple of 0.01 that leaves `KEPT` of `own` at or above it."""
     return float(np.floor(np.quantile(own, 1 - KEPT) * 100) / 100)
 
 
@@ -82,6 +82,6 @@ def _spread(pairs: Sequence[Pair], most: int) -> Sequence[Pair]:
 
 
 def _cosines(embedder: Embedder, pairs: Sequence[Pair]) -> NDArray[np.float64]:
-    """The cosine of every first text with every second one."""
+    """Return the cosine of every first text with every second one."""
     first, second = (embedder.embed([pair[at] for pair in pairs]) for at in (0, 1))
     return np.asarray(first @ second.T, np.float64)

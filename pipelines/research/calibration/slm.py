@@ -63,7 +63,9 @@ class JudgedAnswer(Frozen):
 
 
 def answers_of(records: Sequence[QaRecord], most: int) -> list[KnownAnswer]:
-    """Both answers of every n-th record, so that at most `most` remain; the right one first."""
+    """Return both answers of every n-th record, so that at most `most` remain; the right
+    one first.
+    """
     return [
         KnownAnswer(question=record.question, context=record.knowledge, text=text, right=right)
         for record in records[:: max(1, ceil(len(records) / most))]
@@ -72,7 +74,8 @@ def answers_of(records: Sequence[QaRecord], most: int) -> list[KnownAnswer]:
 
 
 def answers_about(path: Path, half: Half) -> list[KnownAnswer]:
-    """Answers of several sentences to a question about a paragraph of a file in SQuAD's form.
+    """Return answers of several sentences to a question about a paragraph of a file in
+    SQuAD's form.
 
     The sentences are independent claims: what right answers to two or three questions of half of
     the file say. Each answer stands there as it is, then with one of its claims wrong, in turn the
@@ -222,7 +225,7 @@ class Cuts(NamedTuple):
 
 
 def cuts(scores: Sequence[float], right: Sequence[bool]) -> Cuts:
-    """Every way to cut between two neighbouring scores, and below all.
+    """Return every way to cut between two neighbouring scores, and below all.
 
     Below all means half the distance between the two lowest scores further down.
     """
@@ -234,7 +237,7 @@ def cuts(scores: Sequence[float], right: Sequence[bool]) -> Cuts:
 
 
 def fit(fitted: Panelled, reported: Panelled) -> dict[str, Any]:
-    """Scales, thresholds and report of judges that judge together; one sequence a judge.
+    """Return scales, thresholds and report of judges that judge together; one sequence a judge.
 
     Raises InvalidInputError where right or wrong answers are missing.
     """
@@ -275,7 +278,7 @@ def fit(fitted: Panelled, reported: Panelled) -> dict[str, Any]:
 def derive(
     fitted: Mapping[str, Sequence[JudgedAnswer]], reported: Mapping[str, Sequence[JudgedAnswer]]
 ) -> dict[str, Any]:
-    """Every judge's scale by its name, and how good every panel is that they can make."""
+    """Return every judge's scale by its name, and how good every panel is that they can make."""
     names = sorted(fitted)
     judges: dict[str, dict[str, float]] = {}
     panels: list[dict[str, Any]] = []
@@ -296,7 +299,7 @@ def _scale(judged: Sequence[JudgedAnswer]) -> JudgeScale:
 def measured(
     rows: Rows, scales: Sequence[JudgeScale], limits: Mapping[str, float]
 ) -> dict[str, Any]:
-    """How well scores and `limits` on the default one separate right from wrong answers.
+    """Return how well scores and `limits` on the default one separate right from wrong answers.
 
     `best_f1` is that of the best threshold for these very answers. `answer_length` is what the
     answer's length alone would reach, with shorter answers taken for right: a judge must be
@@ -335,7 +338,7 @@ def _verdicts(scores: Sequence[float], right: Sequence[bool], threshold: float) 
 
 
 def _scores(rows: Rows, scales: Sequence[JudgeScale], mean: Mean, scaling: Scaling) -> list[float]:
-    """Scores as the method makes them: averages over judges, then a mean over sentences."""
+    """Return scores as the method makes them: averages over judges, then a mean over sentences."""
     scores: list[float] = []
     for row in rows:
         averages = [
@@ -351,7 +354,7 @@ def _scores(rows: Rows, scales: Sequence[JudgeScale], mean: Mean, scaling: Scali
 
 
 def _scored(judged: Panelled) -> list[tuple[JudgedAnswer, ...]]:
-    """The answers of which a judge scored a sentence, each as every judge judged it."""
+    """Return the answers of which a judge scored a sentence, each as every judge judged it."""
     return [row for row in zip(*judged, strict=True) if any(map(_known, row))]
 
 

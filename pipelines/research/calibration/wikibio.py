@@ -75,7 +75,7 @@ async def measure(proxy: Model, biographies: Sequence[Biography]) -> dict[str, A
 def score_sentences(
     biography: Biography, tokens: Sequence[Token], readings: Sequence[EntityReading]
 ) -> list[ScoredSentence]:
-    """Every sentence with its scores: of its least confident entity, and of its tokens.
+    """Return every sentence with its scores: of its least confident entity, and of its tokens.
 
     The mean over a sentence's tokens is that of log-probabilities, as in SelfCheckGPT's baseline.
     """
@@ -99,7 +99,8 @@ def score_sentences(
 
 
 def measured(sentences: Sequence[ScoredSentence]) -> dict[str, Any]:
-    """Average precision for non-factual sentences, over all and over those with an entity.
+    """Return the average precision for non-factual sentences, over all and over those with
+    an entity.
 
     Among all, RHD ranks sentences without entities last. Raises InvalidInputError when the
     sentences of either kind are all factual or all not.

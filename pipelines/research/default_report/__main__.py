@@ -112,7 +112,7 @@ def _add_effort(path: Path, records: Sequence[Record]) -> None:
 
 
 def _read(path: Path) -> list[Record]:
-    """Records written earlier, scored anew."""
+    """Return records written earlier, scored anew."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
         records = [Record.model_validate_json(line).scored() for line in lines if line]

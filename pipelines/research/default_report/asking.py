@@ -92,7 +92,7 @@ class Attempt(Frozen):
     tokens: int = 0
 
     def scored(self, reference: Reference) -> Attempt:
-        """The attempt with its outcomes, by the scoring as it is now."""
+        """Return the attempt with its outcomes, by the scoring as it is now."""
         if self.error:
             return self
         return self.model_copy(
@@ -116,14 +116,14 @@ class Record(Frozen):
     seconds: float = 0.0
 
     def scored(self) -> Record:
-        """The record with outcomes by the scoring as it is now."""
+        """Return the record with outcomes by the scoring as it is now."""
         reference = self.asked.reference
         methods = {name: one.scored(reference) for name, one in self.methods.items()}
         return self.model_copy(update={"methods": methods})
 
 
 def questions(part: Part, limit: int | None = None, language: Language = "en") -> list[Asked]:
-    """The questions of a part in `language` in file order, the first `limit` of them."""
+    """Return the questions of a part in `language` in file order, the first `limit` of them."""
     name = "held_out_questions.csv" if part == "held-out" else "questions.csv"
     rows = sample_rows(name, language)
     numbered = list(enumerate(rows, start=1))
@@ -175,8 +175,9 @@ def _spec(question: str, methods: Sequence[str]) -> RunSpec:
 
 
 def record_of(asked: Asked, events: Sequence[Event]) -> Record:
-    """What is kept of a run that is over; without Rowen there are no paraphrases, without EVER no
-    concepts."""
+    """Return what is kept of a run that is over; without Rowen there are no paraphrases, without
+    EVER no concepts.
+    """
     view = fold(events)
     asked_for = view.header.spec.methods if view.header is not None else ()
     missing = view.error.message if view.error is not None else "The run was stopped."

@@ -81,7 +81,8 @@ def effort_table(records: Sequence[Record], played: Sequence[RunView], cores: in
 
 
 def with_rows(table: EffortTable, records: Sequence[Record]) -> EffortTable:
-    """`table` with what the methods took that it does not have yet; `records` were asked apart.
+    """Return `table` with what the methods took that it does not have yet; `records` were
+    asked apart.
 
     The other rows and the pace stay as they were measured.
     """
@@ -121,7 +122,7 @@ def pace(records: Sequence[Record], cores: int) -> Pace:
 
 
 def nonnegative(columns: np.ndarray, values: np.ndarray) -> list[float]:
-    """The weights of `columns` (rows by terms), none below 0, that come nearest to `values`.
+    """Return the weights of `columns` (rows by terms), none below 0, that come nearest to `values`.
 
     Exact for a few terms: of all subsets whose own solution is nonnegative the best is taken.
     """
@@ -140,7 +141,7 @@ def nonnegative(columns: np.ndarray, values: np.ndarray) -> list[float]:
 
 
 async def play_english() -> list[RunView]:
-    """The English walkthroughs whose models are scripted, played without a pause."""
+    """Return the English walkthroughs whose models are scripted, played without a pause."""
     chosen = [one for one in walkthroughs() if one.language == "en" and one.models is not None]
     with TemporaryDirectory() as data:
         service = Service(Path(data), pool=ModelPool(build_unpaced))
@@ -150,7 +151,9 @@ async def play_english() -> list[RunView]:
 
 
 def _efforts(attempt: Attempt) -> dict[str, Effort]:
-    """Records do not tell judges apart, nor what these read, which costs nothing."""
+    """Return the efforts: records do not tell judges apart, nor what these read, which costs
+    nothing.
+    """
     return {
         "main": Effort(calls=attempt.calls, read=attempt.prompt_tokens, written=attempt.tokens),
         JUDGES[0]: Effort(calls=attempt.judge_calls),
@@ -158,7 +161,7 @@ def _efforts(attempt: Attempt) -> dict[str, Effort]:
 
 
 def _rounded(methods: dict[str, dict[str, Effort]]) -> dict[str, dict[str, Effort]]:
-    """For a file that people read."""
+    """Return the efforts, rounded for a file that people read."""
     return {
         name: {
             role: Effort(**{key: round(value, 2) for key, value in effort.model_dump().items()})

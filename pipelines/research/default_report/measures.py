@@ -84,19 +84,19 @@ class Cost(NamedTuple):
 
 
 def outcomes(attempts: Iterable[Attempt]) -> dict[str, Share]:
-    """How many answers are right, wrong, abstained and failed."""
+    """Return how many answers are right, wrong, abstained and failed."""
     counts = Counter(one.outcome for one in attempts)
     total = counts.total()
     return {name: Share(counts[name], total) for name in ("right", "wrong", "abstained", "failed")}
 
 
 def originals_right(attempts: Sequence[Attempt]) -> Share:
-    """How many of a method's originals are right."""
+    """Return how many of a method's originals are right."""
     return _share(attempts, lambda one: one.original_outcome == "right")
 
 
 def repairs(records: Iterable[Record], method: str) -> Repairs:
-    """What became of Direct's answers in the answers of `method`; abstaining spoils too."""
+    """Return what became of Direct's answers in the answers of `method`; abstaining spoils too."""
     pairs = [
         (record.methods["direct"].outcome, record.methods[method].outcome) for record in records
     ]
@@ -107,7 +107,7 @@ def repairs(records: Iterable[Record], method: str) -> Repairs:
 
 
 def detection(attempts: Sequence[Attempt]) -> Detection:
-    """What a method's own verdict doubts; a verdict that was not reached doubts nothing."""
+    """Return what a method's own verdict doubts; a verdict that was not reached doubts nothing."""
 
     def doubted(outcome: str) -> Share:
         of = [one for one in attempts if one.original_outcome == outcome]
@@ -117,7 +117,7 @@ def detection(attempts: Sequence[Attempt]) -> Detection:
 
 
 def paraphrasing(records: Sequence[Record]) -> Paraphrasing:
-    """What became of the paraphrases; those over the six that are wanted do not count."""
+    """Return what became of the paraphrases; those over the six that are wanted do not count."""
     written = [one for record in records for one in record.paraphrases]
     reasons = Counter(one.discarded for one in written if one.discarded)
     taken = [sum(not one.discarded for one in record.paraphrases) for record in records]
@@ -129,7 +129,7 @@ def paraphrasing(records: Sequence[Record]) -> Paraphrasing:
 
 
 def checking(records: Iterable[Record]) -> Checking:
-    """What EVER's concepts were asked by, and what their verdicts are about.
+    """Return what EVER's concepts were asked by, and what their verdicts are about.
 
     Where a claim says the same as the whole sentence, the verdict is one on the concept only if the
     sentence has no other.
@@ -152,7 +152,8 @@ def checking(records: Iterable[Record]) -> Checking:
 
 
 def until(records: Iterable[Record], methods: Iterable[str]) -> Duration | None:
-    """Seconds from the start of a run until all `methods` have answered; None without such a run.
+    """Return seconds from the start of a run until all `methods` have answered; None without
+    such a run.
 
     A run in which one of them fails is left out.
     """
@@ -163,12 +164,12 @@ def until(records: Iterable[Record], methods: Iterable[str]) -> Duration | None:
 
 
 def whole(records: Iterable[Record]) -> Duration | None:
-    """Seconds of whole runs; None without a run."""
+    """Return seconds of whole runs; None without a run."""
     return _duration([record.seconds for record in records])
 
 
 def cost(attempts: Sequence[Attempt]) -> Cost | None:
-    """Means over the attempts; None without one."""
+    """Return means over the attempts; None without one."""
     if not attempts:
         return None
     rows = [(one.calls, one.judge_calls, one.prompt_tokens, one.tokens) for one in attempts]

@@ -25,7 +25,7 @@ _MENDERS = ("drad", "rowen", "ever", "haarag", "rag")
 
 
 def report(records: Iterable[Record], cores: int) -> str:
-    """The whole report, with a section for each part in the order of `records`."""
+    """Return the whole report, with a section for each part in the order of `records`."""
     parts = [list(found) for _, found in groupby(records, key=_part)]
     sections = [_section(found) for found in parts]
     return "\n\n".join([_head(cores), *sections]) + "\n"
@@ -118,7 +118,7 @@ def _concepts(records: Sequence[Record]) -> str:
 
 
 def _costs(records: Sequence[Record], names: Sequence[str]) -> str:
-    """Calls that several methods share are counted for the one that made them."""
+    """Return the costs: calls that several methods share are counted for the one that made them."""
     costs = {name: measures.cost([record.methods[name] for record in records]) for name in names}
     known = [one for one in costs.values() if one is not None]
     rows = [
@@ -154,7 +154,7 @@ def _means(cost: Cost | None) -> list[str]:
 
 
 def _title(name: str) -> str:
-    """The method's name on screens."""
+    """Return the method's name on screens."""
     return _texts()[f"method.{name}.title"]
 
 

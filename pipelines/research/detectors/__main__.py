@@ -69,7 +69,9 @@ def _items(store: EvaluationStore, evaluation: str) -> list[Item]:
 
 
 def markdown(table: DetectorTable, evaluation: Evaluation) -> str:
-    """The table in Markdown: a line a detector, the controls and chance; then what papers print."""
+    """Return the table in Markdown: a line a detector, the controls and chance; then what
+    papers print.
+    """
     lines = [["detector", "n", *table.measures], ["---", "---:", *["---:"] * len(table.measures)]]
     for row in table.rows:
         cells = [_words(row.measures[name]) for name in table.measures]
@@ -81,7 +83,7 @@ def markdown(table: DetectorTable, evaluation: Evaluation) -> str:
 
 
 def _published(evaluation: Evaluation) -> str:
-    """What papers print about these detectors on this data, a line a system of theirs."""
+    """Return what papers print about these detectors on this data, a line a system of theirs."""
     figures: dict[str, list[str]] = {}
     methods = dict.fromkeys(system.method for system in evaluation.systems.values())
     for method in methods:

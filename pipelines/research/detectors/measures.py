@@ -78,7 +78,8 @@ class _Pieces(NamedTuple):
 def sentence_table(
     evaluation: Evaluation, items: Mapping[str, Item], sampling: Sampling
 ) -> DetectorTable:
-    """The table of an evaluation of texts with labelled sentences; `items` are its items by id.
+    """Return the table of an evaluation of texts with labelled sentences; `items` are its
+    items by id.
 
     Raises InvalidInputError where no sentence is labelled.
     """
@@ -130,7 +131,8 @@ def sentence_table(
 
 
 def answer_table(evaluation: Evaluation, sampling: Sampling) -> DetectorTable:
-    """The table of detectors on answers of the methods' own, each on the answers that it scored.
+    """Return the table of detectors on answers of the methods' own, each on the answers that
+    it scored.
 
     An answer is hallucinated where it names no accepted answer; who abstains is left out. Raises
     InvalidInputError where no answer is labelled and scored.
@@ -208,7 +210,7 @@ def _pieces(evaluation: Evaluation, items: Mapping[str, Item]) -> _Pieces:
 
 
 def _seriously_wrong(harm: Floats, passages: Sequence[str]) -> Floats:
-    """1 for major, 0 for others; NaN in passages all of whose sentences are major."""
+    """Return 1 for major, 0 for others; NaN in passages all of whose sentences are major."""
     names = np.array(passages)
     labels = (harm == 1).astype(float)
     for name in set(passages):
@@ -221,7 +223,7 @@ def _seriously_wrong(harm: Floats, passages: Sequence[str]) -> Floats:
 def passage_correlations(
     scores: Floats, harm: Floats, passages: Sequence[str], sampling: Sampling
 ) -> dict[str, Estimate]:
-    """Pearson's and Spearman's correlation of passages' mean scores with their mean labels.
+    """Return Pearson's and Spearman's correlation of passages' mean scores with their mean labels.
 
     `scores` and `harm` are [sentences]; sentences without a score are left out. Intervals are
     percentile intervals of the bootstrap over passages.
@@ -264,7 +266,9 @@ def passage_correlations(
 
 
 def _correlation(one: Floats, two: Floats) -> Floats:
-    """Pearson's correlation of every row of `one` with that of `two`; NaN for constant rows."""
+    """Return Pearson's correlation of every row of `one` with that of `two`; NaN for
+    constant rows.
+    """
     first = one - one.mean(axis=1, keepdims=True)
     second = two - two.mean(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -72,7 +72,9 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def load_judge(named: str) -> JudgeModel:
-    """The bundled judge of that name, or of a hub id or folder; raises what loading raises."""
+    """Return the bundled judge of that name, or of a hub id or folder; raises what
+    loading raises.
+    """
     bundled = {spec.model: spec for spec in PROVIDERS["judge"].bundled}
     model, revision = split_revision(named)
     spec = bundled.get(named) or ModelSpec(
@@ -95,7 +97,7 @@ def _judged(judge: JudgeModel, data: Sequence[Halves], sampling: Sampling) -> Ju
 def set_result(
     name: str, even: Sequence[ScoredText], odd: Sequence[ScoredText], sampling: Sampling
 ) -> SetResult:
-    """Every measure of the odd half, at 0.5 and at the best thresholds of the even half."""
+    """Return every measure of the odd half, at 0.5 and at the best thresholds of the even half."""
 
     def both(count: Count) -> tuple[float, Measured, Measured]:
         best = best_threshold(count, even)

@@ -45,7 +45,7 @@ Count = Callable[[Sequence[ScoredText], float], Counted]
 
 
 def balanced_accuracy(texts: Sequence[ScoredText], threshold: float) -> Counted:
-    """The mean of the shares of wrong and of right statements that are judged so.
+    """Return the mean of the shares of wrong and of right statements that are judged so.
 
     Statements are labelled sentences where there are any, else whole texts.
     """
@@ -65,14 +65,15 @@ def _statements(text: ScoredText) -> list[tuple[float, bool]]:
 
 
 def example_f1(texts: Sequence[ScoredText], threshold: float) -> Counted:
-    """F1 of finding the texts with a hallucination: 2 TP / (2 TP + FP + FN)."""
+    """Return F1 of finding the texts with a hallucination: 2 TP / (2 TP + FP + FN)."""
     wrong = np.array([text.hallucinated for text in texts], dtype=float)
     flagged = np.array([text.doubt > threshold for text in texts], dtype=float)
     return Counted((2 * wrong * flagged)[None], (wrong + flagged)[None])
 
 
 def span_f1(texts: Sequence[ScoredText], threshold: float) -> Counted:
-    """F1 of finding the characters of wrong pieces, summed over the texts whose pieces have labels.
+    """Return F1 of finding the characters of wrong pieces, summed over the texts whose pieces
+    have labels.
 
     Twice the characters found, by those flagged and those labelled together.
     """
@@ -87,13 +88,14 @@ def span_f1(texts: Sequence[ScoredText], threshold: float) -> Counted:
 
 
 def value_of(counted: Counted) -> float:
-    """The measure; NaN where a part has nothing to count."""
+    """Return the measure; NaN where a part has nothing to count."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return float(np.mean(counted.numerators.sum(1) / counted.denominators.sum(1)))
 
 
 def best_threshold(count: Count, texts: Sequence[ScoredText]) -> float:
-    """The threshold at which the measure of `texts` is highest; of equal ones that nearest to 0.5.
+    """Return the threshold at which the measure of `texts` is highest; of equal ones that
+    nearest to 0.5.
 
     Candidates lie half-way between neighbouring doubts, at most 200 of them, and 0.5.
     """
@@ -121,7 +123,7 @@ class Measured(NamedTuple):
 def measured(
     count: Count, texts: Sequence[ScoredText], threshold: float, sampling: Sampling
 ) -> Measured:
-    """The measure of `texts` at `threshold`; without a value where it counts nothing."""
+    """Return the measure of `texts` at `threshold`; without a value where it counts nothing."""
     counted = count(texts, threshold)
     numbers = group_numbers([text.group for text in texts])
     size = int(numbers.max(initial=-1)) + 1
@@ -136,7 +138,9 @@ def measured(
 
 
 def mean_of(found: Sequence[Measured], sampling: Sampling) -> Estimate | None:
-    """The mean over data sets, which are independent; None where none of them has a value."""
+    """Return the mean over data sets, which are independent; None where none of them has
+    a value.
+    """
     known = [one for one in found if one.estimate.value is not None]
     if not known:
         return None

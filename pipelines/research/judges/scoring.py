@@ -51,7 +51,7 @@ class Halves(NamedTuple):
 
 
 def open_halves(path: Path, limit: int | None = None) -> Halves:
-    """Both halves of a data file, each with at most `limit` items that can be judged.
+    """Return both halves of a data file, each with at most `limit` items that can be judged.
 
     An item can be judged that has a text, a label and evidence. Of HaluEval's questions both
     answers are taken. Raises InvalidInputError for a file without such items in either half.
@@ -79,7 +79,7 @@ def _can_be_judged(item: Item) -> bool:
 def scored(
     judge: JudgeModel, items: Sequence[Item], progress: Callable[[int], None] = lambda done: None
 ) -> list[ScoredText]:
-    """What `judge` says about every item, which can be judged all; `progress` counts items.
+    """Return what `judge` says about every item, which can be judged all; `progress` counts items.
 
     Where spans are labelled in any of them, a text without a span is free of errors.
     """
@@ -125,7 +125,8 @@ def _by_tokens(judge: HubJudge, items: Sequence[Item], spans: bool) -> list[Scor
 
 
 def _statements(item: Item, spans: bool) -> list[tuple[int, int]]:
-    """The pieces that are judged one by one: labelled sentences, else those of a labelled text.
+    """Return the pieces that are judged one by one: labelled sentences, else those of a
+    labelled text.
 
     A claim or an answer whose pieces nobody labelled is judged as a whole.
     """
@@ -161,5 +162,5 @@ def _scored_text(item: Item, pieces: Sequence[Piece], spans: bool) -> ScoredText
 
 
 def _worst(pieces: Sequence[Piece], start: int, end: int) -> float:
-    """The highest doubt about a piece that begins in [start, end); 1 where there is none."""
+    """Return the highest doubt about a piece that begins in [start, end); 1 where there is none."""
     return max((one.doubt for one in pieces if start <= one.start < end), default=1.0)

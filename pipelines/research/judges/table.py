@@ -41,7 +41,7 @@ class JudgeResult(NamedTuple):
 
 
 def report(results: Sequence[JudgeResult], sampling: Sampling) -> str:
-    """The whole report."""
+    """Return the whole report."""
     blocks = [_head(sampling)]
     for result in results:
         blocks.append(f"## {result.judge}")
@@ -120,13 +120,15 @@ def _f1s(result: JudgeResult) -> str:
 
 
 def _all_flagged(one: SetResult) -> str:
-    """F1 of a detector that flags every text: 2p / (1 + p) for a share p of hallucinated texts."""
+    """Return F1 of a detector that flags every text: 2p / (1 + p) for a share p of
+    hallucinated texts.
+    """
     share = one.unsupported_texts
     return f"{200 * share / (1 + share):.1f}"
 
 
 def percent(estimate: Estimate | None) -> str:
-    """The number in % with its interval; "–" where there is none."""
+    """Return the number in % with its interval; "–" where there is none."""
     if estimate is None or estimate.value is None:
         return "–"
     if estimate.low is None or estimate.high is None:
@@ -135,13 +137,13 @@ def percent(estimate: Estimate | None) -> str:
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; its first row names the columns."""
+    """Return a table; its first row names the columns."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _published() -> str:
-    """Figures of others, with where they come from."""
+    """Return figures of others, with where they come from."""
     text = (ASSETS / "judge" / "published.toml").read_text(encoding="utf-8")
     blocks = [
         "## Published figures of other judges\n\nThese are **not** ours, and they were measured on"

@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace) -> bool:
 
 
 def _stopping(minutes: float | None) -> Callable[[], bool]:
-    """Whether the time is over, or a signal asked to stop."""
+    """Return whether the time is over, or a signal asked to stop."""
     asked: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda got, frame: asked.append(got))

@@ -49,7 +49,7 @@ class Asked(NamedTuple):
 
 
 def answer_pairs(sources: Sources, names: Names, random: Random) -> Iterator[Example]:
-    """Pairs of the even half of all files with questions and answers."""
+    """Yield pairs of the even half of all files with questions and answers."""
     for one in asked_of(sources):
         yield from short_and_long(one, names, random)
     yield from _generated_answers(sources.consistency, 0)
@@ -58,7 +58,7 @@ def answer_pairs(sources: Sources, names: Names, random: Random) -> Iterator[Exa
 
 
 def asked_of(sources: Sources) -> list[Asked]:
-    """The questions of the even half of HaluEval and of the articles."""
+    """Return the questions of the even half of HaluEval and of the articles."""
     asked = [
         Asked(one.question, one.right_answer, one.knowledge, f"qa-{number}")
         for number, one in enumerate(read_qa(sources.qa)[::2])
@@ -70,7 +70,9 @@ def asked_of(sources: Sources) -> list[Asked]:
 
 
 def short_and_long(asked: Asked, names: Names, random: Random) -> Iterator[Example]:
-    """The right answer and a wrong one of its kind, each short, as a sentence, and with more."""
+    """Yield the right answer and a wrong one of its kind, each short, as a sentence, and
+    with more.
+    """
     if len(asked.answer.split()) > _MAX_WORDS:
         return
     wrong = wrong_answer(asked.answer, asked.text, names, random)
@@ -86,7 +88,7 @@ def short_and_long(asked: Asked, names: Names, random: Random) -> Iterator[Examp
 
 
 def _said(asked: Asked, answer: str, random: Random) -> list[str]:
-    """Ways to give `answer`, from the bare name to a sentence with details; two at least."""
+    """Return ways to give `answer`, from the bare name to a sentence with details; two at least."""
     bare = answer.strip().rstrip(".")
     found = [bare, random.choice(_FORMS[2:]).format(bare)]
     for change in (numbers_changed, dates_changed):
@@ -105,7 +107,7 @@ def _said(asked: Asked, answer: str, random: Random) -> list[str]:
 def both_ways(
     question: str, first: str, second: str, *, same: bool, group: str, make: str = "answers"
 ) -> Iterator[Example]:
-    """The two answers as a pair in either direction."""
+    """Yield the two answers as a pair in either direction."""
     for statement, other in ((first, second), (second, first)):
         yield Example(
             evidence=other,
@@ -119,7 +121,9 @@ def both_ways(
 
 
 def _generated_answers(path: Path | None, half: Half) -> Iterator[Example]:
-    """SAC3: the sentence that a model wrote against the right and a hallucinated answer."""
+    """Yield from SAC3 the sentence that a model wrote against the right and a
+    hallucinated answer.
+    """
     for number, record in enumerate(_consistency(path)):
         if number % 2 != half:
             continue
@@ -141,7 +145,9 @@ def _consistency(path: Path | None) -> list[ConsistencyRecord]:
 
 
 def aliased(path: Path | None, half: Half) -> list[tuple[str, list[str], str]]:
-    """TriviaQA: questions, the names of their one answer, the name of what belongs to it."""
+    """Return questions of TriviaQA, the names of their one answer, the name of what
+    belongs to it.
+    """
     return [
         (record.question, list(dict.fromkeys(record.answers)), f"trivia-{number}")
         for number, record in enumerate(read_records(path, Aliases)[half::2])
@@ -149,7 +155,7 @@ def aliased(path: Path | None, half: Half) -> list[tuple[str, list[str], str]]:
 
 
 def _aliases(path: Path | None, half: Half, random: Random) -> Iterator[Example]:
-    """Two names of the one answer, and the name of another question's answer."""
+    """Yield two names of the one answer, and the name of another question's answer."""
     records = aliased(path, half)
     for question, known, group in records:
         if len(known) > 1:
@@ -162,7 +168,9 @@ def _aliases(path: Path | None, half: Half, random: Random) -> Iterator[Example]
 
 
 def _yes_or_no(path: Path | None, half: Half, random: Random) -> Iterator[Example]:
-    """StrategyQA: yes and no, alone and with the facts, which are a reason for one of them."""
+    """Yield from StrategyQA yes and no, alone and with the facts, which are a reason for one
+    of them.
+    """
     for number, record in enumerate(read_records(path, Facts)[half::2]):
         if not record.facts or random.random() < 0.5:
             continue
@@ -185,7 +193,7 @@ def _alike(one: str, other: str) -> bool:
 
 
 def hand_written(pairs: Sequence[dict[str, object]]) -> Iterator[Example]:
-    """Pairs as the sample data hold them, to measure on; each in one direction."""
+    """Yield pairs as the sample data hold them, to measure on; each in one direction."""
     for number, pair in enumerate(pairs):
         yield Example(
             evidence=str(pair["second"]),

@@ -56,7 +56,9 @@ def averaged(
 
 
 def _card(folder: Path) -> dict[str, Any]:
-    """The record of a judge; of the weights of a fit that of the fit, with that of its pairs."""
+    """Return the record of a judge; of the weights of a fit that of the fit, with that of
+    its pairs.
+    """
     judge, fit = folder / "judge.json", folder.parent / "done.json"
     if judge.is_file():
         return json.loads(judge.read_text(encoding="utf-8"))

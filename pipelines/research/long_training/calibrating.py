@@ -59,7 +59,7 @@ def best_calibration(
     *,
     balance: float = 0.5,
 ) -> Calibration:
-    """The calibration with the highest likelihood of what is supported and what is not.
+    """Return the calibration with the highest likelihood of what is supported and what is not.
 
     With `back`, what the network says of the pairs in the other direction, the log-odds of both are
     their mean, as two answers are compared. Lengths count for nothing then: of the held-out pairs
@@ -108,14 +108,16 @@ def _wordier(now: Calibration) -> list[Calibration]:
 
 
 def _scores(reads: Sequence[Read]) -> Floats:
-    """Shape [claims, windows, 3]; a missing window supports and contradicts nothing."""
+    """Return scores of shape [claims, windows, 3]; a missing window supports and contradicts
+    nothing.
+    """
     most = max([1, *(len(read.scores) for read in reads)])
     rows = [[*read.scores, *[_NOTHING] * (most - len(read.scores))] for read in reads]
     return np.array(rows, dtype=np.float64)
 
 
 def pair_weights(examples: Sequence[Example], balance: float) -> Floats:
-    """The weight of every pair: makes count alike, and sides of a make as `balance` says."""
+    """Return the weight of every pair: makes count alike, and sides of a make as `balance` says."""
     of_make = Counter(one.make for one in examples)
     of_side = Counter((one.make, one.supported) for one in examples)
     found: list[float] = []
@@ -127,7 +129,7 @@ def pair_weights(examples: Sequence[Example], balance: float) -> Floats:
 
 
 def _odds_of(reads: Sequence[Read]) -> Callable[[Calibration], Floats]:
-    """Log-odds of support of every read under a calibration."""
+    """Return log-odds of support of every read under a calibration."""
     scores = _scores(reads)
     longer, wordier = (
         np.array([shift_of(one, read.lengths) for read in reads])
@@ -183,7 +185,7 @@ def _lean_loss_of(
 def calibrated(
     reader: JudgeReader, kept: Sequence[Example], *, balance: float = 0.5
 ) -> dict[str, Any]:
-    """The calibration of every kind, as a judge's card holds it, with what it reaches.
+    """Return the calibration of every kind, as a judge's card holds it, with what it reaches.
 
     `ece` and `balanced_accuracy` are those of the same held-out pairs, `best` the balanced accuracy
     at their best threshold. A kind without pairs of both sides is left out, and the card's reader
@@ -218,7 +220,9 @@ def calibrated(
 
 
 def with_all_kinds(found: dict[str, Any]) -> dict[str, Any]:
-    """Statements and answers are what a card must have: a missing one is as the other kinds are."""
+    """Return the calibrations of all kinds: statements and answers are what a card must have: a
+    missing one is as the other kinds are.
+    """
     if not found:
         plain = {**Calibration()._asdict(), "offsets": [0.0, 0.0, 0.0], "pairs": 0}
         return {"statements": plain, "answers": plain}

@@ -30,13 +30,15 @@ class ContrastMaker:
     maker: PairMaker
 
     def examples(self) -> Iterator[Example]:
-        """Every pair of every family that the sentence allows."""
+        """Yield every pair of every family that the sentence allows."""
         yield from self.far()
         yield from self.less_exact()
         yield from self.over_two()
 
     def far(self) -> Iterator[Example]:
-        """A statement in other words and its changed twin, each against both pieces of evidence."""
+        """Yield a statement in other words and its changed twin, each against both pieces of
+        evidence.
+        """
         maker = self.maker
         sentence = named(maker.sentence, self.maker.text.title)
         change = maker.changed(sentence)
@@ -60,7 +62,9 @@ class ContrastMaker:
             yield self._pair(self.maker.random.choice(alike), without, "not_enough", "far")
 
     def _alike(self, sentence: str, changed: str) -> tuple[str, str] | None:
-        """Both in other words, by the same rules; None where they come out equal or too unlike."""
+        """Return both in other words, by the same rules; None where they come out equal or
+        too unlike.
+        """
         for _ in range(3):
             seed = self.maker.random.random()
             one, other = (far_from(said, Random(seed)) for said in (sentence, changed))
@@ -69,7 +73,7 @@ class ContrastMaker:
         return None
 
     def less_exact(self) -> Iterator[Example]:
-        """A year as its decade or century, which is true, against a decade far from it."""
+        """Yield a year as its decade or century, which is true, against a decade far from it."""
         maker = self.maker
         sentence = named(maker.sentence, self.maker.text.title)
         seed = self.maker.random.random()
@@ -97,7 +101,9 @@ class ContrastMaker:
         yield self._pair(wide, other, "contradicted", "less exact", differing(far, wide))
 
     def over_two(self) -> Iterator[Example]:
-        """A statement that needs two sentences of the evidence, whole, changed or one short."""
+        """Yield a statement that needs two sentences of the evidence, whole, changed or
+        one short.
+        """
         second_at = self._second()
         if second_at is None:
             return
@@ -135,7 +141,7 @@ class ContrastMaker:
         yield self._pair(true, other, "contradicted", "two sentences", differing(false, true))
 
     def _second(self) -> int | None:
-        """The place of another sentence on the same subject, up to four further on."""
+        """Return the place of another sentence on the same subject, up to four further on."""
         after = range(self.maker.at + 1, min(len(self.maker.text.sentences), self.maker.at + 5))
         found = [
             at for at in after if _said_of(self.maker.text.sentences[at], self.maker.text.title)
@@ -143,7 +149,9 @@ class ContrastMaker:
         return self.maker.random.choice(found) if found else None
 
     def _evidence(self, first: str, second: str) -> str:
-        """The two among other sentences of the text and foreign ones, in the order of the text."""
+        """Return the two among other sentences of the text and foreign ones, in the order of
+        the text.
+        """
         kept = [
             s
             for s in self.maker.text.sentences
@@ -155,7 +163,9 @@ class ContrastMaker:
         return title + " ".join(kept)
 
     def _both(self, two: tuple[str, str]) -> str:
-        """Two things said of the subject as one statement; without the random source: no order."""
+        """Return two things said of the subject as one statement; without the random source:
+        no order.
+        """
         who = "who" if is_person(self.maker.text.title) else "which"
         return f"{self.maker.text.title}, {who} {two[0]}, {two[1]}."
 
@@ -178,7 +188,7 @@ class ContrastMaker:
 
 
 def _said_of(sentence: str, subject: str) -> str | None:
-    """What `sentence` says of its subject, from the verb on and without the full stop."""
+    """Return what `sentence` says of its subject, from the verb on and without the full stop."""
     if not subject:
         return None
     if sentence.startswith(f"{subject} "):
@@ -198,7 +208,7 @@ def _where(statement: str, part: str) -> tuple[Span, ...] | None:
 def contrasts_of(
     text: Text, others: Sequence[Text], names: Names, random: Random
 ) -> Iterator[Example]:
-    """The fours of every sentence of `text`."""
+    """Yield the fours of every sentence of `text`."""
     for at, sentence in enumerate(text.sentences):
         maker = PairMaker(text, others, names, random, at, sentence)
         yield from ContrastMaker(maker).examples()

@@ -14,7 +14,7 @@ from pipelines.retrieval.dense import english_embedder
 
 
 def remembered_cosines(embedder: Embedder | None = None) -> Near:
-    """Cosines by `embedder`, by default the installed one; every vector is kept.
+    """Return cosines by `embedder`, by default the installed one; every vector is kept.
 
     A vector takes 1.5 kB: a hundred thousand sentences 150 MB.
     """

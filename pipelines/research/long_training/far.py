@@ -32,7 +32,9 @@ _ARTICLES = ("The ", "A ", "An ", "His ", "Her ", "Its ")
 
 @cache
 def _verbs() -> dict[str, tuple[str, str, str, str]]:
-    """Past form to (past, participle, noun of the deed, noun of the doer); each may be empty."""
+    """Return the verbs, past form to (past, participle, noun of the deed, noun of the doer); each
+    may be empty.
+    """
     found: dict[str, tuple[str, str, str, str]] = {}
     for past, participle, deed, doer in paraphrases()["verbs"].values():
         found.setdefault(past, (past, participle, deed, doer))
@@ -58,7 +60,7 @@ def _passive_form() -> re.Pattern[str]:
 
 
 def _parts(sentence: str) -> tuple[str, tuple[str, str, str, str], str, str] | None:
-    """Doer, verb, thing and time of a sentence in the active or the passive."""
+    """Return doer, verb, thing and time of a sentence in the active or the passive."""
     if found := _active_form().match(sentence):
         return found[1], _verbs()[found[2]], found[3], found[4]
     if found := _passive_form().match(sentence):
@@ -68,7 +70,7 @@ def _parts(sentence: str) -> tuple[str, tuple[str, str, str, str], str, str] | N
 
 
 def voice_changed(sentence: str, random: Random) -> str | None:
-    """Active to passive, passive to active; None for another form."""
+    """Change active to passive, passive to active; None for another form."""
     parts = _parts(sentence)
     if parts is None:
         return None
@@ -79,7 +81,9 @@ def voice_changed(sentence: str, random: Random) -> str | None:
 
 
 def nominalised(sentence: str, random: Random) -> str | None:
-    """The deed or the doer as a noun: "the discovery of X by Y", "Y was the discoverer of X"."""
+    """Return the deed or the doer as a noun: "the discovery of X by Y", "Y was the
+    discoverer of X".
+    """
     parts = _parts(sentence)
     if parts is None:
         return None
@@ -112,7 +116,7 @@ def _turns() -> list[tuple[str, re.Pattern[str], tuple[str, ...]]]:
 
 
 def turned(sentence: str, random: Random) -> str | None:
-    """A known relation said from its other side: "Y is the birthplace of X"."""
+    """Return a known relation said from its other side: "Y is the birthplace of X"."""
     for name, pattern, forms in _turns():
         found = pattern.match(sentence)
         if found is None:
@@ -130,7 +134,7 @@ def turned(sentence: str, random: Random) -> str | None:
 
 
 def _synonyms(sentence: str, random: Random, table: str) -> str | None:
-    """Up to two words replaced."""
+    """Return the sentence with up to two words replaced."""
     changed: str | None = None
     for _ in range(2):
         one = replaced(changed or sentence, random, table)
@@ -146,7 +150,7 @@ _AT_THE_END = re.compile(
 
 
 def fronted(sentence: str, random: Random) -> str | None:
-    """What stands at the end of the sentence, a time or a place, stands at its beginning."""
+    """Return what stands at the end of the sentence, a time or a place, stands at its beginning."""
     found = re.match(
         r"^(.{15,}?) ((?:in|on|at|during|after|before) (?:the )?[A-Z\d][^,;:]{2,40})\.$", sentence
     )
@@ -157,7 +161,7 @@ def fronted(sentence: str, random: Random) -> str | None:
 
 
 def cleft(sentence: str, random: Random) -> str | None:
-    """ "It was X who wrote Y": the doer at a place of its own."""
+    """Return the form "It was X who wrote Y": the doer at a place of its own."""
     if (found := _active_form().match(sentence)) is None:
         return None
     return f"It was {_inner(found[1])} who {found[2]} {found[3]}{found[4]}."
@@ -168,7 +172,7 @@ _SIGNS: tuple[Rule, ...] = (dates_changed, numbers_changed)
 
 
 def far_from(sentence: str, random: Random) -> str:
-    """`sentence` in other words, as far as rules reach; the same where none applies.
+    """Return `sentence` in other words, as far as rules reach; the same where none applies.
 
     At most one change of form, then numbers and dates, then words. `less_exact` is not among these,
     since it says less.
@@ -189,15 +193,15 @@ def _first_that_applies(rules: Sequence[Rule], sentence: str, random: Random) ->
 
 
 def less_exact(sentence: str, random: Random) -> str | None:
-    """`sentence` with its year as a decade or a century; None where it has no year."""
+    """Return `sentence` with its year as a decade or a century; None where it has no year."""
     return year_widened(sentence, random)
 
 
 def _inner(text: str) -> str:
-    """`text` as it stands within a sentence."""
+    """Return `text` as it stands within a sentence."""
     return text[0].lower() + text[1:] if text.startswith(_ARTICLES) else text
 
 
 def _first(text: str) -> str:
-    """`text` as it stands at the beginning of a sentence."""
+    """Return `text` as it stands at the beginning of a sentence."""
     return text[0].upper() + text[1:]

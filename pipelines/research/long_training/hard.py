@@ -26,7 +26,7 @@ _MAX_BESIDE = 12
 
 
 def people_pairs(sources: Sources, random: Random) -> Iterator[Example]:
-    """Every pair of the even half of FoolMeTwice, FEVER-symmetric, WiCE and the stances."""
+    """Yield every pair of the even half of FoolMeTwice, FEVER-symmetric, WiCE and the stances."""
     yield from hard_pairs(hard_claims(sources.hard, 0), random)
     yield from symmetric_pairs(symmetric_claims(sources.symmetric, 0), random)
     yield from cited_pairs(cited_claims(sources.cited, 0), random)
@@ -36,7 +36,9 @@ def people_pairs(sources: Sources, random: Random) -> Iterator[Example]:
 
 
 def hard_pairs(claims: Sequence[LabelledClaim], random: Random) -> Iterator[Example]:
-    """FoolMeTwice: with the gold evidence, with it on its page, and with the page alone."""
+    """Yield pairs of FoolMeTwice: with the gold evidence, with it on its page, and with the
+    page alone.
+    """
     for one in claims:
         yield _pair(one, " ".join(one.evidence), one.label, "hard")
         beside = list(one.beside)
@@ -51,7 +53,9 @@ def hard_pairs(claims: Sequence[LabelledClaim], random: Random) -> Iterator[Exam
 
 
 def symmetric_pairs(claims: Sequence[LabelledClaim], random: Random) -> Iterator[Example]:
-    """FEVER-symmetric: as published or as people write it; some with another claim's evidence."""
+    """Yield pairs of FEVER-symmetric: as published or as people write it; some with another claim's
+    evidence.
+    """
     for one in claims:
         form = str if random.random() < 0.5 else plain
         evidence = form(one.evidence[0])
@@ -68,7 +72,9 @@ def symmetric_pairs(claims: Sequence[LabelledClaim], random: Random) -> Iterator
 
 
 def cited_pairs(claims: Sequence[LabelledClaim], random: Random) -> Iterator[Example]:
-    """WiCE: with the whole page, with the sentences that support it, and with the others."""
+    """Yield pairs of WiCE: with the whole page, with the sentences that support it, and with
+    the others.
+    """
     for one in claims:
         yield _pair(one, " ".join(one.evidence), one.label, "cited")
         if not one.essential:

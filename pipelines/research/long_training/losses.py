@@ -32,7 +32,9 @@ class Said(NamedTuple):
 
 
 def of_claims(output: NetworkOutput, windows: Sequence[int]) -> Said:
-    """The network's output for windows as that for claims, of which each has so many `windows`."""
+    """Return the network's output for windows as that for claims, of which each has so many
+    `windows`.
+    """
     device = output.labels.device
     most = max(windows)
     places = torch.zeros(len(windows), most, dtype=torch.long, device=device)
@@ -54,7 +56,7 @@ def of_claims(output: NetworkOutput, windows: Sequence[int]) -> Said:
 
 
 def label_loss(logs: Tensor, target: Tensor, smoothing: float) -> Tensor:
-    """Cross-entropy; where several labels are right, of their probabilities' sum.
+    """Return cross-entropy; where several labels are right, of their probabilities' sum.
 
     With `smoothing` in [0, 1), so much of it goes to all labels alike.
     """
@@ -63,7 +65,7 @@ def label_loss(logs: Tensor, target: Tensor, smoothing: float) -> Tensor:
 
 
 def margin_loss(logs: Tensor, target: Tensor, overlap: Tensor, margin: float) -> Tensor:
-    """How far the judge falls short of `margin` where common words mislead.
+    """Return how far the judge falls short of `margin` where common words mislead.
 
     Of every supported and unsupported claim of a batch of which the unsupported one has as large a
     share of common words or a larger one, the log-odds of support must differ by `margin`.
@@ -78,12 +80,12 @@ def margin_loss(logs: Tensor, target: Tensor, overlap: Tensor, margin: float) ->
 
 
 def log_odds(logs: Tensor) -> Tensor:
-    """The log-odds of support, shape [claims]."""
+    """Return the log-odds of support, shape [claims]."""
     return logs[:, 0] - torch.logsumexp(logs[:, 1:], dim=-1)
 
 
 def word_loss(doubts: Tensor, doubted: Sequence[Sequence[int]], weight: float) -> Tensor:
-    """Binary cross-entropy over the pieces of which something is known.
+    """Return binary cross-entropy over the pieces of which something is known.
 
     `doubted` is what `PreparedClaim` says. Wrong words are few among many right ones, so each has
     `weight`.
@@ -101,7 +103,8 @@ def word_loss(doubts: Tensor, doubted: Sequence[Sequence[int]], weight: float) -
 
 
 def teaching_loss(logs: Tensor, taught: Tensor, temperature: float) -> Tensor:
-    """Divergence from what teachers say: KL(teacher, student) at a temperature, times its square.
+    """Return the divergence from what teachers say: KL(teacher, student) at a temperature, times
+    its square.
 
     `taught` are the logarithms of the teachers' mean probabilities, shape [claims, 3]. Hinton,
     Vinyals and Dean 2015, section 2.
@@ -115,5 +118,5 @@ def teaching_loss(logs: Tensor, taught: Tensor, temperature: float) -> Tensor:
 
 
 def mean_of_teachers(said: Sequence[Tensor]) -> Tensor:
-    """The logarithms of the mean probabilities of several teachers."""
+    """Return the logarithms of the mean probabilities of several teachers."""
     return torch.logsumexp(torch.stack(list(said)), dim=0) - math.log(len(said))

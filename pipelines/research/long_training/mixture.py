@@ -72,12 +72,14 @@ class Pairs(NamedTuple):
 
 
 def held_out(group: str) -> bool:
-    """Whether a group is in no training pair: every twelfth, of what people judged every sixth."""
+    """Return whether a group is in no training pair: every twelfth, of what people judged
+    every sixth.
+    """
     return crc32(group.encode()) % (6 if group.startswith(_PEOPLE) else 12) == 0
 
 
 def mixed(sources: Sources, mixture: Mixture) -> Pairs:
-    """The pairs of a mixture, in a random order given by its seed."""
+    """Return the pairs of a mixture, in a random order given by its seed."""
     found = Pairs([], [])
     for pair in _built(sources, mixture):
         found[held_out(pair.group)].append(pair)
@@ -85,7 +87,9 @@ def mixed(sources: Sources, mixture: Mixture) -> Pairs:
 
 
 def thinned(pairs: Sequence[Example], mixture: Mixture) -> list[Example]:
-    """The pairs that `again` and `most` of the mixture keep: the first ones, in their order."""
+    """Return the pairs that `again` and `most` of the mixture keep: the first ones, in
+    their order.
+    """
     equal: Counter[Example] = Counter()
     of_make: Counter[str] = Counter()
     found: list[Example] = []
@@ -138,7 +142,8 @@ def _labelled(
 
 
 def described(pairs: Pairs, mixture: Mixture) -> dict[str, Any]:
-    """How many pairs of which labels and makes, and how far shortcuts would get on held-out ones.
+    """Return how many pairs of which labels and makes, and how far shortcuts would get on
+    held-out ones.
 
     "words of the statement alone" is what the claim alone tells, 0.5 being nothing: of all pairs,
     and of each family of makes that has 50 held-out pairs of both kinds.
@@ -171,12 +176,12 @@ def _family(pair: Example) -> str:
 
 
 def both_kinds(pairs: Sequence[Example]) -> bool:
-    """Whether some of `pairs` are supported, and some are not."""
+    """Return whether some of `pairs` are supported, and some are not."""
     return len({pair.supported for pair in pairs}) == 2
 
 
 def digest(pairs: Pairs) -> str:
-    """A checksum of all pairs in their order."""
+    """Return a checksum of all pairs in their order."""
     found = sha256()
     for pair in (*pairs.training, *pairs.kept):
         found.update(pair.model_dump_json().encode())
@@ -184,7 +189,7 @@ def digest(pairs: Pairs) -> str:
 
 
 def written(folder: Path, sources: Sources, mixture: Mixture) -> Pairs:
-    """The pairs of `folder`; made and written there by the first call.
+    """Return the pairs of `folder`; made and written there by the first call.
 
     Raises InvalidInputError when the folder holds the pairs of another mixture.
     """
@@ -204,6 +209,6 @@ def written(folder: Path, sources: Sources, mixture: Mixture) -> Pairs:
 
 
 def read_examples(path: Path) -> list[Example]:
-    """What `write_examples` wrote."""
+    """Return what `write_examples` wrote."""
     lines = path.read_text(encoding="utf-8").split("\n")
     return [Example.model_validate_json(line) for line in lines if line]

@@ -72,7 +72,7 @@ class ModelAnswers(Record):
     said: tuple[str, ...] = ()
 
     def is_right(self, text: str) -> bool:
-        """Whether `text` names the right answer."""
+        """Return whether `text` names the right answer."""
         right, *aliases = self.answers
         return is_right(
             text, Reference(question=self.question, answer=right, aliases=tuple(aliases))
@@ -80,7 +80,7 @@ class ModelAnswers(Record):
 
 
 def model_answer_pairs(path: Path | None, names: Names) -> Iterator[Example]:
-    """Pairs of what the model answered to one question, and of that and the right answer.
+    """Yield pairs of what the model answered to one question, and of that and the right answer.
 
     Different answers are frequent. Of each question only the most alike of them are taken.
     """
@@ -105,12 +105,14 @@ def _words_shared(one: str, other: str) -> float:
 
 
 def _answer(reply: str) -> str:
-    """A reply without the copied number of its passage, and without questions added to it."""
+    """Return a reply without the copied number of its passage, and without questions
+    added to it.
+    """
     return _COPIED.sub("", reply).split("\n\n")[0].strip()
 
 
 def are_same(record: ModelAnswers, first: str, second: str, names: Names) -> bool | None:
-    """Whether two answers to the question are the same; None where it is not known."""
+    """Return whether two answers to the question are the same; None where it is not known."""
     right = record.is_right(first), record.is_right(second)
     if any(right):
         return all(right)
@@ -122,7 +124,7 @@ def are_same(record: ModelAnswers, first: str, second: str, names: Names) -> boo
 
 
 def _named(question: str, text: str, names: Names) -> frozenset[str]:
-    """Words of the names and numbers of an answer that the question does not hold."""
+    """Return words of the names and numbers of an answer that the question does not hold."""
     asked = set(words_of(question))
     found = [word for name in names.of(text) for word in words_of(name.text)]
     found += [word for word in words_of(text) if word[0].isdigit()]
@@ -160,7 +162,7 @@ async def ask_all(
 
 
 def _prompts(one: ModelAnswers) -> Iterator[tuple[tuple[Message, ...], tuple[float, ...]]]:
-    """The question by itself, and with the sentence that holds the answer."""
+    """Yield the question by itself, and with the sentence that holds the answer."""
     yield question_messages("single", one.question, "en"), _TEMPERATURES
     sentences = text_of("", "", one.text).sentences if one.text else ()
     holding = next((each for each in sentences if one.answers[0] in each), None)
@@ -171,8 +173,9 @@ def _prompts(one: ModelAnswers) -> Iterator[tuple[tuple[Message, ...], tuple[flo
 
 
 def questions_of(sources: Sources) -> list[ModelAnswers]:
-    """The questions of the even half of all files whose answer is named, each once, in a random
-    order: of a file that is not complete, each source is a part."""
+    """Return the questions of the even half of all files whose answer is named, each once, in a
+    random order: of a file that is not complete, each source is a part.
+    """
     found = [
         ModelAnswers(question=one.question, answers=(one.answer,), group=one.group, text=one.text)
         for one in asked_of(sources)

@@ -33,7 +33,7 @@ _SHARES = {"25": "a quarter", "50": "half", "75": "three quarters", "20": "a fif
 
 
 def number_words(number: int) -> str:
-    """`number`, from 0 below 10^12, in words of British English."""
+    """Return `number`, from 0 below 10^12, in words of British English."""
     if number < 20:
         return _ONES[number]
     if number < 100:
@@ -48,7 +48,7 @@ def number_words(number: int) -> str:
 
 
 def ordinal_words(number: int) -> str:
-    """The ordinal of `number`, from 1 below 10^12, in words."""
+    """Return the ordinal of `number`, from 1 below 10^12, in words."""
     words = number_words(number)
     cut = max(words.rfind("-"), words.rfind(" ")) + 1
     head, last = words[:cut], words[cut:]
@@ -57,7 +57,7 @@ def ordinal_words(number: int) -> str:
 
 
 def dates_changed(sentence: str, random: Random) -> str | None:
-    """`sentence` with its first date written in another way; None where there is none."""
+    """Return `sentence` with its first date written in another way; None where there is none."""
     for pattern, order in ((_DAY_FIRST, "dmy"), (_MONTH_FIRST, "mdy"), (_ISO, "ymd")):
         found = pattern.search(sentence)
         if found is None:
@@ -90,7 +90,7 @@ def _with_ending(day: int) -> str:
 
 
 def year_widened(sentence: str, random: Random) -> str | None:
-    """`sentence` with its first "in 1946" less exact: the decade or the century.
+    """Return `sentence` with its first "in 1946" less exact: the decade or the century.
 
     It is still true where the year is; another year of the same decade would make it true as well.
     """
@@ -107,7 +107,9 @@ def year_widened(sentence: str, random: Random) -> str | None:
 
 
 def numbers_changed(sentence: str, random: Random) -> str | None:
-    """`sentence` with a number written in another way; None where it has none that can be."""
+    """Return `sentence` with a number written in another way; None where it has none
+    that can be.
+    """
     changes = [
         one
         for rule in (_percentages, _ordinals, _wholes)

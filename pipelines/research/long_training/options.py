@@ -9,7 +9,9 @@ _Settings = TypeVar("_Settings", bound=NamedTuple)
 
 
 def add_options(parser: argparse.ArgumentParser, name: str, default: NamedTuple) -> None:
-    """An option `--NAME-FIELD` for each field of `default`, which says what holds without it."""
+    """Add an option `--NAME-FIELD` for each field of `default`, which says what holds
+    without it.
+    """
     group = parser.add_argument_group(name, type(default).__doc__)
     for field, kind in get_type_hints(type(default)).items():
         group.add_argument(
@@ -22,7 +24,7 @@ def add_options(parser: argparse.ArgumentParser, name: str, default: NamedTuple)
 
 
 def given(options: argparse.Namespace, name: str, default: _Settings) -> _Settings:
-    """The settings that the options of `add_options` hold."""
+    """Return the settings that the options of `add_options` hold."""
     return default._replace(
         **{field: getattr(options, f"{name}_{field}") for field in default._fields}
     )

@@ -67,7 +67,7 @@ class Shelf:
         )
 
     def length(self, number: int) -> int:
-        """Word pieces of the longest window of a claim."""
+        """Return the number of word pieces of the longest window of a claim."""
         first, last = self._starts["windows"][number : number + 2]
         return int(self._arrays["pieces"][first:last].max())
 
@@ -89,19 +89,19 @@ class Shelf:
 
     @classmethod
     def joined(cls, shelves: Sequence[Shelf]) -> Shelf:
-        """The claims of several shelves, in order; at least one."""
+        """Return the claims of several shelves, in order; at least one."""
         names = shelves[0]._arrays
         return cls({name: np.concatenate([one._arrays[name] for one in shelves]) for name in names})
 
     @classmethod
     def load(cls, path: Path) -> Shelf:
-        """What `save` wrote."""
+        """Return what `save` wrote."""
         with np.load(path) as found:
             return cls({name: found[name] for name in found.files})
 
 
 def shelved(claims: Sequence[PreparedClaim]) -> Shelf:
-    """Prepared claims as a shelf."""
+    """Return prepared claims as a shelf."""
     windows = [window for claim in claims for window in claim.windows]
     return Shelf(
         {
@@ -124,7 +124,8 @@ def prepare(
     reading: Reading,
     near: Near | None = None,
 ) -> Shelf:
-    """Every example as the network reads it; equal ones are read once. One without evidence is out.
+    """Return every example as the network reads it; equal ones are read once. One without
+    evidence is out.
 
     `encoder` is the folder of the tokenizer.
     """
@@ -162,7 +163,7 @@ def shelf_of(
     near: Near | None = None,
     say: Callable[[str], None] = lambda said: None,
 ) -> Shelf:
-    """The shelf of these examples in `folder`; made and written there by the first call.
+    """Return the shelf of these examples in `folder`; made and written there by the first call.
 
     It is made in parts, which are kept: `say` may raise between two of them, and the next call goes
     on after the last one.

@@ -120,7 +120,7 @@ class Training:
         shelf: Shelf,
         teachers: Sequence[JudgeNetwork],
     ) -> dict[str, Any]:
-        """One fit, from where it was left; returns its card."""
+        """Make one fit, from where it was left; returns its card."""
         folder = self.folder / name
         done = folder / _DONE
         if done.is_file():
@@ -159,7 +159,7 @@ class Training:
         )
 
     def _data(self, pairs: Pairs) -> str:
-        """What a checkpoint must have been made with."""
+        """Return what a checkpoint must have been made with."""
         return f"{digest(pairs)} {self.plan.reading} from {self.plan.start_from}"
 
     def _after_step(
@@ -188,13 +188,13 @@ class Training:
             raise StoppedError
 
     def _areas(self, network: JudgeNetwork, pairs: Sequence[Example]) -> dict[str, float]:
-        """Areas under the ROC curve: of all pairs, and of every make that has enough."""
+        """Return areas under the ROC curve: of all pairs, and of every make that has enough."""
         reader = JudgeReader(network.cpu(), self.encoder, {}, self.plan.reading, self.near)
         said = [one.supported for one in reader.read([pair.claim for pair in pairs])]
         return areas_of(pairs, said)
 
     def _finished(self, pairs: Pairs, fitted: list[dict[str, Any]]) -> dict[str, Any]:
-        """The best of the candidates with its calibration, in the folder `judge`."""
+        """Return the best of the candidates with its calibration, in the folder `judge`."""
         names = [card["name"] for card in fitted]
         seeds = [name for name in names if name.startswith("seed-")]
         candidates: dict[str, Callable[[], JudgeNetwork]] = {
@@ -235,7 +235,9 @@ class Training:
 
 
 def areas_of(pairs: Sequence[Example], said: Sequence[float]) -> dict[str, float]:
-    """Areas of P(supported): "all" pairs, each make with 20 or more, and the mean over "makes"."""
+    """Return areas of P(supported): "all" pairs, each make with 20 or more, and the mean over
+    "makes".
+    """
     found: dict[str, float] = {}
     for make in sorted({pair.make.split("-")[0] for pair in pairs}):
         chosen = [
@@ -274,7 +276,7 @@ class _Log:
             file.write(f"{json.dumps(line)}\n")
 
     def card(self) -> dict[str, Any]:
-        """The loss and the learning curve."""
+        """Return the loss and the learning curve."""
         keep = ("step", "loss")
         return {
             "loss": [{name: one[name] for name in keep} for one in self._lines if "loss" in one],
@@ -288,7 +290,7 @@ class _Log:
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log; one that was cut short ends it."""
+    """Return the lines of a log; one that was cut short ends it."""
     found: list[dict[str, Any]] = []
     if path.is_file():
         for line in path.read_text(encoding="utf-8").split("\n"):

@@ -129,7 +129,7 @@ class Trainer:
             yield Progress(self.step, self.loss, parts)
 
     def _made(self, claims: Sequence[PreparedClaim]) -> dict[str, float]:
-        """One step on a batch; returns the parts of the loss."""
+        """Make one step on a batch; returns the parts of the loss."""
         course = self._course
         for group, highest in zip(self._optimizer.param_groups, self._highest, strict=True):
             group["lr"] = highest * share_of_rate(self.step, course)
@@ -223,7 +223,7 @@ class Trainer:
 
 
 def parameter_groups(network: JudgeNetwork, course: Course) -> list[dict[str, Any]]:
-    """The head, and every layer of the encoder with its rate, the last layer first."""
+    """Return the head, and every layer of the encoder with its rate, the last layer first."""
     head = [p for m in (network.head, network.words, network.matches) for p in m.parameters()]
     groups: list[dict[str, Any]] = [{"params": head, "lr": course.head_rate}]
     for depth, layer in enumerate(reversed(list(network.encoder.encoder.layer))):
@@ -233,7 +233,9 @@ def parameter_groups(network: JudgeNetwork, course: Course) -> list[dict[str, An
 
 
 def share_of_rate(step: int, course: Course) -> float:
-    """What of the highest rate counts at a step, from 0: a linear rise, then half a cosine."""
+    """Return what of the highest rate counts at a step, from 0: a linear rise, then half
+    a cosine.
+    """
     rising = round(course.warmup * course.steps)
     if step < rising:
         return (step + 1) / rising
@@ -242,7 +244,7 @@ def share_of_rate(step: int, course: Course) -> float:
 
 
 def batches(shelf: Shelf, course: Course, start: int = 0) -> Iterator[list[int]]:
-    """The numbers of the claims of every batch from step `start` on, pass after pass.
+    """Yield the numbers of the claims of every batch from step `start` on, pass after pass.
 
     Claims of like length are in one batch, and batches are in a random order.
     """
@@ -261,7 +263,7 @@ def batches(shelf: Shelf, course: Course, start: int = 0) -> Iterator[list[int]]
 
 
 def _order(lengths: Sequence[int], course: Course, number: int) -> list[list[int]]:
-    """The batches of pass `number`; as many as it takes for all claims."""
+    """Return the batches of pass `number`; as many as it takes for all claims."""
     random = Random(f"{course.seed} {number}")
     drawn = random.sample(range(len(lengths)), len(lengths))
     found: list[list[int]] = []

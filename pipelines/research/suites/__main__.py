@@ -64,7 +64,9 @@ def _run(options: argparse.Namespace) -> None:
 def measured(
     folder: Path, suites: Sequence[Suite], work: Path, sampling: Sampling
 ) -> list[SuiteResult]:
-    """The results of the judge in `folder` on every suite; what `work` holds is not asked again."""
+    """Return the results of the judge in `folder` on every suite; what `work` holds is not
+    asked again.
+    """
     judge = TrainedJudge(folder)
     own = work / fingerprint(folder)
     return [_result(judge, suite, own, sampling) for suite in suites]

@@ -33,7 +33,7 @@ _BINS = 10
 
 
 def area(said: Floats, truth: Truth, weights: Weights) -> Floats:
-    """Area under the ROC curve in [0, 1]; ties count half."""
+    """Return the area under the ROC curve in [0, 1]; ties count half."""
     order = np.argsort(said, kind="stable")
     positive = weights[:, order] * truth[order]
     negative = weights[:, order] * ~truth[order]
@@ -46,7 +46,9 @@ def area(said: Floats, truth: Truth, weights: Weights) -> Floats:
 
 
 def precision_area(said: Floats, truth: Truth, weights: Weights) -> Floats:
-    """Area under the precision-recall curve of finding what is not supported, in [0, 1]."""
+    """Return the area under the precision-recall curve of finding what is not supported,
+    in [0, 1].
+    """
     order = np.argsort(said, kind="stable")
     wrong = weights[:, order] * ~truth[order]
     every = weights[:, order]
@@ -61,7 +63,9 @@ def precision_area(said: Floats, truth: Truth, weights: Weights) -> Floats:
 
 
 def balanced_at(threshold: float) -> Measure:
-    """Balanced accuracy in [0, 1]: what has more than `threshold` is called supported."""
+    """Return the balanced accuracy in [0, 1]: what has more than `threshold` is called
+    supported.
+    """
 
     def measure(said: Floats, truth: Truth, weights: Weights) -> Floats:
         yes = said > threshold
@@ -74,7 +78,9 @@ def balanced_at(threshold: float) -> Measure:
 
 
 def best_balanced(said: Floats, truth: Truth, weights: Weights) -> Floats:
-    """Balanced accuracy in [0.5, 1] at the threshold that is best on these very pairs."""
+    """Return the balanced accuracy in [0.5, 1] at the threshold that is best on these
+    very pairs.
+    """
     order = np.argsort(said, kind="stable")
     groups = _tied(said[order])
     right = np.add.reduceat(weights[:, order] * truth[order], groups, axis=1)
@@ -86,7 +92,7 @@ def best_balanced(said: Floats, truth: Truth, weights: Weights) -> Floats:
 
 
 def calibration_error(said: Floats, truth: Truth, weights: Weights) -> Floats:
-    """Expected calibration error over ten bins of equal width, in [0, 1]."""
+    """Return the expected calibration error over ten bins of equal width, in [0, 1]."""
     bins = np.minimum((said * _BINS).astype(int), _BINS - 1)
     total = np.zeros(len(weights))
     for number in range(_BINS):
@@ -99,7 +105,7 @@ def calibration_error(said: Floats, truth: Truth, weights: Weights) -> Floats:
 
 
 def flagged_f1(threshold: float) -> Measure:
-    """F1 of finding what is not supported; what has `threshold` or less is flagged."""
+    """Return F1 of finding what is not supported; what has `threshold` or less is flagged."""
 
     def measure(said: Floats, truth: Truth, weights: Weights) -> Floats:
         flagged = said <= threshold
@@ -112,7 +118,9 @@ def flagged_f1(threshold: float) -> Measure:
 
 
 def best_f1_threshold(said: Floats, truth: Truth) -> float:
-    """The threshold for `flagged_f1` with the highest F1, half-way between neighbouring scores."""
+    """Return the threshold for `flagged_f1` with the highest F1, half-way between
+    neighbouring scores.
+    """
     values = np.unique(said)
     middles = (values[1:] + values[:-1]) / 2 if len(values) > 1 else values
     ones = np.ones((1, len(said)))
@@ -120,7 +128,7 @@ def best_f1_threshold(said: Floats, truth: Truth) -> float:
 
 
 def _tied(ordered: Floats) -> NDArray[np.intp]:
-    """Where runs of equal numbers begin."""
+    """Return where runs of equal numbers begin."""
     starts = np.flatnonzero(np.diff(ordered)) + 1
     return np.concatenate([[0], starts]).astype(np.intp)
 
@@ -133,13 +141,15 @@ class Judged(NamedTuple):
     groups: tuple[str, ...]
 
     def chosen(self, which: Sequence[bool]) -> Judged:
-        """Some of the pairs."""
+        """Return some of the pairs."""
         mask = np.asarray(which, dtype=bool)
         kept = tuple(one for one, there in zip(self.groups, mask, strict=True) if there)
         return Judged(self.said[mask], self.truth[mask], kept)
 
     def weakest(self) -> Judged:
-        """Every group as one text: as supported as its weakest piece, and true when all are."""
+        """Return every group as one text: as supported as its weakest piece, and true when
+        all are.
+        """
         numbers = group_numbers(self.groups)
         size = int(numbers.max(initial=-1)) + 1
         said, truth = np.ones(size), np.ones(size, dtype=bool)
@@ -150,7 +160,9 @@ class Judged(NamedTuple):
 
 
 def estimated(measure: Measure, judged: Judged, sampling: Sampling) -> Estimate:
-    """The measure with its interval; without a value where there is only one kind of pair."""
+    """Return the measure with its interval; without a value where there is only one kind
+    of pair.
+    """
     numbers = group_numbers(judged.groups)
     size = int(numbers.max(initial=-1)) + 1
     base = Estimate(value=None, n=len(judged.said), groups=size)

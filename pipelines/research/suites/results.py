@@ -70,7 +70,7 @@ def result_of(
     even: Verdicts = (),
     words: Sequence[Sequence[WordDoubt]] | None = None,
 ) -> SuiteResult:
-    """Every measure of a suite from what the judge said about its pairs.
+    """Return every measure of a suite from what the judge said about its pairs.
 
     `alone` is what it said about the claims without evidence, `even` about the suite's even half,
     `words` about the words of its statements.
@@ -117,7 +117,9 @@ def _tuned(suite: Suite, odd: Judged, even: Verdicts, sampling: Sampling) -> Est
 
 
 def _contradictions(suite: Suite, said: Verdicts, sampling: Sampling) -> Estimate | None:
-    """F1 of finding what is contradicted: of the three shares that of contradiction is highest."""
+    """Return F1 of finding what is contradicted: of the three shares that of contradiction is
+    highest.
+    """
     truth = np.array([one.label == "contradicted" for one in suite.examples])
     if not suite.three_way or not truth.any():
         return None
@@ -130,7 +132,9 @@ def _contradictions(suite: Suite, said: Verdicts, sampling: Sampling) -> Estimat
 def _spans(
     suite: Suite, words: Sequence[Sequence[WordDoubt]], sampling: Sampling
 ) -> Estimate | None:
-    """F1 of the characters of wrong words: twice those found, by those flagged and those wrong."""
+    """Return F1 of the characters of wrong words: twice those found, by those flagged and
+    those wrong.
+    """
     found: list[float] = []
     both: list[float] = []
     for example, doubts in zip(suite.examples, words, strict=True):
@@ -150,5 +154,5 @@ def _spans(
 
 
 def as_json(results: Sequence[SuiteResult]) -> list[dict[str, Any]]:
-    """The figures, to be kept beside the table."""
+    """Return the figures, to be kept beside the table."""
     return [one.model_dump(mode="json") for one in results]

@@ -22,7 +22,7 @@ class Reads(Protocol):
 
 
 def fingerprint(folder: Path) -> str:
-    """A name for the weights and the card of the judge in `folder`."""
+    """Return a name for the weights and the card of the judge in `folder`."""
     found = sha256()
     for path in sorted([*folder.glob("*.safetensors"), folder / "judge.json"]):
         found.update(path.read_bytes())
@@ -35,7 +35,8 @@ def kept(
     reads: Reads,
     say: Callable[[int], None] = lambda done: None,
 ) -> list[Any]:
-    """What `reads` says about every claim, in their order; what `path` holds is not asked again.
+    """Return what `reads` says about every claim, in their order; what `path` holds is not
+    asked again.
 
     Each line of the file is the answer to one claim; a line that was cut short is asked again. The
     file's name has to tell judge and claims apart. `say` takes how many claims are done.
@@ -54,7 +55,9 @@ def kept(
 
 
 def whole_lines(path: Path) -> list[Any]:
-    """What stands in a file of JSON lines, up to a line that an interruption has cut short."""
+    """Return what stands in a file of JSON lines, up to a line that an interruption has
+    cut short.
+    """
     if not path.is_file():
         return []
     found: list[Any] = []
@@ -75,7 +78,7 @@ def write_lines(path: Path, lines: Sequence[Any]) -> None:
 
 
 def name_of(what: str, claims: Sequence[Claim]) -> str:
-    """A file's name for answers about these claims."""
+    """Return a file's name for answers about these claims."""
     found = sha256()
     for claim in claims:
         found.update(claim.model_dump_json().encode())
@@ -83,15 +86,15 @@ def name_of(what: str, claims: Sequence[Claim]) -> str:
 
 
 def verdicts(judge: JudgeModel) -> Reads:
-    """P(supported), P(contradicted) and P(not enough) of every claim."""
+    """Return P(supported), P(contradicted) and P(not enough) of every claim."""
     return lambda claims: [list(verdict) for verdict in judge.verdicts(claims)]
 
 
 def doubts(judge: TrainedJudge) -> Reads:
-    """Start, end and doubt of every word of every statement."""
+    """Return start, end and doubt of every word of every statement."""
     return lambda claims: [[list(word) for word in words] for words in judge.doubts(claims)]
 
 
 def as_words(said: Sequence[Sequence[float]]) -> list[WordDoubt]:
-    """What `doubts` wrote of one claim."""
+    """Return what `doubts` wrote of one claim."""
     return [WordDoubt(int(start), int(end), float(doubt)) for start, end, doubt in said]

@@ -73,7 +73,7 @@ _SHARING = {"hard", "symmetric", "cited", "stances"}
 
 
 def odd_suites(sources: Sources, more: Sequence[Path] = ()) -> list[Suite]:
-    """Every suite for which there is a file, and one for each file of `more`.
+    """Return every suite for which there is a file, and one for each file of `more`.
 
     Those are data sets as the evaluation reads them, with labelled texts and evidence, such as
     RAGTruth's; of their items the odd ones are measured, and thresholds come from the even ones.
@@ -106,7 +106,7 @@ def odd_suites(sources: Sources, more: Sequence[Path] = ()) -> list[Suite]:
 
 
 def never_seen(suite: Suite) -> list[bool]:
-    """Of every pair whether the long training has no pair that shares a text with it.
+    """Return, of every pair, whether the long training has no pair that shares a text with it.
 
     Odd records share claims and pages with even ones. Those of groups that are held out do not.
     Nothing is said of suites whose groups are not those of training: an empty list.
@@ -117,13 +117,15 @@ def never_seen(suite: Suite) -> list[bool]:
 
 
 def answers_by_hand() -> list[Example]:
-    """The hundred pairs of answers of the sample data."""
+    """Return the hundred pairs of answers of the sample data."""
     path = SAMPLE_DATA / "answer_pairs.json"
     return list(hand_written(json.loads(path.read_text(encoding="utf-8"))))
 
 
 def span_examples(files: Sources) -> list[Example]:
-    """Statements with one change, whose place is known, against odd paragraphs of articles."""
+    """Return statements with one change, whose place is known, against odd paragraphs of
+    articles.
+    """
     texts = list(public.article_texts(files.articles))[1::2][:_SPAN_TEXTS]
     if not texts:
         return []
@@ -135,7 +137,9 @@ def span_examples(files: Sources) -> list[Example]:
 
 
 def _refuted(files: Sources) -> list[Example]:
-    """Claims with the words that their evidence refutes, and their twins without any such word."""
+    """Return claims with the words that their evidence refutes, and their twins without any
+    such word.
+    """
     said: list[tuple[RefutedClaim, str, Label, tuple[Span, ...]]] = []
     for one in refuted_claims(files.symmetric, 1):
         said += [(one, one.claim, "contradicted", one.wrong), (one, one.twin, "supported", ())]
@@ -174,7 +178,9 @@ def _grouped(examples: Sequence[Example], sources: Sources) -> list[Example]:
 
 
 def _of_file(path: Path) -> Suite:
-    """A data set of labelled texts: each sentence of a text is a pair, and the text their group."""
+    """Return a data set of labelled texts: each sentence of a text is a pair, and the text
+    their group.
+    """
     halves = open_halves(path)
     even, odd = (
         tuple(

@@ -14,7 +14,9 @@ _MANY, _CHARACTERS = 200, 2700
 
 
 def times_of(judge: TrainedJudge) -> dict[str, float]:
-    """Seconds by what took them, each the least of five rounds, of the second kind of two."""
+    """Return seconds by what took them, each the least of five rounds, of the second
+    kind of two.
+    """
     short, long = few_claims(), many_claims()
     judge.read(short)
     return {
@@ -26,7 +28,7 @@ def times_of(judge: TrainedJudge) -> dict[str, float]:
 
 
 def few_claims() -> list[Claim]:
-    """Ten claims, each with the same ten passages of a hundred words."""
+    """Return ten claims, each with the same ten passages of a hundred words."""
     words = " ".join(article.text for article in library("en")).split()
     passages = [words[at * _WORDS : (at + 1) * _WORDS] for at in range(_PASSAGES)]
     evidence = tuple(" ".join(passage) for passage in passages)
@@ -34,7 +36,7 @@ def few_claims() -> list[Claim]:
 
 
 def many_claims() -> list[Claim]:
-    """Two hundred claims on twenty articles, each as long as several of the library."""
+    """Return two hundred claims on twenty articles, each as long as several of the library."""
     text = "\n\n".join(article.text for article in library("en"))
     articles = [text[at : at + _CHARACTERS] for at in range(0, 20 * _CHARACTERS, _CHARACTERS)]
     articles = [article for article in articles if article]

@@ -47,7 +47,7 @@ class JudgeFigures(NamedTuple):
 def report(
     judges: Sequence[JudgeFigures], sampling: Sampling, day: date, seconds: dict[str, float]
 ) -> str:
-    """All tables; `seconds` are times that were measured, by what took them."""
+    """Return all tables; `seconds` are times that were measured, by what took them."""
     blocks = [
         _head(sampling, day),
         "## Which claims are supported",
@@ -124,7 +124,9 @@ Column = tuple[str, Callable[[SuiteResult], Estimate | None]]
 
 
 def _table(judges: Sequence[JudgeFigures], columns: Sequence[Column]) -> str:
-    """A row for each suite that has any of these figures; the judges' columns side by side."""
+    """Return a row for each suite that has any of these figures; the judges' columns side
+    by side.
+    """
     several = len(judges) > 1
     head = ["data", "pairs", "not supported"]
     for title, _ in columns:
@@ -145,7 +147,7 @@ def _same(judge: JudgeFigures, result: SuiteResult) -> SuiteResult | None:
 
 
 def _kept_promises(judges: Sequence[JudgeFigures]) -> str:
-    """On how many suites probabilities mean what they say."""
+    """Return on how many suites probabilities mean what they say."""
     lines: list[str] = []
     for judge in judges:
         sure = [_value(one.error) <= _MAX_ERROR for one in judge.results]

@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _written(record: dict[str, Any], listed: Mapping[str, Sequence[BaseModel]]) -> str:
-    """The record as JSON, with one line for each thing in its lists."""
+    """Return the record as JSON, with one line for each thing in its lists."""
     head = json.dumps(record, indent=1, ensure_ascii=False).removesuffix("\n}")
     lists = (
         f' "{name}": [\n' + ",\n".join(f"  {one.model_dump_json()}" for one in of) + "\n ]"

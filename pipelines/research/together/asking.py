@@ -44,8 +44,9 @@ class Asking(NamedTuple):
 
 
 def usual() -> list[Asking]:
-    """The detectors that can vote, with the default models of a language; EVER and the SLM check
-    without a language model apart."""
+    """Return the detectors that can vote, with the default models of a language; EVER and the SLM
+    check without a language model apart.
+    """
     models = default_models()
     judged = tuple(MethodSpec(name=name) for name in ("slm", "p_yes", "haarag"))
     return [
@@ -56,7 +57,9 @@ def usual() -> list[Asking]:
 
 
 def language_model(name: str) -> Asking:
-    """The language model of that name in the list of files, as the one judge of the SLM check."""
+    """Return the language model of that name in the list of files, as the one judge of the
+    SLM check.
+    """
     settings = {"whole_response": False}
     models = {"main": ModelSpec(), JUDGES[0]: model_spec(catalogue_entry(name))}
     return Asking(name, (MethodSpec(name="slm", settings=settings),), models, settled=True)
@@ -105,7 +108,7 @@ async def _events(service: Service, asking: Asking, one: Statement) -> list[obje
 def views_of(
     askings: Sequence[str], statements: Sequence[Statement], folder: Path
 ) -> dict[str, dict[str, RunView]]:
-    """For each statement, by its key, what each asking recorded of it.
+    """Return, for each statement, by its key, what each asking recorded of it.
 
     Raises InvalidInputError where the folder lacks a statement.
     """
@@ -119,7 +122,7 @@ def views_of(
 
 
 def merged(views: Sequence[RunView]) -> RunView:
-    """One view with the methods of all of them, which are about the same text.
+    """Return one view with the methods of all of them, which are about the same text.
 
     A method that stands in several is the first one's. Raises InvalidInputError for no view.
     """

@@ -77,7 +77,9 @@ Array = NDArray[np.float64]
 def measured(
     probabilities: Sequence[float] | Array, truth: Sequence[bool], threshold: float
 ) -> Measured:
-    """How good "supported from `threshold` on" is; NaN nowhere, 0.5 for AUROC of one class."""
+    """Return how good "supported from `threshold` on" is; NaN nowhere, 0.5 for AUROC of
+    one class.
+    """
     p, y = np.asarray(probabilities, float), np.asarray(truth, bool)
     said = p >= threshold
     both = y.any() and not y.all()
@@ -91,7 +93,9 @@ def measured(
 
 
 def fit_all(seen: Sequence[Seen]) -> list[Combination]:
-    """A combination for each use, language and set of readings for which there are statements."""
+    """Return a combination for each use, language and set of readings for which there are
+    statements.
+    """
     found: list[Combination] = []
     for use in _uses(seen):
         for language in get_args(Language):
@@ -183,7 +187,7 @@ def _combination(
 def cross_validated(
     fits: Sequence[Seen], names: Sequence[str], others: Sequence[Seen] = ()
 ) -> Array:
-    """P(supported) of each statement by a fit on other groups; shape [statements]."""
+    """Return P(supported) of each statement by a fit on other groups; shape [statements]."""
     rows, truth = _rows(fits, names), np.array([one.supported for one in fits])
     groups = [one.statement.group for one in fits]
     extra, theirs = _rows(others, names), np.array([one.supported for one in others], bool)
@@ -201,7 +205,7 @@ def _rows(seen: Sequence[Seen], names: Sequence[str]) -> Array:
 
 
 def _line(rows: Array, truth: Sequence[bool] | NDArray[np.bool_]) -> tuple[Line, tuple[float, ...]]:
-    """The fitted line on features as they are, and the features' means."""
+    """Return the fitted line on features as they are, and the features' means."""
     y = np.asarray(truth, bool)
     means = tuple(round(float(one), 4) for one in rows.mean(axis=0))
     if y.all() or not y.any():
@@ -215,14 +219,14 @@ def _line(rows: Array, truth: Sequence[bool] | NDArray[np.bool_]) -> tuple[Line,
 
 
 def _threshold(probabilities: Array, truth: Sequence[bool]) -> float:
-    """One half, or what is needed so that few false statements are called supported."""
+    """Return one half, or what is needed so that few false statements are called supported."""
     false = np.sort(probabilities[~np.asarray(truth, bool)])[::-1]
     most = int(_MOST_FALSE * len(false))
     return round(max(0.5, float(false[most]) + 0.005 if most < len(false) else 0.5), 2)
 
 
 def reliability(probabilities: Array, truth: Sequence[bool]) -> tuple[Bin, ...]:
-    """The curve of what was said against how often it was so, in ten steps."""
+    """Return the curve of what was said against how often it was so, in ten steps."""
     y = np.asarray(truth, bool)
     at = np.minimum((probabilities * _BINS).astype(int), _BINS - 1)
     return tuple(
@@ -237,7 +241,7 @@ def reliability(probabilities: Array, truth: Sequence[bool]) -> tuple[Bin, ...]:
 
 
 def limits(seen: Sequence[Seen]) -> list[Limit]:
-    """The threshold of the SLM check and of P(yes) for each use, language and set of judges.
+    """Return the threshold of the SLM check and of P(yes) for each use, language and set of judges.
 
     Of those that call at most one in ten false statements supported, the one that doubts the
     fewest true ones; measured on the reporting half.

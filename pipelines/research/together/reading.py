@@ -21,7 +21,7 @@ from pipelines.text import Span
 def seen_of(
     statements: Sequence[Statement], views: Mapping[str, Mapping[str, RunView]]
 ) -> list[Seen]:
-    """The statements of which something was recorded, with what it says."""
+    """Return the statements of which something was recorded, with what it says."""
     found: list[Seen] = []
     for one in statements:
         recorded = views.get(one.key, {})
@@ -39,7 +39,9 @@ def seen_of(
 
 
 def _cells(asking: str, view: RunView) -> dict[str, Cell]:
-    """The detectors of one asking; one that has judges of its own is called after the asking."""
+    """Return the detectors of one asking; one that has judges of its own is called after
+    the asking.
+    """
     checked = checked_text(view)
     if checked is None or not checked.sentences:
         return {}

@@ -23,7 +23,7 @@ Said = tuple[float, bool]
 def tables(
     seen: Sequence[Seen], combinations: Sequence[Combination], limits: Sequence[Limit]
 ) -> str:
-    """Every table, in Markdown."""
+    """Return every table, in Markdown."""
     parts: list[str] = []
     for title, of in _kinds(seen):
         rows = [
@@ -89,7 +89,7 @@ _SPEAKERS: dict[Reading, str] = {
 
 
 def _cell_of(one: Seen, limit: Limit) -> Cell | None:
-    """What the detector said with the judges that the threshold is for."""
+    """Return what the detector said with the judges that the threshold is for."""
     named = (one.cells.get(name) for name, method in LIMITED.items() if method == limit.method)
     return next((cell for cell in named if cell and cell.models == limit.judges), None)
 
@@ -97,7 +97,9 @@ def _cell_of(one: Seen, limit: Limit) -> Cell | None:
 def _probability(
     one: Seen, chosen: Combination, combinations: Sequence[Combination]
 ) -> Said | None:
-    """By the combination, or where a reading is missing by the one of those that are there."""
+    """Return the probability by the combination, or where a reading is missing by the one of those
+    that are there.
+    """
     there = set(one.readings.values) & set(chosen.readings)
     statement = one.statement
     used = combination_for(there, statement.use, statement.language, combinations)
@@ -124,7 +126,8 @@ def _row(name: str, pairs: Sequence[Said | None], of: Sequence[Seen]) -> str:
 
 
 def _weights(groups: Sequence[str]) -> Array:
-    """How often each statement is drawn: first once each, then in every draw; shape [draws + 1, n].
+    """Return how often each statement is drawn: first once each, then in every draw; shape [draws
+    + 1, n].
 
     Whole groups are drawn, because what is said about one article is not independent.
     """
@@ -135,7 +138,7 @@ def _weights(groups: Sequence[str]) -> Array:
 
 
 def _mean(values: NDArray[np.bool_], weights: Array) -> Array:
-    """The share of true values in every draw; NaN where a draw has none that count."""
+    """Return the share of true values in every draw; NaN where a draw has none that count."""
     total = weights.sum(axis=1)
     found = np.full(len(total), np.nan)
     np.divide(weights @ values, total, out=found, where=total > 0)
@@ -143,7 +146,7 @@ def _mean(values: NDArray[np.bool_], weights: Array) -> Array:
 
 
 def _auroc(scores: Array, truth: NDArray[np.bool_], weights: Array) -> Array:
-    """The chance that a true statement has the higher score, equal ones counting half."""
+    """Return the chance that a true statement has the higher score, equal ones counting half."""
     above = np.sign(scores[truth][:, None] - scores[~truth][None, :]) / 2 + 0.5
     right, wrong = weights[:, truth], weights[:, ~truth]
     pairs = right.sum(axis=1) * wrong.sum(axis=1)
@@ -153,14 +156,14 @@ def _auroc(scores: Array, truth: NDArray[np.bool_], weights: Array) -> Array:
 
 
 def _shown(weights: Array, figure: Callable[[Array], Array]) -> str:
-    """The figure with its interval."""
+    """Return the figure with its interval."""
     found = figure(weights)
     low, high = np.nanquantile(found[1:], [0.025, 0.975])
     return f"{found[0]:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _curves(combinations: Sequence[Combination]) -> str:
-    """The reliability of the largest combinations of each use and language."""
+    """Return the reliability of the largest combinations of each use and language."""
     lines = ["### Reliability on the reporting statements: said, was (statements)", ""]
     best: dict[tuple[str, str, bool], Combination] = {}
     for one in combinations:

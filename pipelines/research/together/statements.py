@@ -59,7 +59,9 @@ class Statement(NamedTuple):
 
 
 def decided_statements() -> list[Statement]:
-    """Our own statements, right and wrong, and those whose subject the library does not have."""
+    """Return our own statements, right and wrong, and those whose subject the library does
+    not have.
+    """
     return [one for language in get_args(Language) for one in _decided(language)]
 
 
@@ -93,7 +95,8 @@ _STANCES: dict[str, Label] = {
 
 
 def with_articles() -> list[Statement]:
-    """Our own statements, each with its article as the source; some true ones with another article.
+    """Return our own statements, each with its article as the source; some true ones with another
+    article.
 
     They fit what is used for given sources: the judges were trained on even public records, and are
     surer there than of anything else.
@@ -124,7 +127,8 @@ def with_articles() -> list[Statement]:
 
 
 def public_statements(data: Sources, most: int) -> list[Statement]:
-    """Claims of public files with their evidence, at most `most` of the odd records of each file.
+    """Return claims of public files with their evidence, at most `most` of the odd records of
+    each file.
 
     Pages that are longer than what a text may bring along are left out. A claim that its evidence
     supports in part only is one that it does not support.
@@ -167,5 +171,5 @@ def _given(one: LabelledClaim, name: str, part: Part) -> Statement:
 
 
 def in_part(statements: Iterable[Statement], part: Part) -> list[Statement]:
-    """Those that fit, or those that report."""
+    """Return those that fit, or those that report."""
     return [one for one in statements if one.part == part]

@@ -112,14 +112,16 @@ def _report(options: argparse.Namespace) -> None:
 
 
 def _zero_shot_before() -> dict[str, Any] | None:
-    """What was measured of the embedded language model before, where it was."""
+    """Return what was measured of the embedded language model before, where it was."""
     if not _CALIBRATION.is_file():
         return None
     return json.loads(_CALIBRATION.read_text(encoding="utf-8"))["quality"].get(EMBEDDED_NAME)
 
 
 async def _zero_shot(measured_on: Sequence[Suite], every: int) -> dict[str, Any]:
-    """The embedded language model on one in `every` examples, in English, asked for yes or no."""
+    """Return the embedded language model on one in `every` examples, in English, asked for
+    yes or no.
+    """
     model = EmbeddedModel()
     found: dict[str, Any] = {}
     try:
@@ -145,7 +147,7 @@ def _files(options: argparse.Namespace) -> Sources:
 
 
 def _recipes(options: argparse.Namespace) -> list[Recipe]:
-    """One for every number of rounds, with the number of repeats in the same position."""
+    """Return one for every number of rounds, with the number of repeats in the same position."""
     if len(options.rounds) != len(options.repeats):
         raise failure("research.other_rounds")
     return [

@@ -93,7 +93,9 @@ def chinese_questions(cmrc: Path | None, squad: Path | None, half: Half) -> list
 
 
 def _closed(text: str) -> str:
-    """Without the spaces that translators put around the answers, which would give them away."""
+    """Return the text without the spaces that translators put around the answers, which would give
+    them away.
+    """
     return _GAP.sub("", text)
 
 
@@ -159,7 +161,7 @@ def _stated(one: Asked, wrong: str | None, evidence: str, random: Random) -> Ite
 
 
 def _sentences(one: Asked, wrong: str | None, evidence: str) -> Iterator[Example]:
-    """The article's own sentence, shortened, and the same with another answer in it."""
+    """Yield the article's own sentence, shortened, and the same with another answer in it."""
     said = next((s.text for s in split_sentences(one.context) if one.answer in s.text), "")
     said = _BRACKETS.sub("", said)
     clauses = [part for part in re.split("[，；]", said) if one.answer in part]
@@ -195,7 +197,9 @@ def _example(
 def _other_answer(
     one: Asked, near: Iterable[Asked], alike: Sequence[Asked], random: Random
 ) -> str | None:
-    """An answer of the same kind: of the same passage if it can be, or with another number."""
+    """Return an answer of the same kind: of the same passage if it can be, or with
+    another number.
+    """
     here = [
         other.answer
         for other in near

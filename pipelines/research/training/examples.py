@@ -76,7 +76,7 @@ class Example(Frozen):
 
 
 def differing(true: str, statement: str) -> tuple[Span, ...] | None:
-    """The words of `statement` that `true` does not have in their place.
+    """Return the words of `statement` that `true` does not have in their place.
 
     Where words are missing from `statement`, the words beside the gap count. None where most words
     differ: then more than one change separates the two.
@@ -97,7 +97,7 @@ def differing(true: str, statement: str) -> tuple[Span, ...] | None:
 
 
 def write_examples(path: Path, examples: Iterable[Example]) -> None:
-    """One JSON object a line."""
+    """Write one JSON object a line."""
     lines = (json.dumps(one.model_dump(), ensure_ascii=False) for one in examples)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -115,14 +115,14 @@ class Text(Frozen):
 
 
 def text_of(name: str, title: str, text: str, group: str = "") -> Text:
-    """`text` as its whole sentences; everything else is left out."""
+    """Return `text` as its whole sentences; everything else is left out."""
     found = (" ".join(span.text.split()) for span in split_sentences(text))
     sentences = tuple(filter(_is_sentence, found))
     return Text(name=name, title=title, sentences=sentences, group=group or name)
 
 
 def library(language: Language) -> list[Document]:
-    """The articles of the sample library in `language`."""
+    """Return the articles of the sample library in `language`."""
     return load_library(SAMPLE_DATA / "library" / language)
 
 

@@ -102,7 +102,9 @@ class Prepared(NamedTuple):
 
 
 def prepared(examples: Sequence[Example], folder: Path) -> list[Prepared]:
-    """Pairs as the network reads them; of long evidence the window most like the statement."""
+    """Return pairs as the network reads them; of long evidence the window most like the
+    statement.
+    """
     tokenizer = load_tokenizer(folder)
     read = {
         example: [
@@ -115,7 +117,9 @@ def prepared(examples: Sequence[Example], folder: Path) -> list[Prepared]:
 
 
 def doubted_pieces(tokenizer: Tokenizer, example: Example) -> tuple[int, ...]:
-    """Of every piece of `asked_pieces`, after the first special token, whether it is wrong."""
+    """Return, of every piece of `asked_pieces`, after the first special token, whether it
+    is wrong.
+    """
     wrong = example.wrong
     offsets = statement_offsets(tokenizer, example.question, example.statement)
     if wrong is None:
@@ -131,7 +135,7 @@ def doubted_pieces(tokenizer: Tokenizer, example: Example) -> tuple[int, ...]:
 def fit(
     network: JudgeNetwork, pairs: Sequence[Prepared], schedule: Schedule, device: str = "cpu"
 ) -> Iterator[tuple[int, float]]:
-    """Train `network` in place; gives each step, from 1, and the moving mean of the loss.
+    """Train `network` in place; yield each step, from 1, and the moving mean of the loss.
 
     Word embeddings stay as they are: they are most of the weights.
     """
@@ -168,14 +172,14 @@ def fit(
 
 
 def _loss(scores: Tensor, target: Tensor) -> Tensor:
-    """Cross-entropy; where several labels are right, of their probabilities' sum."""
+    """Return cross-entropy; where several labels are right, of their probabilities' sum."""
     logs = torch.log_softmax(scores, dim=-1)
     right = torch.logsumexp(logs.masked_fill(target == 0, -math.inf), dim=-1)
     return -((1 - _SMOOTHING) * right + _SMOOTHING * logs.mean(dim=-1)).mean()
 
 
 def _loss_of_words(doubts: Tensor, doubted: Tensor) -> Tensor:
-    """Binary cross-entropy over the words of which something is known.
+    """Return binary cross-entropy over the words of which something is known.
 
     Wrong words are few among many right ones, so each has a larger weight.
     """
@@ -189,7 +193,7 @@ def _loss_of_words(doubts: Tensor, doubted: Tensor) -> Tensor:
 
 
 def _batches(pairs: Sequence[Prepared], schedule: Schedule) -> Iterator[list[Prepared]]:
-    """Batches of pairs of similar length, in a random order, pass after pass."""
+    """Yield batches of pairs of similar length, in a random order, pass after pass."""
     random = Random(schedule.seed)
     made = 0
     while True:
@@ -218,7 +222,7 @@ def attend(
     scaling: float = 1.0,
     **_: Any,
 ) -> tuple[Tensor, Tensor]:
-    """Scaled dot-product attention in the type of `query`, without dropout.
+    """Return scaled dot-product attention in the type of `query`, without dropout.
 
     `query`, `key` and `value` have the shape [pairs, heads, pieces, width]; `attention_mask` is
     added to the scores, shape [pairs, 1, pieces, pieces]. Returns the output, shape [pairs, pieces,
@@ -253,7 +257,9 @@ def use_narrow_attention(encoder: PreTrainedModel) -> None:
 
 
 def average(networks: Sequence[JudgeNetwork]) -> JudgeNetwork:
-    """The first of `networks`, which have the same shapes, changed in place to the mean of all."""
+    """Return the first of `networks`, which have the same shapes, changed in place to the
+    mean of all.
+    """
     first, states = networks[0], [network.state_dict() for network in networks]
     floats = [name for name, tensor in states[0].items() if tensor.is_floating_point()]
     means = {name: torch.stack([state[name] for state in states]).mean(0) for name in floats}
@@ -262,7 +268,8 @@ def average(networks: Sequence[JudgeNetwork]) -> JudgeNetwork:
 
 
 def best_scaling(examples: Sequence[Example], scored: Sequence[Sequence[Scores]]) -> Calibration:
-    """Temperature and offsets with the highest likelihood of what is supported and what is not.
+    """Return the temperature and offsets with the highest likelihood of what is supported and
+    what is not.
 
     Temperatures in [0.2, 4], offsets of the first two labels in [-3, 3], that of the third 0. Every
     make of pair has the same weight, however many pairs it has. The lean towards contradiction, in
@@ -378,7 +385,9 @@ def _fitted(
 
 
 def scalings(folder: Path, encoder: Path, kept: Sequence[Example]) -> dict[str, Any]:
-    """Of statements and of answers, for the weights as they are shipped, which is rounded."""
+    """Return the calibrations of statements and of answers, for the weights as they are shipped,
+    which is rounded.
+    """
     reader = JudgeReader(read_network(folder, encoder), encoder)
     found: dict[str, Any] = {}
     for kind, makes in _CALIBRATED_ON.items():

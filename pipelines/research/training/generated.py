@@ -76,7 +76,7 @@ class Names:
                 self.everywhere[kind] += found
 
     def of(self, sentence: str) -> list[Name]:
-        """Every name in `sentence`."""
+        """Return every name in `sentence`."""
         if sentence not in self._known:
             found = (
                 Name(_ALIKE.get(e.label, e.label), e.start, e.end, e.text)
@@ -86,7 +86,7 @@ class Names:
         return self._known[sentence]
 
     def replacement(self, name: Name, text: Text, random: Random) -> str | None:
-        """Another name of the same kind: half of the time one of the same text."""
+        """Return another name of the same kind: half of the time one of the same text."""
         taken = name.text.lower()
 
         def others(names: Sequence[str]) -> list[str]:
@@ -103,7 +103,9 @@ class Names:
 
 
 def swapped(sentence: str, text: Text, names: Names, random: Random) -> Swap | None:
-    """`sentence` after one change that makes it say something else; None where none applies."""
+    """Return `sentence` after one change that makes it say something else; None where none
+    applies.
+    """
     changes: list[Callable[[], Swap | None]] = [
         lambda: _entity(sentence, text, names, random),
         lambda: _entity(sentence, text, names, random),
@@ -120,7 +122,7 @@ def swapped(sentence: str, text: Text, names: Names, random: Random) -> Swap | N
 
 
 def _put(kind: str, sentence: str, start: int, end: int, after: str) -> Swap:
-    """`sentence` with `after` in the place from `start` to `end`."""
+    """Return `sentence` with `after` in the place from `start` to `end`."""
     return Swap(kind, sentence[:start] + after + sentence[end:], sentence[start:end], after)
 
 
@@ -205,7 +207,7 @@ _DETAIL = re.compile(
 def examples_of(
     text: Text, others: Sequence[Text], names: Names, random: Random
 ) -> Iterator[Example]:
-    """Every family of pairs for every sentence of `text`; `others` lend foreign sentences."""
+    """Yield every family of pairs for every sentence of `text`; `others` lend foreign sentences."""
     for at, sentence in enumerate(text.sentences):
         yield from PairMaker(text, others, names, random, at, sentence).examples()
 
@@ -230,7 +232,7 @@ class PairMaker:
         yield from self._of_another()
 
     def _by_evidence(self) -> Iterator[Example]:
-        """One statement, three labels: the evidence says it, contradicts it, or lacks it."""
+        """Yield one statement, three labels: the evidence says it, contradicts it, or lacks it."""
         sentence = self.sentence
         statement = self._worded(sentence)
         yield self.example(statement, self.context(sentence), "supported", "evidence")
@@ -248,7 +250,9 @@ class PairMaker:
             yield self.example(statement, self.context(poorer[0]), "not_enough", make, true)
 
     def _by_statement(self) -> Iterator[Example]:
-        """One piece of evidence, three labels: it supports, contradicts or lacks the statement."""
+        """Yield one piece of evidence, three labels: it supports, contradicts or lacks the
+        statement.
+        """
         context = self.context(self.sentence)
         yield self.example(self._worded(self.sentence), context, "supported", "statement")
         for times in (1, self.random.randint(1, 3)):
@@ -267,7 +271,7 @@ class PairMaker:
                 yield self.example(statement, self.context(None), "not_enough", "statement")
 
     def _with_more(self) -> Iterator[Example]:
-        """A statement with a foreign end: one half is supported, the other is nowhere."""
+        """Yield a statement with a foreign end: one half is supported, the other is nowhere."""
         sentence = self.sentence
         tail = _TAIL.search(self.foreign())
         if tail is None or not sentence.endswith("."):
@@ -278,7 +282,7 @@ class PairMaker:
         yield self.example(longer, self.context(f"{sentence[:-1]}{tail[0]}"), "supported", "more")
 
     def _merged(self) -> Iterator[Example]:
-        """Two sentences in one, both true or one changed, each elsewhere in the evidence."""
+        """Yield two sentences in one, both true or one changed, each elsewhere in the evidence."""
         sentence = self.sentence
         if self.at + 1 >= len(self.text.sentences) or self.random.random() < 0.5:
             return
@@ -299,7 +303,7 @@ class PairMaker:
                 yield self.example(joined, changed, "supported", "merged")
 
     def _claims(self) -> Iterator[Example]:
-        """What the sentence says in passing, as a statement of its own."""
+        """Yield what the sentence says in passing, as a statement of its own."""
         for claim in claims_in(self.sentence, self.text.title):
             yield self.example(claim, self.context(self.sentence), "supported", "claim")
             change = self.changed(claim)
@@ -309,7 +313,9 @@ class PairMaker:
             yield self.example(claim, self.context(None), "not_enough", "claim")
 
     def _of_another(self) -> Iterator[Example]:
-        """A sentence about somebody else, said of this text's subject: made up in its style."""
+        """Yield a sentence about somebody else, said of this text's subject: made up in
+        its style.
+        """
         said = self._said_of_another()
         if said is None:
             return
@@ -320,12 +326,14 @@ class PairMaker:
         yield self.example(self._of_subject(said), with_it, "supported", "another")
 
     def _of_subject(self, said: str) -> str:
-        """`said` in other words, which still name the subject."""
+        """Return `said` in other words, which still name the subject."""
         other = rewritten(said, self.random, 3)
         return other if self.text.title.split()[-1] in other else said
 
     def _said_of_another(self) -> str | None:
-        """Of some foreign sentences the one that has most words in common with this text."""
+        """Return, of some foreign sentences, the one that has most words in common with
+        this text.
+        """
         if not is_person(self.text.title):
             return None
         own = set(re.findall(r"\w+", " ".join(self.text.sentences).lower()))
@@ -345,7 +353,7 @@ class PairMaker:
         return rewritten(named(sentence, self.text.title), self.random, 3)
 
     def _worded_alike(self, changed: str, sentence: str) -> tuple[str, str] | None:
-        """Both after the same rewrites, after which they still differ."""
+        """Return both after the same rewrites, after which they still differ."""
         seed = self.random.random()
         for times in (3, 0):
             one, other = (
@@ -358,7 +366,7 @@ class PairMaker:
         return None
 
     def changed(self, sentence: str, times: int = 1) -> Swap | None:
-        """`sentence` after up to `times` changes."""
+        """Return `sentence` after up to `times` changes."""
         change = None
         for _ in range(times):
             one = swapped(sentence, self.text, self.names, self.random)
@@ -367,7 +375,8 @@ class PairMaker:
         return change
 
     def context(self, sentence: str | None) -> str:
-        """Sentences around the place, or the whole text, with `sentence` or nothing in the place.
+        """Return sentences around the place, or the whole text, with `sentence` or nothing in
+        the place.
 
         Some foreign sentences are among them, and the title before them, as in a library.
         """
@@ -392,7 +401,7 @@ class PairMaker:
         return "Nothing else is known about it."
 
     def _poorer(self, sentence: str) -> tuple[str, str] | None:
-        """`sentence` without one of its details, and what of it is missing."""
+        """Return `sentence` without one of its details, and what of it is missing."""
         places = list(_DETAIL.finditer(sentence))
         if not places:
             return None
@@ -409,7 +418,7 @@ class PairMaker:
     def example(
         self, statement: str, evidence: str, label: Label, make: str, true: str | None = None
     ) -> Example:
-        """`true` is what the evidence says instead of the statement, where that is known."""
+        """Return `true` is what the evidence says instead of the statement, where that is known."""
         asked = as_question(statement) if self.random.random() < 0.25 else None
         if asked is not None:
             statement = asked

@@ -38,13 +38,13 @@ _FORMS = (
 
 
 def biography_texts(records: Sequence[Biography]) -> Iterator[Text]:
-    """The articles on these people."""
+    """Yield the articles on these people."""
     for record in records:
         yield text_of(f"wikibio-{record.concept}", record.name, record.wiki_bio_text)
 
 
 def resampled_texts(records: Sequence[Biography], random: Random, each: int) -> Iterator[Text]:
-    """Up to `each` of GPT-3's other samples of a record: texts in the style to be judged."""
+    """Yield up to `each` of GPT-3's other samples of a record: texts in the style to be judged."""
     for record in records:
         samples = random.sample(record.gpt3_text_samples, min(each, len(record.gpt3_text_samples)))
         group = f"wikibio-{record.concept}"
@@ -53,7 +53,7 @@ def resampled_texts(records: Sequence[Biography], random: Random, each: int) -> 
 
 
 def biography_pairs(records: Sequence[Biography]) -> Iterator[Example]:
-    """Every annotated sentence with its article; an inaccurate one is "unsupported"."""
+    """Yield every annotated sentence with its article; an inaccurate one is "unsupported"."""
     for record in records:
         for sentence, annotation in zip(record.gpt3_sentences, record.annotation, strict=True):
             accurate = annotation == "accurate"
@@ -68,7 +68,7 @@ def biography_pairs(records: Sequence[Biography]) -> Iterator[Example]:
 
 
 def stance_pairs(path: Path | None, half: Half) -> Iterator[Example]:
-    """Claims with evidence of half a file; full and partial support are both support."""
+    """Yield claims with evidence of half a file; full and partial support are both support."""
     for record in read_records(path, Stance)[half::2]:
         yield Example(
             evidence=" ".join(record.evidence.split()),
@@ -80,7 +80,7 @@ def stance_pairs(path: Path | None, half: Half) -> Iterator[Example]:
 
 
 def _facts(path: Path | None, half: Half) -> Iterator[tuple[str, Facts, str]]:
-    """Half of the records that have facts, each with its group and the facts as a text."""
+    """Yield half of the records that have facts, each with its group and the facts as a text."""
     records = [one for one in read_records(path, Facts)[half::2] if one.facts]
     for number, record in enumerate(records):
         facts = (" ".join(fact.split()) for fact in record.facts if fact.strip())
@@ -89,12 +89,14 @@ def _facts(path: Path | None, half: Half) -> Iterator[tuple[str, Facts, str]]:
 
 
 def facts_texts(path: Path | None, half: Half) -> Iterator[Text]:
-    """The facts of each question of half a file, as one text."""
+    """Return the facts of each question of half a file, as one text."""
     return (text_of(group, "", text) for group, _, text in _facts(path, half))
 
 
 def facts_pairs(path: Path | None, half: Half, random: Random) -> Iterator[Example]:
-    """Every question with its facts, which say yes or no, and with those of another question."""
+    """Yield every question with its facts, which say yes or no, and with those of another
+    question.
+    """
     records = list(_facts(path, half))
     for group, record, text in records:
         foreign, _, foreign_text = random.choice(records)
@@ -111,7 +113,7 @@ def facts_pairs(path: Path | None, half: Half, random: Random) -> Iterator[Examp
 
 
 def qa_texts(records: Sequence[QaRecord]) -> Iterator[Text]:
-    """The knowledge of each question."""
+    """Yield the knowledge of each question."""
     for number, record in enumerate(records):
         # Sentences of different sources follow each other without a space.
         spaced = re.sub(r"(?<=[a-z)\d\"])([.!?])(?=[A-Z])", r"\1 ", record.knowledge)
@@ -119,7 +121,9 @@ def qa_texts(records: Sequence[QaRecord]) -> Iterator[Text]:
 
 
 def qa_pairs(records: Sequence[QaRecord], names: Names, random: Random) -> Iterator[Example]:
-    """Right and hallucinated answers, other names of the right one's kind, foreign evidence."""
+    """Yield right and hallucinated answers, other names of the right one's kind, foreign
+    evidence.
+    """
     for number, record in enumerate(records):
         group, answer = f"qa-{number}", record.right_answer
         right = _right_answer("qa", group, record.question, answer, record.knowledge)
@@ -137,7 +141,7 @@ def qa_pairs(records: Sequence[QaRecord], names: Names, random: Random) -> Itera
 
 
 def _right_answer(make: str, group: str, question: str, answer: str, evidence: str) -> Example:
-    """A question with its right answer and the evidence for it."""
+    """Return a question with its right answer and the evidence for it."""
     return Example(
         evidence=evidence,
         statement=answer,
@@ -149,19 +153,23 @@ def _right_answer(make: str, group: str, question: str, answer: str, evidence: s
 
 
 def _paragraphs(path: Path | None) -> Iterator[tuple[str, str, Paragraph]]:
-    """The paragraphs of a file in SQuAD's form, each with its group and its article's title."""
+    """Yield the paragraphs of a file in SQuAD's form, each with its group and its
+    article's title.
+    """
     for number, article in enumerate(read_articles(path)):
         for at, paragraph in enumerate(article.paragraphs):
             yield f"article-{number}-{at}", article.title.replace("_", " "), paragraph
 
 
 def article_texts(path: Path | None) -> Iterator[Text]:
-    """The paragraphs of a file in SQuAD's form."""
+    """Return the paragraphs of a file in SQuAD's form."""
     return (text_of(group, title, one.context) for group, title, one in _paragraphs(path))
 
 
 def _asked(path: Path | None, half: Half) -> list[tuple[str, Question, Paragraph]]:
-    """Half of the questions of a file in SQuAD's form, each with its group and its paragraph."""
+    """Return half of the questions of a file in SQuAD's form, each with its group and its
+    paragraph.
+    """
     return [
         (group, question, paragraph)
         for group, _, paragraph in _paragraphs(path)
@@ -170,12 +178,14 @@ def _asked(path: Path | None, half: Half) -> list[tuple[str, Question, Paragraph
 
 
 def article_questions(path: Path | None, half: Half) -> list[tuple[str, str, str]]:
-    """Half of the questions of a file in SQuAD's form, each with its answer and its paragraph."""
+    """Return half of the questions of a file in SQuAD's form, each with its answer and its
+    paragraph.
+    """
     return [(q.question, q.answers[0].text, p.context) for _, q, p in _asked(path, half)]
 
 
 def article_pairs(path: Path | None, half: Half, names: Names, random: Random) -> Iterator[Example]:
-    """Half of the questions of a file in SQuAD's form, with right answers and other spans."""
+    """Yield half of the questions of a file in SQuAD's form, with right answers and other spans."""
     for group, question, paragraph in _asked(path, half):
         answer = question.answers[0].text
         around, without = _around(paragraph.context, answer, random)
@@ -193,7 +203,8 @@ def article_pairs(path: Path | None, half: Half, names: Names, random: Random) -
 def article_claims(
     path: Path, half: Half, names: Names, random: Random
 ) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
-    """Each paragraph with half of its questions, each with a right and a wrong answer's claim.
+    """Yield each paragraph with half of its questions, each with a right and a wrong
+    answer's claim.
 
     The claims are statements of one form. Questions for which no rule makes them are left out.
     """
@@ -210,7 +221,7 @@ def article_claims(
 
 
 def other_answer_pairs(path: Path | None, half: Half) -> Iterator[Example]:
-    """Half of the questions of a file in SQuAD's form, in any language.
+    """Yield half of the questions of a file in SQuAD's form, in any language.
 
     Each has its right answer, and the right answer to another question about its paragraph.
     """
@@ -228,7 +239,7 @@ def other_answer_pairs(path: Path | None, half: Half) -> Iterator[Example]:
 def same_pairs(
     asked: Sequence[tuple[str, str, str]], names: Names, random: Random
 ) -> Iterator[Example]:
-    """Two answers to one question: the same in other words, or another one.
+    """Yield two answers to one question: the same in other words, or another one.
 
     `asked` has question, right answer and the text with the answer. Such a pair is never
     "not_enough": an answer that says something else contradicts.
@@ -255,7 +266,9 @@ def same_pairs(
 
 
 def truthful_pairs(path: Path | None, half: Half, random: Random) -> Iterator[Example]:
-    """Half of a file in TruthfulQA's form: the best answer with other right and wrong ones."""
+    """Yield half of a file in TruthfulQA's form: the best answer with other right and
+    wrong ones.
+    """
     for number, record in enumerate(read_records(path, Truthful)[half::2]):
         best = record.best.strip()
         for answers, label in ((record.right, "supported"), (record.wrong, "contradicted")):
@@ -278,7 +291,7 @@ def _one_in_the_other(one: str, other: str) -> bool:
 
 
 def _around(context: str, answer: str, random: Random) -> tuple[str, str]:
-    """Sentences around the one with the answer, and the paragraph without that one."""
+    """Return sentences around the one with the answer, and the paragraph without that one."""
     sentences = text_of("", "", context).sentences
     holding = [n for n, sentence in enumerate(sentences) if answer in sentence]
     if not holding:
@@ -290,7 +303,9 @@ def _around(context: str, answer: str, random: Random) -> tuple[str, str]:
 
 
 def wrong_answer(answer: str, text: str, names: Names, random: Random) -> str | None:
-    """Something else of the answer's kind: a name or number of the text, or from elsewhere."""
+    """Return something else of the answer's kind: a name or number of the text, or from
+    elsewhere.
+    """
     if re.fullmatch(r"[\d,.]+", answer):
         others = [n for n in re.findall(r"\d[\d,.]*\d|\d", text) if n != answer]
         if others and random.random() < 0.7:

@@ -50,7 +50,7 @@ class Split(NamedTuple):
     kept: list[Example]
 
     def described(self) -> dict[str, Any]:
-        """How many pairs of which labels and makes, and how far shortcuts would get."""
+        """Return how many pairs of which labels and makes, and how far shortcuts would get."""
         areas = shortcut_areas(self.kept)
         for side in ("statement", "evidence"):
             areas[f"words of the {side} alone"] = statement_alone(self.training, self.kept, side)
@@ -64,7 +64,7 @@ class Split(NamedTuple):
 
 
 def split(files: Sources, recipe: Recipe) -> Split:
-    """The pairs of a recipe in a random order given by its seed; groups stay whole."""
+    """Return the pairs of a recipe in a random order given by its seed; groups stay whole."""
     found = Split([], [])
     for pair in _build(files, recipe):
         found[held_out(pair)].append(pair)
@@ -91,7 +91,8 @@ def _build(files: Sources, recipe: Recipe) -> list[Example]:
 
 
 def held_out(example: Example) -> bool:
-    """Whether a pair is kept for the calibration: every twelfth group, by a checksum of its name.
+    """Return whether a pair is kept for the calibration: every twelfth group, by a checksum of
+    its name.
 
     There are few statements that people judged, so of those groups it is every sixth.
     """
@@ -100,7 +101,9 @@ def held_out(example: Example) -> bool:
 
 
 def training_texts(files: Sources) -> Iterator[Text]:
-    """The texts that pairs are generated from: of the library those that no statement is about."""
+    """Yield the texts that pairs are generated from: of the library those that no statement
+    is about.
+    """
     measured_on = {row["article"] for row in sample_rows("statements.csv", "en")}
     for article in library("en"):
         if article.id not in measured_on:
@@ -115,7 +118,7 @@ def training_texts(files: Sources) -> Iterator[Text]:
 
 
 def labelled_pairs(files: Sources, names: Names, random: Random) -> Iterator[Example]:
-    """The even half of every public file as pairs."""
+    """Yield the even half of every public file as pairs."""
     qa = read_qa(files.qa)[::2]
     answered = [
         *public.qa_pairs(qa, names, random),
@@ -134,7 +137,7 @@ def labelled_pairs(files: Sources, names: Names, random: Random) -> Iterator[Exa
 
 
 def answer_as_statement(pair: Example) -> Example | None:
-    """A pair with a short answer, changed to a statement that needs no question."""
+    """Return a pair with a short answer, changed to a statement that needs no question."""
     if len(pair.statement.split()) > _MAX_ANSWER_WORDS:
         return None
     statement = as_statement(pair.question, pair.statement)

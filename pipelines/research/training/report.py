@@ -37,7 +37,7 @@ _AT_ONCE = 8
 
 
 def binary(examples: Sequence[Example], probabilities: Probabilities) -> dict[str, Any]:
-    """Supported against the rest: area under the ROC curve, calibration, base rate.
+    """Measure supported against the rest: area under the ROC curve, calibration, base rate.
 
     `right` counts the examples on the right side of P(supported) = 0.5.
     """
@@ -52,7 +52,7 @@ def binary(examples: Sequence[Example], probabilities: Probabilities) -> dict[st
 
 
 def three_way(examples: Sequence[Example], probabilities: Probabilities) -> dict[str, Any]:
-    """Macro F1 over the three labels, and each label's precision, recall and F1."""
+    """Return the macro F1 over the three labels, and each label's precision, recall and F1."""
     truth = [example.label for example in examples]
     predicted = [LABELS[column] for column in probabilities.argmax(1)]
     measured = precision_recall_f1(truth, predicted, LABELS).round(4)
@@ -67,7 +67,7 @@ def three_way(examples: Sequence[Example], probabilities: Probabilities) -> dict
 
 
 def calibration_error(probabilities: Probabilities, right: Sequence[bool], bins: int = 10) -> float:
-    """Expected calibration error over `bins` bins of equal width, in [0, 1]."""
+    """Return the expected calibration error over `bins` bins of equal width, in [0, 1]."""
     return sum(
         abs(stated - true) * count / len(right)
         for stated, true, count in reliability(probabilities, right, bins)
@@ -77,7 +77,8 @@ def calibration_error(probabilities: Probabilities, right: Sequence[bool], bins:
 def reliability(
     probabilities: Probabilities, right: Sequence[bool], bins: int = 10
 ) -> list[tuple[float, float, int]]:
-    """The reliability diagram: mean probability, share that is true and count of every used bin.
+    """Return the reliability diagram: mean probability, share that is true and count of every
+    used bin.
 
     The first two are in [0, 1].
     """
@@ -91,7 +92,9 @@ def reliability(
 
 
 def fitted_curve(scores: Sequence[float], right: Sequence[bool]) -> tuple[float, float]:
-    """Offset and slope of the logistic curve that turns these scores into probabilities best."""
+    """Return offset and slope of the logistic curve that turns these scores into
+    probabilities best.
+    """
     model = LogisticRegression(C=1e6)
     model.fit(np.asarray(scores).reshape(-1, 1), np.asarray(right))
     offset, slope = np.ravel(model.intercept_), np.ravel(model.coef_)
@@ -112,7 +115,7 @@ class Suite(NamedTuple):
 
 
 def suites(files: Sources, half: Half, chinese: Path | None = None) -> list[Suite]:
-    """Every suite for which there is a file; half 1 is the one to report on.
+    """Return every suite for which there is a file; half 1 is the one to report on.
 
     `chinese` is the Chinese version of the articles. Our own statements belong to half 1, and so
     do the yes-or-no questions, as EVER asks them, made from these statements and the biographies.
@@ -164,7 +167,7 @@ def _answers(path: Path | None, half: Half) -> Iterator[Suite]:
 
 
 def library_pairs(language: Language) -> Iterator[Example]:
-    """The hand-made statements about the sample library, each with its article."""
+    """Yield the hand-made statements about the sample library, each with its article."""
     articles = {article.id: article.text for article in library(language)}
     for row in sample_rows("statements.csv", language):
         yield Example(
@@ -177,7 +180,7 @@ def library_pairs(language: Language) -> Iterator[Example]:
 
 
 def measure(suite: Suite, said: Probabilities) -> dict[str, Any]:
-    """How good `said`, shape [examples, 3], is on a suite."""
+    """Return how good `said`, shape [examples, 3], is on a suite."""
     found = binary(suite.examples, said)
     truth = [example.supported for example in suite.examples]
     found["reliability"] = [
@@ -196,7 +199,8 @@ def measure(suite: Suite, said: Probabilities) -> dict[str, Any]:
 
 
 def equal_length_auroc(examples: Sequence[Example], said: Probabilities) -> float:
-    """How often a right answer scores above a wrong one of the same number of words; in [0, 1].
+    """Return how often a right answer scores above a wrong one of the same number of words;
+    in [0, 1].
 
     Over all such pairs, also of different questions; ties count half, and 0 means no such pair.
     """
@@ -215,7 +219,7 @@ def equal_length_auroc(examples: Sequence[Example], said: Probabilities) -> floa
 
 
 async def yes_or_no(model: Model, claims: Sequence[Claim]) -> Probabilities:
-    """P(yes), its complement, and 0, shape [claims, 3]; 0.5 where `model` says neither.
+    """Return P(yes), its complement, and 0, shape [claims, 3]; 0.5 where `model` says neither.
 
     A rival of the judge: a language model that is asked, without training, as the SLM check asks.
     It is not asked whether what is not supported is contradicted.

@@ -27,13 +27,13 @@ def _words() -> dict[str, dict[str, Any]]:
 
 @cache
 def paraphrases() -> dict[str, dict[str, Any]]:
-    """The tables of `paraphrases.toml`."""
+    """Return the tables of `paraphrases.toml`."""
     return tomllib.loads((_FILES / "paraphrases.toml").read_text(encoding="utf-8"))
 
 
 @cache
 def _alternatives(table: str) -> dict[str, tuple[str, ...]]:
-    """The other words of each word's group, for the groups of a table of the file."""
+    """Return the other words of each word's group, for the groups of a table of the file."""
     found: dict[str, tuple[str, ...]] = {}
     for words in _groups(table):
         for word in words:
@@ -53,12 +53,15 @@ def _groups(table: str) -> list[list[str]]:
 
 @cache
 def _plain_words(table: str) -> frozenset[str]:
-    """The words of a table as it writes them, without the capitals of a sentence's beginning."""
+    """Return the words of a table as it writes them, without the capitals of a sentence's
+    beginning.
+    """
     return frozenset(word for words in _groups(table) for word in words)
 
 
 def replaced(sentence: str, random: Random, table: str) -> str | None:
-    """`sentence` with a word of `table` replaced by another of its group; None where it has none.
+    """Return `sentence` with a word of `table` replaced by another of its group; None where it
+    has none.
 
     The tables of the file say what the words of a group are to each other.
     """
@@ -126,14 +129,14 @@ _ACTIVE = {"written": "wrote", "built": "built", "led": "led"}
 
 
 def rewritten(sentence: str, random: Random, times: int) -> str:
-    """`sentence` after up to `times` rewrites drawn at random; some may not apply."""
+    """Return `sentence` after up to `times` rewrites drawn at random; some may not apply."""
     for rewrite in random.sample(_REWRITES, min(times, len(_REWRITES))):
         sentence = rewrite(sentence, random) or sentence
     return sentence
 
 
 def named(sentence: str, title: str) -> str:
-    """`sentence` with `title` for the pronoun it begins with."""
+    """Return `sentence` with `title` for the pronoun it begins with."""
     found = re.match(r"(He|She|It|His|Her|Its)\b(?! (?:is|was)\b.* that\b)", sentence)
     if found is None or not title:
         return sentence
@@ -147,12 +150,14 @@ def named(sentence: str, title: str) -> str:
 
 
 def is_person(title: str) -> bool:
-    """Whether `title` looks like a person's name: two to four capitalised words."""
+    """Return whether `title` looks like a person's name: two to four capitalised words."""
     return _PERSON.fullmatch(title) is not None
 
 
 def claims_in(sentence: str, title: str) -> list[str]:
-    """Smaller statements that `sentence` makes in passing: years of a life, what somebody was."""
+    """Return smaller statements that `sentence` makes in passing: years of a life, what
+    somebody was.
+    """
     claims: list[str] = []
     life = re.match(rf"^(.{{3,50}}?) \([^()]*?({_YEAR})\)?\s?[–-]\s?[^()]*?({_YEAR})\)", sentence)
     if life is not None:
@@ -172,7 +177,9 @@ def claims_in(sentence: str, title: str) -> list[str]:
 
 
 def with_subject(sentence: str, subject: str, other: str) -> str | None:
-    """`sentence`, which is about `subject`, said of `other`; None where it names no `subject`."""
+    """Return `sentence`, which is about `subject`, said of `other`; None where it names no
+    `subject`.
+    """
     whole = named(sentence, subject)
     last = re.escape(subject.split()[-1])
     names = rf"\b(?:{re.escape(subject)}|(?:[A-Z][\w.'-]+ ){{0,3}}{last})\b"
@@ -184,7 +191,7 @@ def with_subject(sentence: str, subject: str, other: str) -> str | None:
 
 
 def as_question(statement: str) -> str | None:
-    """`statement` as a question to answer yes or no; None where no rule applies."""
+    """Return `statement` as a question to answer yes or no; None where no rule applies."""
     if found := _DID.match(statement):
         subject, past, rest = found.groups()
         verb, rest = "did", f"{_PAST[past]}{rest}"
@@ -285,7 +292,7 @@ _SUBJECT = re.compile(
 
 
 def as_statement(question: str, answer: str) -> str | None:
-    """`answer` to `question` as one statement; None where no rule applies.
+    """Return `answer` to `question` as one statement; None where no rule applies.
 
     The rules look at the question alone: of two answers, both or neither become statements.
     """

@@ -29,7 +29,7 @@ def _overlap(example: Example) -> float:
 
 
 def _position(example: Example) -> float:
-    """Where in the evidence the first of the statement's words is, in [0, 1]."""
+    """Return where in the evidence the first of the statement's words is, in [0, 1]."""
     evidence = _words(example.evidence)
     wanted = set(_words(example.statement))
     first = next((at for at, word in enumerate(evidence) if word in wanted), len(evidence))
@@ -46,7 +46,9 @@ SHORTCUTS: dict[str, Callable[[Example], float]] = {
 
 
 def shortcut_areas(examples: Sequence[Example]) -> dict[str, float]:
-    """Area under the ROC curve of each number for supported against the rest; 0.5 is chance."""
+    """Return the area under the ROC curve of each number for supported against the rest; 0.5
+    is chance.
+    """
     right = [example.supported for example in examples]
     return {
         name: round(auroc([number(example) for example in examples], right), 4)
@@ -57,7 +59,9 @@ def shortcut_areas(examples: Sequence[Example]) -> dict[str, float]:
 def statement_alone(
     fitted_on: Sequence[Example], examples: Sequence[Example], side: str = "statement"
 ) -> float:
-    """The area reached by the words of one side alone, by a linear model fitted on `fitted_on`."""
+    """Return the area reached by the words of one side alone, by a linear model fitted on
+    `fitted_on`.
+    """
     vectors = HashingVectorizer(n_features=2**16, ngram_range=(1, 2), alternate_sign=False)
     model = SGDClassifier(loss="log_loss", alpha=1e-5, max_iter=12, tol=1e-3, random_state=0)
     model.fit(
@@ -74,7 +78,7 @@ _MIN_SHARE = 0.15
 
 
 def balanced(examples: Sequence[Example], random: Random) -> list[Example]:
-    """Pairs of which, at every value of these shortcuts, as many are supported as not."""
+    """Return pairs of which, at every value of these shortcuts, as many are supported as not."""
     kept = list(examples)
     for name in ("statement length", "word overlap"):
         kept = _evened(kept, SHORTCUTS[name], random)
@@ -84,7 +88,9 @@ def balanced(examples: Sequence[Example], random: Random) -> list[Example]:
 def _evened(
     examples: Sequence[Example], number: Callable[[Example], float], random: Random
 ) -> list[Example]:
-    """In bins of equally many pairs, the more frequent side is thinned out at random."""
+    """Return the pairs evened out: in bins of equally many pairs, the more frequent side is thinned
+    out at random.
+    """
     values = [number(example) for example in examples]
     ranked = sorted(values)
     edges = sorted({ranked[len(ranked) * n // _BINS] for n in range(1, _BINS)})

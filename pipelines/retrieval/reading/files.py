@@ -10,7 +10,7 @@ from pipelines.retrieval.reading.sniffing import kind_of, promised
 
 
 def read_file(path: Path, name: str) -> Reading:
-    """What the file at `path`, which people call `name`, holds.
+    """Return what the file at `path`, which people call `name`, holds.
 
     Raises RefusedError, which says why it cannot be used. MemoryError and RecursionError are passed
     on to the caller, which has to run in a separate process to survive them. ImportError says that
@@ -35,7 +35,7 @@ def read_file(path: Path, name: str) -> Reading:
 
 
 def _reader(kind: Kind) -> Callable[[Path, str], Reading]:
-    """What reads a kind; imported here, because each library takes a while."""
+    """Return what reads a kind; imported here, because each library takes a while."""
     if kind == "pdf":
         from pipelines.retrieval.reading.pdf import read_pdf
 

@@ -30,7 +30,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def read_pdf(path: Path, title: str) -> Reading:
-    """A PDF file; pages without text are passed over, and a remark says so.
+    """Return a PDF file; pages without text are passed over, and a remark says so.
 
     Raises RefusedError for one that needs a password, one whose pages hold only images, and one
     with too many pages. Other errors mean that it is damaged.
@@ -58,7 +58,7 @@ def read_pdf(path: Path, title: str) -> Reading:
 
 
 def _pages(reader: PdfReader, count: int) -> tuple[list[str], int]:
-    """The text of every page, and how many could not be read."""
+    """Return the text of every page, and how many could not be read."""
     pages: list[str] = []
     unreadable = size = 0
     for number in range(count):
@@ -92,7 +92,8 @@ def _remarks(pages: list[str]) -> tuple[tuple[str, ...], dict[str, str | int]]:
 
 
 def flowing(text: str) -> str:
-    """The text of a page as it would be written without pages: lines of a sentence are joined.
+    """Return the text of a page as it would be written without pages: lines of a sentence
+    are joined.
 
     A line that ends a sentence, and one much shorter than the others, such as a heading, end a
     paragraph. Words divided at the end of a line are put together, and signs that only a font needs
@@ -127,7 +128,7 @@ def _paragraphs(lines: list[str], usual: int) -> Iterator[str]:
 
 
 def _own_title(reader: PdfReader) -> str:
-    """The title in its properties, unless it is what a program put there for a file name."""
+    """Return the title in its properties, unless it is what a program put there for a file name."""
     try:
         found = " ".join(str((reader.metadata or {}).get("/Title") or "").split())
     except Exception:
@@ -138,7 +139,7 @@ def _own_title(reader: PdfReader) -> str:
 
 
 def _has_images(reader: PdfReader) -> bool:
-    """Whether the first pages hold images: then they are probably photographs of pages."""
+    """Return whether the first pages hold images: then they are probably photographs of pages."""
     for page in reader.pages[:3]:
         try:
             objects = page["/Resources"]["/XObject"]  # type: ignore[index]

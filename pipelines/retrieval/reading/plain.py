@@ -33,7 +33,7 @@ _HEADING = re.compile(r"(?m)^#[ \t]+(.+?)[ \t#]*$")
 
 
 def decoded(data: bytes) -> tuple[str, str | None]:
-    """The text of `data`, and the encoding where it had to be guessed.
+    """Return the text of `data`, and the encoding where it had to be guessed.
 
     Line ends become line feeds. Raises RefusedError for what is no text in any usual encoding.
     """
@@ -57,7 +57,9 @@ def decoded(data: bytes) -> tuple[str, str | None]:
 
 
 def _guess(data: bytes) -> str | None:
-    """The likeliest encoding; GB18030, which nearly everything fits, only where it reads well."""
+    """Return the likeliest encoding; GB18030, which nearly everything fits, only where it
+    reads well.
+    """
     if found := unmarked_utf_16(data[:_SAMPLE]):
         return found
     from charset_normalizer import from_bytes
@@ -70,13 +72,13 @@ def _guess(data: bytes) -> str | None:
 
 
 def read_text(path: Path, title: str) -> Reading:
-    """A text file."""
+    """Return a text file."""
     text, guessed = decoded(path.read_bytes())
     return _whole("text", title, text, guessed)
 
 
 def read_markdown(path: Path, title: str) -> Reading:
-    """A Markdown file: its title is that of its front matter, else its first heading."""
+    """Return a Markdown file: its title is that of its front matter, else its first heading."""
     text, guessed = decoded(path.read_bytes())
     front = _FRONT_MATTER.match(text)
     body = text[front.end() :] if front else text

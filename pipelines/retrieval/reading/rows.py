@@ -19,7 +19,7 @@ _DELIMITERS = ",;\t|"
 
 
 def read_csv(path: Path, title: str) -> Reading:
-    """A table whose first row names its columns.
+    """Return a table whose first row names its columns.
 
     A column called text, content, body or the like holds the texts; without one, a text is made of
     all cells of the row, each with its column's name.
@@ -29,7 +29,9 @@ def read_csv(path: Path, title: str) -> Reading:
 
 
 def read_jsonl(path: Path, title: str) -> Reading:
-    """A JSON object on every line, or one array of objects; fields as the columns of a table."""
+    """Return a JSON object on every line, or one array of objects; fields as the columns of
+    a table.
+    """
     text, guessed = decoded(path.read_bytes())
     return Reading("jsonl", title, _objects(text, title), *_told(guessed))
 
@@ -76,7 +78,7 @@ def _objects(text: str, title: str) -> Iterator[Part]:
 
 
 def _values(text: str) -> Iterator[tuple[int, Any]]:
-    """Every value with the line on which it stands."""
+    """Yield every value with the line on which it stands."""
     if text.lstrip().startswith("["):
         yield from ((1, value) for value in _read(text, 1))
         return
@@ -90,7 +92,7 @@ def _values(text: str) -> Iterator[tuple[int, Any]]:
 
 
 def _one_object(text: str) -> dict[str, Any] | None:
-    """A file with a single object, which may be written over several lines."""
+    """Return a file with a single object, which may be written over several lines."""
     first = text.lstrip().partition("\n")[0]
     if not first.startswith("{") or first.rstrip().endswith("}"):
         return None
@@ -112,7 +114,7 @@ def _read(text: str, line: int) -> Any:
 
 
 def _part(cells: Mapping[str, Any], title: str, number: int) -> Part | None:
-    """A row as a text; None for one without any."""
+    """Return a row as a text; None for one without any."""
     if number > MAX_ROWS:
         raise RefusedError("too_long", most=f"{MAX_ROWS:,}")
     by_name = {name.lower(): name for name in cells}
@@ -132,7 +134,7 @@ def _part(cells: Mapping[str, Any], title: str, number: int) -> Part | None:
 
 
 def _words(value: Any) -> str:
-    """A cell in words; nested values as JSON."""
+    """Return a cell in words; nested values as JSON."""
     if value is None:
         return ""
     if isinstance(value, str):

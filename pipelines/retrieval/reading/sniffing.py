@@ -58,7 +58,7 @@ _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
 def kind_of(path: Path, name: str) -> Kind:
-    """The kind of the file at `path`, which is called `name`.
+    """Return the kind of the file at `path`, which is called `name`.
 
     Raises RefusedError for an empty file and for one that holds something else than text.
     """
@@ -86,7 +86,7 @@ def kind_of(path: Path, name: str) -> Kind:
 
 
 def promised(name: str) -> Kind | None:
-    """The kind that the ending of `name` promises, None for an unknown one."""
+    """Return the kind that the ending of `name` promises, None for an unknown one."""
     return ENDINGS.get(PurePosixPath(name.lower()).suffix)
 
 
@@ -101,7 +101,7 @@ def _kind_of_text(head: bytes, promise: Kind | None) -> Kind:
 
 
 def _begins_with_objects(head: bytes) -> bool:
-    """Whether the first line is a JSON object as a whole, and the next one begins as one."""
+    """Return whether the first line is a JSON object as a whole, and the next one begins as one."""
     line, _, rest = head.lstrip().partition(b"\n")
     if not line.startswith(b"{") or not (rest.lstrip().startswith(b"{") or not rest.strip()):
         return False
@@ -133,14 +133,14 @@ def _kind_of_archive(path: Path) -> Kind:
 
 
 def unmarked_utf_16(head: bytes) -> str | None:
-    """The kind of UTF-16 that has no mark; of Latin letters every second byte is zero."""
+    """Return the kind of UTF-16 that has no mark; of Latin letters every second byte is zero."""
     zeros = {"utf-16-le": head[1::2].count(0), "utf-16-be": head[::2].count(0)}
     name = max(zeros, key=zeros.__getitem__)
     return name if min(zeros.values()) == 0 and zeros[name] > len(head) // 5 else None
 
 
 def _holds(path: Path, what: bytes) -> bool:
-    """Whether `what` stands in the file, which is read in pieces."""
+    """Return whether `what` stands in the file, which is read in pieces."""
     before = b""
     with path.open("rb") as file:
         while piece := file.read(2**20):

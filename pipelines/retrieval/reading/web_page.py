@@ -16,7 +16,9 @@ _LITTLE = 200
 
 
 def read_html(path: Path, title: str) -> Reading:
-    """A web page. Raises RefusedError for one without text, such as one that a script fills."""
+    """Return a web page. Raises RefusedError for one without text, such as one that a
+    script fills.
+    """
     import trafilatura
 
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
@@ -38,13 +40,13 @@ def read_html(path: Path, title: str) -> Reading:
 
 
 def _best_title(guessed: str, named: str) -> str:
-    """The guess where the page's own title holds it, as "Guess - Name of the site" does."""
+    """Return the guess where the page's own title holds it, as "Guess - Name of the site" does."""
     guessed, named = " ".join(guessed.split()), " ".join(named.split())
     return (guessed if guessed and guessed in named else named or guessed)[:300]
 
 
 def _decoded(data: bytes) -> str:
-    """By the encoding that the page names, else as any text."""
+    """Return the text decoded by the encoding that the page names, else as any text."""
     named = _CHARSET.search(data[:4096])
     if named:
         try:

@@ -37,7 +37,8 @@ _SPACES = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyph
 
 
 def read_docx(path: Path, title: str) -> Reading:
-    """A DOCX file, whose unpacked size was looked at before. Headings are lines of their own.
+    """Return a DOCX file, whose unpacked size was looked at before. Headings are lines of
+    their own.
 
     Raises RefusedError for one that declares XML entities: no program for writing texts does that,
     and they can fill the memory. Other errors mean that it is damaged.
@@ -77,7 +78,7 @@ def _lines(document: DocumentObject) -> Iterator[str]:
 
 
 def _blocks(element: Any) -> Iterator[str]:
-    """The lines of everything that holds paragraphs and tables."""
+    """Yield the lines of everything that holds paragraphs and tables."""
     for child in element:
         if child.tag == qn("w:p"):
             yield "".join(_texts(child))

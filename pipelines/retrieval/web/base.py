@@ -109,7 +109,7 @@ class WebSearch(Retriever):
         ]()
 
     async def search(self, query: str, k: int) -> list[Passage]:
-        """At most `k` passages, best first; none, and no request, for an empty query."""
+        """Return at most `k` passages, best first; none, and no request, for an empty query."""
         query = _trimmed(query, self.longest_query)
         if k <= 0 or not query:
             return []
@@ -117,7 +117,7 @@ class WebSearch(Retriever):
 
     @abstractmethod
     async def find(self, query: str, k: int) -> list[Find]:
-        """What the service finds for a trimmed `query`, best first; `k` is at least 1."""
+        """Return what the service finds for a trimmed `query`, best first; `k` is at least 1."""
 
     async def aclose(self) -> None:
         """Close the connections opened in the running event loop; another search opens new ones."""
@@ -133,7 +133,7 @@ class WebSearch(Retriever):
         language: str = "",
         **content: Any,
     ) -> T:
-        """What `read` makes of the answer; a ValueError it raises means a malformed one.
+        """Return what `read` makes of the answer; a ValueError it raises means a malformed one.
 
         `path` follows the service's address, in which `language` fills the place of "{language}".
         `content` is what httpx2 takes: `params`, `data`, `json`, `headers`. Raises the typed errors
@@ -182,7 +182,7 @@ class WebSearch(Retriever):
     def error(
         self, kind: str, detail: Fact = "", headers: Mapping[str, str] | None = None
     ) -> VeriscopeError:
-        """The error of this kind ("search.KIND" in assets/errors.toml); `detail` says more.
+        """Return the error of this kind ("search.KIND" in assets/errors.toml); `detail` says more.
 
         `headers` of the answer may say how long to wait before the next search. The key never
         appears in an error, even if it is echoed.
@@ -262,12 +262,12 @@ class WebSearch(Retriever):
 
 
 def one_line(text: str | None) -> str:
-    """`text` with every run of white space made one space; empty for None."""
+    """Return `text` with every run of white space made one space; empty for None."""
     return " ".join((text or "").split())
 
 
 def web_address(link: str | None) -> str | None:
-    """`link` if it is an absolute http(s) address, else None."""
+    """Return `link` if it is an absolute http(s) address, else None."""
     try:
         parts = urlsplit(link or "")
     except ValueError:

@@ -37,7 +37,8 @@ class Page(NamedTuple):
 
 
 def read_addresses(text: str) -> list[str]:
-    """The addresses of a list, one a line, each once; empty lines and those with # are left out.
+    """Return the addresses of a list, one a line, each once; empty lines and those with # are
+    left out.
 
     Raises InvalidInputError, which names the line that is none.
     """
@@ -62,7 +63,8 @@ def read_addresses(text: str) -> list[str]:
 
 
 async def fetch(url: str, *, public_only: bool, seconds: float = SECONDS) -> Page:
-    """What is at `url`. With `public_only` it must be on the public internet, after redirects too.
+    """Return what is at `url`. With `public_only` it must be on the public internet, after
+    redirects too.
 
     Raises RefusedError with the reason "address" or "too_large".
     """

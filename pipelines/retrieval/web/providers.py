@@ -226,7 +226,9 @@ def _read_page(reply: Reply) -> _PageReader:
 
 
 def _target(link: str) -> str | None:
-    """Where a link of the page leads in the end; None for an advertisement's or none at all."""
+    """Return where a link of the page leads in the end; None for an advertisement's or
+    none at all.
+    """
     try:
         parts = urlsplit(urljoin(_HOME, link.strip()))
         if _is_duckduckgo(parts) and parts.path == "/l/":
@@ -321,7 +323,7 @@ class WikipediaSearch(WebSearch):
         return finds[:k]
 
     def _read(self, reply: Reply) -> _WikipediaReply:
-        """MediaWiki answers with status 200 even where it refuses."""
+        """Read the reply: MediaWiki answers with status 200 even where it refuses."""
         read = _WikipediaReply.model_validate_json(reply.body)
         if error := read.error:
             detail = error.info or error.code
@@ -363,7 +365,7 @@ WEB_SEARCHES: dict[str, type[WebSearch]] = {
 def build_web_search(
     name: str, *, key: str | None = None, base_url: str | None = None
 ) -> WebSearch:
-    """The search called `name`; a key it does not need is left unused.
+    """Return the search called `name`; a key it does not need is left unused.
 
     Raises NotFoundError for a name that is not in `WEB_SEARCHES`, MissingKeyError where a key is
     needed and AuthenticationError where it cannot be one, InvalidInputError for a bad address.

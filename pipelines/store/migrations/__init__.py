@@ -51,7 +51,7 @@ def check(engine: Engine) -> None:
 
 
 def alembic_config(connection: Connection, folder: Path = FOLDER) -> Config:
-    """What an alembic.ini would say, with `connection` for env.py to work on."""
+    """Return what an alembic.ini would say, with `connection` for env.py to work on."""
     config = Config()
     for option, value in {
         "script_location": str(folder),
@@ -65,7 +65,7 @@ def alembic_config(connection: Connection, folder: Path = FOLDER) -> Config:
 
 @contextmanager
 def migrating(engine: Engine) -> Iterator[Connection]:
-    """A connection inside a transaction in which tables may be rebuilt.
+    """Give a connection inside a transaction in which tables may be rebuilt.
 
     SQLite changes a table by copying and dropping it; with foreign keys enforced, dropping `runs`
     would delete every event. They can be turned off only outside of a transaction.

@@ -45,7 +45,7 @@ def _drop_if_empty(context: Any, revision: Any, directives: Iterable[Any]) -> No
 
 
 def main(arguments: list[str]) -> int:
-    """The command. Returns the exit status."""
+    """Run the command. Returns the exit status."""
     if len(arguments) != 1:
         print('usage: python -m pipelines.store.migrations "what changed"', file=sys.stderr)
         return 2

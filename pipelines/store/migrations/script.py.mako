@@ -15,10 +15,10 @@ depends_on = ${repr(depends_on)}
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     ${upgrades if upgrades else "pass"}
 
 
 def downgrade() -> None:
-    """Back to the one before."""
+    """Go back to the one before."""
     ${downgrades if downgrades else "pass"}

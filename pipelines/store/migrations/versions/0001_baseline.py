@@ -15,7 +15,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     op.create_table(
         "runs",
         sa.Column("id", sa.String(64), nullable=False),
@@ -57,7 +57,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to an empty database."""
+    """Go back to an empty database."""
     op.drop_table("models")
     op.drop_table("events")
     op.drop_table("runs")

@@ -15,7 +15,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     op.add_column("runs", sa.Column("size", sa.Integer(), nullable=False, server_default="0"))
     runs, events = (
         sa.table("runs", sa.column("id"), sa.column("size", sa.Integer())),
@@ -29,6 +29,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to revision 0001."""
+    """Go back to revision 0001."""
     with op.batch_alter_table("runs") as table:
         table.drop_column("size")

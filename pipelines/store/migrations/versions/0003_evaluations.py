@@ -15,7 +15,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     op.create_table(
         "evaluations",
         sa.Column("id", sa.String(64), nullable=False),
@@ -78,14 +78,14 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to revision 0002."""
+    """Go back to revision 0002."""
     for table in ("outcomes", "evaluation_attempts", "evaluation_tasks", "evaluation_items"):
         op.drop_table(table)
     op.drop_table("evaluations")
 
 
 def _of_evaluation(table: str) -> sa.ForeignKeyConstraint:
-    """What belongs to an evaluation is deleted with it."""
+    """Return what belongs to an evaluation is deleted with it."""
     return sa.ForeignKeyConstraint(
         ["evaluation"],
         ["evaluations.id"],

@@ -15,7 +15,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     op.create_table(
         "profiles",
         sa.Column("owner", sa.String(64), nullable=False),
@@ -27,5 +27,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to revision 0003."""
+    """Go back to revision 0003."""
     op.drop_table("profiles")

@@ -19,7 +19,7 @@ _SESSIONS = "annotation_sessions"
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     op.create_table(
         _SESSIONS,
         sa.Column("id", sa.String(64), nullable=False),
@@ -131,7 +131,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to revision 0004."""
+    """Go back to revision 0004."""
     for table in ("events", "claims", "items", "failed_links", "links", "guidelines"):
         op.drop_table(f"annotation_{table}")
     op.drop_table("annotators")
@@ -139,7 +139,7 @@ def downgrade() -> None:
 
 
 def _create(table: str, key: list[str], *parts: sa.Column[Any] | sa.UniqueConstraint) -> None:
-    """A table of what belongs to a session, whose id begins the primary key."""
+    """Create a table of what belongs to a session, whose id begins the primary key."""
     op.create_table(
         table,
         sa.Column("session", sa.String(64), nullable=False),
@@ -158,7 +158,7 @@ def _time(name: str, *, nullable: bool = False) -> sa.Column[Any]:
 
 
 def _of_session(table: str) -> sa.ForeignKeyConstraint:
-    """What belongs to a session is deleted with it."""
+    """Return what belongs to a session is deleted with it."""
     return sa.ForeignKeyConstraint(
         ["session"],
         [f"{_SESSIONS}.id"],

@@ -15,7 +15,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     op.create_table(
         "evaluation_judges",
         sa.Column("evaluation", sa.String(64), nullable=False),
@@ -56,13 +56,13 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to revision 0005."""
+    """Go back to revision 0005."""
     for table in ("judging_costs", "judgements", "evaluation_judgements", "evaluation_judges"):
         op.drop_table(table)
 
 
 def _of_evaluation(table: str) -> sa.ForeignKeyConstraint:
-    """What belongs to an evaluation is deleted with it."""
+    """Return what belongs to an evaluation is deleted with it."""
     return sa.ForeignKeyConstraint(
         ["evaluation"],
         ["evaluations.id"],

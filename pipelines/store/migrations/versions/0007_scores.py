@@ -15,7 +15,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     op.create_table(
         "evaluation_scores",
         sa.Column("evaluation", sa.String(64), nullable=False),
@@ -33,5 +33,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to revision 0006."""
+    """Go back to revision 0006."""
     op.drop_table("evaluation_scores")

@@ -15,7 +15,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     op.create_table(
         "collections",
         sa.Column("id", sa.String(64), nullable=False),
@@ -54,7 +54,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to revision 0007."""
+    """Go back to revision 0007."""
     op.drop_index("ix_collection_documents_collection_number", "collection_documents")
     op.drop_table("collection_documents")
     op.drop_table("collections")

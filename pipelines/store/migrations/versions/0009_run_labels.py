@@ -23,7 +23,7 @@ _LONGEST = 200
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     op.create_table(
         "run_labels",
         sa.Column("run_id", sa.String(64), nullable=False),
@@ -51,7 +51,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to revision 0008."""
+    """Go back to revision 0008."""
     op.drop_index("ix_run_facets_owner_kind_value", table_name="run_facets")
     op.drop_table("run_facets")
     op.drop_table("run_labels")
@@ -99,7 +99,7 @@ def _asked(spec: Any) -> set[tuple[str, str]]:
 
 
 def _verdicts(connection: sa.Connection) -> Iterator[tuple[str, set[tuple[str, str]]]]:
-    """Every run with the last verdict of each method on its answer, one run at a time."""
+    """Yield every run with the last verdict of each method on its answer, one run at a time."""
     query = sa.text(
         "SELECT run_id, kind, body FROM events WHERE kind IN ('judged', 'span_started')"
         " ORDER BY run_id, seq"
