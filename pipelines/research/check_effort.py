@@ -154,7 +154,7 @@ def _asked(view: RunView, method: str) -> set[tuple[str, str]]:
 
 
 def pace(pasts: Sequence[Past], cores: int) -> Pace:
-    """Return the seconds of a check by the tokens it reads and writes and by the calls of judges."""
+    """Return the seconds of a check by the tokens it reads and writes and by its verdicts."""
     rows = [[1.0, one.made.read, one.made.written, one.verdicts] for one in pasts]
     found = nonnegative(np.array(rows), np.array([one.seconds for one in pasts]))
     start, read, written, judged = (float(f"{value:.4g}") for value in found)
