@@ -246,8 +246,8 @@ class PairCompared(Frozen):
     `index` counts paraphrases from 0. `hard` is 1.0, 0.0 or None where undecided; `soft` the
     probability of True in [0, 1] where a model was asked. `source` tells how it was decided: by the
     "model", by a "judge", by the "verifier", by "similarity", by comparing "yes_no" answers or the
-    "names" in them, or why it was not: "refusal" (which counts as no agreement), and "empty",
-    "untranslated" or "failed" (undecided).
+    "figures" or "names" in them, or why it was not: "refusal" (which counts as no agreement), and
+    "empty", "untranslated" or "failed" (undecided).
     """
 
     kind: Literal["pair"] = "pair"

@@ -62,7 +62,7 @@ class RowenCheck:
         self.paraphrases: list[str] = []
         self.pairs: list[Pair] = []
         self._yes_no = asks_yes_or_no(question)
-        self._weak = scope.model().capabilities.weak
+        self.weak = scope.model().capabilities.weak
         # Both comparisons need them: of the verifier, where it is its languages that are compared.
         self._shared_sides: tuple[_AnswerSide, ...] = ("source",)
         if plan.speaker == "verifier":
@@ -99,10 +99,13 @@ class RowenCheck:
                 for turn, task in zip(turns, tasks, strict=True):
                     turn.set()
                     await task
-                    if is_certain(self.settings, self.plan.variant, self.pairs, len(taken)):
+                    if self._is_certain(len(taken)):
                         break
             finally:
                 await ended(*tasks)
+
+    def _is_certain(self, planned: int) -> bool:
+        return is_certain(self.settings, self.plan.variant, self.pairs, planned, weak=self.weak)
 
     async def _pair(
         self, scope: Scope, index: int, taken: ParaphraseTaken, turn: asyncio.Event | None = None
@@ -209,7 +212,7 @@ class RowenCheck:
         if side == "verifier" and self.plan.verifier == "model":
             options = {"role": "verifier"}
         elif side == "verifier":
-            warm = _WEAK_STAND_IN_TEMPERATURE if self._weak else _STAND_IN_TEMPERATURE
+            warm = _WEAK_STAND_IN_TEMPERATURE if self.weak else _STAND_IN_TEMPERATURE
             options = {"temperature": warm, "sample": index}
         async with scope.span("answer", index=index, side=side) as step:
             answer = await asking.answer_question(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipelines.calibration import calibrated
 from pipelines.errors import VeriscopeError
+from pipelines.methods.replies.asked import figures_in
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.questions import says_yes
 from pipelines.methods.replies.verdicts import TRUE_FALSE, claim_of_answers, decide_between
@@ -15,8 +16,8 @@ from pipelines.text.bilingual_names import share_a_name
 from pipelines.types import Choice, Language
 
 EMBEDDER = "embedder"
-"""In place of a role: two answers agree where they name the same, else where their cosine reaches
-the fitted minimum."""
+"""In place of a role: two answers agree where they have the same figure or name, else where their
+cosine reaches the fitted minimum."""
 
 _SAME = calibrated("rowen", "multilingual-e5-small", "answer") or 1.0
 
@@ -45,9 +46,12 @@ async def compared(
         if None not in said:
             return "yes_no", float(said[0] == said[1]), None
     if role == EMBEDDER:
-        named = _same_names(question, first, second)
-        if named is not None:
-            return "names", float(named), None
+        for how, same in (
+            ("figures", _same_figures(question, first, second)),
+            ("names", _same_names(question, first, second)),
+        ):
+            if same is not None:
+                return how, float(same), None
         return await _by_meaning(step, first, second)
     try:
         choice = await decide_between(
@@ -63,6 +67,13 @@ async def compared(
     hard = None if choice.best is None else float(choice.best == "true")
     how = "judge" if role in JUDGES else "model" if role == "main" else role
     return how, hard, choice
+
+
+def _same_figures(question: str, first: str, second: str) -> bool | None:
+    """Return whether two answers share a figure that is new; None where one has no such figure."""
+    known = figures_in(question)
+    one, other = (figures_in(text) - known for text in (first, second))
+    return bool(one & other) if one and other else None
 
 
 def _same_names(question: str, first: str, second: str) -> bool | None:

@@ -45,24 +45,38 @@ class Conclusion:
 
 
 def conclude(
-    settings: RowenSettings, variant: Variant, pairs: Sequence[Pair], *, stands_in: bool = False
+    settings: RowenSettings,
+    variant: Variant,
+    pairs: Sequence[Pair],
+    *,
+    stands_in: bool = False,
+    weak: bool = False,
 ) -> Conclusion:
     """Return the scores and whether to retrieve, for the pairs that `variant` compared.
 
-    With `stands_in`, "cm" compared second answers of the main model, which its score says.
+    With `stands_in`, "cm" compared second answers of the main model, which its score says. A `weak`
+    main model has its own threshold.
     """
     variant, z = _decided(settings, variant, _values(settings, variant, pairs))
-    retrieve = z is None or z < settings.threshold_for(variant)
+    threshold = settings.threshold_for(variant, weak=weak)
+    retrieve = z is None or z < threshold
     return Conclusion(
         variant=variant,
         retrieve=retrieve,
         verdict="unchecked" if z is None else "doubtful" if retrieve else "confident",
-        scores=_scores(settings, variant, pairs, z, stands_in=stands_in) if pairs else (),
+        scores=_scores(settings, variant, pairs, z, threshold, stands_in=stands_in)
+        if pairs
+        else (),
     )
 
 
 def is_certain(
-    settings: RowenSettings, variant: Variant, pairs: Sequence[Pair], planned: int
+    settings: RowenSettings,
+    variant: Variant,
+    pairs: Sequence[Pair],
+    planned: int,
+    *,
+    weak: bool = False,
 ) -> bool:
     """Return whether no outcome of the comparisons left, of `planned` a side, can change the
     decision.
@@ -80,7 +94,7 @@ def is_certain(
         _decided(settings, variant, {s: [*values[s], *[rest] * left[s]] for s in values})
         for rest in (0.0, 1.0)
     )
-    threshold = settings.threshold_for(decides)
+    threshold = settings.threshold_for(decides, weak=weak)
     return (low is not None and low >= threshold) or (high is not None and high < threshold)
 
 
@@ -122,10 +136,10 @@ def _scores(
     variant: Variant,
     pairs: Sequence[Pair],
     z: float | None,
+    threshold: float,
     *,
     stands_in: bool,
 ) -> tuple[Score, ...]:
-    threshold = settings.threshold_for(variant)
     flagged, alone = z is not None and z < threshold, variant != "hybrid"
     parts = [
         Score(

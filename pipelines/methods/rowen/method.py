@@ -81,7 +81,11 @@ class Rowen(Method[RowenSettings]):
             # By now the first answer is there, so that it is kept.
             raise failed
         concluded = conclude(
-            settings, plan.variant, check.pairs, stands_in=plan.verifier != "model"
+            settings,
+            plan.variant,
+            check.pairs,
+            stands_in=plan.verifier != "model",
+            weak=check.weak,
         )
         # Agreement on an answer that states nothing says nothing of a fact.
         remark = no_answer(original.text, question)

@@ -87,8 +87,10 @@ def test_a_tie_survives_floating_point():
 
 def test_each_variant_has_its_own_threshold_unless_one_is_set():
     settings = settings_of()
-    assert [settings.threshold_for(v) for v in ("hybrid", "cl", "cm")] == [0.5, 0.6, 0.8]
-    assert settings_of(threshold=0.0).threshold_for("cm") == 0.0
+    variants: tuple[Variant, ...] = ("hybrid", "cl", "cm")
+    assert [settings.threshold_for(v, weak=False) for v in variants] == [0.5, 0.6, 0.8]
+    assert [settings.threshold_for(v, weak=True) for v in variants] == [1.0, 0.6, 0.8]
+    assert settings_of(threshold=0.0).threshold_for("hybrid", weak=True) == 0.0
 
 
 @pytest.mark.parametrize("seed", worlds(120))
