@@ -81,7 +81,7 @@ def check_settings(
         raise refused(problems_of(error), kind.model_fields, within=within) from None
 
 
-class Going:
+class PendingRun:
     """A run that a program asked for, from its place in the queue to its end."""
 
     def __init__(
@@ -207,10 +207,10 @@ class Api:
     def __init__(self, runs: Runs, catalog: ModelCatalog) -> None:
         self._runs = runs
         self._catalog = catalog
-        self._going: dict[str, Going] = {}
+        self._going: dict[str, PendingRun] = {}
         self._over: OrderedDict[str, _Over] = OrderedDict()
 
-    async def ask(self, asked: AskRequest, request: Connection | None) -> Going:
+    async def ask(self, asked: AskRequest, request: Connection | None) -> PendingRun:
         """Start what `asked` describes. Raises Refused or VeriscopeError where it cannot be."""
         names = [asked.method, *asked.compare_with]
         for place, name in enumerate(names):
@@ -237,7 +237,7 @@ class Api:
             raise Refused("request.over_limit", "limits", **error.facts)
         return budget
 
-    async def check(self, asked: CheckRequest, request: Connection | None) -> Going:
+    async def check(self, asked: CheckRequest, request: Connection | None) -> PendingRun:
         """Start the check of a given text, as `ask` starts a run."""
         given = TextToCheck(
             text=asked.answer,
@@ -368,9 +368,9 @@ class Api:
         spec: RunSpec,
         request: Connection | None,
         asked: AskRequest | CheckRequest,
-    ) -> Going:
+    ) -> PendingRun:
         budget = self._budget(spec, asked.limits, anyway=asked.anyway)
-        going = Going(self._runs, spec, caller_of(request), share=asked.share, budget=budget)
+        going = PendingRun(self._runs, spec, caller_of(request), share=asked.share, budget=budget)
         await going.begun()
         if going.task.done():
             self._keep(going)
@@ -379,11 +379,11 @@ class Api:
             going.task.add_done_callback(lambda _: self._ended(going))
         return going
 
-    def _ended(self, going: Going) -> None:
+    def _ended(self, going: PendingRun) -> None:
         self._going.pop(going.run, None)
         self._keep(going)
 
-    def _keep(self, going: Going) -> None:
+    def _keep(self, going: PendingRun) -> None:
         """Remember what the store does not know: where it is shared, and runs that never began."""
         if not going.task.cancelled():
             # Whatever it raised was told, or is in the result.

@@ -21,7 +21,7 @@ _KEPT = 50
 
 
 @dataclass
-class Standing:
+class LabellingState:
     """What the page remembers of one person between two drawings.
 
     `looked` is an item that they labelled before and look at again, `guidelines` that they asked to
@@ -45,7 +45,7 @@ class Standing:
             self.acknowledged = [*self.acknowledged[1 - _KEPT :], client]
 
 
-def handle(worker: Worker, request: dict[str, Any], standing: Standing, t: Catalogue) -> None:
+def handle(worker: Worker, request: dict[str, Any], standing: LabellingState, t: Catalogue) -> None:
     """Carry out a request, and write into `standing` what came of it.
 
     What cannot be done is refused there in words. Raises VeriscopeError for what may succeed when
@@ -75,7 +75,7 @@ def _carry_out(
     request: dict[str, Any],
     item: int,
     client: str,
-    standing: Standing,
+    standing: LabellingState,
     t: Catalogue,
 ) -> None:
     match request.get("action"):

@@ -16,7 +16,7 @@ from plotly.graph_objects import Figure
 
 from app.annotated import (
     Detectors,
-    Of,
+    SessionKey,
     agreement_of,
     detectors_of,
     fitted_of,
@@ -133,7 +133,7 @@ def _choice(lead: Lead, tasks: tuple[Task, ...], t: Catalogue) -> tuple[Task, Wh
     return task, which
 
 
-def _agreement(of: Of, task: Task, which: Which, t: Catalogue) -> None:
+def _agreement(of: SessionKey, task: Task, which: Which, t: Catalogue) -> None:
     section_title(t("annotate.results.agreement"))
     found = computed(agreement_of, of, task, which)
     show_html(agreement_view(found, t), key="annotate-agreement")
@@ -150,16 +150,16 @@ def _agreement(of: Of, task: Task, which: Which, t: Catalogue) -> None:
         _fold("reveal", t, partial(_reveal, of, task))
 
 
-def _people(of: Of, task: Task, which: Which, t: Catalogue) -> None:
+def _people(of: SessionKey, task: Task, which: Which, t: Catalogue) -> None:
     _html(people_view(computed(people_of, of, task, which), labels_of(of).names, t), "people")
 
 
-def _reveal(of: Of, task: Task, t: Catalogue) -> None:
+def _reveal(of: SessionKey, task: Task, t: Catalogue) -> None:
     blind, last = (computed(agreement_of, of, task, which) for which in ("blind", "last"))
     _html(reveal_view(blind, last, labels_of(of).changed[task], t), "reveal")
 
 
-def _detectors(of: Of, task: Task, which: Which, t: Catalogue) -> None:
+def _detectors(of: SessionKey, task: Task, which: Which, t: Catalogue) -> None:
     section_title(t("annotate.results.detectors"))
     if not any(one.task == task and one.hidden.get("verdicts") for one in whole_of(of).items):
         st.html(tag("p", t("annotate.results.detectors.none"), class_="workbench-empty"))
@@ -169,7 +169,7 @@ def _detectors(of: Of, task: Task, which: Which, t: Catalogue) -> None:
     _fold("fits", t, partial(_fits, of, task, which))
 
 
-def _scores(of: Of, task: Task, which: Which, t: Catalogue) -> None:
+def _scores(of: SessionKey, task: Task, which: Which, t: Catalogue) -> None:
     found = computed(detectors_of, of, task, which)
     if found.report is None:
         _no_scores(found, "scores", t)
@@ -193,7 +193,7 @@ def _no_scores(found: Detectors, part: str, t: Catalogue) -> None:
 
 
 def _figures(
-    of: Of,
+    of: SessionKey,
     task: Task,
     which: Which,
     found: Detectors,
@@ -259,7 +259,7 @@ def _detector(found: Detectors, names: dict[str, str], t: Catalogue) -> str:
     )
 
 
-def _fits(of: Of, task: Task, which: Which, t: Catalogue) -> None:
+def _fits(of: SessionKey, task: Task, which: Which, t: Catalogue) -> None:
     """Draw thresholds fitted on a part of the items, how good they are on the rest, and
     saving them.
     """
@@ -314,7 +314,13 @@ def _split() -> tuple[float, int]:
 
 
 def _save(
-    of: Of, task: Task, which: Which, share: float, seed: int, known: list[Savable], t: Catalogue
+    of: SessionKey,
+    task: Task,
+    which: Which,
+    share: float,
+    seed: int,
+    known: list[Savable],
+    t: Catalogue,
 ) -> None:
     """Draw what saves the fitted values of the chosen detectors under a name, for the next runs."""
     names = [one.fitted.method for one in known]
@@ -353,7 +359,7 @@ def _save(
         show_html(notice(said, "saved", role="status"), key="annotate-saved")
 
 
-def _keep(of: Of, task: Task, which: Which, share: float, seed: int, key: str) -> None:
+def _keep(of: SessionKey, task: Task, which: Which, share: float, seed: int, key: str) -> None:
     with remembered(_ERRORS):
         require_link()
         name = str(st.session_state.get("annotate.results.profile") or "").strip()
@@ -372,7 +378,7 @@ def _keep(of: Of, task: Task, which: Which, share: float, seed: int, key: str) -
         st.session_state[_SAVED] = profile.name
 
 
-def _judges(of: Of, which: Which, t: Catalogue) -> None:
+def _judges(of: SessionKey, which: Which, t: Catalogue) -> None:
     """Draw what the labels make of judges' scores, and how many more labels a width takes."""
     st.caption(t("annotate.results.judges.note"))
     wanted = st.number_input(

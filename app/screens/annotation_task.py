@@ -23,7 +23,7 @@ from app.parts import (
     show_error,
     show_html,
 )
-from app.screens.annotation_requests import Standing, handle, refusal_words
+from app.screens.annotation_requests import LabellingState, handle, refusal_words
 from app.session import messages
 from components.annotation_task import (
     Overruled,
@@ -33,12 +33,12 @@ from components.annotation_task import (
     short_piece,
 )
 from components.elements import notice
-from components.labelling import Last, Progress, label_data
+from components.labelling import LabellingProgress, Last, label_data
 from components.markup import tag
 from components.messages import Catalogue, duration, integer
 from pipelines.annotation.joining import Invitation
 from pipelines.annotation.labels import GivenLabel
-from pipelines.annotation.working import Task, Worker
+from pipelines.annotation.working import AssignedItem, Worker
 from pipelines.errors import VeriscopeError
 from pipelines.store.annotation_records import MAX_NAME
 from pipelines.store.annotation_work import NothingToDo
@@ -120,10 +120,10 @@ def draw_worker(worker: Worker, t: Catalogue) -> None:
     _own(worker, labels, t)
 
 
-def standing_of(worker: Worker) -> Standing:
+def standing_of(worker: Worker) -> LabellingState:
     """Return what this browser tab remembers of somebody's work."""
     key = f"_annotate.standing.{worker.session_id}.{worker.annotator}"
-    return st.session_state.setdefault(key, Standing())
+    return st.session_state.setdefault(key, LabellingState())
 
 
 def _own_link(t: Catalogue) -> None:
@@ -153,7 +153,7 @@ def _link_kept() -> None:
     st.session_state.pop(_JOINED, None)
 
 
-def _unread(worker: Worker, standing: Standing, labels: list[GivenLabel]) -> bool:
+def _unread(worker: Worker, standing: LabellingState, labels: list[GivenLabel]) -> bool:
     """Return whether there are guidelines that this person has not labelled with, nor read."""
     if not worker.guidelines.strip():
         return False
@@ -167,7 +167,7 @@ def _unread(worker: Worker, standing: Standing, labels: list[GivenLabel]) -> boo
     return newest > standing.read
 
 
-def _read_first(worker: Worker, standing: Standing, t: Catalogue, *, changed: bool) -> None:
+def _read_first(worker: Worker, standing: LabellingState, t: Catalogue, *, changed: bool) -> None:
     section_title(t("annotate.label.guidelines"))
     if changed:
         words = t("annotate.task.guidelines.changed")
@@ -183,7 +183,7 @@ def _read_first(worker: Worker, standing: Standing, t: Catalogue, *, changed: bo
     )
 
 
-def _have_read(standing: Standing, version: int) -> None:
+def _have_read(standing: LabellingState, version: int) -> None:
     standing.read = version
 
 
@@ -194,7 +194,7 @@ def _guidelines(worker: Worker, t: Catalogue) -> None:
         st.markdown(text if text.strip() else t("annotate.task.guidelines.none"))
 
 
-def _item(worker: Worker, standing: Standing, labels: list[GivenLabel], t: Catalogue) -> None:
+def _item(worker: Worker, standing: LabellingState, labels: list[GivenLabel], t: Catalogue) -> None:
     own = {one.item: one for one in labels}
     looked = own.get(-1 if standing.looked is None else standing.looked)
     newest = max(labels, key=lambda one: one.at, default=None)
@@ -212,7 +212,7 @@ def _item(worker: Worker, standing: Standing, labels: list[GivenLabel], t: Catal
         found,
         t,
         scope=f"{worker.session_id[:16]}.{worker.annotator}",
-        progress=Progress(max(1, min(at, total)), max(1, total)),
+        progress=LabellingProgress(max(1, min(at, total)), max(1, total)),
         label=None if looked is None else looked.label,
         last=None if newest is None else _last(worker, newest),
         lease=spec.lease,
@@ -227,7 +227,7 @@ def _item(worker: Worker, standing: Standing, labels: list[GivenLabel], t: Catal
 
 
 def _last(worker: Worker, newest: GivenLabel) -> Last:
-    task: Task = worker.own(newest.item)
+    task: AssignedItem = worker.own(newest.item)
     return Last(
         newest.item,
         newest.label,

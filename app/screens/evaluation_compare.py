@@ -11,7 +11,7 @@ from functools import partial
 import streamlit as st
 
 from app.engine import engine
-from app.evaluated import Filter, Of, comparison_of, computed, items_of, joined_of, scores_of
+from app.evaluated import Filter, ResultKey, comparison_of, computed, items_of, joined_of, scores_of
 from app.parts import (
     Action,
     disambiguate,
@@ -31,7 +31,7 @@ from components.messages import Catalogue, integer
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.results.arrays import metric_names
-from pipelines.evaluation.results.compare import ComparedItem, Comparison
+from pipelines.evaluation.results.compare import ComparedItem, SystemComparison
 from pipelines.evaluation.results.export_comparison import (
     comparison_csv,
     comparison_jsonl,
@@ -54,7 +54,7 @@ _DETECTOR_VALUES = (HALLUCINATION_SCORE, HALLUCINATED)
 _MOST_SYSTEMS = 6
 
 
-def draw_items(of: Of, spec: EvaluationSpec, part: Filter, t: Catalogue) -> None:
+def draw_items(of: ResultKey, spec: EvaluationSpec, part: Filter, t: Catalogue) -> None:
     """Draw the section of the page, below the table; raises NotYet while it is computed."""
     section_title(t("evaluate.compare"))
     fold = st.expander(t("evaluate.compare.other"), key="evaluate.compare.fold", on_change="rerun")
@@ -99,12 +99,12 @@ def draw_items(of: Of, spec: EvaluationSpec, part: Filter, t: Catalogue) -> None
     _draw_list(items, info, systems, f"{of} {part} {other} {metric}", t)
 
 
-def _exports(of: Of, compared: Comparison, t: Catalogue) -> None:
+def _exports(of: ResultKey, compared: SystemComparison, t: Catalogue) -> None:
     """Offer the comparison as files that are made when they are asked for."""
     fold = st.expander(
         t("evaluate.compare.export"), key="evaluate.compare.export", on_change="rerun"
     )
-    files: list[tuple[str, str, str, Callable[[Comparison], str]]] = [
+    files: list[tuple[str, str, str, Callable[[SystemComparison], str]]] = [
         ("items_csv", "items.csv", "text/csv", comparison_csv),
         ("items_jsonl", "items.jsonl", "application/jsonl", comparison_jsonl),
         ("pairs_markdown", "pairs.md", "text/markdown", comparison_markdown),
@@ -170,7 +170,7 @@ def _wanted(systems: Sequence[str], binary: bool, t: Catalogue) -> Wanted:
     return Wanted(text=text or "", different=kind == "different", wrong_by=system)
 
 
-def _choose_other(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
+def _choose_other(of: ResultKey, spec: EvaluationSpec, t: Catalogue) -> None:
     """Choose an evaluation to compare with; those of the same items come first."""
     listed = engine().service.store.evaluations.list(owner())
     known = [one for one in listed if one.done and one.id != of.evaluation]
@@ -200,8 +200,8 @@ def _choose_other(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
 
 
 def _other(
-    of: Of, spec: EvaluationSpec, t: Catalogue
-) -> tuple[Of, tuple[str, str], bool] | VeriscopeError | None:
+    of: ResultKey, spec: EvaluationSpec, t: Catalogue
+) -> tuple[ResultKey, tuple[str, str], bool] | VeriscopeError | None:
     """Return the evaluation that is chosen, the labels of both, and whether equal ids are
     equal items.
 
@@ -223,10 +223,10 @@ def _other(
         show_html(notice(said, "other-data"), key="other-data")
         return None
     labels = t("evaluate.compare.this"), t("evaluate.compare.that")
-    return Of(chosen, owner(), stored.done, judged), labels, same_ids
+    return ResultKey(chosen, owner(), stored.done, judged), labels, same_ids
 
 
-def _other_key(of: Of) -> str:
+def _other_key(of: ResultKey) -> str:
     return f"evaluate.other.{of.evaluation}"
 
 

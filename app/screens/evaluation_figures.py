@@ -8,7 +8,7 @@ from typing import Literal, cast
 import streamlit as st
 from plotly.graph_objects import Figure
 
-from app.evaluated import Filter, Of, computed, curves_of, detection_of
+from app.evaluated import Filter, ResultKey, computed, curves_of, detection_of
 from app.parts import choose_one, section_title, show_figure
 from app.session import theme
 from components.evaluation_figures import (
@@ -29,7 +29,7 @@ _Kind = Literal["forest", "cost", "roc", "precision_recall", "reliability"]
 _FIRST_METRIC = "accuracy"
 
 
-def draw_figures(of: Of, part: Filter, table: ResultsTable, t: Catalogue) -> None:
+def draw_figures(of: ResultKey, part: Filter, table: ResultsTable, t: Catalogue) -> None:
     """Draw one figure at a time, of those that there is something to draw in."""
     section_title(t("evaluate.figures"))
     # What has no better direction, such as a length, is compared by none.

@@ -15,7 +15,7 @@ from app.computing import shown
 from app.engine import engine
 from app.evaluated import (
     Filter,
-    Of,
+    ResultKey,
     begin,
     computed,
     detection_of,
@@ -35,7 +35,7 @@ from app.screens.evaluation_judge import draw_judge
 from app.screens.evaluation_study import draw_study
 from app.session import owner
 from components.evaluation_numbers import metric_title
-from components.evaluation_state import Standing
+from components.evaluation_state import Progress
 from components.evaluation_table import ranking_view, results_view
 from components.markup import tag
 from components.messages import Catalogue, integer
@@ -60,7 +60,7 @@ _TAGS = 200
 """A longer list of tags helps nobody."""
 
 
-def draw_results(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> None:
+def draw_results(stored: StoredEvaluation, standing: Progress, t: Catalogue) -> None:
     """Draw all there is to see of what was answered."""
     if not standing.done and not standing.going_on:
         section_title(t("evaluate.table"))
@@ -76,11 +76,11 @@ def draw_results(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> 
         return
     with shown("results"):
         judged = engine().service.store.judgements.stamp(stored.id, owner())
-        of = Of(stored.id, owner(), stored.done, judged)
+        of = ResultKey(stored.id, owner(), stored.done, judged)
         _draw(of, EvaluationSpec.model_validate(stored.spec), t)
 
 
-def _draw(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
+def _draw(of: ResultKey, spec: EvaluationSpec, t: Catalogue) -> None:
     """Draw everything, as far as it is computed; raises NotYet for the rest."""
     first = computed(overview_of, of)
     part, chosen = _filter(first, t)
@@ -143,7 +143,7 @@ def _filter(found: Overview, t: Catalogue) -> tuple[Filter, tuple[str, ...]]:
     return Filter(tuple(tags), cast("Language | None", language)), tuple(metrics)
 
 
-def _exports(of: Of, part: Filter, table: ResultsTable, t: Catalogue) -> None:
+def _exports(of: ResultKey, part: Filter, table: ResultsTable, t: Catalogue) -> None:
     """Offer files that are made when they are asked for; their table has the detectors too."""
     with shown("exports"):
         found = computed(scores_of, of)
