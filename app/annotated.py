@@ -124,15 +124,15 @@ def now(lead: Lead) -> SessionKey:
 
 
 @lru_cache(maxsize=2)
-def whole_of(of: SessionKey) -> WholeSession:
+def whole_of(key: SessionKey) -> WholeSession:
     """Return everything in the session. Raises NotFoundError."""
-    return engine().service.store.annotations.whole(of.session)
+    return engine().service.store.annotations.whole(key.session)
 
 
 @lru_cache(maxsize=2)
-def labels_of(of: SessionKey) -> SessionLabels:
+def labels_of(key: SessionKey) -> SessionLabels:
     """Return every label. Raises NotFoundError."""
-    whole = whole_of(of)
+    whole = whole_of(key)
     control = {one.number for one in whole.items if one.gold is not None}
     last, blind = (
         [one for one in standing_labels(whole.events, which) if one.item not in control]
@@ -156,24 +156,24 @@ def labels_of(of: SessionKey) -> SessionLabels:
 
 
 @lru_cache(maxsize=16)
-def agreement_of(of: SessionKey, task: Task, which: Which) -> TaskAgreement:
+def agreement_of(key: SessionKey, task: Task, which: Which) -> TaskAgreement:
     """Return how far people agree on one task."""
-    found = labels_of(of)
+    found = labels_of(key)
     given = found.blind if which == "blind" else found.last
     return task_agreement(task, given, found.bodies, SAMPLING)
 
 
-def people_of(of: SessionKey, task: Task, which: Which) -> list[PersonAgreement]:
+def people_of(key: SessionKey, task: Task, which: Which) -> list[PersonAgreement]:
     """Return how far each person agrees with the others on one task."""
-    found = labels_of(of)
+    found = labels_of(key)
     given = found.blind if which == "blind" else found.last
-    return people_agreement(agreement_of(of, task, which), given, found.bodies, SAMPLING)
+    return people_agreement(agreement_of(key, task, which), given, found.bodies, SAMPLING)
 
 
 @lru_cache(maxsize=8)
-def _finals(of: SessionKey, which: Which) -> tuple[dict[int, Label], frozenset[int]]:
+def _finals(key: SessionKey, which: Which) -> tuple[dict[int, Label], frozenset[int]]:
     """Return final labels by item, and the items on which people disagree undecided."""
-    whole = whole_of(of)
+    whole = whole_of(key)
     given = standing_labels(whole.events, which)
     numbers = (one.number for one in whole.items)
     found = final_labels(numbers, given, decisions(whole.events))
@@ -181,10 +181,10 @@ def _finals(of: SessionKey, which: Which) -> tuple[dict[int, Label], frozenset[i
     return labels, frozenset(item for item, one in found.items() if one.status == "unresolved")
 
 
-def detectors_of(of: SessionKey, task: Task, which: Which) -> Detectors:
+def detectors_of(key: SessionKey, task: Task, which: Which) -> Detectors:
     """Return the detectors against the final labels."""
-    whole = whole_of(of)
-    labels, unresolved = _finals(of, which)
+    whole = whole_of(key)
+    labels, unresolved = _finals(key, which)
     scores = labelled_scores(task, whole.items, labels)
     report = detector_report(scores, SAMPLING) if scores.methods else None
     errors = {
@@ -206,18 +206,18 @@ def detectors_of(of: SessionKey, task: Task, which: Which) -> Detectors:
 
 
 def fitted_of(
-    of: SessionKey, task: Task, which: Which, share: float, seed: int
+    key: SessionKey, task: Task, which: Which, share: float, seed: int
 ) -> tuple[list[FittedDetector], dict[str, Behind]]:
     """Return thresholds and calibrations fitted on a `share` of the groups, and whose they are."""
-    whole = whole_of(of)
-    scores = labelled_scores(task, whole.items, _finals(of, which)[0])
+    whole = whole_of(key)
+    scores = labelled_scores(task, whole.items, _finals(key, which)[0])
     fitted = fit_detectors(scores, share_trained=share, seed=seed)
     return fitted, methods_behind(engine().service.store, whole)
 
 
-def judged_stamp(of: SessionKey) -> tuple[str, ...]:
+def judged_stamp(key: SessionKey) -> tuple[str, ...]:
     """Return what changes with everything that models judge of the evaluations of the session."""
-    whole, store = whole_of(of), engine().service.store
+    whole, store = whole_of(key), engine().service.store
     stamps: list[str] = []
     for evaluation in evaluations_of(whole.items):
         try:
@@ -227,15 +227,15 @@ def judged_stamp(of: SessionKey) -> tuple[str, ...]:
     return tuple(stamps)
 
 
-def judges_of(of: SessionKey, which: Which, judged: tuple[str, ...]) -> SessionJudges:
+def judges_of(key: SessionKey, which: Which, judged: tuple[str, ...]) -> SessionJudges:
     """Return the judges of the session's evaluations when `judged` was the `judged_stamp`."""
-    return session_judges(engine().service.store, whole_of(of), which)
+    return session_judges(engine().service.store, whole_of(key), which)
 
 
 @lru_cache(maxsize=2)
-def disputes_of(of: SessionKey) -> Disputes:
+def disputes_of(key: SessionKey) -> Disputes:
     """Return what there is to decide, and what was decided."""
-    whole = whole_of(of)
+    whole = whole_of(key)
     labels = standing_labels(whole.events)
     decided = decisions(whole.events)
     control = {one.number for one in whole.items if one.gold is not None}

@@ -126,9 +126,9 @@ def study_of(owner: str, evaluation: str) -> StudyWork | None:
     return work if work is not None and work.asked.evaluation == evaluation else None
 
 
-def score_study(of: ResultKey, system: str, choose: str) -> Study:
+def score_study(key: ResultKey, system: str, choose: str) -> Study:
     """Study thresholds on the scores of `system`; raises as `score_sweep`."""
-    return score_sweep(scores_of(of), of.evaluation, system, choose=choose)
+    return score_sweep(scores_of(key), key.evaluation, system, choose=choose)
 
 
 def stop_studies() -> None:
