@@ -33,8 +33,8 @@ from pipelines.annotation.judges import (
     session_judges,
 )
 from pipelines.annotation.labels import (
+    Adjudication,
     Comment,
-    Decision,
     GivenLabel,
     Skip,
     Which,
@@ -57,14 +57,14 @@ SAMPLING = Sampling(resamples=1000)
 """Intervals to two digits, in a second for a few hundred items and ten people."""
 
 
-class Of(NamedTuple):
+class SessionKey(NamedTuple):
     """The session `session` with so many events, items and control items, as a key."""
 
     session: str
     stamp: tuple[int, int, int]
 
 
-class Labels(NamedTuple):
+class SessionLabels(NamedTuple):
     """The labels of a session, without those of control items.
 
     `last` are the current ones, `blind` those before models' verdicts were shown; `changed` counts
@@ -109,7 +109,7 @@ class Disputes(NamedTuple):
 
     open: list[Disputed]
     decided: list[Disputed]
-    decisions: dict[int, Decision]
+    decisions: dict[int, Adjudication]
     labels: dict[int, list[GivenLabel]]
     comments: list[Comment]
     skips: list[Skip]
@@ -117,22 +117,22 @@ class Disputes(NamedTuple):
     people: dict[int, Annotator]
 
 
-def now(lead: Lead) -> Of:
+def now(lead: Lead) -> SessionKey:
     """Return the session as it is now, as a key."""
     found = lead.store.annotations.standing(lead.session_id)
-    return Of(lead.session_id, (found.events, found.items, found.gold))
+    return SessionKey(lead.session_id, (found.events, found.items, found.gold))
 
 
 @lru_cache(maxsize=2)
-def whole_of(of: Of) -> WholeSession:
+def whole_of(key: SessionKey) -> WholeSession:
     """Return everything in the session. Raises NotFoundError."""
-    return engine().service.store.annotations.whole(of.session)
+    return engine().service.store.annotations.whole(key.session)
 
 
 @lru_cache(maxsize=2)
-def labels_of(of: Of) -> Labels:
+def labels_of(key: SessionKey) -> SessionLabels:
     """Return every label. Raises NotFoundError."""
-    whole = whole_of(of)
+    whole = whole_of(key)
     control = {one.number for one in whole.items if one.gold is not None}
     last, blind = (
         [one for one in standing_labels(whole.events, which) if one.item not in control]
@@ -145,7 +145,7 @@ def labels_of(of: Of) -> Labels:
         earlier = first.get((one.item, one.annotator))
         changed[bodies[one.item].task] += earlier is not None and earlier != one.label
     held = {bodies[one.item].task for one in (*last, *blind)}
-    return Labels(
+    return SessionLabels(
         bodies=bodies,
         last=last,
         blind=blind,
@@ -156,24 +156,24 @@ def labels_of(of: Of) -> Labels:
 
 
 @lru_cache(maxsize=16)
-def agreement_of(of: Of, task: Task, which: Which) -> TaskAgreement:
+def agreement_of(key: SessionKey, task: Task, which: Which) -> TaskAgreement:
     """Return how far people agree on one task."""
-    found = labels_of(of)
+    found = labels_of(key)
     given = found.blind if which == "blind" else found.last
     return task_agreement(task, given, found.bodies, SAMPLING)
 
 
-def people_of(of: Of, task: Task, which: Which) -> list[PersonAgreement]:
+def people_of(key: SessionKey, task: Task, which: Which) -> list[PersonAgreement]:
     """Return how far each person agrees with the others on one task."""
-    found = labels_of(of)
+    found = labels_of(key)
     given = found.blind if which == "blind" else found.last
-    return people_agreement(agreement_of(of, task, which), given, found.bodies, SAMPLING)
+    return people_agreement(agreement_of(key, task, which), given, found.bodies, SAMPLING)
 
 
 @lru_cache(maxsize=8)
-def _finals(of: Of, which: Which) -> tuple[dict[int, Label], frozenset[int]]:
+def _finals(key: SessionKey, which: Which) -> tuple[dict[int, Label], frozenset[int]]:
     """Return final labels by item, and the items on which people disagree undecided."""
-    whole = whole_of(of)
+    whole = whole_of(key)
     given = standing_labels(whole.events, which)
     numbers = (one.number for one in whole.items)
     found = final_labels(numbers, given, decisions(whole.events))
@@ -181,10 +181,10 @@ def _finals(of: Of, which: Which) -> tuple[dict[int, Label], frozenset[int]]:
     return labels, frozenset(item for item, one in found.items() if one.status == "unresolved")
 
 
-def detectors_of(of: Of, task: Task, which: Which) -> Detectors:
+def detectors_of(key: SessionKey, task: Task, which: Which) -> Detectors:
     """Return the detectors against the final labels."""
-    whole = whole_of(of)
-    labels, unresolved = _finals(of, which)
+    whole = whole_of(key)
+    labels, unresolved = _finals(key, which)
     scores = labelled_scores(task, whole.items, labels)
     report = detector_report(scores, SAMPLING) if scores.methods else None
     errors = {
@@ -206,18 +206,18 @@ def detectors_of(of: Of, task: Task, which: Which) -> Detectors:
 
 
 def fitted_of(
-    of: Of, task: Task, which: Which, share: float, seed: int
+    key: SessionKey, task: Task, which: Which, share: float, seed: int
 ) -> tuple[list[FittedDetector], dict[str, Behind]]:
     """Return thresholds and calibrations fitted on a `share` of the groups, and whose they are."""
-    whole = whole_of(of)
-    scores = labelled_scores(task, whole.items, _finals(of, which)[0])
+    whole = whole_of(key)
+    scores = labelled_scores(task, whole.items, _finals(key, which)[0])
     fitted = fit_detectors(scores, share_trained=share, seed=seed)
     return fitted, methods_behind(engine().service.store, whole)
 
 
-def judged_stamp(of: Of) -> tuple[str, ...]:
+def judged_stamp(key: SessionKey) -> tuple[str, ...]:
     """Return what changes with everything that models judge of the evaluations of the session."""
-    whole, store = whole_of(of), engine().service.store
+    whole, store = whole_of(key), engine().service.store
     stamps: list[str] = []
     for evaluation in evaluations_of(whole.items):
         try:
@@ -227,15 +227,15 @@ def judged_stamp(of: Of) -> tuple[str, ...]:
     return tuple(stamps)
 
 
-def judges_of(of: Of, which: Which, judged: tuple[str, ...]) -> SessionJudges:
+def judges_of(key: SessionKey, which: Which, judged: tuple[str, ...]) -> SessionJudges:
     """Return the judges of the session's evaluations when `judged` was the `judged_stamp`."""
-    return session_judges(engine().service.store, whole_of(of), which)
+    return session_judges(engine().service.store, whole_of(key), which)
 
 
 @lru_cache(maxsize=2)
-def disputes_of(of: Of) -> Disputes:
+def disputes_of(key: SessionKey) -> Disputes:
     """Return what there is to decide, and what was decided."""
-    whole = whole_of(of)
+    whole = whole_of(key)
     labels = standing_labels(whole.events)
     decided = decisions(whole.events)
     control = {one.number for one in whole.items if one.gold is not None}

@@ -27,14 +27,14 @@ PATIENCE = 1.0
 """Seconds that a page waits before it says how far something is."""
 
 
-class StoppedError(Exception):
+class JobStoppedError(Exception):
     """The work was stopped: its result is not needed any more."""
 
 
-class Beside(Generic[T]):
+class BackgroundJob(Generic[T]):
     """Work on a thread of the engine; `done` of `total` steps are over, 0 where none are known."""
 
-    def __init__(self, do: Callable[[Beside[T]], T], total: int = 0) -> None:
+    def __init__(self, do: Callable[[BackgroundJob[T]], T], total: int = 0) -> None:
         self.done = 0
         self.total = total
         self._stopped = threading.Event()
@@ -46,10 +46,10 @@ class Beside(Generic[T]):
         return self._future.done()
 
     def step(self) -> None:
-        """Count one more step of the work as over. Raises StoppedError when it is to end."""
+        """Count one more step of the work as over. Raises JobStoppedError when it is to end."""
         self.done += 1
         if self._stopped.is_set():
-            raise StoppedError
+            raise JobStoppedError
 
     def stop(self) -> None:
         """Stop the work at its next step; its result is lost."""
@@ -77,7 +77,7 @@ class Beside(Generic[T]):
             _log.exception("Work beside the Annotate page ended unexpectedly")
             raise unexpected() from None
 
-    async def _carry_out(self, do: Callable[[Beside[T]], T]) -> T:
+    async def _carry_out(self, do: Callable[[BackgroundJob[T]], T]) -> T:
         try:
             return await asyncio.to_thread(do, self)
         except asyncio.CancelledError:
@@ -86,14 +86,14 @@ class Beside(Generic[T]):
             raise
 
 
-def collecting(steps: Callable[[], Iterable[Step]], total: int) -> Beside[Collected]:
+def collecting(steps: Callable[[], Iterable[Step]], total: int) -> BackgroundJob[Collected]:
     """Read items in `total` steps."""
 
-    def do(work: Beside[Collected]) -> Collected:
+    def do(work: BackgroundJob[Collected]) -> Collected:
         found = Collected()
         for one in steps():
             found.add(one)
             work.step()
         return found
 
-    return Beside(do, total)
+    return BackgroundJob(do, total)

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from app.engine import engine
-from components.check_many import Outcome
+from components.check_many import CheckOutcome
 from pipelines.engine.budget import RunBudget, excess_error
 from pipelines.engine.checked import checked_text
 from pipelines.engine.checking import text_of, title_of
@@ -30,7 +30,7 @@ _known: dict[str, ManyChecks] = {}
 _lock = Lock()
 
 
-class Asked(NamedTuple):
+class TextCheck(NamedTuple):
     """A text of the file under its name: the run that checks it, or why it cannot be checked."""
 
     id: str
@@ -44,12 +44,12 @@ class ManyChecks:
     """The checks of one file: what has come of each text so far, in their order."""
 
     def __init__(
-        self, name: str, asked: Sequence[Asked], keys: Mapping[str, str], owner: str
+        self, name: str, asked: Sequence[TextCheck], keys: Mapping[str, str], owner: str
     ) -> None:
         """Begin at once; every run is tagged with `name`."""
         self.name = name
         self.total = len(asked)
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[CheckOutcome] = []
         self._asked = asked
         self._keys = dict(keys)
         self._owner = owner
@@ -81,13 +81,13 @@ class ManyChecks:
             try:
                 self.outcomes.append(await self._one(asked))
             except VeriscopeError as error:
-                self.outcomes.append(Outcome(asked.id, asked.text, error=error.info()))
+                self.outcomes.append(CheckOutcome(asked.id, asked.text, error=error.info()))
             except Exception:
                 # The other texts are checked all the same.
                 _log.exception("A text of a file could not be checked")
-                self.outcomes.append(Outcome(asked.id, asked.text, error=unexpected().info()))
+                self.outcomes.append(CheckOutcome(asked.id, asked.text, error=unexpected().info()))
 
-    async def _one(self, asked: Asked) -> Outcome:
+    async def _one(self, asked: TextCheck) -> CheckOutcome:
         if asked.error is not None:
             raise asked.error
         assert asked.spec is not None
@@ -107,10 +107,10 @@ class ManyChecks:
         async for event in service.follow(run_id, owner=self._owner):
             view = reduce(view, event)
         self._run = ""
-        return Outcome(asked.id, asked.text, run_id, view.status, checked_text(view))
+        return CheckOutcome(asked.id, asked.text, run_id, view.status, checked_text(view))
 
 
-def begin(name: str, asked: Iterable[Asked], keys: Mapping[str, str], owner: str) -> ManyChecks:
+def begin(name: str, asked: Iterable[TextCheck], keys: Mapping[str, str], owner: str) -> ManyChecks:
     """Check the texts of a file, in place of an earlier one that is over."""
     with _lock:
         _known[owner] = many = ManyChecks(name, list(asked), keys, owner)

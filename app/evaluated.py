@@ -21,7 +21,7 @@ from pipelines.evaluation.beginning import stored_forecast
 from pipelines.evaluation.forecast import Forecast
 from pipelines.evaluation.overview import Overview, overview
 from pipelines.evaluation.results.arrays import Grid
-from pipelines.evaluation.results.compare import ComparedItem, Comparison, comparison, joined
+from pipelines.evaluation.results.compare import ComparedItem, SystemComparison, comparison, joined
 from pipelines.evaluation.results.items import system_items
 from pipelines.evaluation.results.scores import Evaluation
 from pipelines.evaluation.results.table import (
@@ -34,7 +34,7 @@ from pipelines.evaluation.results.table import (
 from pipelines.evaluation.scoring import read_results
 from pipelines.evaluation.statistics.detection import (
     Curve,
-    Detection,
+    DetectorRankings,
     ReliabilityPoint,
     curves,
     reliability,
@@ -56,7 +56,7 @@ _works: OrderedDict[Hashable, Future[Any]] = OrderedDict()
 _lock = Lock()
 
 
-class Of(NamedTuple):
+class ResultKey(NamedTuple):
     """The evaluation `evaluation` of `owner` when `answered` answers were there, as a key.
 
     `judged` is the stamp of what models had judged of them by then.
@@ -131,90 +131,92 @@ def _work(
     return key, work, known
 
 
-def forecast_of(of: Of, at_once: int) -> Forecast:
+def forecast_of(key: ResultKey, at_once: int) -> Forecast:
     """Return what the rest takes. Raises NotFoundError."""
     store = engine().service.store.evaluations
-    return stored_forecast(store, of.evaluation, of.owner, at_once=at_once)
+    return stored_forecast(store, key.evaluation, key.owner, at_once=at_once)
 
 
 @lru_cache(maxsize=_KEPT)
-def overview_of(of: Of) -> Overview:
+def overview_of(key: ResultKey) -> Overview:
     """Return what the results show at first, with the detectors; raises as `overview` does."""
-    return overview(engine().service.store.evaluations, of.evaluation, of.owner)
+    return overview(engine().service.store.evaluations, key.evaluation, key.owner)
 
 
 @lru_cache(maxsize=_KEPT_SCORES)
-def scores_of(of: Of) -> Evaluation:
+def scores_of(key: ResultKey) -> Evaluation:
     """Return the scores. Raises NotFoundError."""
-    return read_results(engine().service.store.evaluations, of.evaluation, of.owner)[1]
+    return read_results(engine().service.store.evaluations, key.evaluation, key.owner)[1]
 
 
-def parts_ready(of: Of) -> None:
+def parts_ready(key: ResultKey) -> None:
     """Read what the table of any part takes; raises NotFoundError."""
-    read_for_parts(scores_of(of))
+    read_for_parts(scores_of(key))
 
 
-def table_of(of: Of, part: Filter, metrics: tuple[str, ...]) -> ResultsTable:
+def table_of(key: ResultKey, part: Filter, metrics: tuple[str, ...]) -> ResultsTable:
     """Return the table of `part`, without `metrics` of all there are; raises as
     `results_table` does.
 
     Detectors are ranked by `detection_of`, which takes longer than all the rest.
     """
-    return _table(of, part).with_metrics(metrics or overview_of(of).table.held)
+    return _table(key, part).with_metrics(metrics or overview_of(key).table.held)
 
 
 @lru_cache(maxsize=_KEPT)
-def _table(of: Of, part: Filter) -> ResultsTable:
+def _table(key: ResultKey, part: Filter) -> ResultsTable:
     """Return the table of `part` with all metrics; that of all items has its detectors."""
     if part == Filter():
-        return overview_of(of).table
-    found = scores_of(of)
+        return overview_of(key).table
+    found = scores_of(key)
     return results_table(found, tags=part.tags, language=part.language, ranked=False)
 
 
 @lru_cache(maxsize=_KEPT)
-def detection_of(of: Of, part: Filter) -> Detection | None:
+def detection_of(key: ResultKey, part: Filter) -> DetectorRankings | None:
     """Return the detectors of `part`, None where there are none; raises as `results_table` does."""
-    table = _table(of, part)
+    table = _table(key, part)
     if part == Filter():
         return table.detection
-    found = scores_of(of)
+    found = scores_of(key)
     grid = Grid.of(found, tags=part.tags, language=part.language)
     return detectors(found, table.sampling, grid, compared=False)
 
 
-Other = tuple[Of, tuple[str, str], bool]
+Other = tuple[ResultKey, tuple[str, str], bool]
 """Another evaluation to compare with, the labels of both, and whether equal ids are equal items."""
 
 
 @lru_cache(maxsize=1)
-def joined_of(of: Of, other: Of, labels: tuple[str, str], same_ids: bool) -> Evaluation:
+def joined_of(
+    key: ResultKey, other: ResultKey, labels: tuple[str, str], same_ids: bool
+) -> Evaluation:
     """Return two evaluations as one, each system under the label of its own; raises as
     `joined` does.
     """
-    both = {label: scores_of(one) for label, one in zip(labels, (of, other), strict=True)}
+    both = {label: scores_of(one) for label, one in zip(labels, (key, other), strict=True)}
     return joined(both, "any" if same_ids else "same")
 
 
 def comparison_of(
-    of: Of, part: Filter, systems: tuple[str, ...], metric: str, other: Other | None = None
-) -> Comparison:
+    key: ResultKey, part: Filter, systems: tuple[str, ...], metric: str, other: Other | None = None
+) -> SystemComparison:
     """Compare `systems` item by item, also of two evaluations; raises what `comparison` raises."""
-    found = scores_of(of) if other is None else joined_of(of, *other)
+    found = scores_of(key) if other is None else joined_of(key, *other)
     return comparison(found, systems, metric, tags=part.tags, language=part.language)
 
 
 def items_of(
-    of: Of, part: Filter, system: str, metric: str, other: Other | None = None
+    key: ResultKey, part: Filter, system: str, metric: str, other: Other | None = None
 ) -> tuple[ComparedItem, ...]:
     """Return the items of one system, the worst first; raises what `system_items` raises."""
-    found = scores_of(of) if other is None else joined_of(of, *other)
+    found = scores_of(key) if other is None else joined_of(key, *other)
     return system_items(found, system, metric, tags=part.tags, language=part.language)
 
 
-def curves_of(of: Of, part: Filter) -> Curves:
+def curves_of(key: ResultKey, part: Filter) -> Curves:
     """Return the curves of the detectors of `part`, those that are defined."""
-    found = scores_of(of)
+    found = scores_of(key)
     grid = Grid.of(found, tags=part.tags, language=part.language)
     drawn = Curves({}, {}, {})
     for name, scores, labels in zip(*detector_arrays(found, grid), strict=True):

@@ -15,7 +15,7 @@ from threading import Lock
 
 from app.engine import engine
 from pipelines.errors import ErrorInfo, VeriscopeError
-from pipelines.evaluation.runner import Progress, Runner
+from pipelines.evaluation.runner import EvaluationProgress, Runner
 from pipelines.run.scope import unexpected
 
 _log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class Work:
     def __init__(self, runner: Runner, at_once: int, most: int | None) -> None:
         self.at_once = at_once
         self.goal: int | None = None
-        self.progress: Progress | None = None
+        self.progress: EvaluationProgress | None = None
         self.error: ErrorInfo | None = None
         self._most = most
         self._runner = runner

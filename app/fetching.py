@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 
 from app.evaluated import NotYet
-from pipelines.evaluation.datasets.files import Table
+from pipelines.evaluation.datasets.files import DataTable
 from pipelines.evaluation.datasets.hub import HubAddress, read_hub
 
 _PATIENCE = 5.0
@@ -17,11 +17,11 @@ _KEPT = 2
 """Data sets that are kept; one can have 200,000 rows."""
 
 _pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetching")
-_works: OrderedDict[HubAddress, Future[Table]] = OrderedDict()
+_works: OrderedDict[HubAddress, Future[DataTable]] = OrderedDict()
 _lock = Lock()
 
 
-def fetched(address: HubAddress) -> Table:
+def fetched(address: HubAddress) -> DataTable:
     """Return the rows of a data set of the hub, read once.
 
     Raises NotYet while it is being read for longer than a page can wait, and what `read_hub`

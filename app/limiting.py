@@ -16,13 +16,13 @@ from components.markup import tag
 from components.messages import Catalogue
 from components.spending import amount_words, limits_words, over_words
 from pipelines.engine.budget import Excess, excesses, raised
-from pipelines.engine.estimate import Estimate
+from pipelines.engine.estimate import RunEstimate
 
 _OVER = "_over_limit"
 """Whether a run was not started because it is expected to pass a limit; followed by the page."""
 
 
-def draw_estimate(found: Estimate | None, nothing: str, t: Catalogue) -> None:
+def draw_estimate(found: RunEstimate | None, nothing: str, t: Catalogue) -> None:
     """Draw the estimate with the session's limits, in a line that is always there: nothing moves.
 
     `nothing` stands there where there is nothing to estimate.
@@ -35,7 +35,7 @@ def draw_estimate(found: Estimate | None, nothing: str, t: Catalogue) -> None:
         st.caption(f"{line} · {limited}" if limited else line, help=estimate_help(found, t))
 
 
-def hold_back(page: str, found: Estimate | None) -> bool:
+def hold_back(page: str, found: RunEstimate | None) -> bool:
     """Return whether the run is not started, because it is expected to pass a limit.
 
     None lets it start.
@@ -46,7 +46,7 @@ def hold_back(page: str, found: Estimate | None) -> bool:
 
 def draw_over_limit(
     page: str,
-    found: Estimate | None,
+    found: RunEstimate | None,
     t: Catalogue,
     *,
     start: Callable[[], None],
@@ -88,7 +88,7 @@ def draw_over_limit(
     return True
 
 
-def _excesses(found: Estimate | None) -> tuple[Excess, ...]:
+def _excesses(found: RunEstimate | None) -> tuple[Excess, ...]:
     return () if found is None else excesses(found, session_limits())
 
 

@@ -13,7 +13,7 @@ from threading import Event, Lock
 from typing import NamedTuple
 
 from app.engine import engine
-from app.evaluated import Of, scores_of
+from app.evaluated import ResultKey, scores_of
 from pipelines.errors import ErrorInfo, VeriscopeError
 from pipelines.evaluation.studies.grid import Axis
 from pipelines.evaluation.studies.replays import Replays, StudyStoppedError, replay_points
@@ -31,7 +31,7 @@ _works: dict[str, StudyWork] = {}
 _lock = Lock()
 
 
-class Asked(NamedTuple):
+class StudySubject(NamedTuple):
     """What is studied: the settings `axes` of `system` in the evaluation."""
 
     evaluation: str
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
 class StudyWork:
     """A study under way, or done: `done` of `total` answers, `error` where it failed."""
 
-    def __init__(self, asked: Asked, owner: str) -> None:
+    def __init__(self, asked: StudySubject, owner: str) -> None:
         self.asked = asked
         self.done = 0
         self.total = 0
@@ -107,7 +107,7 @@ class StudyWork:
         self.done, self.total = done, total
 
 
-def start_study(owner: str, asked: Asked) -> StudyWork:
+def start_study(owner: str, asked: StudySubject) -> StudyWork:
     """Study this, in place of what the visitor studied before."""
     with _lock:
         before = _works.pop(owner, None)
@@ -126,9 +126,9 @@ def study_of(owner: str, evaluation: str) -> StudyWork | None:
     return work if work is not None and work.asked.evaluation == evaluation else None
 
 
-def score_study(of: Of, system: str, choose: str) -> Study:
+def score_study(key: ResultKey, system: str, choose: str) -> Study:
     """Study thresholds on the scores of `system`; raises as `score_sweep`."""
-    return score_sweep(scores_of(of), of.evaluation, system, choose=choose)
+    return score_sweep(scores_of(key), key.evaluation, system, choose=choose)
 
 
 def stop_studies() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from components.annotation_results import confusion_table, detector_name, missing, scale
-from components.elements import Column, Row, fold, notice, table
+from components.elements import Column, TableRow, fold, notice, table
 from components.evaluation_numbers import estimate_cell, estimate_text, number
 from components.evaluation_study import setting_title
 from components.glossary import means_list
@@ -56,7 +56,7 @@ def detectors_view(
         ),
         Column(t("annotate.results.items"), "vs-num"),
     ]
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for place, method in enumerate(found.detectors):
         ranking, error = found.rankings[place], errors.get(method)
         name = tag(
@@ -72,7 +72,7 @@ def detectors_view(
             missing(t) if error is None else estimate_cell(error.calibration, t),
             integer(ranking["auroc"].n),
         ]
-        rows.append(Row(f"detector-{method}", cells))
+        rows.append(TableRow(f"detector-{method}", cells))
     rate = found.base_rate
     said = t(
         "annotate.results.detectors.help",
@@ -140,7 +140,7 @@ def located_view(found: Sequence[LocatedSpans], t: Catalogue) -> str:
         Column(t("annotate.results.items"), "vs-num"),
     ]
     rows = (
-        Row(
+        TableRow(
             f"located-{one.method}",
             [
                 detector_name(one.method, t),
@@ -186,7 +186,7 @@ def fitted_view(
         Column(_head("brier", "↓", t), "vs-num", t("annotate.results.brier")),
         Column(_head("ece", "↓", t), "vs-num", t("annotate.results.ece")),
     ]
-    rows = [Row(f"fitted-{one.method}", _fitted(one, mixed, settings, t)) for one in fitted]
+    rows = [TableRow(f"fitted-{one.method}", _fitted(one, mixed, settings, t)) for one in fitted]
     scored = [one.score for one in fitted]
     name = t("annotate.results.fitted")
     body = table(name, columns, rows, row_names=True, css="vs-detector-table")

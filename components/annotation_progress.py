@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from components.annotation import alpha_cell, coefficient_text, percent, share_text
-from components.elements import Column, Row, button, fold, notice, sign, table
+from components.elements import Column, TableRow, button, fold, notice, sign, table
 from components.glossary import means_list
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue, duration, integer, two_digits
@@ -103,7 +103,7 @@ def _tasks(watch: SessionWatch, t: Catalogue) -> Html:
         Column(t("annotate.column.agreement"), "vs-num vs-session-wide"),
         Column(t("annotate.column.then"), "vs-num vs-session-wide"),
     ]
-    rows = (Row(f"task-{one.task}", _task_cells(one, t)) for one in watch.tasks)
+    rows = (TableRow(f"task-{one.task}", _task_cells(one, t)) for one in watch.tasks)
     body = table(t("annotate.agreement.title"), columns, rows, row_names=True)
     folded = [
         fold(
@@ -165,7 +165,7 @@ def _rounds(one: TaskWatch, t: Catalogue) -> Html:
         Column(t("annotate.column.recent"), "vs-num"),
     ]
     rows = (
-        Row(
+        TableRow(
             f"round-{one.task}-{each.labels}",
             [
                 t("annotate.labels.count", count=integer(each.labels)),
@@ -188,7 +188,7 @@ def _people(people: Sequence[PersonProgress], spec: SessionSpec, t: Catalogue) -
         Column(fast if not name else t(f"annotate.column.{name}"), "vs-num" if at else None)
         for at, name in enumerate((*names, "overruled"))
     ]
-    rows = (Row(f"person-{one.number}", _person_cells(one, t)) for one in people)
+    rows = (TableRow(f"person-{one.number}", _person_cells(one, t)) for one in people)
     wide = tag(
         "div.vs-evaluation-scroll",
         table(title, columns, rows, row_names=True),

@@ -13,7 +13,7 @@ from components.annotation import (
     Reliability,
     reliability_level,
 )
-from components.elements import Column, Row, fold, notice, sign, table
+from components.elements import Column, TableRow, fold, notice, sign, table
 from components.evaluation_numbers import estimate_text, number
 from components.glossary import meaning, means_list, what_it_means
 from components.markup import Child, Html, shown, tag, visible
@@ -36,7 +36,7 @@ _STEPS = 6
 """Tints of a confusion matrix."""
 
 
-class Line(NamedTuple):
+class CoefficientRow(NamedTuple):
     """A line of a table of coefficients; `levels` draws the thresholds of alpha behind it.
 
     `means` is the entry of the glossary that explains it; `help` replaces that sentence.
@@ -109,7 +109,9 @@ def level_note(alpha: Coefficient, t: Catalogue) -> Html:
     return tag("p.vs-coefficient-level", badge, " ", tag("span", said))
 
 
-def coefficient_table(caption: str, lines: Iterable[Line], t: Catalogue, *, head: str = "") -> Html:
+def coefficient_table(
+    caption: str, lines: Iterable[CoefficientRow], t: Catalogue, *, head: str = ""
+) -> Html:
     """Return coefficients, each with its interval on a scale from 0 to 1; `head` is over
     their names.
     """
@@ -120,7 +122,7 @@ def coefficient_table(caption: str, lines: Iterable[Line], t: Catalogue, *, head
         Column(t("annotate.results.items"), "vs-num"),
     ]
     rows = (
-        Row(
+        TableRow(
             f"coefficient-{line.key}",
             [
                 tag(
@@ -176,7 +178,7 @@ def scale(found: Coefficient | Estimate, *, levels: bool = False) -> Html | None
 def labels_view(found: TaskAgreement, t: Catalogue) -> str:
     """Return the alpha of each label against all others: which of them people mean differently."""
     lines = (
-        Line(
+        CoefficientRow(
             key=verdict,
             name=verdict_word(found.task, verdict, t),
             help="",
@@ -202,7 +204,7 @@ def spans_view(found: SpanAgreement, t: Catalogue) -> str:
     exactly.
     """
     lines = [
-        Line(
+        CoefficientRow(
             "characters-alpha",
             t("annotate.results.spans.alpha"),
             "",
@@ -210,7 +212,7 @@ def spans_view(found: SpanAgreement, t: Catalogue) -> str:
             levels=True,
             means="spans.alpha",
         ),
-        Line(
+        CoefficientRow(
             "gamma",
             t("annotate.results.spans.gamma"),
             "",
@@ -219,7 +221,7 @@ def spans_view(found: SpanAgreement, t: Catalogue) -> str:
         ),
     ]
     lines += [
-        Line(
+        CoefficientRow(
             f"f1-{match}",
             t(f"annotate.results.spans.{match}"),
             "",
@@ -243,7 +245,7 @@ def _f1_why(found: SpanAgreement) -> Literal["", "no_items"]:
 def reveal_view(blind: TaskAgreement, last: TaskAgreement, changed: int, t: Catalogue) -> str:
     """Return alpha before models' verdicts were shown, and alpha of the current labels."""
     lines = [
-        Line(
+        CoefficientRow(
             which,
             t(f"annotate.results.which.{which}"),
             t(f"annotate.results.which.{which}.help"),
@@ -271,7 +273,7 @@ def people_view(found: Sequence[PersonAgreement], names: Mapping[int, str], t: C
         Column(t("annotate.results.scale"), "vs-coefficient-scale"),
     ]
     rows = (
-        Row(
+        TableRow(
             f"person-{one.person}",
             [
                 tag("bdi", shown(names[one.person])),
@@ -358,7 +360,7 @@ def confusion_table(
         return tag(look + (".vs-confusion-same" if same else ""), integer(count))
 
     rows = (
-        Row(
+        TableRow(
             None,
             [name, *(cell(count, same=at == place) for place, count in enumerate(row))],
         )
@@ -372,9 +374,9 @@ def detector_name(name: str, t: Catalogue) -> str:
     return named("method", name, t)
 
 
-def _line(name: str, value: Coefficient, t: Catalogue, *, levels: bool = False) -> Line:
+def _line(name: str, value: Coefficient, t: Catalogue, *, levels: bool = False) -> CoefficientRow:
     key = f"annotate.results.{name}"
-    return Line(name, t(key), "", value, levels, means=name)
+    return CoefficientRow(name, t(key), "", value, levels, means=name)
 
 
 def _estimate(found: Coefficient) -> Estimate:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from components.elements import Column, Row, table
+from components.elements import Column, TableRow, table
 from components.glossary import means_list, what_it_means
 from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue, integer, named, probability
-from pipelines.run.calibrated import Reading
+from pipelines.run.calibrated import CalibratedReading
 from pipelines.run.calibrations import Calibration
 
 
-def reading_words(one: Reading, t: Catalogue) -> str:
+def reading_words(one: CalibratedReading, t: Catalogue) -> str:
     """Return a text such as "By people's labels, an answer with such a score is wrong with
     probability 0.71 (...)."
     """
@@ -35,7 +35,7 @@ def reading_words(one: Reading, t: Catalogue) -> str:
     return f"{said}{t('sentence.separator')}{t('calibrated.others', list=others)}"
 
 
-def calibrated_notes(found: Sequence[Reading], t: Catalogue) -> Html | None:
+def calibrated_notes(found: Sequence[CalibratedReading], t: Catalogue) -> Html | None:
     """Return a line for each reading of a score, and what calibration means; None without any."""
     lines = [
         tag("p.vs-note", reading_words(one, t), data_calibrated=one.calibration.task)
@@ -46,7 +46,7 @@ def calibrated_notes(found: Sequence[Reading], t: Catalogue) -> Html | None:
     return tag("div.vs-calibrated", lines, what_it_means("calibrated", t), key="calibrated")
 
 
-def calibrated_brief(found: Sequence[Reading], t: Catalogue) -> Html | None:
+def calibrated_brief(found: Sequence[CalibratedReading], t: Catalogue) -> Html | None:
     """Return the first reading in a few words, for a cell of a table; the whole is its title."""
     if not found:
         return None
@@ -81,7 +81,7 @@ def calibrations_table(
         Column(t("calibration.basis")),
         Column(t("calibration.errors")),
     ]
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for one in found:
         task = t(f"annotate.results.task.{one.task}")
         cells: list[Child] = [
@@ -90,7 +90,7 @@ def calibrations_table(
             _cell(_basis(one, t), one.date, t("calibration.idle") if one in idle else ""),
             _errors(one, t),
         ]
-        rows.append(Row("-".join(one.key), cells))
+        rows.append(TableRow("-".join(one.key), cells))
     title = t("calibration.title")
     return tag(
         "div.vs-stack",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from components.elements import Column, Row, status_badge, table
+from components.elements import Column, TableRow, status_badge, table
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, duration, two_digits
 from pipelines.models.catalogue import CatalogueEntry, Download
@@ -92,7 +92,7 @@ def catalogue_table(entries: Iterable[CatalogueEntry], t: Catalogue) -> Html:
         for name in names
     ]
     rows = (
-        Row(
+        TableRow(
             entry.name,
             (
                 tag("bdi.vs-strong", entry.name),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from components.elements import Column, Row, button, table
+from components.elements import Column, TableRow, button, table
 from components.failures import explained
 from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue, integer
@@ -25,7 +25,7 @@ _SHOWN = 90
 """Characters of a text that its row shows."""
 
 
-class Outcome(NamedTuple):
+class CheckOutcome(NamedTuple):
     """What came of the text called `id`: the `run` that checked it with what that found, or why
     there is none."""
 
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
     error: ErrorInfo | None = None
 
 
-def many_view(outcomes: Sequence[Outcome], total: int, t: Catalogue) -> Html:
+def many_view(outcomes: Sequence[CheckOutcome], total: int, t: Catalogue) -> Html:
     """Return a row for each text that is over, with the way to its run."""
     columns = [
         Column(t("check.many.id")),
@@ -45,7 +45,7 @@ def many_view(outcomes: Sequence[Outcome], total: int, t: Catalogue) -> Html:
         Column(t("check.many.doubted")),
         Column(t("check.many.open")),
     ]
-    rows = (Row(f"text-{number}", _row(one, t)) for number, one in enumerate(outcomes))
+    rows = (TableRow(f"text-{number}", _row(one, t)) for number, one in enumerate(outcomes))
     done = t("check.many.done", done=integer(len(outcomes)), total=integer(total))
     return tag(
         "div.vs-stack",
@@ -57,7 +57,7 @@ def many_view(outcomes: Sequence[Outcome], total: int, t: Catalogue) -> Html:
     )
 
 
-def _row(one: Outcome, t: Catalogue) -> list[Child]:
+def _row(one: CheckOutcome, t: Catalogue) -> list[Child]:
     words = " ".join(one.text.split())
     short = words if len(words) <= _SHOWN else f"{words[:_SHOWN].rstrip()}…"
     if one.error is not None:
@@ -66,7 +66,7 @@ def _row(one: Outcome, t: Catalogue) -> list[Child]:
     return [visible(one.id), visible(short), _doubted(one, t), opens]
 
 
-def _doubted(one: Outcome, t: Catalogue) -> str:
+def _doubted(one: CheckOutcome, t: Catalogue) -> str:
     if one.status == "cancelled":
         return t("check.many.stopped")
     if one.found is None or not any(sentence.judging for sentence in one.found.sentences):
@@ -76,7 +76,7 @@ def _doubted(one: Outcome, t: Catalogue) -> str:
     return t("check.many.of", doubted=integer(doubted), total=total)
 
 
-def as_json_lines(outcomes: Sequence[Outcome]) -> str:
+def as_json_lines(outcomes: Sequence[CheckOutcome]) -> str:
     """Return everything that was found, a line for each text, as the command line writes it."""
     lines: list[str] = []
     for one in outcomes:
@@ -89,7 +89,7 @@ def as_json_lines(outcomes: Sequence[Outcome]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def as_table(outcomes: Sequence[Outcome]) -> str:
+def as_table(outcomes: Sequence[CheckOutcome]) -> str:
     """Return the same as CSV, a row for each sentence and one for each text; what a spreadsheet
     would take for a formula is text.
     """

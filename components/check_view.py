@@ -15,7 +15,7 @@ from components.diff import diff_html
 from components.elements import (
     VERDICT_SIGNS,
     Column,
-    Row,
+    TableRow,
     answer_text,
     consequence,
     distinct,
@@ -110,7 +110,7 @@ def _summary(found: CheckedText, view: RunView, t: Catalogue) -> Html:
         Column(t("check.column.says")),
     ]
     rows = (
-        Row(
+        TableRow(
             f"detector-{one.method}",
             _detector(one, limit_used(one.method, one.score, use, found.language), t),
             busy=one.state == "running",
@@ -260,7 +260,7 @@ def _sentences(found: CheckedText, view: RunView, t: Catalogue) -> Html:
         for passage, _ in passages_of(method)
     }
     rows = (
-        Row(
+        TableRow(
             f"sentence-{one.number}",
             [
                 _text(one, titles, t),

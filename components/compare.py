@@ -11,7 +11,7 @@ from components.diff import diff_html
 from components.elements import (
     SEVERITY,
     Column,
-    Row,
+    TableRow,
     answer_text,
     error_note,
     fold,
@@ -399,7 +399,9 @@ class _Comparison:
         methods = [named("method", row.method, t) for row in self.rows]
         titles = [f"{number} {method}" for number, method in enumerate(methods, start=1)]
         lines = (
-            Row(str(n), [tag("span.vs-strong", one.name), *(tag("bdi", v) for v in one.values)])
+            TableRow(
+                str(n), [tag("span.vs-strong", one.name), *(tag("bdi", v) for v in one.values)]
+            )
             for n, one in enumerate(found)
         )
         head = [Column(t("compare.what"), label=""), *titles]

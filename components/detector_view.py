@@ -32,12 +32,12 @@ def detector_view(
     view: RunView, t: Catalogue, *, method: str, diverges_at: int | None = None
 ) -> str:
     """Return what `method` found, as far as the run has come."""
-    page = _Page.of(method, view, t, diverges_at)
+    page = _DetectorPanel.of(method, view, t, diverges_at)
     return tag("div.vs-run", page.error(), page.parts(), key=method)
 
 
 @dataclass(frozen=True)
-class _Page(MethodPanel):
+class _DetectorPanel(MethodPanel):
     """One drawing of the part, from what is recorded so far."""
 
     def parts(self) -> list[Child]:

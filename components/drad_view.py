@@ -37,7 +37,7 @@ _CORRECTIONS = ("corrected", "quoted")
 
 def drad_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> str:
     """Return everything DRAD did in the run, as far as it has come."""
-    page = _Page.of("drad", view, t, diverges_at)
+    page = _DradPanel.of("drad", view, t, diverges_at)
     supported = not language_unsupported(view)
     return tag(
         "div.vs-run.vs-drad", page.opening(), page.parts() if supported else None, key="drad"
@@ -48,7 +48,7 @@ def drad_figures(view: RunView, t: Catalogue, theme: Theme) -> list[tuple[str, g
     """Return two titled figures of the original answer: its tokens along the text, and its
     entities.
     """
-    page = _Page.of("drad", view, t, None)
+    page = _DradPanel.of("drad", view, t, None)
     if not page.method.drafts or language_unsupported(view):
         return []
     generation = page.method.drafts[0].generation
@@ -63,7 +63,7 @@ def drad_figures(view: RunView, t: Catalogue, theme: Theme) -> list[tuple[str, g
 
 
 @dataclass(frozen=True)
-class _Page(MethodPanel):
+class _DradPanel(MethodPanel):
     """One drawing of the page, from what is recorded so far."""
 
     def parts(self) -> list[Child]:

@@ -212,7 +212,7 @@ class Column(NamedTuple):
     label: str | None = None
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A row of a table, with the key by which the page's script knows it again."""
 
     key: str | None
@@ -224,7 +224,7 @@ class Row(NamedTuple):
 def table(
     caption: Content,
     columns: Iterable[Column | Child],
-    rows: Iterable[Row],
+    rows: Iterable[TableRow],
     *,
     css: str | None = None,
     caption_css: str | None = "vs-sr",
@@ -246,7 +246,7 @@ def table(
         label = column.name if column.label is None else column.label or None
         return tag("td", content, role="cell", data_label=label, class_=column.css)
 
-    def row(one: Row) -> Html:
+    def row(one: TableRow) -> Html:
         cells = (cell(*each) for each in zip(one.cells, known, strict=True))
         return tag("tr", cells, role="row", key=one.key, class_=one.css, aria_busy=one.busy)
 

@@ -6,7 +6,7 @@ from math import floor, log10
 
 from components.markup import tag
 from components.messages import Catalogue, duration, integer, named, two_digits
-from pipelines.engine.estimate import Basis, Estimate, Money
+from pipelines.engine.estimate import Basis, Money, RunEstimate
 from pipelines.models.providers import Price
 from pipelines.run.ledger import CHARACTERS_PER_TOKEN
 
@@ -19,7 +19,7 @@ def about(value: float) -> int:
     return round(value / step) * step
 
 
-def estimate_line(estimate: Estimate, t: Catalogue, *, here: bool = True) -> str:
+def estimate_line(estimate: RunEstimate, t: Catalogue, *, here: bool = True) -> str:
     """Return calls, tokens, time and price in one line of plain text, counted as beside a run.
 
     So judges' calls are calls, and tokens are those that are written. `here` is whether the reader
@@ -35,7 +35,7 @@ def estimate_line(estimate: Estimate, t: Catalogue, *, here: bool = True) -> str
     )
 
 
-def estimate_help(estimate: Estimate, t: Catalogue) -> str:
+def estimate_help(estimate: RunEstimate, t: Catalogue) -> str:
     """Return what the estimate rests on, in plain text."""
     basis = estimate.basis
     parts = [
@@ -74,7 +74,7 @@ def _rests_on(what: str, basis: Basis) -> str:
     return f"estimate.basis.{what}" if asked else f"estimate.basis.check.{what}"
 
 
-def estimate_note(estimate: Estimate | None, t: Catalogue, *, here: bool = True) -> str:
+def estimate_note(estimate: RunEstimate | None, t: Catalogue, *, here: bool = True) -> str:
     """Return the line as HTML, what it rests on as its title; None where no method is chosen."""
     if estimate is None:
         return tag("p.vs-note", t("ask.no_method"), key="estimate")

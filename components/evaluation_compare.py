@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isnan
 
-from components.elements import Column, Row, answer_text, button, flag_list, table
+from components.elements import Column, TableRow, answer_text, button, flag_list, table
 from components.evaluation_numbers import (
     estimate_cell,
     estimate_text,
@@ -24,7 +24,7 @@ from components.glossary import means_list
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, integer
 from components.page import section
-from pipelines.evaluation.results.compare import ComparedAnswer, ComparedItem, Comparison
+from pipelines.evaluation.results.compare import ComparedAnswer, ComparedItem, SystemComparison
 from pipelines.evaluation.results.remarks import has_few_groups
 from pipelines.evaluation.results.scores import MetricInfo
 from pipelines.evaluation.statistics.paired import PairedDifference
@@ -33,7 +33,7 @@ PAGE = 20
 """Items on a page unless another number is asked for."""
 
 
-def comparison_view(found: Comparison, t: Catalogue) -> str:
+def comparison_view(found: SystemComparison, t: Catalogue) -> str:
     """Return the difference of the systems, its test, and what follows from it."""
     return tag(
         "div.vs-run.vs-evaluation",
@@ -70,7 +70,7 @@ def items_view(
     )
 
 
-def _summary(found: Comparison, t: Catalogue) -> list[Child]:
+def _summary(found: SystemComparison, t: Catalogue) -> list[Child]:
     counted = t(
         "evaluate.shared",
         n=integer(found.n),
@@ -103,17 +103,19 @@ def _lacks(system: str, one: object, t: Catalogue) -> str:
     return t("evaluate.lacking", system=system, **counts)
 
 
-def _means(found: Comparison, t: Catalogue) -> Html:
+def _means(found: SystemComparison, t: Catalogue) -> Html:
     head, label = metric_head(found.metric, t)
     rows = (
-        Row(f"mean-{system}", [tag("bdi.vs-strong", system), estimate_cell(one, t, items=found.n)])
+        TableRow(
+            f"mean-{system}", [tag("bdi.vs-strong", system), estimate_cell(one, t, items=found.n)]
+        )
         for system, one in zip(found.systems, found.estimates, strict=True)
     )
     columns = [Column(t("evaluate.system")), Column(head, "vs-num", label)]
     return table(t("evaluate.table"), columns, rows, row_names=True)
 
 
-def _sentences(pair: PairedDifference, found: Comparison, t: Catalogue) -> list[Child]:
+def _sentences(pair: PairedDifference, found: SystemComparison, t: Catalogue) -> list[Child]:
     """Return the difference in one line, and what follows from it in a sentence."""
     difference = t(
         "evaluate.difference",
@@ -135,7 +137,7 @@ def _follows(pair: PairedDifference, info: MetricInfo, t: Catalogue) -> str:
     return t(f"evaluate.outcome.{outcome(pair, info)}", first=pair.first, second=pair.second)
 
 
-def _pairs(found: Comparison, t: Catalogue) -> Html:
+def _pairs(found: SystemComparison, t: Catalogue) -> Html:
     """Return all pairs as a table, with p before and after Holm's correction."""
     columns = [
         t("evaluate.pair"),
@@ -145,7 +147,7 @@ def _pairs(found: Comparison, t: Catalogue) -> Html:
         t("evaluate.follows"),
     ]
     rows = (
-        Row(
+        TableRow(
             f"pair-{pair.first}-{pair.second}",
             [
                 tag("span", tag("bdi", pair.first), " − ", tag("bdi", pair.second)),
@@ -169,7 +171,7 @@ def _test(pair: PairedDifference, t: Catalogue) -> str | None:
     return None if pair.test == "none" else f" {t(f'evaluate.test.{pair.test}')}"
 
 
-def _two_by_two(found: Comparison, t: Catalogue) -> Html | None:
+def _two_by_two(found: SystemComparison, t: Catalogue) -> Html | None:
     """Return how many items both, one or none of two systems got right."""
     if found.table is None:
         return None
@@ -182,8 +184,8 @@ def _two_by_two(found: Comparison, t: Catalogue) -> Html | None:
         Column(t("evaluate.wrong", system=second), "vs-num"),
     ]
     rows = [
-        Row(None, [t("evaluate.right", system=first), integer(both), integer(only_first)]),
-        Row(None, [t("evaluate.wrong", system=first), integer(only_second), integer(none)]),
+        TableRow(None, [t("evaluate.right", system=first), integer(both), integer(only_first)]),
+        TableRow(None, [t("evaluate.wrong", system=first), integer(only_second), integer(none)]),
     ]
     return table(title, columns, rows, row_names=True, caption_css="vs-note")
 

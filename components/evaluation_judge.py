@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from components.elements import Column, Row, notice, table
+from components.elements import Column, TableRow, notice, table
 from components.evaluation_numbers import estimate_text
 from components.evaluation_state import spent_words
 from components.failures import happened
 from components.glossary import means_list
 from components.markup import Child, Html, join, tag, visible
 from components.messages import Catalogue, integer, two_digits
-from pipelines.evaluation.judging.calibration import Calibration
+from pipelines.evaluation.judging.calibration import JudgeCalibration
 from pipelines.evaluation.judging.runner import JudgingProgress
 from pipelines.evaluation.statistics.judges import CorrectedRate
 from pipelines.evaluation.statistics.resampling import Estimate
@@ -51,7 +51,7 @@ def judging_view(progress: JudgingProgress | None, t: Catalogue, *, going_on: bo
     )
 
 
-def calibration_view(title: str, found: Calibration, t: Catalogue) -> str:
+def calibration_view(title: str, found: JudgeCalibration, t: Catalogue) -> str:
     """Return a judge against people's labels: agreement, confusion matrix, corrected rates."""
     seen = found.agreement
     agrees = t(
@@ -78,7 +78,7 @@ def _confusion(grades: Sequence[str], counts: Sequence[Sequence[int]], t: Catalo
     names = [t(f"evaluate.grade.{grade}") for grade in grades]
     columns = [Column(t("evaluate.judge.people")), *(Column(name, "vs-num") for name in names)]
     rows = (
-        Row(f"grade-{grade}", [name, *map(integer, row)])
+        TableRow(f"grade-{grade}", [name, *map(integer, row)])
         for grade, name, row in zip(grades, names, counts, strict=True)
     )
     caption = t("evaluate.judge.confusion")
@@ -95,7 +95,7 @@ def _rates(rates: dict[str, CorrectedRate], t: Catalogue) -> Html | None:
         Column(t("evaluate.judge.rate.powered"), "vs-num"),
         Column(t("evaluate.judge.rate.rogan_gladen"), "vs-num"),
     ]
-    rows = (Row(f"rate-{name}", _rate(name, rate, t)) for name, rate in rates.items())
+    rows = (TableRow(f"rate-{name}", _rate(name, rate, t)) for name, rate in rates.items())
     said = (tag("li", f"{visible(name)}: {rate.why}") for name, rate in rates.items() if rate.why)
     return tag(
         "div.vs-stack",
@@ -117,12 +117,12 @@ def _estimate(estimate: Estimate | None, t: Catalogue) -> Child:
     return estimate_text(estimate, t)
 
 
-def _transferred(found: Calibration, t: Catalogue) -> Html | None:
+def _transferred(found: JudgeCalibration, t: Catalogue) -> Html | None:
     if not found.transferred:
         return None
     columns = [Column(t("evaluate.system")), Column(t("evaluate.judge.rate.there"), "vs-num")]
     rows = (
-        Row(f"there-{name}", [visible(name), _estimate(one, t)])
+        TableRow(f"there-{name}", [visible(name), _estimate(one, t)])
         for name, one in found.transferred.items()
     )
     return table(t("evaluate.judge.rates"), columns, rows, caption_css=None, row_names=True)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, get_args
 
 from components.elements import (
     Column,
-    Row,
     Status,
+    TableRow,
     button,
     notice,
     reserved,
@@ -32,7 +32,7 @@ from pipelines.evaluation.latest import LATEST, LatestAnswer
 from pipelines.evaluation.limits import LIMITS, Limit, currencies_of
 from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.plan import EvaluationSpec
-from pipelines.evaluation.runner import Progress
+from pipelines.evaluation.runner import EvaluationProgress
 from pipelines.prompts import own_prompts
 from pipelines.store.evaluations import StoredEvaluation
 
@@ -43,7 +43,7 @@ _COLUMNS = 8
 """Columns of a file that are shown; what the others hold is seen in the mapping."""
 
 
-class Standing(NamedTuple):
+class Progress(NamedTuple):
     """How an evaluation stands: `done` of `total` answers, and whether it is being carried out."""
 
     done: int
@@ -58,7 +58,7 @@ class Standing(NamedTuple):
         return "done" if self.done >= self.total else "waiting"
 
 
-def standing_badge(standing: Standing, t: Catalogue) -> Html:
+def standing_badge(standing: Progress, t: Catalogue) -> Html:
     """Return running, paused or done."""
     status = standing.status
     return status_badge(status, t, t("evaluate.paused") if status == "waiting" else None)
@@ -68,7 +68,7 @@ def rows_view(columns: Sequence[str], rows: Iterable[dict[str, Any]], t: Catalog
     """Return the first rows of a file as they are."""
     known = list(columns[:_COLUMNS])
     heads = [Column(tag("bdi", name), None, name) for name in known]
-    cells = (Row(None, [_text(row.get(name)) for name in known]) for row in rows)
+    cells = (TableRow(None, [_text(row.get(name)) for name in known]) for row in rows)
     more = len(columns) - len(known)
     note = tag("p.vs-note", t("evaluate.columns.more", count=more)) if more > 0 else None
     return _wide(t("evaluate.rows"), table(t("evaluate.rows"), heads, cells), note)
@@ -88,7 +88,8 @@ def items_view(items: Sequence[Item], t: Catalogue) -> str:
     held = [(part, cells) for part, cells in parts if any(cells)]
     heads = [t(f"evaluate.part.{part}") for part, _ in held]
     rows = (
-        Row(item.id, [cells[place] or "–" for _, cells in held]) for place, item in enumerate(items)
+        TableRow(item.id, [cells[place] or "–" for _, cells in held])
+        for place, item in enumerate(items)
     )
     return _wide(t("evaluate.first_items"), table(t("evaluate.first_items"), heads, rows))
 
@@ -186,8 +187,8 @@ def limits_words(spec: EvaluationSpec, t: Catalogue) -> str:
 
 
 def progress_view(
-    progress: Progress | None,
-    standing: Standing,
+    progress: EvaluationProgress | None,
+    standing: Progress,
     t: Catalogue,
     *,
     goal: int | None = None,
@@ -303,7 +304,7 @@ def metrics_view(reasons: Mapping[str, str | None], t: Catalogue) -> str:
 
 
 def ended_view(
-    progress: Progress | None, error: ErrorInfo | None, spec: EvaluationSpec, t: Catalogue
+    progress: EvaluationProgress | None, error: ErrorInfo | None, spec: EvaluationSpec, t: Catalogue
 ) -> str | None:
     """Return why it stopped before everything was answered; None where there is nothing to say.
 
@@ -379,7 +380,7 @@ def _range(found: Range, words: Callable[[float], str], t: Catalogue) -> str:
     return value if low == high else t("evaluate.range", value=value, low=low, high=high)
 
 
-def summary_view(stored: StoredEvaluation, standing: Standing, when: str, t: Catalogue) -> str:
+def summary_view(stored: StoredEvaluation, standing: Progress, when: str, t: Catalogue) -> str:
     """Return one evaluation in the list of them."""
     answered = t("evaluate.answered", done=integer(standing.done), total=integer(standing.total))
     facts = " · ".join([when, answered])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from components.elements import Column, Row, table
+from components.elements import Column, TableRow, table
 from components.evaluation_numbers import (
     estimate_cell,
     estimate_text,
@@ -188,14 +188,14 @@ def _table(study: Study, metrics: Sequence[str], t: Catalogue) -> Html:
     papers = any(one.papers for one in study.points)
     if papers:
         heads.append(Column(t("study.paper")))
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for place, point in enumerate(study.points):
         cells: list[Child] = [_name(study, place, point, t)]
         cells += [integer(point.replayed), integer(point.diverged)]
         cells += [estimate_cell(point.metrics[info.name], t, items=study.items) for info in infos]
         if papers:
             cells.append(_printed(point, t))
-        rows.append(Row(f"point-{place}", [[cell] for cell in cells]))
+        rows.append(TableRow(f"point-{place}", [[cell] for cell in cells]))
     body = table(caption, heads, rows, row_names=True)
     return tag(
         "div.vs-evaluation-scroll",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from components.elements import Column, Row, fold, table
+from components.elements import Column, TableRow, fold, table
 from components.evaluation_numbers import (
     estimate_cell,
     metric_head,
@@ -22,7 +22,7 @@ from components.page import section
 from pipelines.evaluation.results.papers import PaperFigure
 from pipelines.evaluation.results.scores import COSTS, MONEY, Cost, JudgeInfo, MetricInfo
 from pipelines.evaluation.results.table import CostSummary, ResultsRow, ResultsTable
-from pipelines.evaluation.statistics.detection import Detection
+from pipelines.evaluation.statistics.detection import DetectorRankings
 from pipelines.evaluation.statistics.resampling import Estimate
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -119,7 +119,9 @@ def _table(results: ResultsTable, t: Catalogue) -> Html:
     parts += _corrections(results, t)
     parts += _counts(results, t)
     parts += [part for cost in COSTS for part in _cost(cost, results, t)]
-    rows = (Row(f"system-{row.system}", [part.cell(row) for part in parts]) for row in results.rows)
+    rows = (
+        TableRow(f"system-{row.system}", [part.cell(row) for part in parts]) for row in results.rows
+    )
     caption = t("evaluate.table")
     body = table(caption, [part.head for part in parts], rows, row_names=True)
     region = tag(
@@ -278,7 +280,7 @@ def cost_text(cost: Cost, value: float, t: Catalogue) -> str:
     return number(value, 1).removesuffix(".0") if value < 10 else f"{value:,.0f}"
 
 
-def ranking_view(found: Detection, results: ResultsTable, t: Catalogue) -> str:
+def ranking_view(found: DetectorRankings, results: ResultsTable, t: Catalogue) -> str:
     """Return the detectors' measures; answer length and word overlap stand among them as controls.
 
     `results` is the table of the same items, whose systems the detectors are.
@@ -287,7 +289,7 @@ def ranking_view(found: Detection, results: ResultsTable, t: Catalogue) -> str:
     heads = [Column(head, "vs-num", label) for head, label in (metric_head(i, t) for i in infos)]
     own = {row.system for row in results.rows}
     rows = (
-        Row(
+        TableRow(
             f"detector-{name}",
             [
                 tag("bdi.vs-strong", name)
@@ -342,7 +344,7 @@ def _papers(results: ResultsTable, t: Catalogue) -> Html | None:
         t("evaluate.papers.date"),
     ]
     rows = (
-        Row(
+        TableRow(
             None,
             [
                 figure.row.text(t.language),

@@ -38,7 +38,7 @@ _WORK = ("extract", "statement", "verify", "rectify", "candidates")
 
 
 @dataclass(frozen=True)
-class _Check:
+class _ConceptCheck:
     """One check of a sentence: its concepts as listed, and by place those that have a verdict."""
 
     listed: ConceptsListed
@@ -50,7 +50,7 @@ class _Sentence:
     """A sentence, or an item of a short answer, so far; `end` is None until it is verified."""
 
     index: int
-    checks: tuple[_Check, ...]
+    checks: tuple[_ConceptCheck, ...]
     end: Judged | None = None
 
     @property
@@ -82,7 +82,7 @@ def ever_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) ->
 
     `diverges_at` is the draft at which a re-evaluated run leaves the recorded one.
     """
-    page = _Page.of("ever", view, t, diverges_at)
+    page = _EverPanel.of("ever", view, t, diverges_at)
     parts = page.opening()
     if "ever" in view.methods:
         title = t("ever.items" if page.short else "ever.sentences")
@@ -100,7 +100,7 @@ def ever_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) ->
 
 
 @dataclass(frozen=True)
-class _Page(MethodPanel):
+class _EverPanel(MethodPanel):
     """One drawing of the page, from what is recorded so far."""
 
     @cached_property
@@ -113,7 +113,7 @@ class _Page(MethodPanel):
             known = found.get(event.sentence, _Sentence(event.sentence, ()))
             match event.detail:
                 case ConceptsListed() as listed:
-                    known = replace(known, checks=(*known.checks, _Check(listed)))
+                    known = replace(known, checks=(*known.checks, _ConceptCheck(listed)))
                 case ConceptVerified(round=number, at=place) if number < len(known.checks):
                     # Verdicts come in the order in which they are known.
                     known.checks[number].concepts[place] = event
@@ -295,7 +295,7 @@ class _Page(MethodPanel):
             return self.t(f"ever.status.{last.attempt}")
         return self.t(f"ever.status.{verdict}")
 
-    def _check(self, sentence: _Sentence, check: _Check, before: str) -> Html:
+    def _check(self, sentence: _Sentence, check: _ConceptCheck, before: str) -> Html:
         t, listed = self.t, check.listed
         key = f"look-{sentence.index}-{listed.round}"
         # The number of this correction, or of this other answer.
@@ -312,7 +312,7 @@ class _Page(MethodPanel):
         ]
         return tag("div.vs-ever-look", parts, key=key)
 
-    def _text(self, check: _Check) -> Html:
+    def _text(self, check: _ConceptCheck) -> Html:
         """Return the text with its concepts underlined, each with its verdict's sign.
 
         A concept that overlaps the one before it has its chip below all the same.
@@ -329,7 +329,7 @@ class _Page(MethodPanel):
         text = marked_text(check.listed.text, marks, concept)
         return answer_text(text, "vs-ever-text", key="text")
 
-    def _concept(self, sentence: int, check: _Check, place: tuple[int, int]) -> Html:
+    def _concept(self, sentence: int, check: _ConceptCheck, place: tuple[int, int]) -> Html:
         start, end = place
         key = f"concept-{sentence}-{check.listed.round}-{start}"
         name = tag("bdi.vs-strong", check.listed.text[start:end])

@@ -28,7 +28,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Text = Annotated[str, Field(min_length=1)]
 
 
-class Words(Frozen):
+class GlossaryText(Frozen):
     """An entry in one language; `range` is empty for what is no number."""
 
     name: Text
@@ -37,7 +37,7 @@ class Words(Frozen):
     weakness: Text
 
 
-class Entry(Frozen):
+class GlossaryEntry(Frozen):
     """A word or a number with what it means.
 
     `names` are the scores, metrics or coefficients that it explains. `used` are pages. `method` is
@@ -50,32 +50,32 @@ class Entry(Frozen):
     used: tuple[Text, ...]
     method: str = ""
     paper: str = ""
-    en: Words
-    zh: Words
+    en: GlossaryText
+    zh: GlossaryText
 
-    def words(self, t: Catalogue) -> Words:
+    def words(self, t: Catalogue) -> GlossaryText:
         """Return the entry in the language of `t`."""
         return self.zh if t.language == "zh" else self.en
 
 
 @cache
-def entries() -> Mapping[str, Entry]:
+def entries() -> Mapping[str, GlossaryEntry]:
     """Return all entries by id, in the order of the file. Raises ValidationError for one that
     is wrong.
     """
     source = (ASSETS / "glossary.toml").read_text(encoding="utf-8")
     return {
-        name: Entry.model_validate({"id": name, "names": (name,), **value})
+        name: GlossaryEntry.model_validate({"id": name, "names": (name,), **value})
         for name, value in tomllib.loads(source).items()
     }
 
 
 @cache
-def _explained() -> Mapping[str, Entry]:
+def _explained() -> Mapping[str, GlossaryEntry]:
     return {name: entry for entry in entries().values() for name in entry.names}
 
 
-def entry_of(name: str) -> Entry | None:
+def entry_of(name: str) -> GlossaryEntry | None:
     """Return the entry on the score, metric, coefficient or term `name`; None where there
     is none.
     """
@@ -158,7 +158,7 @@ def means_list(
     )
 
 
-def _item(entry: Entry, t: Catalogue, *, anchors: bool) -> Html:
+def _item(entry: GlossaryEntry, t: Catalogue, *, anchors: bool) -> Html:
     place = {"id": f"means-{entry.id}", "tabindex": "-1"} if anchors else {}
     name = tag("p.vs-strong", entry.words(t).name)
     return tag(
@@ -172,7 +172,7 @@ def _item(entry: Entry, t: Catalogue, *, anchors: bool) -> Html:
     )
 
 
-def _sentences(entry: Entry, t: Catalogue) -> list[Html | None]:
+def _sentences(entry: GlossaryEntry, t: Catalogue) -> list[Html | None]:
     """Return what it means, its range, and its weakness."""
     words = entry.words(t)
     return [
@@ -186,7 +186,7 @@ def _labelled(key: str, words: str, t: Catalogue) -> Html:
     return tag("p", tag("span.vs-means-label", t(key)), " ", words)
 
 
-def _more(entry: Entry, t: Catalogue) -> Html:
+def _more(entry: GlossaryEntry, t: Catalogue) -> Html:
     """Return the way to the glossary, where the place that shows this has one."""
     spoken = t("glossary.open.of", name=entry.words(t).name)
     return tag(
@@ -204,7 +204,7 @@ def glossary_view(
 ) -> str:
     """Return the entries that match `search`, under their kinds; `term` is brought into view."""
     shown = [entry for entry in entries().values() if matches(entry, search)]
-    groups: list[tuple[Kind, list[Entry]]] = [
+    groups: list[tuple[Kind, list[GlossaryEntry]]] = [
         (kind, [entry for entry in shown if entry.kind == kind]) for kind in kinds
     ]
     parts = [_group(kind, group, term, t) for kind, group in groups if group]
@@ -217,7 +217,7 @@ def glossary_view(
     )
 
 
-def matches(entry: Entry, search: str) -> bool:
+def matches(entry: GlossaryEntry, search: str) -> bool:
     """Return whether every word of `search` stands in the entry, in either language."""
     texts = [entry.id, entry.paper, *entry.names]
     for words in (entry.en, entry.zh):
@@ -226,7 +226,7 @@ def matches(entry: Entry, search: str) -> bool:
     return all(word in whole for word in search.casefold().split())
 
 
-def _group(kind: Kind, group: Iterable[Entry], term: str, t: Catalogue) -> Html:
+def _group(kind: Kind, group: Iterable[GlossaryEntry], term: str, t: Catalogue) -> Html:
     return tag(
         "section.vs-section",
         tag("h2.vs-section-title", t(f"glossary.kind.{kind}"), id=f"kind-{kind}"),
@@ -236,7 +236,7 @@ def _group(kind: Kind, group: Iterable[Entry], term: str, t: Catalogue) -> Html:
     )
 
 
-def _entry(entry: Entry, term: str, t: Catalogue) -> Html:
+def _entry(entry: GlossaryEntry, term: str, t: Catalogue) -> Html:
     words, separator = entry.words(t), t("list.separator")
     pages = separator.join(t(f"nav.{page}") for page in entry.used)
     facts: list[tuple[str, Child]] = [("glossary.used", pages)]
@@ -261,7 +261,7 @@ def _entry(entry: Entry, term: str, t: Catalogue) -> Html:
     )
 
 
-def _source(entry: Entry, t: Catalogue) -> Child:
+def _source(entry: GlossaryEntry, t: Catalogue) -> Child:
     """Return where it was published: a link to the paper of its method, or the reference as
     it stands.
     """

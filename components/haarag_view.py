@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from components.calibrated import calibrated_brief
 from components.elements import (
     Column,
-    Row,
+    TableRow,
     answer_text,
     card,
     divergence,
@@ -35,7 +35,7 @@ from components.page import section
 from components.run_view import score_of
 from components.unsupported import unsupported_help
 from pipelines.calibration import calibration
-from pipelines.run.calibrated import Reading
+from pipelines.run.calibrated import CalibratedReading
 from pipelines.run.events import Judged, Score
 from pipelines.run.grounding import (
     AlignmentRated,
@@ -61,7 +61,7 @@ def haarag_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) 
 
     `diverges_at` is the draft from which on only a new run can tell, None where all is recorded.
     """
-    page = _Page.of("haarag", view, t, diverges_at)
+    page = _HaaragPanel.of("haarag", view, t, diverges_at)
     return tag(
         "div.vs-run.vs-grounding",
         page.origin(),
@@ -75,10 +75,10 @@ def haarag_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) 
 
 
 @dataclass(frozen=True)
-class _Page(MethodPanel):
+class _HaaragPanel(MethodPanel):
     """One drawing of the page, from what is recorded so far."""
 
-    def readings(self, event: Judged, score: Score) -> tuple[Reading, ...]:
+    def readings(self, event: Judged, score: Score) -> tuple[CalibratedReading, ...]:
         """Return the readings as of any method; the alignment of the first draft is what decides on
         the answer.
         """
@@ -192,10 +192,10 @@ class _Page(MethodPanel):
         names = [t(f"haarag.column.{name}") for name in ("chunk", "similarity", "query", "outcome")]
 
         def listed(chunks: Sequence[ChunkRated], caption: str, key: str) -> Html:
-            rows: list[Row] = []
+            rows: list[TableRow] = []
             for at, chunk in enumerate(chunks):
                 cells = self._chunk(chunk, rated.queries[chunk.query], confidence.threshold)
-                rows.append(Row(f"{key}-{at}", cells, f"vs-chunk-{chunk.outcome}"))
+                rows.append(TableRow(f"{key}-{at}", cells, f"vs-chunk-{chunk.outcome}"))
             css = "vs-chunks-caption"
             return table(caption, names, rows, css="vs-chunks", caption_css=css, key=key)
 
@@ -305,10 +305,10 @@ class _Page(MethodPanel):
         entailed = any(score_of(event, "entailment") is not None for event in sentences)
         columns = ["sentence", "evidence", "cosine", "verdict"]
         columns += ["entailment"] if entailed else []
-        rows: list[Row] = []
+        rows: list[TableRow] = []
         for event in sentences:
             cells, css = self._sentence(event)[: len(columns)], event.verdict.replace("_", "-")
-            rows.append(Row(f"sentence-{number}-{event.sentence}", cells, f"vs-row-{css}"))
+            rows.append(TableRow(f"sentence-{number}-{event.sentence}", cells, f"vs-row-{css}"))
         title = t("haarag.sentences")
         names = [Column(t(f"haarag.column.{name}")) for name in columns]
         parts: list[Child] = [

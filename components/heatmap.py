@@ -18,7 +18,7 @@ from components.elements import (
     SEVERITY,
     VERDICT_SIGNS,
     Column,
-    Row,
+    TableRow,
     distinct,
     sign,
     table,
@@ -457,7 +457,7 @@ def entity_table(
         for name in ("name", "label", *numbers, "verdict")
     ]
     rows = (
-        Row(f"{id}-{number}", cells(mark), f"vs-row-{mark.verdict.replace('_', '-')}")
+        TableRow(f"{id}-{number}", cells(mark), f"vs-row-{mark.verdict.replace('_', '-')}")
         for number, mark in enumerate(entities)
     )
     caption = t("entity.caption", count=len(entities))

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from components.elements import VERDICT_SIGNS, verdict_class
 from components.markup import safe_url, visible
 from components.messages import Catalogue, lang, named, two_digits
-from pipelines.annotation.labels import Decision
+from pipelines.annotation.labels import Adjudication
 from pipelines.annotation.types import (
     VERDICTS,
     ErrorKind,
@@ -25,14 +25,14 @@ from pipelines.annotation.types import (
     SpanLabel,
     Task,
 )
-from pipelines.annotation.working import Task as Given
+from pipelines.annotation.working import AssignedItem as Given
 from pipelines.run.events import Verdict
 
 KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
 """The kinds of errors, in the order of their keys 1 to 6."""
 
 CONFIDENCE: dict[str, float | None] = {"": None, "sure": 1.0, "unsure": 0.5}
-"""The component's words for how sure an adjudicator is, with values of `Decision.confidence`."""
+"""The component's words for how sure an adjudicator is; values of `Adjudication.confidence`."""
 
 _LOOKS: dict[str, Verdict] = {
     "true": "supported",
@@ -135,7 +135,7 @@ class Opinion(NamedTuple):
     number: int
 
 
-class Progress(NamedTuple):
+class LabellingProgress(NamedTuple):
     """The position of an annotator: the current item is number `at` (from 1) of `total`."""
 
     at: int
@@ -157,7 +157,7 @@ def label_data(
     t: Catalogue,
     *,
     scope: str,
-    progress: Progress,
+    progress: LabellingProgress,
     label: Label | None = None,
     last: Last | None = None,
     lease: float = 0.0,
@@ -205,7 +205,7 @@ def decision_data(
     item: int,
     body: ItemBody,
     people: Sequence[Opinion],
-    decision: Decision | None,
+    decision: Adjudication | None,
     t: Catalogue,
     draft: Label | None = None,
     *,

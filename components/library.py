@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from components.elements import Column, Row, button, notice, status_badge, table
+from components.elements import Column, TableRow, button, notice, status_badge, table
 from components.failures import explained
 from components.markup import Child, Html, join, safe_url, tag, visible
 from components.messages import Catalogue, duration, integer, two_digits
@@ -125,7 +125,7 @@ def documents_view(documents: Sequence[StoredDocument], t: Catalogue) -> str:
         Column(t("library.column.state")),
         Column("", label=""),
     ]
-    rows = (Row(f"document-{one.id}", _document_cells(one, t)) for one in documents)
+    rows = (TableRow(f"document-{one.id}", _document_cells(one, t)) for one in documents)
     whole = table(t("library.documents.caption"), columns, rows, css="vs-library-documents")
     return tag("div.vs-run", whole, key="documents")
 

@@ -10,7 +10,7 @@ from components.failures import error_title, explained, usual_remedy
 from components.glossary import what_it_means
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, integer, two_digits
-from pipelines.engine.collections import MODES, Found
+from pipelines.engine.collections import MODES, SearchOutcome
 from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.bm25 import content_terms, terms, word_spans
 from pipelines.types import Passage
@@ -21,7 +21,7 @@ _WINDOW = 420
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def search_view(query: str, found: Mapping[RetrievalMode, Found], t: Catalogue) -> str:
+def search_view(query: str, found: Mapping[RetrievalMode, SearchOutcome], t: Catalogue) -> str:
     """Return three columns of passages with rank and score; the same passage has the same letter.
 
     Its places in the other columns stand beside it, as buttons that lead there.
@@ -49,7 +49,7 @@ def letter(number: int) -> str:
 
 def _sameness(
     places: Mapping[str, Mapping[RetrievalMode, int]],
-    found: Mapping[RetrievalMode, Found],
+    found: Mapping[RetrievalMode, SearchOutcome],
     t: Catalogue,
 ) -> str:
     """Return how far words and meaning agree, where both could be searched."""
@@ -63,7 +63,7 @@ def _sameness(
 
 def _column(
     mode: RetrievalMode,
-    found: Found,
+    found: SearchOutcome,
     places: Mapping[str, Mapping[RetrievalMode, int]],
     letters: Mapping[str, str],
     wanted: frozenset[str],

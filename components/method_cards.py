@@ -26,7 +26,7 @@ from components.glossary import what_it_means
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, duration, integer, named
 from pipelines.errors import ErrorInfo
-from pipelines.run.calibrated import Reading
+from pipelines.run.calibrated import CalibratedReading
 from pipelines.run.events import ABOUT, DOUBTS, Score, Verdict
 from pipelines.text import text_key
 from pipelines.types import Language
@@ -48,7 +48,7 @@ class MethodRow:
     language: Language = "en"
     verdict: Verdict | None = None
     score: Score | None = None
-    calibrated: tuple[Reading, ...] = ()
+    calibrated: tuple[CalibratedReading, ...] = ()
     calls: int = 0
     cached: int = 0
     retrievals: int = 0
@@ -143,7 +143,7 @@ _ENOUGH = 2
 
 
 @dataclass(frozen=True)
-class Tally:
+class VerdictTally:
     """What the judging methods of a run say of the answer shown, and whose final answers coincide.
 
     A verdict counts for the text it was given on, so a method that judged another first answer than
@@ -167,7 +167,7 @@ class Tally:
         return [name for name, taken in self.stances.items() if taken == stance]
 
 
-def agreement(rows: Iterable[MethodRow], original: str = "") -> Tally:
+def agreement(rows: Iterable[MethodRow], original: str = "") -> VerdictTally:
     """Return the tally of `rows`; `original` is the answer that the page shows as the original."""
     rows = list(rows)
     groups: dict[str, list[str]] = {}
@@ -182,7 +182,7 @@ def agreement(rows: Iterable[MethodRow], original: str = "") -> Tally:
         if row.original and original and text_key(row.original) != text_key(original)
         if stances[row.method] in ("doubts", "holds")
     }
-    return Tally(
+    return VerdictTally(
         stances={name: "own" if name in own else stance for name, stance in stances.items()},
         own=own,
         groups=tuple(map(tuple, sorted(groups.values(), key=len, reverse=True))),
@@ -244,7 +244,7 @@ def _dot(row: MethodRow, stance: Stance, t: Catalogue) -> Html:
     )
 
 
-def _judged(tally: Tally, t: Catalogue) -> str:
+def _judged(tally: VerdictTally, t: Catalogue) -> str:
     doubts, holds = tally.of("doubts"), tally.of("holds")
     total = len(doubts) + len(holds)
     if not total:
@@ -257,7 +257,7 @@ def _judged(tally: Tally, t: Catalogue) -> str:
     return t("agreement.rest", count=len(holds), doubt=doubt, list=_names(holds, t))
 
 
-def _rest(tally: Tally, t: Catalogue) -> list[tuple[str, str]]:
+def _rest(tally: VerdictTally, t: Catalogue) -> list[tuple[str, str]]:
     """Return what else there is to say, each under the key of its sentence."""
     said = [
         (stance, t(f"agreement.are.{stance}", list=_names(tally.of(stance), t)))
@@ -277,7 +277,7 @@ def _rest(tally: Tally, t: Catalogue) -> list[tuple[str, str]]:
     return said
 
 
-def _answers(tally: Tally, t: Catalogue) -> str:
+def _answers(tally: VerdictTally, t: Catalogue) -> str:
     if len(tally.groups) == 1:
         names = tally.groups[0]
         return t("agreement.answers.same", count=len(names), list=_names(names, t))

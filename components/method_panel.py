@@ -15,7 +15,7 @@ from components.markup import Child, Html
 from components.messages import Catalogue
 from components.page import run_notices
 from components.unsupported import with_unsupported
-from pipelines.run.calibrated import Reading, readings
+from pipelines.run.calibrated import CalibratedReading, readings
 from pipelines.run.events import Judged, Retrieved, Score, StepName, What
 from pipelines.run.findings import StepDetail
 from pipelines.run.unsupported import UnsupportedWords
@@ -145,7 +145,7 @@ class MethodPanel:
         """
         return calibrated_notes(self.readings(event, score), self.t)
 
-    def readings(self, event: Judged, score: Score) -> tuple[Reading, ...]:
+    def readings(self, event: Judged, score: Score) -> tuple[CalibratedReading, ...]:
         """Return a number of a verdict in the light of the run's calibrations."""
         if self.view.header is None:
             return ()

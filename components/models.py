@@ -6,7 +6,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from components.elements import Column, Row, status_badge, table
+from components.elements import Column, TableRow, status_badge, table
 from components.estimate import price_words
 from components.markup import Child, Html, tag, visible
 from components.messages import Catalogue, duration, integer, two_digits
@@ -84,7 +84,7 @@ def probe_table(report: ProbeReport, t: Catalogue) -> str:
         )
         status = "waiting" if finding.ok is None else "done" if finding.ok else "failed"
         badge = status_badge(status, t, worked)
-        rows.append(Row(finding.key, (t(f"probe.{finding.key}"), badge, _meaning(finding, t))))
+        rows.append(TableRow(finding.key, (t(f"probe.{finding.key}"), badge, _meaning(finding, t))))
     names = [t(f"probe.column.{name}") for name in ("check", "result", "meaning")]
     return table(t("probe.caption"), names, rows, key="probe")
 
@@ -147,11 +147,13 @@ def judge_report(name: str, t: Catalogue) -> str:
     numbers = ("examples", "auroc", "ece", "macro_f1")
     columns = [t("judged.column.suite")]
     columns += [Column(t(f"judged.column.{name}"), "vs-num") for name in numbers]
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for suite, found in measured.items():
         shares = (found.get(name) for name in numbers[1:])
         cells = ["–" if share is None else two_digits(share) for share in shares]
-        rows.append(Row(suite, [t(f"judged.suite.{suite}"), integer(found["examples"]), *cells]))
+        rows.append(
+            TableRow(suite, [t(f"judged.suite.{suite}"), integer(found["examples"]), *cells])
+        )
     suites = table(t("judged.caption", name=name), columns, rows)
     return tag("div.vs-stack", suites, tag("p.vs-note", t("judged.note")))
 

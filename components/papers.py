@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.elements import Column, Row, fold, table
+from components.elements import Column, TableRow, fold, table
 from components.markup import Child, Html, join, tag
 from components.messages import Catalogue, named
 from pipelines.evaluation.results.papers import Paper, PaperColumn, PaperRow, PaperTable, paper
@@ -52,7 +52,9 @@ def _table(source: PaperTable, t: Catalogue) -> Html:
     ]
     columns = [Column(source.rows_are.text(language)), *(_column(c, t) for c in source.columns)]
     rows = (
-        Row(None, [row.name.text(language), *(_cell(row, c, source, t) for c in source.columns)])
+        TableRow(
+            None, [row.name.text(language), *(_cell(row, c, source, t) for c in source.columns)]
+        )
         for row in source.rows
     )
     css = "vs-paper-table"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from components.calibrated import calibrations_table
 from components.compare import setting_words
-from components.elements import Column, Row, part, sign, table
+from components.elements import Column, TableRow, part, sign, table
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, named, setting_key
 from components.models import kind_label
@@ -86,7 +86,7 @@ def _models(models: Mapping[str, ModelSpec], t: Catalogue) -> Html | None:
         t("profiles.price"),
     ]
     rows = (
-        Row(
+        TableRow(
             role,
             [
                 named("role", role, t),
@@ -112,7 +112,7 @@ def price_words(model: ModelSpec, t: Catalogue) -> str:
 
 
 def _settings(profile: Profile, t: Catalogue) -> Html | None:
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for method, field, value, usual in setting_rows(profile):
         key = setting_key(method, field, t)
         cells: list[Child] = [
@@ -121,7 +121,7 @@ def _settings(profile: Profile, t: Catalogue) -> Html | None:
             tag("span.vs-strong", setting_words(method, field, value, t)),
             tag("span.vs-num", setting_words(method, field, usual, t)),
         ]
-        rows.append(Row(f"{method}-{field}", cells))
+        rows.append(TableRow(f"{method}-{field}", cells))
     if not rows:
         return None
     columns = [

@@ -7,7 +7,7 @@ from itertools import groupby
 from string import Template
 
 from components.diff import diff_html
-from components.elements import Row, notice, part, sign, table
+from components.elements import TableRow, notice, part, sign, table
 from components.markup import Child, Content, Html, tag
 from components.messages import Catalogue, integer, lang, named, probability
 from pipelines.engine.prompts import SentPrompt, uncalibrated
@@ -146,7 +146,7 @@ def shots_view(place: Place, t: Catalogue) -> str:
     file, language, key = place
     prompts, wanted = load_prompts(file), set(load_prompts(file).placeholders(language, key))
     rows = [
-        Row(f"shot-{number}", [tag("bdi", shot[name]) for name in (*sorted(wanted), "reply")])
+        TableRow(f"shot-{number}", [tag("bdi", shot[name]) for name in (*sorted(wanted), "reply")])
         for number, shot in enumerate(prompts.every_shot(language))
         if wanted and set(shot) - {"of", "reply"} == wanted
     ]

@@ -42,7 +42,7 @@ _PART = 2
 """The level of the headings of parts."""
 
 
-class Part(NamedTuple):
+class ReportPart(NamedTuple):
     """A part of the report as it was drawn: its id, its title, and what stands below it."""
 
     anchor: str
@@ -81,7 +81,7 @@ def report_html(
     title = t("report.calls", count=len(bars))
 
     def document(calls: str, cut: str) -> str:
-        every = [*parts, Part("report-calls", title, calls)]
+        every = [*parts, ReportPart("report-calls", title, calls)]
         body = tag(
             "div.vs-run.vs-report",
             head,
@@ -119,7 +119,7 @@ def _head(view: RunView, t: Catalogue, made: datetime) -> tuple[str, list[str]]:
     return join([heading, Html(drawn)]), [name]
 
 
-def _parts(view: RunView, t: Catalogue) -> Iterator[Part]:
+def _parts(view: RunView, t: Catalogue) -> Iterator[ReportPart]:
     """Yield everything but the calls: the overview, each method, the comparison, the evidence."""
     assert view.header is not None
     methods = view.header.spec.methods
@@ -135,20 +135,20 @@ def _parts(view: RunView, t: Catalogue) -> Iterator[Part]:
     yield _part("evidence", t("evidence.title"), partial(found_evidence, view, t), t)
 
 
-def _part(name: str, title: str, draw: Callable[[], str], t: Catalogue) -> Part:
+def _part(name: str, title: str, draw: Callable[[], str], t: Catalogue) -> ReportPart:
     html = safely(title, t, draw)
     if html == view_failed(title, t):
-        return Part(f"report-{name}", title, html)
+        return ReportPart(f"report-{name}", title, html)
     # The views are pages of their own elsewhere: their ids and headings have to fit together here.
     fitted = with_prefix(below(without_buttons(html), _PART), f"{name}-")
-    return Part(f"report-{name}", title, fitted)
+    return ReportPart(f"report-{name}", title, fitted)
 
 
 def _method(view: RunView, method: MethodSpec, t: Catalogue) -> str:
     return join([method_head(view, method, t), panel_of(method.name)(view, t)])
 
 
-def _section(part: Part) -> Html:
+def _section(part: ReportPart) -> Html:
     return tag(
         "section.vs-report-part",
         tag("h2", part.title, id=part.anchor),

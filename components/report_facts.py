@@ -8,7 +8,7 @@ from functools import partial
 
 from components.calibrated import calibrations_words
 from components.compare import setting_words, source_words, yes_or_no
-from components.elements import Column, Row, fold, notice, status_badge, table
+from components.elements import Column, TableRow, fold, notice, status_badge, table
 from components.evidence import fact
 from components.markup import Child, Html, join, tag
 from components.messages import Catalogue, duration, integer, named, setting_key
@@ -87,7 +87,7 @@ def _models(view: RunView, t: Catalogue) -> Html:
     assert view.header is not None
     columns = [t("report.role"), t("report.model"), t("report.kind_of_model"), t("report.address")]
     rows = (
-        Row(
+        TableRow(
             role,
             [
                 named("role", role, t),
@@ -149,14 +149,14 @@ def _settings(view: RunView, method: MethodSpec, t: Catalogue) -> Html | None:
         return None
     usual = _defaults(method.name)
     words = partial(setting_words, method.name, t=t)
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for field, value in values.items():
         key = setting_key(method.name, field, t)
         name = named(key.rpartition(".")[0], field, t)
         own = field in usual and usual[field] != value
         shown = tag("span.vs-strong" if own else "span", words(field, value))
         default = words(field, usual[field]) if field in usual else "–"
-        rows.append(Row(field, [name, shown, tag("span.vs-num", default)]))
+        rows.append(TableRow(field, [name, shown, tag("span.vs-num", default)]))
     changed = sum(field in usual and usual[field] != value for field, value in values.items())
     columns = [t("report.setting"), t("report.value"), Column(t("report.default"), "vs-note")]
     title = t("report.settings", count=len(rows))

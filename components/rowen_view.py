@@ -10,7 +10,7 @@ from typing import Any
 
 from components.elements import (
     Column,
-    Row,
+    TableRow,
     answer_text,
     error_title,
     flag_list,
@@ -68,7 +68,7 @@ def rowen_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -
     parts = panel.opening()
     plan = panel.detail(RowenPlan)
     if plan is not None:
-        page = _Page(view, panel.method, t, diverges_at, plan)
+        page = _RowenPanel(view, panel.method, t, diverges_at, plan)
         pairs = (page.table(), page.discarded(), page.remarks())
         parts += [
             tag("p.vs-note", page.parts(), key="parts"),
@@ -83,7 +83,7 @@ def rowen_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -
 
 
 @dataclass(frozen=True)
-class _Page(MethodPanel):
+class _RowenPanel(MethodPanel):
     """The check of a run and what followed from it."""
 
     plan: RowenPlan
@@ -263,7 +263,7 @@ class _Page(MethodPanel):
         count = len(self.paraphrases) or whole_setting(self.method, "k", 1, most=_MOST_ROWS)
         caption = t("rowen.pairs.caption", count=count)
         rows = (
-            Row(f"pair-{index}", [self._cell(name, index) for name in names])
+            TableRow(f"pair-{index}", [self._cell(name, index) for name in names])
             for index in range(count)
         )
         whole = table(caption, columns, rows, css="vs-rowen-table")

@@ -13,7 +13,7 @@ from components.compare import setting_words, source_words, yes_or_no
 from components.diff import diff_html
 from components.elements import (
     Column,
-    Row,
+    TableRow,
     answer_text,
     fold,
     measured,
@@ -30,7 +30,7 @@ from components.page import illustration_note, section
 from components.prompts import place_words
 from components.run_view import method_row
 from pipelines.prompts import load_prompts, prompt_files
-from pipelines.run.changes import MethodChanges, Pair, RunChanges, changes, in_order, model_words
+from pipelines.run.changes import MethodChanges, RunChanges, RunPair, changes, in_order, model_words
 from pipelines.run.view import RunView
 from pipelines.types import Language, Passage
 
@@ -124,7 +124,7 @@ class _Changes:
                 key="-".join(place),
             )
 
-    def _conditions(self) -> Iterable[Row]:
+    def _conditions(self) -> Iterable[TableRow]:
         t, found = self.t, self.found
         for pair in found.facts:
             yield self._row(f"fact-{pair.name}", self._fact_name(pair.name), pair, self._fact)
@@ -142,10 +142,10 @@ class _Changes:
                 name = t(f"changes.{kind}", name=pair.name)
                 yield self._row(f"{kind}-{pair.name}", name, pair, str)
 
-    def _row(self, key: str, name: str, pair: Pair, words: Callable[[Any], str]) -> Row:
+    def _row(self, key: str, name: str, pair: RunPair, words: Callable[[Any], str]) -> TableRow:
         sides = (pair.before, pair.after)
         values = (_NONE if value is None else words(value) or _NONE for value in sides)
-        return Row(key, [tag("span.vs-strong", name), *(tag("bdi", one) for one in values)])
+        return TableRow(key, [tag("span.vs-strong", name), *(tag("bdi", one) for one in values)])
 
     def _fact_name(self, name: str) -> str:
         words = {
@@ -212,7 +212,7 @@ class _Changes:
         t = self.t
         if not one.scores:
             return None
-        rows: list[Row] = []
+        rows: list[TableRow] = []
         for pair in one.scores:
             known = pair.after or pair.before
             assert known is not None
@@ -220,7 +220,7 @@ class _Changes:
             words = _NONE if moved is None else "0" if moved == 0 else f"{_signed(moved)}"
             sides = (measured(side, t) if side else _NONE for side in (pair.before, pair.after))
             cells: list[Child] = [score_title(known, t), *sides, tag("span.vs-num", words)]
-            rows.append(Row(pair.name, cells))
+            rows.append(TableRow(pair.name, cells))
         head = [
             Column(t("changes.score"), label=""),
             t("changes.first"),

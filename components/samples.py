@@ -9,7 +9,7 @@ from components.markup import Html, shown, tag
 from components.messages import Catalogue, lang, named
 from pipelines.methods.registry import METHODS
 from pipelines.samples.choosing import FAILS, SHOWS
-from pipelines.store.recordings import Choice, Outcome, Recording
+from pipelines.store.recordings import Outcome, Recording, RecordingChoice
 
 Part = Literal["works", "fails"]
 """The two lists: methods that do what they are for, and methods that fail."""
@@ -53,12 +53,12 @@ def recording_brief(recording: Recording, t: Catalogue) -> Html:
     return tag("div", tag("p", recording.question), *lists, class_="recorded")
 
 
-def recordings_note(choice: Choice, t: Catalogue) -> str:
+def recordings_note(choice: RecordingChoice, t: Catalogue) -> str:
     """Return what the recorded runs are, and how they were chosen."""
     return t("samples.recordings.note", count=len(choice.recorded))
 
 
-def nowhere_note(choice: Choice, part: Part, t: Catalogue) -> str:
+def nowhere_note(choice: RecordingChoice, part: Part, t: Catalogue) -> str:
     """Return the methods that no recorded run could show in a list; empty where there are none."""
     wanted = SHOWS if part == "works" else FAILS
     recorded = choice.recorded.values()

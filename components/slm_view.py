@@ -8,7 +8,7 @@ from functools import cached_property
 
 from components.elements import (
     Column,
-    Row,
+    TableRow,
     answer_text,
     consequence,
     divergence,
@@ -44,7 +44,7 @@ def slm_view(view: RunView, t: Catalogue, *, diverges_at: int | None = None) -> 
     if "slm" not in view.methods:
         return tag("div.vs-run", _reserved(page), key="slm")
     panel, answer = page.detail(JudgePanel), page.method.answer
-    check = _Check(view, page.method, t, diverges_at, panel) if panel is not None else None
+    check = _SlmPanel(view, page.method, t, diverges_at, panel) if panel is not None else None
     flags = answer.flags if answer else panel.flags if panel else ()
     decision = check.decision() if check else [_undecided(page)]
     main = (
@@ -86,7 +86,7 @@ _Cell = tuple[Judged, CellJudged]
 
 
 @dataclass(frozen=True)
-class _Check(MethodPanel):
+class _SlmPanel(MethodPanel):
     """The check of an answer by a panel of judges."""
 
     panel: JudgePanel
@@ -224,7 +224,7 @@ class _Check(MethodPanel):
         sentence, *results = (Column(tag("span", name), label=name) for name in words)
         return [sentence, *judges, *results]
 
-    def _sentence(self, number: int) -> Row:
+    def _sentence(self, number: int) -> TableRow:
         key, judged = f"slm-{number}", self.sentences.get(number)
         text = self.panel.sentences[number].text
         name = tag(
@@ -237,9 +237,9 @@ class _Check(MethodPanel):
             badge = verdict_badge(judged.verdict, self.t)
             results = [self._average(judged, number), badge]
         busy = self.running and judged is None
-        return Row(key, [name, *self._cells(number, key), *results], busy=busy)
+        return TableRow(key, [name, *self._cells(number, key), *results], busy=busy)
 
-    def _whole(self) -> Row:
+    def _whole(self) -> TableRow:
         scores = self.verdict.scores if self.verdict else ()
         baseline = next((score for score in scores if score.name == "slm_whole"), None)
         cells = [
@@ -248,7 +248,7 @@ class _Check(MethodPanel):
             tag("span.vs-num", score_value(baseline), data_score="slm_whole") if baseline else None,
             tag("span.vs-note", self.t("slm.baseline")),
         ]
-        return Row("slm-whole", cells, "vs-slm-whole")
+        return TableRow("slm-whole", cells, "vs-slm-whole")
 
     def _pending(self) -> Html:
         if self.running:

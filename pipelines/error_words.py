@@ -55,7 +55,7 @@ def _phrase_error(found: Phrase) -> PhraseError:
     return PhraseError(found.key, **found.facts)
 
 
-class Entry(NamedTuple):
+class FailureText(NamedTuple):
     """What the file has under a key.
 
     `words` are what happened and what to do about it for an error, one text for a phrase. `code`
@@ -67,11 +67,11 @@ class Entry(NamedTuple):
 
 
 @cache
-def entries() -> dict[str, Entry]:
+def entries() -> dict[str, FailureText]:
     """Return every key ("service.timeout") with its entry."""
     groups = tomllib.loads((ASSETS / "errors.toml").read_text(encoding="utf-8"))
     return {
-        f"{group}.{name}": Entry(
+        f"{group}.{name}": FailureText(
             said.get("code", ""), {"en": _parts(said["en"]), "zh": _parts(said["zh"])}
         )
         for group, entries in groups.items()

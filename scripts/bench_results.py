@@ -26,7 +26,7 @@ import numpy as np
 from sqlalchemy import insert, update
 
 from pipelines.evaluation.items import Item
-from pipelines.evaluation.outcomes import Cost, Outcome, Piece
+from pipelines.evaluation.outcomes import Cost, Outcome, SpanVerdict
 from pipelines.evaluation.overview import overview
 from pipelines.evaluation.plan import EvaluationSpec, System
 from pipelines.evaluation.results.arrays import Grid
@@ -44,7 +44,7 @@ from pipelines.evaluation.statistics.resampling import Sampling, draw_sums
 from pipelines.models.providers import ModelSpec
 from pipelines.run.spec import MethodSpec
 from pipelines.store import RunStore
-from pipelines.store.evaluations import Task
+from pipelines.store.evaluations import AnswerTask
 from pipelines.store.tables import EvaluationTaskRow, OutcomeRow, to_json
 from pipelines.types import Passage
 
@@ -88,7 +88,7 @@ def made_up(store: RunStore, items: int = ITEMS, *, owner: str = _OWNER) -> None
         )
 
     tasks = [
-        Task(number, *divmod(number, len(SYSTEMS)), 0, str(number))
+        AnswerTask(number, *divmod(number, len(SYSTEMS)), 0, str(number))
         for number in range(items * len(SYSTEMS))
     ]
     body = spec.model_dump(mode="json")
@@ -100,7 +100,7 @@ def made_up(store: RunStore, items: int = ITEMS, *, owner: str = _OWNER) -> None
             for task in tasks[start : start + 500]:
                 original, final = text(12), text(12)
                 doubt = source.random()
-                piece = Piece(
+                piece = SpanVerdict(
                     what="sentence", start=0, end=12, draft=0, verdict="doubtful",
                     text=original[:12], doubt=doubt,
                 )  # fmt: skip

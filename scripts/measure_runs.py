@@ -19,7 +19,7 @@ from sqlalchemy import insert
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.store import RunFilter, RunStore, file_url
 from pipelines.store.filters import asked
-from pipelines.store.summaries import Tally
+from pipelines.store.summaries import EventCounts
 from pipelines.store.tables import EventRow, RunFacetRow, RunLabelRow, RunRow, to_json
 
 RUNS = 10_000
@@ -101,7 +101,7 @@ def _run(number: int) -> tuple[dict[str, Any], list[Any], list[Any], list[Any]]:
         "length": _EVENTS,
         "size": _EVENTS * 2_000,
         "spec": to_json(spec),
-        "summary": to_json(Tally(methods=methods, duration=4.2, model_calls=41)),
+        "summary": to_json(EventCounts(methods=methods, duration=4.2, model_calls=41)),
     }
     facets = [
         {"run_id": run_id, "kind": kind, "value": value, "owner": _OWNER} for kind, value in pairs

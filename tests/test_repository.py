@@ -130,6 +130,17 @@ def test_every_module_says_what_it_is():
     assert silent == []
 
 
+def test_a_public_class_name_is_given_once():
+    places: dict[str, list[str]] = {}
+    for path in python_files(*PRODUCT):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(shown(path))
+    # The schema of the programming interface has the method's name for its verdict.
+    places.pop("Together")
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
 def test_every_requirement_is_bounded():
     bounds = re.compile(r"[\w.-]+(\[[\w,-]+\])?(==[\w.]+|>=[\w.]+,<[\w.]+)")
     unbounded = [

@@ -81,7 +81,7 @@ def check_settings(
         raise refused(problems_of(error), kind.model_fields, within=within) from None
 
 
-class Going:
+class PendingRun:
     """A run that a program asked for, from its place in the queue to its end."""
 
     def __init__(
@@ -207,10 +207,10 @@ class Api:
     def __init__(self, runs: Runs, catalog: ModelCatalog) -> None:
         self._runs = runs
         self._catalog = catalog
-        self._going: dict[str, Going] = {}
+        self._pending: dict[str, PendingRun] = {}
         self._over: OrderedDict[str, _Over] = OrderedDict()
 
-    async def ask(self, asked: AskRequest, request: Connection | None) -> Going:
+    async def ask(self, asked: AskRequest, request: Connection | None) -> PendingRun:
         """Start what `asked` describes. Raises Refused or VeriscopeError where it cannot be."""
         names = [asked.method, *asked.compare_with]
         for place, name in enumerate(names):
@@ -237,7 +237,7 @@ class Api:
             raise Refused("request.over_limit", "limits", **error.facts)
         return budget
 
-    async def check(self, asked: CheckRequest, request: Connection | None) -> Going:
+    async def check(self, asked: CheckRequest, request: Connection | None) -> PendingRun:
         """Start the check of a given text, as `ask` starts a run."""
         given = TextToCheck(
             text=asked.answer,
@@ -290,8 +290,8 @@ class Api:
 
         Raises NotFoundError.
         """
-        if going := self._going.get(asked.run):
-            async with aclosing(going.follow(asked.wait, leave=True)) as stages:
+        if pending := self._pending.get(asked.run):
+            async with aclosing(pending.follow(asked.wait, leave=True)) as stages:
                 async for stage in stages:
                     yield stage
             return
@@ -310,8 +310,8 @@ class Api:
 
         Raises NotFoundError.
         """
-        if going := self._going.get(run):
-            return going.result()
+        if pending := self._pending.get(run):
+            return pending.result()
         # One that is shared belongs to nobody, as do samples.
         run_id, owner = run, ""
         over = self._over.get(run)
@@ -332,9 +332,9 @@ class Api:
 
         Raises NotFoundError, and Refused where another process carries it out.
         """
-        if going := self._going.get(run):
-            await going.stop()
-            return going.result()
+        if pending := self._pending.get(run):
+            await pending.stop()
+            return pending.result()
         if run not in self._over and await self._stored_here(run) is None:
             raise failure("storage.no_run")
         return await self.get(run)
@@ -344,8 +344,8 @@ class Api:
 
         Raises NotFoundError, and Refused where another process carries it out.
         """
-        if going := self._going.get(run):
-            await going.stop()
+        if pending := self._pending.get(run):
+            await pending.stop()
         run_id, over = await self._stored_here(run), self._over.pop(run, None)
         if run_id is not None:
             await self._runs.call(self._runs.engine.service.delete(run_id, owner=run))
@@ -358,7 +358,7 @@ class Api:
 
     async def aclose(self) -> None:
         """End every run."""
-        tasks = [going.task for going in self._going.values()]
+        tasks = [pending.task for pending in self._pending.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -368,32 +368,32 @@ class Api:
         spec: RunSpec,
         request: Connection | None,
         asked: AskRequest | CheckRequest,
-    ) -> Going:
+    ) -> PendingRun:
         budget = self._budget(spec, asked.limits, anyway=asked.anyway)
-        going = Going(self._runs, spec, caller_of(request), share=asked.share, budget=budget)
-        await going.begun()
-        if going.task.done():
-            self._keep(going)
+        pending = PendingRun(self._runs, spec, caller_of(request), share=asked.share, budget=budget)
+        await pending.begun()
+        if pending.task.done():
+            self._keep(pending)
         else:
-            self._going[going.run] = going
-            going.task.add_done_callback(lambda _: self._ended(going))
-        return going
+            self._pending[pending.run] = pending
+            pending.task.add_done_callback(lambda _: self._ended(pending))
+        return pending
 
-    def _ended(self, going: Going) -> None:
-        self._going.pop(going.run, None)
-        self._keep(going)
+    def _ended(self, pending: PendingRun) -> None:
+        self._pending.pop(pending.run, None)
+        self._keep(pending)
 
-    def _keep(self, going: Going) -> None:
+    def _keep(self, pending: PendingRun) -> None:
         """Remember what the store does not know: where it is shared, and runs that never began."""
-        if not going.task.cancelled():
+        if not pending.task.cancelled():
             # Whatever it raised was told, or is in the result.
-            going.task.exception()
-        result, run_id = going.result(), going.run_id
+            pending.task.exception()
+        result, run_id = pending.result(), pending.run_id
         if run_id is not None:
             # The store knows the rest.
             kept = {"status", "shared", "expected"}
-            result = RunResult(run=going.run, **{name: getattr(result, name) for name in kept})
-        self._over[going.run] = _Over(run_id, result)
+            result = RunResult(run=pending.run, **{name: getattr(result, name) for name in kept})
+        self._over[pending.run] = _Over(run_id, result)
         if len(self._over) > _REMEMBERED:
             self._over.popitem(last=False)
 

@@ -11,7 +11,7 @@ from pipelines.engine.check_rows import together_record
 from pipelines.engine.checked import CheckedText, State
 from pipelines.methods.together.features import Use
 from pipelines.methods.together.verdict import TogetherFound, TogetherVerdict
-from pipelines.run.calibrated import Reading
+from pipelines.run.calibrated import CalibratedReading
 from pipelines.run.calibrations import CalibratedTask, CalibrationKind
 from pipelines.run.events import Score, Verdict
 from pipelines.types import Frozen, Language, UnsupportedSpan
@@ -182,7 +182,7 @@ def together_result(found: TogetherFound) -> Together:
     return Together.model_validate({name: record[name] for name in Together.model_fields})
 
 
-def calibrated_scores(found: Iterable[Reading]) -> list[CalibratedScore]:
+def calibrated_scores(found: Iterable[CalibratedReading]) -> list[CalibratedScore]:
     """Return what a run's calibrations say of a score, as programs get it."""
     return [
         CalibratedScore(
@@ -197,7 +197,7 @@ def calibrated_scores(found: Iterable[Reading]) -> list[CalibratedScore]:
     ]
 
 
-def _score(score: Score | None, found: Iterable[Reading]) -> CheckScore | None:
+def _score(score: Score | None, found: Iterable[CalibratedReading]) -> CheckScore | None:
     if score is None:
         return None
     return CheckScore(

@@ -15,7 +15,7 @@ import gradio as gr
 from app.engine import Watched
 from app.public.check import Asked, asked_in, check_spec
 from app.public.choices import Choices, foreign_to
-from app.public.examples import Example, examples_for
+from app.public.examples import ExampleQuestion, examples_for
 from app.public.expecting import Expecting
 from app.public.frames import Frames, nothing, refusal
 from app.public.models import ModelCatalog
@@ -124,7 +124,7 @@ class PageEvents:
         visit.examples = tuple(self.examples(visit.language))
         return self.parts.spoken(Catalogue(visit.language))
 
-    def examples(self, language: Language) -> list[Example]:
+    def examples(self, language: Language) -> list[ExampleQuestion]:
         """Return those that a page in `language` shows, as of now."""
         return examples_for(language, by_language(self._catalog.models, language))
 

@@ -17,7 +17,7 @@ from pipelines.store.recordings import Recording, recordings
 from pipelines.types import Language
 
 
-class Example(NamedTuple):
+class ExampleQuestion(NamedTuple):
     """A question; `run` is the address of the run that is shown at once, "" where there is none."""
 
     question: str
@@ -32,7 +32,7 @@ def speaks(model: ModelSpec, language: Language) -> bool:
 
 def examples_for(
     language: Language, models: Mapping[str, ModelSpec] | None = None
-) -> list[Example]:
+) -> list[ExampleQuestion]:
     """Return the examples of a page in `language` on which `models` (by role) answer.
 
     Those that were recorded come first, and of those what works. Where the main model does not
@@ -42,13 +42,13 @@ def examples_for(
     main = (models or default_models(language))["main"]
     if speaks(main, language):
         recorded = [one for one in recordings() if one.language == language]
-        found = [Example(one.question, one.id) for one in _ranked(recorded)]
-        found += [Example(question) for question in examples(language)]
+        found = [ExampleQuestion(one.question, one.id) for one in _ranked(recorded)]
+        found += [ExampleQuestion(question) for question in examples(language)]
     else:
         shown = [one for one in walkthroughs() if one.language == language]
-        found = [Example(one.question, one.run_id) for one in shown]
-        found += [Example(one.question, one.id) for one in _ranked(recordings())]
-    once: dict[str, Example] = {}
+        found = [ExampleQuestion(one.question, one.run_id) for one in shown]
+        found += [ExampleQuestion(one.question, one.id) for one in _ranked(recordings())]
+    once: dict[str, ExampleQuestion] = {}
     for one in found:
         once.setdefault(one.question, one)
     return list(once.values())
@@ -59,7 +59,7 @@ def sample_questions(language: Language) -> list[str]:
     return [one.question for one in examples_for(language)]
 
 
-def example_html(example: Example, t: Catalogue) -> str:
+def example_html(example: ExampleQuestion, t: Catalogue) -> str:
     """Return an example as HTML; of one that is shown at once also what is to be seen in it."""
     recorded = next((one for one in recordings() if one.id == example.run), None)
     if recorded is not None:

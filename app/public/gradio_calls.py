@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.public.api import Api, Going, checked
+from app.public.api import Api, PendingRun, checked
 from app.public.contract import (
     AskRequest,
     CheckRequest,
@@ -82,7 +82,7 @@ def offer_calls(api: Api) -> None:
 
 
 def _streaming(
-    begin: Callable[[R, gr.Request | None], Awaitable[Going]], kind: type[R]
+    begin: Callable[[R, gr.Request | None], Awaitable[PendingRun]], kind: type[R]
 ) -> Callable[..., Any]:
     """Return a call with the fields of `kind` as its arguments, which Gradio reads from its
     signature.

@@ -13,7 +13,7 @@ import gradio as gr
 
 from app.public.check import CheckPart
 from app.public.choices import ChoiceFields
-from app.public.examples import Example, example_html, speaks
+from app.public.examples import ExampleQuestion, example_html, speaks
 from app.public.models import OWN_KINDS, ModelCatalog
 from app.public.session import VisitorLimits
 from app.public.verdicts import VerdictPart
@@ -75,7 +75,7 @@ class Parts:
         self,
         head_of: Callable[[Catalogue], str],
         about_of: Callable[[Catalogue], str],
-        examples_of: Callable[[Language], Sequence[Example]],
+        examples_of: Callable[[Language], Sequence[ExampleQuestion]],
         *,
         libraries: Sequence[str],
         custom_servers: bool,

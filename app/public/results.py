@@ -35,7 +35,7 @@ from components.run_view import (
 )
 from pipelines.engine.checked import checked_text
 from pipelines.engine.checking import unmet_needs
-from pipelines.engine.estimate import Estimate, basis_for, estimate
+from pipelines.engine.estimate import RunEstimate, basis_for, estimate
 from pipelines.error_words import Phrase, phrase, phrase_in
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
@@ -118,7 +118,7 @@ def _needed(reason: str) -> Phrase:
     return phrase(f"needed.{reason}")
 
 
-def expected_in(found: Estimate) -> Expected:
+def expected_in(found: RunEstimate) -> Expected:
     """Return an estimate as a program is told it."""
     return Expected(
         calls=round(found.calls + found.judge_calls, 1),

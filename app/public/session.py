@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field, ValidationError
 
 from app.engine import PERIOD, Watched
-from app.public.examples import Example
+from app.public.examples import ExampleQuestion
 from app.public.visitors import HOUR, Caller, Rates, proxies_to_believe
 from app.public.walkthrough import Walkthroughs
 from pipelines.engine.admission import Admission, Turn
@@ -140,7 +140,7 @@ class VisitorSession:
     ended: asyncio.Event | None = field(default=None, compare=False)
     problem: VeriscopeError | None = field(default=None, compare=False)
     away: str = ""
-    examples: tuple[Example, ...] = ()
+    examples: tuple[ExampleQuestion, ...] = ()
     chose: bool = False
     cues: int = 0
     left: bool = False

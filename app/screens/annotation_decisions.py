@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.annotated import Disputes
-from app.screens.annotation_requests import Standing, refusal_words
+from app.screens.annotation_requests import LabellingState, refusal_words
 from components.failures import error_title
 from components.labelling import CONFIDENCE, stored_value
 from components.messages import Catalogue
 from pipelines.annotation.adjudication import adjudicate, merged_spans
-from pipelines.annotation.labels import Decision
+from pipelines.annotation.labels import Adjudication
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import MAX_COMMENT, Label, SpanLabel, parse_label
 from pipelines.error_words import phrase
@@ -23,11 +23,11 @@ from pipelines.store.annotation_records import MAX_NAME
 
 
 @dataclass
-class Deciding(Standing):
+class Deciding(LabellingState):
     """What the page remembers of an adjudicator between two drawings.
 
     `merged` holds the labels that were merged of others' for the item `merging`, by the rule as in
-    `Decision.merged`; the last one is the draft. `saved` is the item that was just decided.
+    `Adjudication.merged`; the last one is the draft. `saved` is the item that was just decided.
     """
 
     merging: int | None = None
@@ -118,7 +118,7 @@ def _decide(
     label = parse_label(stored_value(body.task, request.get("value")), body)
     known = deciding.merged if deciding.merging == item else {}
     rules = [rule for rule, merged in known.items() if merged == label]
-    decision = Decision(
+    decision = Adjudication(
         label=label,
         note=str(request.get("note") or "")[:MAX_COMMENT],
         confidence=CONFIDENCE.get(str(request.get("confidence") or "")),

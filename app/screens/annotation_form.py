@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import streamlit as st
 
-from app.annotating import Beside
+from app.annotating import BackgroundJob
 from app.engine import engine
 from app.login import login_reason
 from app.parts import (
@@ -19,7 +19,7 @@ from app.parts import (
     section_title,
     show_html,
 )
-from app.screens.annotation_items import Chosen, draw_items, forget_items, names_in
+from app.screens.annotation_items import ItemSelection, draw_items, forget_items, names_in
 from app.screens.annotation_place import MAKE, open_session
 from app.session import language, messages, owner
 from components.annotation import size_view
@@ -96,7 +96,7 @@ def draw_form(t: Catalogue) -> None:
     )
 
 
-def _tasks(chosen: Chosen, t: Catalogue) -> tuple[list[Task], int]:
+def _tasks(chosen: ItemSelection, t: Catalogue) -> tuple[list[Task], int]:
     counts = chosen.items.counts()
     first = [task for task in counts if task in _FIRST_TASKS] or list(counts)[:1]
     picked = st.pills(
@@ -163,7 +163,7 @@ def edit_guidelines(key: str, t: Catalogue) -> str:
     return text or ""
 
 
-def _controls(chosen: Chosen, tasks: Sequence[Task], t: Catalogue) -> tuple[int, bool]:
+def _controls(chosen: ItemSelection, tasks: Sequence[Task], t: Catalogue) -> tuple[int, bool]:
     """Return how many control items there will be, and whether their number is meant."""
     known = len(chosen.items.controls(tasks))
     controls = 0
@@ -267,7 +267,7 @@ def _or(value: Any, other: Any) -> Any:
 
 
 def _make(
-    chosen: Chosen,
+    chosen: ItemSelection,
     tasks: Sequence[Task],
     overlap: int,
     text: str,
@@ -310,7 +310,7 @@ def make_beside(make: partial[Lead]) -> None:
     """Make a session beside the page, and look at it as soon as it is there. Called from a
     callback.
     """
-    work: Beside[Lead] = Beside(lambda _: make())
+    work: BackgroundJob[Lead] = BackgroundJob(lambda _: make())
     st.session_state[_MAKING] = work
     if work.wait():
         _take_made()
@@ -320,7 +320,7 @@ def draw_making() -> None:
     """Show that a session is being made; the page goes on to it as soon as it is there."""
 
     def body() -> None:
-        work = cast("Beside[Lead] | None", st.session_state.get(_MAKING))
+        work = cast("BackgroundJob[Lead] | None", st.session_state.get(_MAKING))
         st.markdown(messages()("annotate.make.making"))
         if work is None or work.over:
             with remembered(PAGE):
@@ -332,7 +332,7 @@ def draw_making() -> None:
 
 def _take_made() -> None:
     """Look at the session that was made. Raises VeriscopeError where none could be."""
-    work = cast("Beside[Lead] | None", st.session_state.pop(_MAKING, None))
+    work = cast("BackgroundJob[Lead] | None", st.session_state.pop(_MAKING, None))
     if work is None:
         return
     lead = work.result()

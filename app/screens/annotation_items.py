@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from app.annotating import Beside, collecting
+from app.annotating import BackgroundJob, collecting
 from app.engine import engine
 from app.parts import (
     choose_one,
@@ -58,7 +58,7 @@ _MEGABYTES = 64
 _KEPT: Any = {"persist_state": "session"}
 
 
-class Source(NamedTuple):
+class ItemSource(NamedTuple):
     """What is chosen: `token` tells it from other choices, `name` suggests one for a session.
 
     `read` gives the items in `total` steps; where they are read already they are in `found`.
@@ -71,7 +71,7 @@ class Source(NamedTuple):
     found: Collected | None = None
 
 
-class Chosen(NamedTuple):
+class ItemSelection(NamedTuple):
     """The items that were read, and the name of where they come from."""
 
     items: Collected
@@ -79,7 +79,7 @@ class Chosen(NamedTuple):
     token: str
 
 
-def draw_items(place: str, t: Catalogue) -> Chosen | None:
+def draw_items(place: str, t: Catalogue) -> ItemSelection | None:
     """Draw the controls that choose items, and return what is read; None until there are some.
 
     `place` tells several such choices apart.
@@ -119,7 +119,7 @@ def draw_items(place: str, t: Catalogue) -> Chosen | None:
     if not found.items:
         show_html(notice(t("annotate.make.no_items"), "no-items"), key=f"{place}-no-items")
         return None
-    return Chosen(found, chosen.name, chosen.token)
+    return ItemSelection(found, chosen.name, chosen.token)
 
 
 def engine_has_runs() -> bool:
@@ -138,7 +138,7 @@ def _reading(place: str) -> str:
     return f"_{place}.reading"
 
 
-def _found(place: str, chosen: Source) -> Collected | None:
+def _found(place: str, chosen: ItemSource) -> Collected | None:
     """Return the items, once they are read; until then the page says how far that is."""
     if chosen.found is not None:
         forget_items(place)
@@ -155,7 +155,7 @@ def _found(place: str, chosen: Source) -> Collected | None:
     return None
 
 
-def _draw_reading(place: str, work: Beside[Collected]) -> None:
+def _draw_reading(place: str, work: BackgroundJob[Collected]) -> None:
     def body() -> None:
         show_html(collecting_view(work.done, work.total, messages()), key=f"{place}-collecting")
         if work.over:
@@ -168,7 +168,7 @@ def _go() -> None:
     go_to("evaluate")
 
 
-def _runs(place: str, t: Catalogue) -> Source | None:
+def _runs(place: str, t: Catalogue) -> ItemSource | None:
     picked = draw_runs(place, t)
     if not picked:
         st.caption(t("annotate.runs.pick"))
@@ -178,10 +178,10 @@ def _runs(place: str, t: Catalogue) -> Source | None:
     store, whose = engine().service.store, owner()
     name = next(iter(picked.values())) if len(picked) == 1 else ""
     name = name or t("annotate.runs.name", count=integer(len(picked)))
-    return Source(token, name, len(ids), partial(run_steps, store, whose, list(picked)))
+    return ItemSource(token, name, len(ids), partial(run_steps, store, whose, list(picked)))
 
 
-def _evaluation(place: str, t: Catalogue) -> Source | None:
+def _evaluation(place: str, t: Catalogue) -> ItemSource | None:
     store, whose = engine().service.store, owner()
     known = {one.id: one for one in store.evaluations.list(whose) if one.done}
     if not known:
@@ -239,7 +239,7 @@ def _evaluation(place: str, t: Catalogue) -> Source | None:
             seed = draw_seed(place, t)
     token = f"evaluation {chosen} {sorted(systems)} {count} {seed} {known[chosen].done}"
     steps = partial(evaluation_steps, store, whose, answers, count, seed)
-    return Source(token, known[chosen].name, count or total, steps)
+    return ItemSource(token, known[chosen].name, count or total, steps)
 
 
 def draw_seed(place: str, t: Catalogue) -> int:
@@ -256,7 +256,7 @@ def draw_seed(place: str, t: Catalogue) -> int:
     return int(seed)
 
 
-def _data(place: str, t: Catalogue) -> Source | None:
+def _data(place: str, t: Catalogue) -> ItemSource | None:
     st.caption(t("annotate.data.note"))
     seed = int(st.session_state.get(f"{place}.seed") or 0)
     # What is in the language of the page is offered first.
@@ -268,10 +268,10 @@ def _data(place: str, t: Catalogue) -> Source | None:
         show_html(notice(t("annotate.data.no_texts"), "no-texts"), key=f"{place}-no-texts")
         return None
     total = len(data.items)
-    return Source(f"data {data.hash}", data.name, total, partial(data_steps, data))
+    return ItemSource(f"data {data.hash}", data.name, total, partial(data_steps, data))
 
 
-def _file(place: str, t: Catalogue) -> Source | None:
+def _file(place: str, t: Catalogue) -> ItemSource | None:
     st.caption(t("annotate.file.note"))
     st.file_uploader(
         t("annotate.file.upload", size=_MEGABYTES),
@@ -297,7 +297,7 @@ def _file(place: str, t: Catalogue) -> Source | None:
             people=t("list.separator").join(people) or "–",
         )
     )
-    return Source(token, name, found=collected)
+    return ItemSource(token, name, found=collected)
 
 
 def _take_file(place: str) -> None:

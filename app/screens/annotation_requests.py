@@ -21,7 +21,7 @@ _KEPT = 50
 
 
 @dataclass
-class Standing:
+class LabellingState:
     """What the page remembers of one person between two drawings.
 
     `looked` is an item that they labelled before and look at again, `guidelines` that they asked to
@@ -45,29 +45,29 @@ class Standing:
             self.acknowledged = [*self.acknowledged[1 - _KEPT :], client]
 
 
-def handle(worker: Worker, request: dict[str, Any], standing: Standing, t: Catalogue) -> None:
-    """Carry out a request, and write into `standing` what came of it.
+def handle(worker: Worker, request: dict[str, Any], state: LabellingState, t: Catalogue) -> None:
+    """Carry out a request, and write into `state` what came of it.
 
     What cannot be done is refused there in words. Raises VeriscopeError for what may succeed when
     it is sent again, such as a database that is busy; it is not acknowledged then.
     """
     client, item = str(request.get("client") or ""), request.get("item")
-    standing.notice = ""
+    state.notice = ""
     try:
         if not isinstance(item, int) or isinstance(item, bool):
             raise failure("annotation.no_item")
-        _carry_out(worker, request, item, client, standing, t)
+        _carry_out(worker, request, item, client, state, t)
     except VeriscopeError as error:
         if error.retryable:
             raise
-        standing.notice = refusal_words(error, t)
-        standing.looked = None
-        standing.answer(client, standing.notice)
+        state.notice = refusal_words(error, t)
+        state.looked = None
+        state.answer(client, state.notice)
     except Exception:
-        standing.answer(client, error_title("unexpected", t))
+        state.answer(client, error_title("unexpected", t))
         raise
     else:
-        standing.answer(client)
+        state.answer(client)
 
 
 def _carry_out(
@@ -75,7 +75,7 @@ def _carry_out(
     request: dict[str, Any],
     item: int,
     client: str,
-    standing: Standing,
+    state: LabellingState,
     t: Catalogue,
 ) -> None:
     match request.get("action"):
@@ -84,31 +84,31 @@ def _carry_out(
             value = _value(worker, item, request.get("value"))
             seconds = _seconds(request.get("seconds"))
             # Newer guidelines, which nobody has read yet, are not those of this label.
-            read = standing.read or None
+            read = state.read or None
             give(item, value, client=client, seconds=seconds, guidelines=read)
-            standing.looked = item if action == "change" else None
+            state.looked = item if action == "change" else None
         case "undo":
             worker.undo(item, client=client)
-            standing.looked = None
+            state.looked = None
         case "redo":
             worker.redo(item, client=client)
-            standing.looked = None
+            state.looked = None
         case "skip":
             worker.skip(item, _text(request.get("reason"), t), client=client)
-            standing.looked = None
+            state.looked = None
         case "comment":
             worker.comment(item, _text(request.get("text"), t), client=client)
         case "reveal":
             worker.reveal(item, client=client)
-            standing.looked = item
+            state.looked = item
         case "renew":
             worker.renew(item)
         case "look":
-            standing.looked = item
+            state.looked = item
         case "next":
-            standing.looked = None
+            state.looked = None
         case "guidelines":
-            standing.guidelines = True
+            state.guidelines = True
         case other:
             raise failure(
                 "annotation.bad_value", problem=phrase("label.no_request", name=str(other)[:40])

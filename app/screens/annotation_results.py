@@ -16,7 +16,7 @@ from plotly.graph_objects import Figure
 
 from app.annotated import (
     Detectors,
-    Of,
+    SessionKey,
     agreement_of,
     detectors_of,
     fitted_of,
@@ -96,17 +96,17 @@ _WANTED = 0.03
 def draw_results(lead: Lead, t: Catalogue) -> None:
     """Draw all of it."""
     with shown("results"):
-        of = now(lead)
-        tasks = computed(labels_of, of).tasks
+        key = now(lead)
+        tasks = computed(labels_of, key).tasks
         if not tasks:
             st.html(tag("p", t("annotate.results.nothing"), class_="workbench-empty"))
             return
         task, which = _choice(lead, tasks, t)
-        _agreement(of, task, which, t)
+        _agreement(key, task, which, t)
         if task != "comparison":
-            _detectors(of, task, which, t)
-        if task == "answer" and evaluations_of(whole_of(of).items):
-            _fold("judges", t, partial(_judges, of, which))
+            _detectors(key, task, which, t)
+        if task == "answer" and evaluations_of(whole_of(key).items):
+            _fold("judges", t, partial(_judges, key, which))
 
 
 def _choice(lead: Lead, tasks: tuple[Task, ...], t: Catalogue) -> tuple[Task, Which]:
@@ -133,50 +133,50 @@ def _choice(lead: Lead, tasks: tuple[Task, ...], t: Catalogue) -> tuple[Task, Wh
     return task, which
 
 
-def _agreement(of: Of, task: Task, which: Which, t: Catalogue) -> None:
+def _agreement(key: SessionKey, task: Task, which: Which, t: Catalogue) -> None:
     section_title(t("annotate.results.agreement"))
-    found = computed(agreement_of, of, task, which)
+    found = computed(agreement_of, key, task, which)
     show_html(agreement_view(found, t), key="annotate-agreement")
     if found.spans is not None:
         section_title(t("annotate.results.spans"))
         show_html(spans_view(found.spans, t), key="annotate-spans")
-    held = labels_of(of)
+    held = labels_of(key)
     if len(found.people) > 2:
-        _fold("people", t, partial(_people, of, task, which))
+        _fold("people", t, partial(_people, key, task, which))
     if len(found.people) > 1:
         _fold("pairs", t, lambda t: _html(pairs_view(found, held.names, t), "pairs"))
         _fold("labels", t, lambda t: _html(labels_view(found, t), "labels"))
     if any(one.revealed for one in held.last if held.bodies[one.item].task == task):
-        _fold("reveal", t, partial(_reveal, of, task))
+        _fold("reveal", t, partial(_reveal, key, task))
 
 
-def _people(of: Of, task: Task, which: Which, t: Catalogue) -> None:
-    _html(people_view(computed(people_of, of, task, which), labels_of(of).names, t), "people")
+def _people(key: SessionKey, task: Task, which: Which, t: Catalogue) -> None:
+    _html(people_view(computed(people_of, key, task, which), labels_of(key).names, t), "people")
 
 
-def _reveal(of: Of, task: Task, t: Catalogue) -> None:
-    blind, last = (computed(agreement_of, of, task, which) for which in ("blind", "last"))
-    _html(reveal_view(blind, last, labels_of(of).changed[task], t), "reveal")
+def _reveal(key: SessionKey, task: Task, t: Catalogue) -> None:
+    blind, last = (computed(agreement_of, key, task, which) for which in ("blind", "last"))
+    _html(reveal_view(blind, last, labels_of(key).changed[task], t), "reveal")
 
 
-def _detectors(of: Of, task: Task, which: Which, t: Catalogue) -> None:
+def _detectors(key: SessionKey, task: Task, which: Which, t: Catalogue) -> None:
     section_title(t("annotate.results.detectors"))
-    if not any(one.task == task and one.hidden.get("verdicts") for one in whole_of(of).items):
+    if not any(one.task == task and one.hidden.get("verdicts") for one in whole_of(key).items):
         st.html(tag("p", t("annotate.results.detectors.none"), class_="workbench-empty"))
         return
     st.caption(t("annotate.results.detectors.note"))
-    _fold("scores", t, partial(_scores, of, task, which))
-    _fold("fits", t, partial(_fits, of, task, which))
+    _fold("scores", t, partial(_scores, key, task, which))
+    _fold("fits", t, partial(_fits, key, task, which))
 
 
-def _scores(of: Of, task: Task, which: Which, t: Catalogue) -> None:
-    found = computed(detectors_of, of, task, which)
+def _scores(key: SessionKey, task: Task, which: Which, t: Catalogue) -> None:
+    found = computed(detectors_of, key, task, which)
     if found.report is None:
         _no_scores(found, "scores", t)
     else:
         html = detectors_view(found.scores, found.report, found.errors, found.unresolved, t)
         _html(html, "detectors")
-        _figures(of, task, which, found, found.report, t)
+        _figures(key, task, which, found, found.report, t)
     if found.located:
         st.html(tag("h3", t("annotate.results.located"), class_="workbench-part"))
         _html(located_view(found.located, t), "located")
@@ -193,7 +193,7 @@ def _no_scores(found: Detectors, part: str, t: Catalogue) -> None:
 
 
 def _figures(
-    of: Of,
+    session_key: SessionKey,
     task: Task,
     which: Which,
     found: Detectors,
@@ -226,7 +226,7 @@ def _figures(
         row = found.scores.scores[found.scores.methods.index(method)]
         known = row[np.isfinite(row)]
         whole = bool(known.size and known.min() >= 0 and known.max() <= 1)
-        fitted, _ = computed(fitted_of, of, task, which, *_split())
+        fitted, _ = computed(fitted_of, session_key, task, which, *_split())
         cut = fitted[found.scores.methods.index(method)].cut
         labels = found.scores.labels
         figure = distribution_figure(row, labels, t, look, cut=cut, whole=whole)
@@ -259,7 +259,7 @@ def _detector(found: Detectors, names: dict[str, str], t: Catalogue) -> str:
     )
 
 
-def _fits(of: Of, task: Task, which: Which, t: Catalogue) -> None:
+def _fits(key: SessionKey, task: Task, which: Which, t: Catalogue) -> None:
     """Draw thresholds fitted on a part of the items, how good they are on the rest, and
     saving them.
     """
@@ -288,11 +288,11 @@ def _fits(of: Of, task: Task, which: Which, t: Catalogue) -> None:
             **_KEPT,
         )
     share, seed = _split()
-    found = computed(detectors_of, of, task, which)
+    found = computed(detectors_of, key, task, which)
     if found.report is None:
         _no_scores(found, "fits", t)
         return
-    fitted, behind = computed(fitted_of, of, task, which, share, seed)
+    fitted, behind = computed(fitted_of, key, task, which, share, seed)
     known = {one.fitted.method: one for one in savable(fitted, behind)}
     settings = {
         name: (one.behind.method, one.threshold) for name, one in known.items() if one.threshold
@@ -300,7 +300,7 @@ def _fits(of: Of, task: Task, which: Which, t: Catalogue) -> None:
     _html(fitted_view(fitted, found.scores.mixed, settings, share, t), "fitted")
     draw_error(_ERRORS)
     if known:
-        _save(of, task, which, share, seed, list(known.values()), t)
+        _save(key, task, which, share, seed, list(known.values()), t)
     else:
         st.caption(t("annotate.results.save.nothing"))
 
@@ -314,7 +314,13 @@ def _split() -> tuple[float, int]:
 
 
 def _save(
-    of: Of, task: Task, which: Which, share: float, seed: int, known: list[Savable], t: Catalogue
+    session_key: SessionKey,
+    task: Task,
+    which: Which,
+    share: float,
+    seed: int,
+    known: list[Savable],
+    t: Catalogue,
 ) -> None:
     """Draw what saves the fitted values of the chosen detectors under a name, for the next runs."""
     names = [one.fitted.method for one in known]
@@ -346,23 +352,25 @@ def _save(
             key="annotate.results.save",
             type="primary",
             on_click=_keep,
-            args=(of, task, which, share, seed, key),
+            args=(session_key, task, which, share, seed, key),
         )
     if saved := st.session_state.pop(_SAVED, ""):
         said = t("profile.saved", name=saved)
         show_html(notice(said, "saved", role="status"), key="annotate-saved")
 
 
-def _keep(of: Of, task: Task, which: Which, share: float, seed: int, key: str) -> None:
+def _keep(
+    session_key: SessionKey, task: Task, which: Which, share: float, seed: int, key: str
+) -> None:
     with remembered(_ERRORS):
         require_link()
         name = str(st.session_state.get("annotate.results.profile") or "").strip()
         chosen = st.session_state.get(key) or []
-        fitted, behind = fitted_of(of, task, which, share, seed)
+        fitted, behind = fitted_of(session_key, task, which, share, seed)
         kind = st.session_state.get(_CALIBRATION) or _CALIBRATIONS[0]
         profile = fitted_profile(
             name,
-            whole_of(of).session.name,
+            whole_of(session_key).session.name,
             task,
             [one for one in fitted if one.method in chosen],
             behind,
@@ -372,7 +380,7 @@ def _keep(of: Of, task: Task, which: Which, share: float, seed: int, key: str) -
         st.session_state[_SAVED] = profile.name
 
 
-def _judges(of: Of, which: Which, t: Catalogue) -> None:
+def _judges(key: SessionKey, which: Which, t: Catalogue) -> None:
     """Draw what the labels make of judges' scores, and how many more labels a width takes."""
     st.caption(t("annotate.results.judges.note"))
     wanted = st.number_input(
@@ -387,7 +395,7 @@ def _judges(of: Of, which: Which, t: Catalogue) -> None:
         width=240,
         **_KEPT,
     )
-    found = computed(judges_of, of, which, judged_stamp(of))
+    found = computed(judges_of, key, which, judged_stamp(key))
     _html(judges_view(found, float(wanted), t), "judges")
 
 

@@ -22,7 +22,7 @@ from app.parts import (
 from app.screens.annotation_exchange import draw_exports, draw_import
 from app.screens.annotation_form import chosen_rules, draw_rules, edit_guidelines
 from app.screens.annotation_gold import draw_gold
-from app.screens.annotation_items import Chosen, draw_items, forget_items
+from app.screens.annotation_items import ItemSelection, draw_items, forget_items
 from app.screens.annotation_place import close_session
 from app.screens.run_row import local_moment
 from app.session import owner
@@ -210,7 +210,9 @@ def _add(lead: Lead, t: Catalogue) -> None:
     )
 
 
-def _add_items(lead: Lead, place: str, chosen: Chosen, tasks: list[Task], t: Catalogue) -> None:
+def _add_items(
+    lead: Lead, place: str, chosen: ItemSelection, tasks: list[Task], t: Catalogue
+) -> None:
     with _done(lead):
         require_link()
         own = lead.spec.tasks

@@ -23,7 +23,7 @@ from app.parts import (
     show_error,
     show_html,
 )
-from app.screens.annotation_requests import Standing, handle, refusal_words
+from app.screens.annotation_requests import LabellingState, handle, refusal_words
 from app.session import messages
 from components.annotation_task import (
     Overruled,
@@ -33,12 +33,12 @@ from components.annotation_task import (
     short_piece,
 )
 from components.elements import notice
-from components.labelling import Last, Progress, label_data
+from components.labelling import LabellingProgress, Last, label_data
 from components.markup import tag
 from components.messages import Catalogue, duration, integer
 from pipelines.annotation.joining import Invitation
 from pipelines.annotation.labels import GivenLabel
-from pipelines.annotation.working import Task, Worker
+from pipelines.annotation.working import AssignedItem, Worker
 from pipelines.errors import VeriscopeError
 from pipelines.store.annotation_records import MAX_NAME
 from pipelines.store.annotation_work import NothingToDo
@@ -95,7 +95,7 @@ def _joined(token: str) -> None:
 
 def draw_worker(worker: Worker, t: Catalogue) -> None:
     """Draw the item to label, or what there is to see when none is left."""
-    standing = standing_of(worker)
+    state = standing_of(worker)
     with st.container(horizontal=True, vertical_alignment="bottom", key="annotate-head"):
         page_title(worker.session_name, t("annotate.task.as", name=worker.name))
         _own_link(t)
@@ -105,25 +105,25 @@ def draw_worker(worker: Worker, t: Catalogue) -> None:
         _closed(worker, t)
         return
     labels = worker.labels()
-    if _unread(worker, standing, labels):
-        _read_first(worker, standing, t, changed=standing.read > 0)
+    if _unread(worker, state, labels):
+        _read_first(worker, state, t, changed=state.read > 0)
         return
     with guarded(t("annotate.title"), key="task"):
-        if standing.guidelines:
-            standing.guidelines = False
+        if state.guidelines:
+            state.guidelines = False
             st.dialog(t("annotate.label.guidelines"), width="large")(_guidelines)(worker, t)
         try:
-            _item(worker, standing, labels, t)
+            _item(worker, state, labels, t)
         except VeriscopeError as error:
             # It was closed, or deleted, a moment ago.
             show_error(error, key="annotate-item-error")
     _own(worker, labels, t)
 
 
-def standing_of(worker: Worker) -> Standing:
+def standing_of(worker: Worker) -> LabellingState:
     """Return what this browser tab remembers of somebody's work."""
     key = f"_annotate.standing.{worker.session_id}.{worker.annotator}"
-    return st.session_state.setdefault(key, Standing())
+    return st.session_state.setdefault(key, LabellingState())
 
 
 def _own_link(t: Catalogue) -> None:
@@ -153,21 +153,21 @@ def _link_kept() -> None:
     st.session_state.pop(_JOINED, None)
 
 
-def _unread(worker: Worker, standing: Standing, labels: list[GivenLabel]) -> bool:
+def _unread(worker: Worker, state: LabellingState, labels: list[GivenLabel]) -> bool:
     """Return whether there are guidelines that this person has not labelled with, nor read."""
     if not worker.guidelines.strip():
         return False
     newest = worker.guidelines_version
-    if not labels and not standing.read and worker.started:
+    if not labels and not state.read and worker.started:
         # Who was given an item has read what there was then: nothing comes between them and a label
         # that is on its way again after the server was started anew.
-        standing.read = newest
+        state.read = newest
     # Remembered, because a label may be taken back.
-    standing.read = max([standing.read, *(one.guidelines for one in labels)])
-    return newest > standing.read
+    state.read = max([state.read, *(one.guidelines for one in labels)])
+    return newest > state.read
 
 
-def _read_first(worker: Worker, standing: Standing, t: Catalogue, *, changed: bool) -> None:
+def _read_first(worker: Worker, state: LabellingState, t: Catalogue, *, changed: bool) -> None:
     section_title(t("annotate.label.guidelines"))
     if changed:
         words = t("annotate.task.guidelines.changed")
@@ -179,12 +179,12 @@ def _read_first(worker: Worker, standing: Standing, t: Catalogue, *, changed: bo
         type="primary",
         key="annotate.begin",
         on_click=_have_read,
-        args=(standing, worker.guidelines_version),
+        args=(state, worker.guidelines_version),
     )
 
 
-def _have_read(standing: Standing, version: int) -> None:
-    standing.read = version
+def _have_read(state: LabellingState, version: int) -> None:
+    state.read = version
 
 
 def _guidelines(worker: Worker, t: Catalogue) -> None:
@@ -194,9 +194,9 @@ def _guidelines(worker: Worker, t: Catalogue) -> None:
         st.markdown(text if text.strip() else t("annotate.task.guidelines.none"))
 
 
-def _item(worker: Worker, standing: Standing, labels: list[GivenLabel], t: Catalogue) -> None:
+def _item(worker: Worker, state: LabellingState, labels: list[GivenLabel], t: Catalogue) -> None:
     own = {one.item: one for one in labels}
-    looked = own.get(-1 if standing.looked is None else standing.looked)
+    looked = own.get(-1 if state.looked is None else state.looked)
     newest = max(labels, key=lambda one: one.at, default=None)
     found = worker.own(looked.item) if looked is not None else worker.next()
     if isinstance(found, NothingToDo):
@@ -212,22 +212,22 @@ def _item(worker: Worker, standing: Standing, labels: list[GivenLabel], t: Catal
         found,
         t,
         scope=f"{worker.session_id[:16]}.{worker.annotator}",
-        progress=Progress(max(1, min(at, total)), max(1, total)),
+        progress=LabellingProgress(max(1, min(at, total)), max(1, total)),
         label=None if looked is None else looked.label,
         last=None if newest is None else _last(worker, newest),
         lease=spec.lease,
         offer=spec.offer_spans,
         undo=None if undo is None else undo.item,
         can_reveal=looked is not None and not revealed and worker.can_reveal(looked.item),
-        acknowledged=standing.acknowledged,
-        refused=standing.refused,
-        notice=standing.notice,
+        acknowledged=state.acknowledged,
+        refused=state.refused,
+        notice=state.notice,
     )
     show_labelling(data, key="annotate-item", on_request=partial(_asked, worker))
 
 
 def _last(worker: Worker, newest: GivenLabel) -> Last:
-    task: Task = worker.own(newest.item)
+    task: AssignedItem = worker.own(newest.item)
     return Last(
         newest.item,
         newest.label,

@@ -63,7 +63,7 @@ from pipelines.engine.checking import (
     title_of,
     unmet_needs,
 )
-from pipelines.engine.estimate import Estimate, estimate
+from pipelines.engine.estimate import RunEstimate, estimate
 from pipelines.engine.profiles import held_calibrations
 from pipelines.engine.text_size import size_of
 from pipelines.errors import VeriscopeError
@@ -316,7 +316,7 @@ def _refusal(t: Catalogue) -> str | None:
     return None if _able() else t("checking.no_detector")
 
 
-def _estimate() -> Estimate | None:
+def _estimate() -> RunEstimate | None:
     """Return what a press on the button will take; None where there is no text or no detector."""
     able, text = _able(), _given().text
     if not able or not text.strip():

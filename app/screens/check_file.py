@@ -26,7 +26,7 @@ from components.check_many import as_json_lines, as_table, many_view
 from components.messages import Catalogue, integer
 from pipelines.engine.checking import TextToCheck
 from pipelines.errors import VeriscopeError
-from pipelines.evaluation.given_texts import Entry, texts_of
+from pipelines.evaluation.given_texts import NamedText, texts_of
 from pipelines.run.spec import RunSpec
 
 MAX_TEXTS = 100
@@ -85,12 +85,12 @@ def _begin(spec_of: SpecOf) -> None:
         checking_many.begin(name, asked, keys, owner())
 
 
-def _asked(entry: Entry, spec_of: SpecOf) -> checking_many.Asked:
+def _asked(entry: NamedText, spec_of: SpecOf) -> checking_many.TextCheck:
     try:
         spec = spec_of(entry.given)
-        return checking_many.Asked(entry.id, entry.given.text, spec, budget_of(spec))
+        return checking_many.TextCheck(entry.id, entry.given.text, spec, budget_of(spec))
     except VeriscopeError as error:
-        return checking_many.Asked(entry.id, entry.given.text, error=error)
+        return checking_many.TextCheck(entry.id, entry.given.text, error=error)
 
 
 def _draw(was_busy: bool) -> None:

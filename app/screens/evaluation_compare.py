@@ -11,7 +11,7 @@ from functools import partial
 import streamlit as st
 
 from app.engine import engine
-from app.evaluated import Filter, Of, comparison_of, computed, items_of, joined_of, scores_of
+from app.evaluated import Filter, ResultKey, comparison_of, computed, items_of, joined_of, scores_of
 from app.parts import (
     Action,
     disambiguate,
@@ -31,7 +31,7 @@ from components.messages import Catalogue, integer
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.results.arrays import metric_names
-from pipelines.evaluation.results.compare import ComparedItem, Comparison
+from pipelines.evaluation.results.compare import ComparedItem, SystemComparison
 from pipelines.evaluation.results.export_comparison import (
     comparison_csv,
     comparison_jsonl,
@@ -54,16 +54,16 @@ _DETECTOR_VALUES = (HALLUCINATION_SCORE, HALLUCINATED)
 _MOST_SYSTEMS = 6
 
 
-def draw_items(of: Of, spec: EvaluationSpec, part: Filter, t: Catalogue) -> None:
+def draw_items(key: ResultKey, spec: EvaluationSpec, part: Filter, t: Catalogue) -> None:
     """Draw the section of the page, below the table; raises NotYet while it is computed."""
     section_title(t("evaluate.compare"))
     fold = st.expander(t("evaluate.compare.other"), key="evaluate.compare.fold", on_change="rerun")
-    draw_unfolded(fold, partial(_choose_other, of, spec, t))
-    other = _other(of, spec, t)
+    draw_unfolded(fold, partial(_choose_other, key, spec, t))
+    other = _other(key, spec, t)
     if isinstance(other, VeriscopeError):
         show_error(other, key="compare-refused")
         return
-    found = computed(scores_of, of) if other is None else computed(joined_of, of, *other)
+    found = computed(scores_of, key) if other is None else computed(joined_of, key, *other)
     names, metrics = list(found.systems), _metrics(found)
     if not metrics:
         return
@@ -75,7 +75,7 @@ def draw_items(of: Of, spec: EvaluationSpec, part: Filter, t: Catalogue) -> None
             t("evaluate.compare.systems"),
             names,
             default=names[:_AT_FIRST] if other is None else _pair(names),
-            key=".".join(["evaluate.compare", of.evaluation, *labels]),
+            key=".".join(["evaluate.compare", key.evaluation, *labels]),
             max_selections=_MOST_SYSTEMS,
             placeholder=t("compare.hint"),
         )
@@ -86,25 +86,25 @@ def draw_items(of: Of, spec: EvaluationSpec, part: Filter, t: Catalogue) -> None
         return
     info = found.metric(metric)
     if len(systems) == 1:
-        items = computed(items_of, of, part, systems[0], metric, other)
+        items = computed(items_of, key, part, systems[0], metric, other)
     else:
         try:
-            compared = computed(comparison_of, of, part, tuple(systems), metric, other)
+            compared = computed(comparison_of, key, part, tuple(systems), metric, other)
         except VeriscopeError as error:
             show_error(error, key="compare-error")
             return
         items = compared.items
         show_html(comparison_view(compared, t), key="evaluation-comparison")
-        _exports(of, compared, t)
-    _draw_list(items, info, systems, f"{of} {part} {other} {metric}", t)
+        _exports(key, compared, t)
+    _draw_list(items, info, systems, f"{key} {part} {other} {metric}", t)
 
 
-def _exports(of: Of, compared: Comparison, t: Catalogue) -> None:
+def _exports(key: ResultKey, compared: SystemComparison, t: Catalogue) -> None:
     """Offer the comparison as files that are made when they are asked for."""
     fold = st.expander(
         t("evaluate.compare.export"), key="evaluate.compare.export", on_change="rerun"
     )
-    files: list[tuple[str, str, str, Callable[[Comparison], str]]] = [
+    files: list[tuple[str, str, str, Callable[[SystemComparison], str]]] = [
         ("items_csv", "items.csv", "text/csv", comparison_csv),
         ("items_jsonl", "items.jsonl", "application/jsonl", comparison_jsonl),
         ("pairs_markdown", "pairs.md", "text/markdown", comparison_markdown),
@@ -117,7 +117,7 @@ def _exports(of: Of, compared: Comparison, t: Catalogue) -> None:
                 st.download_button(
                     t(f"evaluate.compare.export.{kind}"),
                     data=partial(make, compared),
-                    file_name=f"veriscope-{of.evaluation[:8]}-comparison-{ending}",
+                    file_name=f"veriscope-{key.evaluation[:8]}-comparison-{ending}",
                     mime=mime,
                     key=f"evaluate.compare.export.{kind}",
                     on_click="ignore",
@@ -170,22 +170,22 @@ def _wanted(systems: Sequence[str], binary: bool, t: Catalogue) -> Wanted:
     return Wanted(text=text or "", different=kind == "different", wrong_by=system)
 
 
-def _choose_other(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
+def _choose_other(key: ResultKey, spec: EvaluationSpec, t: Catalogue) -> None:
     """Choose an evaluation to compare with; those of the same items come first."""
     listed = engine().service.store.evaluations.list(owner())
-    known = [one for one in listed if one.done and one.id != of.evaluation]
+    known = [one for one in listed if one.done and one.id != key.evaluation]
     known.sort(key=lambda one: one.spec.get("data_hash") != spec.data_hash)
     names = disambiguate({one.id: f"{one.name} · {local_time(one)}" for one in known})
     if not names:
         st.caption(t("evaluate.compare.no_other"))
         return
-    if st.session_state.get(_other_key(of)) not in (None, *names):
-        st.session_state.pop(_other_key(of))
+    if st.session_state.get(_other_key(key)) not in (None, *names):
+        st.session_state.pop(_other_key(key))
     st.selectbox(
         t("evaluate.compare.with"),
         list(names),
         index=None,
-        key=_other_key(of),
+        key=_other_key(key),
         format_func=names.__getitem__,
         placeholder=t("evaluate.compare.nothing"),
         help=t("evaluate.compare.with.help"),
@@ -193,21 +193,21 @@ def _choose_other(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
     )
     st.toggle(
         t("evaluate.compare.same_ids"),
-        key=f"evaluate.same_ids.{of.evaluation}",
+        key=f"evaluate.same_ids.{key.evaluation}",
         help=t("evaluate.compare.same_ids.help"),
         persist_state="session",
     )
 
 
 def _other(
-    of: Of, spec: EvaluationSpec, t: Catalogue
-) -> tuple[Of, tuple[str, str], bool] | VeriscopeError | None:
+    key: ResultKey, spec: EvaluationSpec, t: Catalogue
+) -> tuple[ResultKey, tuple[str, str], bool] | VeriscopeError | None:
     """Return the evaluation that is chosen, the labels of both, and whether equal ids are
     equal items.
 
     An error says why it cannot be compared; None where none is chosen.
     """
-    chosen = st.session_state.get(_other_key(of))
+    chosen = st.session_state.get(_other_key(key))
     if not chosen:
         return None
     try:
@@ -216,18 +216,18 @@ def _other(
         judged = store.judgements.stamp(chosen, owner())
     except VeriscopeError as error:
         return error
-    same_ids = bool(st.session_state.get(f"evaluate.same_ids.{of.evaluation}"))
+    same_ids = bool(st.session_state.get(f"evaluate.same_ids.{key.evaluation}"))
     other = EvaluationSpec.model_validate(stored.spec)
     if other.data_hash != spec.data_hash and not same_ids:
         said = t("evaluate.compare.other_data", this=spec.data, other=other.data)
         show_html(notice(said, "other-data"), key="other-data")
         return None
     labels = t("evaluate.compare.this"), t("evaluate.compare.that")
-    return Of(chosen, owner(), stored.done, judged), labels, same_ids
+    return ResultKey(chosen, owner(), stored.done, judged), labels, same_ids
 
 
-def _other_key(of: Of) -> str:
-    return f"evaluate.other.{of.evaluation}"
+def _other_key(key: ResultKey) -> str:
+    return f"evaluate.other.{key.evaluation}"
 
 
 def _pair(names: Sequence[str]) -> list[str]:

@@ -23,8 +23,8 @@ from pipelines.errors import VeriscopeError
 from pipelines.evaluation.datasets import (
     PARTS,
     ColumnMapping,
+    DataTable,
     Part,
-    Table,
     data_set_of,
     open_data_set,
     sampled,
@@ -72,7 +72,7 @@ class _Upload(NamedTuple):
     """A file that was read; `number` tells it from those of before."""
 
     number: int
-    table: Table
+    table: DataTable
 
 
 def draw_data(
@@ -196,7 +196,7 @@ def _hub(t: Catalogue, place: str) -> tuple[str, Any]:
     address: HubAddress | None = st.session_state.get(f"_{place}.hub")
     if address is None:
         return "", None
-    table: Table | None = None
+    table: DataTable | None = None
     with shown(f"{place}-hub"):
         table = fetched(address)
     if table is None:
@@ -212,7 +212,7 @@ def _ask_hub(place: str) -> None:
         st.session_state[f"_{place}.hub"] = address
 
 
-def _of_table(table: Table, number: str, t: Catalogue, place: str) -> tuple[str, Any]:
+def _of_table(table: DataTable, number: str, t: Catalogue, place: str) -> tuple[str, Any]:
     """Return what `_file` returns, of rows that were read; `number` tells them from others."""
     st.caption(
         t(
@@ -245,14 +245,14 @@ def _of_table(table: Table, number: str, t: Catalogue, place: str) -> tuple[str,
     )
 
 
-def _kinds(table: Table) -> list[str]:
+def _kinds(table: DataTable) -> list[str]:
     """Return the kinds of public data sets that the file may be, the likeliest first."""
     fitting = [one.kind for one in FORMATS if one.describes(table.rows[0])]
     first = recognised(table)
     return list(dict.fromkeys([*([first.kind] if first else []), *fitting]))
 
 
-def _mapping(table: Table, where: str, t: Catalogue) -> ColumnMapping:
+def _mapping(table: DataTable, where: str, t: Catalogue) -> ColumnMapping:
     """Return the columns of every part of an item; usual names are chosen already."""
     suggested = suggested_mapping(table.columns)
     columns = list(table.columns)
@@ -314,7 +314,7 @@ def _take_file(place: str) -> None:
             st.session_state[kept] = _Upload(number, table)
 
 
-def read_upload(name: str, data: bytes) -> Table:
+def read_upload(name: str, data: bytes) -> DataTable:
     """Return the rows of an uploaded file. Raises InvalidInputError where it cannot be read."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / safe_name(name)

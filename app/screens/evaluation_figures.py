@@ -8,7 +8,7 @@ from typing import Literal, cast
 import streamlit as st
 from plotly.graph_objects import Figure
 
-from app.evaluated import Filter, Of, computed, curves_of, detection_of
+from app.evaluated import Filter, ResultKey, computed, curves_of, detection_of
 from app.parts import choose_one, section_title, show_figure
 from app.session import theme
 from components.evaluation_figures import (
@@ -29,12 +29,12 @@ _Kind = Literal["forest", "cost", "roc", "precision_recall", "reliability"]
 _FIRST_METRIC = "accuracy"
 
 
-def draw_figures(of: Of, part: Filter, table: ResultsTable, t: Catalogue) -> None:
+def draw_figures(key: ResultKey, part: Filter, table: ResultsTable, t: Catalogue) -> None:
     """Draw one figure at a time, of those that there is something to draw in."""
     section_title(t("evaluate.figures"))
     # What has no better direction, such as a length, is compared by none.
     metrics = [name for name in table.held if table.metric(name).better is not None]
-    drawn = computed(curves_of, of, part)
+    drawn = computed(curves_of, key, part)
     shown: dict[_Kind, bool] = {
         "forest": bool(metrics),
         "cost": bool(metrics),
@@ -58,7 +58,7 @@ def draw_figures(of: Of, part: Filter, table: ResultsTable, t: Catalogue) -> Non
     if kind == "roc":
         figure = roc_figure(drawn.roc, t, look)
     elif kind == "precision_recall":
-        ranked = computed(detection_of, of, part)
+        ranked = computed(detection_of, key, part)
         rate = ranked.base_rate if ranked else None
         figure = precision_recall_figure(drawn.precision_recall, t, look, base_rate=rate)
     elif kind == "reliability":

@@ -30,7 +30,7 @@ from components.elements import notice
 from components.evaluation_judge import calibration_view, judging_view
 from components.messages import Catalogue, integer
 from pipelines.errors import failure
-from pipelines.evaluation.judging.calibration import Calibration, calibrated, read_labels
+from pipelines.evaluation.judging.calibration import JudgeCalibration, calibrated, read_labels
 from pipelines.evaluation.judging.prompts import checked_prompts, shipped_source
 from pipelines.evaluation.judging.reading import graded_answers
 from pipelines.evaluation.judging.spec import JudgeSpec
@@ -193,7 +193,7 @@ def _draw_labels(evaluation: str, spec: EvaluationSpec, t: Catalogue) -> None:
     )
     for title, one in known.items():
         if one.calibration:
-            found = Calibration.model_validate(one.calibration)
+            found = JudgeCalibration.model_validate(one.calibration)
             show_html(calibration_view(title, found, t), key=f"calibration-{one.judge[:12]}")
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import evaluating
 from app.engine import engine
-from app.evaluated import NotYet, Of, computed, forecast_of
+from app.evaluated import NotYet, ResultKey, computed, forecast_of
 from app.parts import (
     draw_again,
     guarded,
@@ -24,7 +24,7 @@ from app.screens.evaluation_results import draw_results
 from app.session import keys_for, messages, owner
 from components.elements import notice
 from components.evaluation_state import (
-    Standing,
+    Progress,
     about_view,
     ended_view,
     forecast_view,
@@ -43,7 +43,7 @@ PERIOD = 1.0
 """Seconds between two looks at an evaluation that goes on."""
 
 
-def standing_of(stored: StoredEvaluation) -> Standing:
+def standing_of(stored: StoredEvaluation) -> Progress:
     """Return how an evaluation stands: as its work says while there is some, else as it
     is stored.
     """
@@ -52,7 +52,7 @@ def standing_of(stored: StoredEvaluation) -> Standing:
     done = stored.done
     if work is not None and going_on and work.progress is not None:
         done = work.progress.answered
-    return Standing(done, stored.tasks, going_on)
+    return Progress(done, stored.tasks, going_on)
 
 
 def draw_evaluation(stored: StoredEvaluation, t: Catalogue) -> None:
@@ -68,7 +68,7 @@ def draw_evaluation(stored: StoredEvaluation, t: Catalogue) -> None:
     draw_results(stored, standing, t)
 
 
-def _draw_progress(stored: StoredEvaluation, standing: Standing) -> None:
+def _draw_progress(stored: StoredEvaluation, standing: Progress) -> None:
     """Draw what ticks, with Stop beside it; the page is drawn again when it has ended."""
     going_on = standing.going_on
     spent = None if going_on else spent_so_far(engine().service.store.evaluations, stored.id)
@@ -96,7 +96,7 @@ def _draw_progress(stored: StoredEvaluation, standing: Standing) -> None:
     draw_again(body, PERIOD if going_on else None)
 
 
-def _draw_continuing(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> None:
+def _draw_continuing(stored: StoredEvaluation, standing: Progress, t: Catalogue) -> None:
     """Draw why it ended, what is left, and the button that goes on."""
     spec = EvaluationSpec.model_validate(stored.spec)
     work = evaluating.work_on(stored.id, owner())
@@ -111,7 +111,7 @@ def _draw_continuing(stored: StoredEvaluation, standing: Standing, t: Catalogue)
     if standing.done:
         # Where it takes long, it is shown when the page is drawn again.
         with suppress(NotYet):
-            found = computed(forecast_of, Of(stored.id, owner(), standing.done), at_once())
+            found = computed(forecast_of, ResultKey(stored.id, owner(), standing.done), at_once())
             show_html(forecast_view(found, t), key="evaluation-forecast")
     with st.expander(t("evaluate.limits"), key="evaluate.limits"):
         draw_limits(t, currencies_of(spec), scope=stored.id, start=spec.limits)

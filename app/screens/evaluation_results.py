@@ -15,7 +15,7 @@ from app.computing import shown
 from app.engine import engine
 from app.evaluated import (
     Filter,
-    Of,
+    ResultKey,
     begin,
     computed,
     detection_of,
@@ -35,7 +35,7 @@ from app.screens.evaluation_judge import draw_judge
 from app.screens.evaluation_study import draw_study
 from app.session import owner
 from components.evaluation_numbers import metric_title
-from components.evaluation_state import Standing
+from components.evaluation_state import Progress
 from components.evaluation_table import ranking_view, results_view
 from components.markup import tag
 from components.messages import Catalogue, integer
@@ -60,7 +60,7 @@ _TAGS = 200
 """A longer list of tags helps nobody."""
 
 
-def draw_results(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> None:
+def draw_results(stored: StoredEvaluation, standing: Progress, t: Catalogue) -> None:
     """Draw all there is to see of what was answered."""
     if not standing.done and not standing.going_on:
         section_title(t("evaluate.table"))
@@ -76,30 +76,30 @@ def draw_results(stored: StoredEvaluation, standing: Standing, t: Catalogue) -> 
         return
     with shown("results"):
         judged = engine().service.store.judgements.stamp(stored.id, owner())
-        of = Of(stored.id, owner(), stored.done, judged)
-        _draw(of, EvaluationSpec.model_validate(stored.spec), t)
+        key = ResultKey(stored.id, owner(), stored.done, judged)
+        _draw(key, EvaluationSpec.model_validate(stored.spec), t)
 
 
-def _draw(of: Of, spec: EvaluationSpec, t: Catalogue) -> None:
+def _draw(key: ResultKey, spec: EvaluationSpec, t: Catalogue) -> None:
     """Draw everything, as far as it is computed; raises NotYet for the rest."""
-    first = computed(overview_of, of)
+    first = computed(overview_of, key)
     part, chosen = _filter(first, t)
-    table = computed(table_of, of, part, chosen)
+    table = computed(table_of, key, part, chosen)
     show_html(results_view(table, t), key="evaluation-results")
     # The detectors of a part take longest to compute, so that they are drawn last, in their place.
     place = st.container(key="evaluate-detectors")
-    draw_figures(of, part, table, t)
+    draw_figures(key, part, table, t)
     fold = st.expander(t("action.export"), key="evaluate.export", on_change="rerun")
-    draw_unfolded(fold, partial(_exports, of, part, table, t))
+    draw_unfolded(fold, partial(_exports, key, part, table, t))
     if "accuracy" in first.table.held:
-        draw_judge(of.evaluation, spec, of.answered, t)
-    draw_items(of, spec, part, t)
-    draw_study(of, t)
+        draw_judge(key.evaluation, spec, key.answered, t)
+    draw_items(key, spec, part, t)
+    draw_study(key, t)
     with place, shown("detectors"):
-        ranked = computed(detection_of, of, part)
+        ranked = computed(detection_of, key, part)
         if ranked is not None:
             show_html(ranking_view(ranked, table, t), key="evaluation-detectors")
-    begin(parts_ready, of)
+    begin(parts_ready, key)
 
 
 def _filter(found: Overview, t: Catalogue) -> tuple[Filter, tuple[str, ...]]:
@@ -143,13 +143,13 @@ def _filter(found: Overview, t: Catalogue) -> tuple[Filter, tuple[str, ...]]:
     return Filter(tuple(tags), cast("Language | None", language)), tuple(metrics)
 
 
-def _exports(of: Of, part: Filter, table: ResultsTable, t: Catalogue) -> None:
+def _exports(key: ResultKey, part: Filter, table: ResultsTable, t: Catalogue) -> None:
     """Offer files that are made when they are asked for; their table has the detectors too."""
     with shown("exports"):
-        found = computed(scores_of, of)
-        ranked = computed(detection_of, of, part)
+        found = computed(scores_of, key)
+        ranked = computed(detection_of, key, part)
         whole = table.model_copy(update={"detection": ranked})
-        _download_buttons(of.evaluation[:8], found, whole, t)
+        _download_buttons(key.evaluation[:8], found, whole, t)
 
 
 def _download_buttons(name: str, found: Evaluation, table: ResultsTable, t: Catalogue) -> None:

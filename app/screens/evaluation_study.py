@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from app.engine import engine
-from app.evaluated import Of, computed, scores_of
+from app.evaluated import ResultKey, computed, scores_of
 from app.parts import (
     draw_again,
     draw_error,
@@ -20,7 +20,7 @@ from app.parts import (
     show_html,
 )
 from app.session import messages, owner, theme
-from app.studying import Asked, StudyWork, score_study, start_study, study_of
+from app.studying import StudySubject, StudyWork, score_study, start_study, study_of
 from components.evaluation_numbers import metric_title
 from components.evaluation_study import setting_title, study_figure, study_view
 from components.messages import Catalogue, integer
@@ -54,17 +54,17 @@ _SCORES = "scores"
 _FIRST = "verdict_f1"
 
 
-def draw_study(of: Of, t: Catalogue) -> None:
+def draw_study(key: ResultKey, t: Catalogue) -> None:
     """Draw a fold with the controls of a study and its result; it is empty until it is opened."""
     fold = st.expander(t("study.title"), key="evaluate.study", on_change="rerun")
-    draw_unfolded(fold, partial(_draw, of, t))
+    draw_unfolded(fold, partial(_draw, key, t))
 
 
-def _draw(of: Of, t: Catalogue) -> None:
-    stored = engine().service.store.evaluations.get(of.evaluation, of.owner)
+def _draw(key: ResultKey, t: Catalogue) -> None:
+    stored = engine().service.store.evaluations.get(key.evaluation, key.owner)
     spec = EvaluationSpec.model_validate(stored.spec)
     st.caption(t("study.help"))
-    scored = _scored_systems(of)
+    scored = _scored_systems(key)
     offered = {
         one.name: [*settings_of(one), *([_SCORES] if one.name in scored else [])]
         for one in spec.systems
@@ -73,13 +73,13 @@ def _draw(of: Of, t: Catalogue) -> None:
     if not systems:
         st.caption(t("study.nothing"))
         return
-    scored_system = _controls(of, spec, systems, t)
+    scored_system = _controls(key, spec, systems, t)
     draw_error(_ERRORS)
     if scored_system is not None:
-        first = computed(score_study, of, scored_system, _FIRST)
-        _result(first, lambda metric: computed(score_study, of, scored_system, metric), t)
+        first = computed(score_study, key, scored_system, _FIRST)
+        _result(first, lambda metric: computed(score_study, key, scored_system, metric), t)
         return
-    work = study_of(of.owner, of.evaluation)
+    work = study_of(key.owner, key.evaluation)
     if work is None:
         return
     if work.going_on:
@@ -115,18 +115,18 @@ def named_study(method: str, setting: str) -> NamedStudy | None:
     )
 
 
-def _scored_systems(of: Of) -> set[str]:
+def _scored_systems(key: ResultKey) -> set[str]:
     """Return the systems with scores and labels, on which a threshold can be moved."""
     return {
         one.method
-        for one in computed(scores_of, of).scores
+        for one in computed(scores_of, key).scores
         if one.values.get(HALLUCINATION_SCORE) is not None
         and one.values.get(HALLUCINATED) is not None
     }
 
 
 def _controls(
-    of: Of, spec: EvaluationSpec, systems: dict[str, list[str]], t: Catalogue
+    result_key: ResultKey, spec: EvaluationSpec, systems: dict[str, list[str]], t: Catalogue
 ) -> str | None:
     """Return what is studied; the system, where that is a threshold on its scores."""
     columns = st.columns([2, 2, 3], gap="medium", vertical_alignment="bottom")
@@ -157,7 +157,7 @@ def _controls(
         key="study.start",
         type="primary",
         on_click=_start,
-        args=(of, system, method, setting, key),
+        args=(result_key, system, method, setting, key),
     )
     return None
 
@@ -173,12 +173,12 @@ def _range(method: str, setting: str) -> str:
     return f"{low:g}:{high:g}:{(high - low) / 10:g}"
 
 
-def _start(of: Of, system: str, method: str, setting: str, key: str) -> None:
+def _start(result_key: ResultKey, system: str, method: str, setting: str, key: str) -> None:
     with remembered(_ERRORS):
         written = str(st.session_state.get(key) or "").strip()
         text = f"{setting}={written}" if written else setting
         axis = read_axis(get_method(method), text)
-        start_study(of.owner, Asked(of.evaluation, system, (axis,)))
+        start_study(result_key.owner, StudySubject(result_key.evaluation, system, (axis,)))
 
 
 def _wait(work: StudyWork) -> None:

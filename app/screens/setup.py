@@ -29,7 +29,7 @@ from components.messages import Catalogue
 from components.prompts import own_prompts_words
 from components.rowen_view import parts_ahead
 from pipelines.engine.completing import completed, left_out
-from pipelines.engine.estimate import Estimate, estimate, first_methods
+from pipelines.engine.estimate import RunEstimate, estimate, first_methods
 from pipelines.engine.executor import used_models
 from pipelines.engine.profiles import follows, held_calibrations, recorded_name
 from pipelines.errors import VeriscopeError
@@ -424,7 +424,7 @@ def _first_methods() -> list[str]:
     return st.session_state[_FIRST]
 
 
-def chosen_estimate() -> Estimate | None:
+def chosen_estimate() -> RunEstimate | None:
     """Return what a press on Run will take; None where no method is chosen."""
     names, models = chosen_methods(), chosen_models()
     return estimate(names, models, basis(models["main"])) if names else None

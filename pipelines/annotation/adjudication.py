@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Literal, NamedTuple
 
-from pipelines.annotation.labels import Decision, GivenLabel
+from pipelines.annotation.labels import Adjudication, GivenLabel
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import (
     MAX_CLIENT,
@@ -90,7 +90,7 @@ def item_agreement(labels: Sequence[Label]) -> float | None:
     return sum(_pair(one, other) for one, other in pairs) / len(pairs)
 
 
-def to_decide(labels: Iterable[GivenLabel], decided: Mapping[int, Decision]) -> list[int]:
+def to_decide(labels: Iterable[GivenLabel], decided: Mapping[int, Adjudication]) -> list[int]:
     """Return items on which people disagree and that nobody decided, the lowest agreement first.
 
     Spans that differ in their kinds alone agree wholly by their characters, and come last.
@@ -103,7 +103,9 @@ def to_decide(labels: Iterable[GivenLabel], decided: Mapping[int, Decision]) -> 
     return sorted(found, key=lambda item: (found[item] or 0.0, item))
 
 
-def adjudicate(lead: Lead, by: str, item: int, decision: Decision, *, client: str) -> StoredEvent:
+def adjudicate(
+    lead: Lead, by: str, item: int, decision: Adjudication, *, client: str
+) -> StoredEvent:
     """Store a decision of the adjudicator called `by`; a repeated request is stored once.
 
     A later decision on the same item takes the place of an earlier one, which is kept. Raises
@@ -121,7 +123,7 @@ def adjudicate(lead: Lead, by: str, item: int, decision: Decision, *, client: st
 
 
 def final_labels(
-    items: Iterable[int], labels: Iterable[GivenLabel], decided: Mapping[int, Decision]
+    items: Iterable[int], labels: Iterable[GivenLabel], decided: Mapping[int, Adjudication]
 ) -> dict[int, Final]:
     """Return the final label of each of `items`. Where people disagree undecided, there is none."""
     groups = by_item(labels)
@@ -142,7 +144,7 @@ def final_labels(
 
 
 def overruled(
-    labels: Iterable[GivenLabel], decided: Mapping[int, Decision]
+    labels: Iterable[GivenLabel], decided: Mapping[int, Adjudication]
 ) -> dict[int, tuple[int, int]]:
     """Return, for each person, the labels that a decision contradicts, and labels on
     decided items.

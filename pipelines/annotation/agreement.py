@@ -25,7 +25,7 @@ from pipelines.evaluation.statistics.agreement import (
     label_alphas,
     pair_agreement,
 )
-from pipelines.evaluation.statistics.gamma import MarkedText, Span, gamma
+from pipelines.evaluation.statistics.gamma import MarkedSpan, MarkedText, gamma
 from pipelines.evaluation.statistics.resampling import Floats, Sampling
 from pipelines.types import Frozen
 
@@ -182,7 +182,7 @@ def _span_agreement(
 
 def _marked(group: Sequence[GivenLabel], bodies: Mapping[int, ItemBody]) -> MarkedText:
     people = [
-        [Span(span.start, span.end, span.kind) for span in one.label.spans]
+        [MarkedSpan(span.start, span.end, span.kind) for span in one.label.spans]
         for one in group
         if isinstance(one.label, SpanLabel)
     ]

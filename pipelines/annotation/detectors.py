@@ -21,7 +21,7 @@ from pipelines.evaluation.metrics import best_cut, brier, calibration_error
 from pipelines.evaluation.statistics.agreement import Share, share
 from pipelines.evaluation.statistics.detection import (
     Curve,
-    Detection,
+    DetectorRankings,
     ReliabilityPoint,
     curves,
     detection,
@@ -78,7 +78,7 @@ class DetectorReport(Frozen):
     doubts are in [0, 1].
     """
 
-    detection: Detection
+    detection: DetectorRankings
     curves: dict[str, tuple[Curve, Curve]]
     reliability: dict[str, list[ReliabilityPoint]]
 

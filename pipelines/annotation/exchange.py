@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from pipelines.annotation.labels import GIVING, Decision
+from pipelines.annotation.labels import GIVING, Adjudication
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import (
     MAX_CLIENT,
@@ -217,7 +217,7 @@ class _Checker:
         if value.kind in (*GIVING, "proposed"):
             require_fitting(_label(value.value), self._items[value.item])
         elif value.kind == "adjudicated":
-            require_fitting(Decision.model_validate(value.value).label, self._items[value.item])
+            require_fitting(Adjudication.model_validate(value.value).label, self._items[value.item])
 
     def _require_known(self, item: int, annotator: int) -> None:
         _require(item in self._items, "import.no_item")

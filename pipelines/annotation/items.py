@@ -33,7 +33,7 @@ from pipelines.error_words import problem_at
 from pipelines.errors import failure
 from pipelines.evaluation.items import Item, LabelledSpan
 from pipelines.evaluation.metrics.spans import overlap
-from pipelines.evaluation.outcomes import Outcome, Piece, outcome_of
+from pipelines.evaluation.outcomes import Outcome, SpanVerdict, outcome_of
 from pipelines.evaluation.scoring import piece_of
 from pipelines.run.calibrated import JUDGED_AS
 from pipelines.run.events import Judged
@@ -213,7 +213,7 @@ class _Said(NamedTuple):
     """What a method, under its name or that of its system, said of a piece of a draft."""
 
     method: str
-    piece: Piece
+    piece: SpanVerdict
     event: Judged
     words: UnsupportedWords
 

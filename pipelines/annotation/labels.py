@@ -129,7 +129,7 @@ def last_undone(events: Sequence[StoredEvent], item: int, annotator: int) -> Sto
     return given if undone else None
 
 
-class Decision(Frozen):
+class Adjudication(Frozen):
     """What an adjudicator decided of an item.
 
     `confidence` is in [0, 1]. `gap`: the guidelines do not say what to do here. `merged` is how
@@ -143,10 +143,10 @@ class Decision(Frozen):
     merged: str = ""
 
 
-def decisions(events: Iterable[StoredEvent]) -> dict[int, Decision]:
+def decisions(events: Iterable[StoredEvent]) -> dict[int, Adjudication]:
     """Return the last decision on each item that has one."""
     return {
-        event.item: Decision.model_validate(event.value)
+        event.item: Adjudication.model_validate(event.value)
         for event in events
         if event.kind == "adjudicated"
     }

@@ -32,7 +32,7 @@ from pipelines.store.tables import portable, to_json
 from pipelines.types import Frozen
 
 
-class Task(Frozen):
+class AssignedItem(Frozen):
     """An item as an annotator gets it.
 
     The place in `body` does not name the method and the step that judged it. `swapped`: the
@@ -112,7 +112,7 @@ class Worker:
         """Which version these guidelines are, from 1."""
         return self._session.guidelines
 
-    def own(self, item: int) -> Task:
+    def own(self, item: int) -> AssignedItem:
         """Return an item that was given to this person before, labelled or not; no lease is taken.
 
         Raises InvalidInputError for any other item.
@@ -131,7 +131,7 @@ class Worker:
         )
         return self._task(given, self.spec)
 
-    def next(self) -> Task | NothingToDo:
+    def next(self) -> AssignedItem | NothingToDo:
         """Return the item to label: the one that was left, else a new one. Renews the lease."""
         spec = self.spec
         found = self._store.annotation_work.claim(
@@ -259,7 +259,7 @@ class Worker:
     def _session(self) -> StoredSession:
         return self._store.annotations.get(self._session_id)
 
-    def _task(self, given: Given, spec: SessionSpec) -> Task:
+    def _task(self, given: Given, spec: SessionSpec) -> AssignedItem:
         hidden = None
         if spec.show == "before" or given.revealed or spec.offer_spans:
             stored = self._store.annotations.item(self._session_id, given.item)
@@ -274,7 +274,7 @@ class Worker:
         # Which method judged it tells what is in question.
         place = body.place.model_copy(update={"method": "", "span": ""})
         body = body.model_copy(update={"place": place})
-        return Task(
+        return AssignedItem(
             item=given.item,
             body=body,
             expires=given.expires,

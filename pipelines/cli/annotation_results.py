@@ -32,7 +32,7 @@ from pipelines.evaluation.results.export import estimate_words
 from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE
 from pipelines.evaluation.results.terminal import WIDTH, aligned_parts
 from pipelines.evaluation.statistics.agreement import WORDS, Coefficient, Share
-from pipelines.evaluation.statistics.detection import Detection
+from pipelines.evaluation.statistics.detection import DetectorRankings
 from pipelines.evaluation.statistics.ranking import Ranking
 from pipelines.evaluation.statistics.resampling import Estimate, Sampling
 from pipelines.printable import printable, printable_json
@@ -66,7 +66,7 @@ class TaskResults(Frozen):
 
     task: Task
     status: dict[Status, int]
-    detection: Detection | None = None
+    detection: DetectorRankings | None = None
     groups: int = 0
     fitted: tuple[FittedDetector, ...] = ()
     why: str = ""

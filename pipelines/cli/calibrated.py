@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.run.calibrated import Reading
+from pipelines.run.calibrated import CalibratedReading
 from pipelines.run.calibrations import CalibratedTask, Calibration
 
 _WRONG: dict[CalibratedTask, str] = {
@@ -15,7 +15,7 @@ _WRONG: dict[CalibratedTask, str] = {
 }
 
 
-def reading_lines(found: Iterable[Reading]) -> list[str]:
+def reading_lines(found: Iterable[CalibratedReading]) -> list[str]:
     """Return a line for each reading of a score."""
     lines: list[str] = []
     for one in found:

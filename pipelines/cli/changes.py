@@ -12,8 +12,8 @@ from pipelines.models.providers import ModelSpec
 from pipelines.printable import printable
 from pipelines.run.changes import (
     MethodChanges,
-    Pair,
     RunChanges,
+    RunPair,
     ScorePair,
     evidence_words,
     model_words,
@@ -55,7 +55,7 @@ def _conditions(found: RunChanges) -> list[str]:
     return ["conditions:", *(lines or ["  all the same"])]
 
 
-def _pair(prefix: str, pair: Pair) -> str:
+def _pair(prefix: str, pair: RunPair) -> str:
     return f"  {prefix}{pair.name}: {_value(pair.before)} -> {_value(pair.after)}"
 
 

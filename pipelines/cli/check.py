@@ -39,7 +39,7 @@ from pipelines.engine.profiles import held_calibrations, recorded_name, with_pro
 from pipelines.engine.service import Service
 from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.datasets.files import read_text
-from pipelines.evaluation.given_texts import Entry, texts_of
+from pipelines.evaluation.given_texts import NamedText, texts_of
 from pipelines.evaluation.results.export import harmless
 from pipelines.methods.base import Need
 from pipelines.methods.together.verdict import TogetherFound
@@ -171,7 +171,7 @@ async def _check(service: Service, options: argparse.Namespace) -> int:
         out: TextIO = sys.stdout
         if options.to is not None:
             out = stack.enter_context(_opened(options.to))
-        writer = _Writer(out, form, names, [one.method for one in held_calibrations(profile)])
+        writer = _ResultWriter(out, form, names, [one.method for one in held_calibrations(profile)])
         for number, entry in enumerate(entries, start=1):
             if len(entries) > 1:
                 told = printable(f"{number}/{len(entries)} {entry.id}")
@@ -194,7 +194,7 @@ async def _check(service: Service, options: argparse.Namespace) -> int:
 
 
 async def _one(
-    service: Service, options: argparse.Namespace, entry: Entry, asked: _Asked
+    service: Service, options: argparse.Namespace, entry: NamedText, asked: _Asked
 ) -> tuple[RunView, CheckedText]:
     """Check one text to the end; what cannot work on it is said on standard error.
 
@@ -249,7 +249,7 @@ async def _one(
     return view, found
 
 
-def _entries(options: argparse.Namespace) -> Iterator[Entry]:
+def _entries(options: argparse.Namespace) -> Iterator[NamedText]:
     """Yield what is to be checked. Raises InvalidInputError."""
     if (options.text is None) == (options.file is None):
         raise failure("command.text_or_file")
@@ -259,7 +259,7 @@ def _entries(options: argparse.Namespace) -> Iterator[Entry]:
         given = TextToCheck(
             text=text, question=options.question, sources=sources, language=options.language
         )
-        yield Entry("1", given)
+        yield NamedText("1", given)
         return
     if options.question:
         raise failure("command.question_of_one")
@@ -288,7 +288,7 @@ def _reason(need: Need) -> str:
     return _REASONS[need.reason]
 
 
-class _Writer:
+class _ResultWriter:
     """Writes each text's results as soon as they are there."""
 
     def __init__(
@@ -301,7 +301,7 @@ class _Writer:
         if form == "csv":
             self._table.writeheader()
 
-    def found(self, entry: Entry, view: RunView, found: CheckedText) -> None:
+    def found(self, entry: NamedText, view: RunView, found: CheckedText) -> None:
         """Write one text that was checked."""
         if self._form == "jsonl":
             record = {"id": entry.id, "run": view.run, "status": view.status}
@@ -315,7 +315,7 @@ class _Writer:
             print(describe_check(view, found), file=self._out)
         self._out.flush()
 
-    def failed(self, entry: Entry, error: VeriscopeError) -> None:
+    def failed(self, entry: NamedText, error: VeriscopeError) -> None:
         """Write that a text could not be checked."""
         told = said(error.info())
         print(printable(f"{entry.id}: {told}"), file=sys.stderr)

@@ -17,7 +17,7 @@ from pipelines.cli.profiles import add_profile_option
 from pipelines.cli.shared import OWNER, amount, count, happened, say
 from pipelines.cli.wording import add_prompts_option
 from pipelines.engine.service import Service
-from pipelines.evaluation.answering import Answering
+from pipelines.evaluation.answering import AnsweringBackend
 from pipelines.evaluation.beginning import (
     PROBED,
     answers_at_once,
@@ -29,7 +29,7 @@ from pipelines.evaluation.limits import change_limits
 from pipelines.evaluation.plan import EvaluationSpec, code_version
 from pipelines.evaluation.ray_cluster import RayCluster
 from pipelines.evaluation.results.terminal import evaluation_text
-from pipelines.evaluation.runner import Progress, Runner
+from pipelines.evaluation.runner import EvaluationProgress, Runner
 from pipelines.evaluation.scoring import read_results
 from pipelines.printable import printable
 from pipelines.store.evaluations import StoredEvaluation
@@ -89,7 +89,7 @@ async def _carried_out(
     stored: StoredEvaluation,
     spec: EvaluationSpec,
     keys: dict[str, str],
-    answering: Answering | None,
+    answering: AnsweringBackend | None,
 ) -> int:
     """Answer the first items, and the rest if that is agreed to; prints the table."""
     store, evaluation = service.store.evaluations, stored.id
@@ -97,7 +97,7 @@ async def _carried_out(
 
     worked = 0.0
 
-    async def work(most: int | None = None) -> Progress:
+    async def work(most: int | None = None) -> EvaluationProgress:
         nonlocal worked
         runner = Runner(
             service,
@@ -108,7 +108,7 @@ async def _carried_out(
             answering=answering,
             worked=worked,
         )
-        last = Progress(stored.tasks, stored.done)
+        last = EvaluationProgress(stored.tasks, stored.done)
         try:
             async with aclosing(runner.run(most)) as steps:
                 async for last in steps:
@@ -214,7 +214,7 @@ def _agreed(options: argparse.Namespace) -> bool:
     return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def _ended(progress: Progress, evaluation: str) -> int:
+def _ended(progress: EvaluationProgress, evaluation: str) -> int:
     if progress.reason is None:
         why = happened(progress.last_error)
         say(f"{progress.failed} answers failed and can be tried again: {why}")
@@ -231,7 +231,7 @@ def _ended(progress: Progress, evaluation: str) -> int:
     return 0 if progress.reason == "done" else 1
 
 
-def _show(progress: Progress) -> None:
+def _show(progress: EvaluationProgress) -> None:
     """Show it on one line of a terminal; elsewhere, such as in a log, on a line for every
     hundredth.
     """

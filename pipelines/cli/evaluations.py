@@ -12,7 +12,7 @@ from pipelines.cli.judge import add_judge_command, judge
 from pipelines.cli.shared import OWNER, listed_names, whole
 from pipelines.engine.service import Service
 from pipelines.errors import failure
-from pipelines.evaluation.results.compare import Comparison, comparison, joined
+from pipelines.evaluation.results.compare import SystemComparison, comparison, joined
 from pipelines.evaluation.results.export import (
     estimate_words,
     evalstats_csv,
@@ -46,7 +46,7 @@ _FORMATS: dict[str, Callable[[Evaluation], str]] = {
     "evalstats": evalstats_csv,
 }
 
-_COMPARED: dict[str, Callable[[Comparison], str]] = {
+_COMPARED: dict[str, Callable[[SystemComparison], str]] = {
     "markdown": comparison_markdown,
     "latex": comparison_latex,
     "csv": comparison_csv,

@@ -19,7 +19,7 @@ from pipelines.errors import ErrorInfo, failure
 from pipelines.evaluation.datasets.opening import open_data_set
 from pipelines.evaluation.judging.asking import ask_judge
 from pipelines.evaluation.judging.calibration import (
-    Calibration,
+    JudgeCalibration,
     KnownAnswer,
     calibrated,
     calibrated_elsewhere,
@@ -105,7 +105,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
         spec.fingerprint,
         systems,
     )
-    found: Calibration | None = None
+    found: JudgeCalibration | None = None
     ended = last.reason
     if labels is not None:
         found = calibrated(graded, labels)
@@ -210,7 +210,7 @@ async def _judged_known(
     return _KnownJudged(said, reason, error)
 
 
-def calibration_text(found: Calibration) -> str:
+def calibration_text(found: JudgeCalibration) -> str:
     """Return the agreement of a judge with people, its confusion matrix, and corrected rates."""
     seen = found.agreement
     lines = [

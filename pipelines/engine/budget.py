@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from math import ceil, floor, log10
 from typing import NamedTuple
 
-from pipelines.engine.estimate import Estimate
+from pipelines.engine.estimate import RunEstimate
 from pipelines.error_words import Phrase, phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.models.providers import ModelSpec, Price, provider_of
-from pipelines.run.ledger import Ledger, LimitName, RunLimits, Taken
+from pipelines.run.ledger import Ledger, LimitName, RunLimits, UsageTotals
 
 _MARGIN = 1.25
 """How far above the estimate a raised limit lies: a single question may take more than the mean."""
@@ -22,7 +22,7 @@ class RunBudget(NamedTuple):
 
     limits: RunLimits = RunLimits()
     prices: Mapping[str, Price] = {}
-    expected: Estimate | None = None
+    expected: RunEstimate | None = None
     within: Ledger | None = None
 
     def opened(self) -> Account:
@@ -40,7 +40,7 @@ class Account(NamedTuple):
     ledger: Ledger
 
     @property
-    def taken(self) -> Taken:
+    def taken(self) -> UsageTotals:
         """What the calls that have ended took."""
         return self.ledger.spent
 
@@ -55,7 +55,7 @@ class Excess(NamedTuple):
 
 
 def budget_for(
-    limits: RunLimits, models: Mapping[str, ModelSpec], expected: Estimate | None = None
+    limits: RunLimits, models: Mapping[str, ModelSpec], expected: RunEstimate | None = None
 ) -> RunBudget:
     """Return the budget of a run with `models`, by role and with their prices.
 
@@ -73,7 +73,7 @@ def budget_for(
     return RunBudget(limits, prices, expected)
 
 
-def expected_of(estimate: Estimate, name: LimitName, currency: str = "USD") -> float | None:
+def expected_of(estimate: RunEstimate, name: LimitName, currency: str = "USD") -> float | None:
     """Return what a run is expected to take of what the limit `name` counts; None where
     not known.
     """
@@ -88,7 +88,7 @@ def expected_of(estimate: Estimate, name: LimitName, currency: str = "USD") -> f
     return sum(money.amount for money in estimate.price if money.currency == currency)
 
 
-def excesses(estimate: Estimate, limits: RunLimits) -> tuple[Excess, ...]:
+def excesses(estimate: RunEstimate, limits: RunLimits) -> tuple[Excess, ...]:
     """Return the limits that a run is expected to pass. What is not known passes none."""
     found: list[Excess] = []
     for name in limits.names:

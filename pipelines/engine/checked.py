@@ -22,7 +22,7 @@ from pipelines.methods.together.verdict import (
 )
 from pipelines.models.base import Capabilities, ScoreRequest
 from pipelines.models.providers import known_capabilities
-from pipelines.run.calibrated import Reading, deciding_readings
+from pipelines.run.calibrated import CalibratedReading, deciding_readings
 from pipelines.run.events import ABOUT, DOUBTS, Judged, RunStarted, Score, Verdict
 from pipelines.run.findings import ConceptsListed, ConceptVerified
 from pipelines.run.grounding import SentenceAligned
@@ -73,7 +73,7 @@ class CellFound(Frozen):
 
     verdict: Verdict | None
     score: Score | None = None
-    calibrated: tuple[Reading, ...] = ()
+    calibrated: tuple[CalibratedReading, ...] = ()
     pieces: tuple[PieceFound, ...] = ()
     evidence: str = ""
     passage: str = ""
@@ -121,7 +121,7 @@ class DetectorFound(Frozen):
     state: State
     verdict: Verdict | None = None
     score: Score | None = None
-    calibrated: tuple[Reading, ...] = ()
+    calibrated: tuple[CalibratedReading, ...] = ()
     weak: bool = False
     by_sentence: bool = False
     flags: tuple[str, ...] = ()
@@ -273,7 +273,7 @@ def _detector(view: RunView, name: str, by_sentence: bool, *, weak: bool) -> Det
     )
 
 
-def _calibrated(view: RunView, method: str, event: Judged | None) -> tuple[Reading, ...]:
+def _calibrated(view: RunView, method: str, event: Judged | None) -> tuple[CalibratedReading, ...]:
     return deciding_readings(view.header.spec, method, event) if view.header is not None else ()
 
 
@@ -310,7 +310,7 @@ def _place(start: int, end: int, spans: Sequence[Span]) -> int | None:
 
 
 def _of_sentence(
-    event: Judged, calibrated: tuple[Reading, ...], words: UnsupportedWords
+    event: Judged, calibrated: tuple[CalibratedReading, ...], words: UnsupportedWords
 ) -> CellFound:
     detail = event.detail
     start = event.start

@@ -70,7 +70,7 @@ class Added(NamedTuple):
     id: str | None
 
 
-class Found(NamedTuple):
+class SearchOutcome(NamedTuple):
     """What a search found, or why it could not search."""
 
     passages: list[Passage]
@@ -331,15 +331,15 @@ class Collections:
 
     async def search(
         self, owner: str, collection: str, query: str, k: int, key: str | None = None
-    ) -> dict[RetrievalMode, Found]:
+    ) -> dict[RetrievalMode, SearchOutcome]:
         """Return the first `k` passages by words, by meaning and by both, each by itself."""
-        found: dict[RetrievalMode, Found] = {}
+        found: dict[RetrievalMode, SearchOutcome] = {}
         for mode in MODES:
             try:
                 retriever = await asyncio.to_thread(self.open, owner, collection, mode, key)
-                found[mode] = Found(await retriever.search(query, k))
+                found[mode] = SearchOutcome(await retriever.search(query, k))
             except VeriscopeError as error:
-                found[mode] = Found([], error)
+                found[mode] = SearchOutcome([], error)
         return found
 
     def reads(self, evidence: EvidenceSpec, owner: str, language: Language) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from pipelines.engine.estimate import Past, past_of, same_model
+from pipelines.engine.estimate import RunUsage, past_of, same_model
 from pipelines.errors import StorageError, VeriscopeError
 from pipelines.run.spec import ModelSpec
 from pipelines.run.view import fold
@@ -24,17 +24,17 @@ class EarlierRuns:
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
-        self._known: dict[str, Past | None] = {}
+        self._known: dict[str, RunUsage | None] = {}
         self._lock = threading.Lock()
 
-    def of(self, owner: str, main: ModelSpec, *, checks: bool = False) -> tuple[Past, ...]:
+    def of(self, owner: str, main: ModelSpec, *, checks: bool = False) -> tuple[RunUsage, ...]:
         """Return the owner's latest finished runs with `main` as their main model, newest first.
 
         Those that answered a question, or those that checked a given text (`checks`).
         Runs that asked no model, because everything was cached, and imported ones,
         which took their time elsewhere, are left out.
         """
-        found: list[Past] = []
+        found: list[RunUsage] = []
         for run in self._store.finished(owner):
             if run.checks != checks or not same_model(run.main, main):
                 continue
@@ -44,7 +44,7 @@ class EarlierRuns:
                     break
         return tuple(found)
 
-    def _past(self, run: FinishedRun, owner: str) -> Past | None:
+    def _past(self, run: FinishedRun, owner: str) -> RunUsage | None:
         with self._lock:
             if run.id in self._known:
                 return self._known[run.id]
@@ -59,7 +59,7 @@ class EarlierRuns:
             self._known[run.id] = past
         return past
 
-    def _read(self, run: FinishedRun, owner: str) -> Past | None:
+    def _read(self, run: FinishedRun, owner: str) -> RunUsage | None:
         try:
             view = fold(self._store.load(run.id, owner).events)
         except StorageError:

@@ -56,7 +56,7 @@ class Pace(Frozen):
         return self.start + self.read * effort.read + written
 
 
-class Measured(Frozen):
+class MeasuredEffort(Frozen):
     """What each method took, by role: means over `questions`, asked of the model called `model`.
 
     A call that several methods share counts for the one that made it (see `Method.starts_from`).
@@ -102,7 +102,7 @@ class MeasuredChecks(Frozen):
     alone: dict[str, dict[str, PerText]] = Field(default_factory=dict)
     pace: Pace | None = None
 
-    def of(self, size: TextSize) -> Measured:
+    def of(self, size: TextSize) -> MeasuredEffort:
         """Return the same for a text of this size."""
         methods, alone = (
             {
@@ -111,7 +111,7 @@ class MeasuredChecks(Frozen):
             }
             for part in (self.methods, self.alone)
         )
-        return Measured(
+        return MeasuredEffort(
             model=self.model,
             questions=self.texts,
             methods=methods,
@@ -128,10 +128,10 @@ class EffortTable(Frozen):
     `checks` are the same for given texts.
     """
 
-    default: Measured
-    walkthroughs: Measured
+    default: MeasuredEffort
+    walkthroughs: MeasuredEffort
     pace: Pace
-    chinese: Measured | None = None
+    chinese: MeasuredEffort | None = None
     chinese_pace: Pace | None = None
     checks: dict[Source, MeasuredChecks] = Field(default_factory=dict)
 

@@ -15,8 +15,8 @@ from pipelines.engine.effort_table import (
     Amount,
     Effort,
     EffortTable,
-    Measured,
     MeasuredChecks,
+    MeasuredEffort,
     Pace,
     Source,
     effort_table,
@@ -46,7 +46,7 @@ Efforts = Mapping[str, Effort]
 """What a method asks of the model of each role."""
 
 
-class Past(Frozen):
+class RunUsage(Frozen):
     """What a run took that is over.
 
     `methods` is what each method would have taken with nothing cached, `made` what was really asked
@@ -74,7 +74,7 @@ class Basis(Frozen):
     """
 
     source: Source
-    measured: Measured
+    measured: MeasuredEffort
     own: dict[str, dict[str, Effort]] = Field(default_factory=dict)
     runs: int = 0
     pace: Pace | None = None
@@ -90,7 +90,7 @@ class Money(Frozen):
     currency: Currency
 
 
-class Estimate(Frozen):
+class RunEstimate(Frozen):
     """What a run will take, as far as it is known.
 
     `calls`, `read` and `written` are those of language models; `judge_calls` ask judges that do not
@@ -112,7 +112,9 @@ class Estimate(Frozen):
     few: tuple[str, ...] = ()
 
 
-def basis_for(main: ModelSpec, past: Sequence[Past] = (), *, size: TextSize | None = None) -> Basis:
+def basis_for(
+    main: ModelSpec, past: Sequence[RunUsage] = (), *, size: TextSize | None = None
+) -> Basis:
     """Return what is known about runs of the model `main`, `past` being earlier runs of it.
 
     `size` is that of the text that is to be checked, None for a question; earlier runs of the other
@@ -155,7 +157,7 @@ def basis_for(main: ModelSpec, past: Sequence[Past] = (), *, size: TextSize | No
 
 
 def _own_checks(
-    past: Sequence[Past], size: TextSize, shipped: Callable[[TextSize], Measured]
+    past: Sequence[RunUsage], size: TextSize, shipped: Callable[[TextSize], MeasuredEffort]
 ) -> dict[str, dict[str, Effort]]:
     """Return what each method will take for a text of this size, by the texts in `past`.
 
@@ -189,7 +191,7 @@ def _grown(took: Effort, before: Effort | None, now: Effort | None, usual: float
 
 def measured_checks(
     table: EffortTable, source: Source, size: TextSize
-) -> tuple[Measured, Pace, int]:
+) -> tuple[MeasuredEffort, Pace, int]:
     """Return what was measured for a text of this size, the pace of checks, and the sentences that
     were measured. What illustrations do not show was measured with the default models.
     """
@@ -217,7 +219,7 @@ def same_model(one: ModelSpec, other: ModelSpec) -> bool:
     return one.without_capabilities() == other.without_capabilities()
 
 
-def estimate(methods: Iterable[str], models: Mapping[str, ModelSpec], basis: Basis) -> Estimate:
+def estimate(methods: Iterable[str], models: Mapping[str, ModelSpec], basis: Basis) -> RunEstimate:
     """Return what one run of `methods` takes with `models`, role to model."""
     # A given text is there already: no baseline has to write it.
     names = list(methods) if basis.sentences is not None else _with_bases(methods)
@@ -232,7 +234,7 @@ def estimate(methods: Iterable[str], models: Mapping[str, ModelSpec], basis: Bas
     judge_calls = sum(asked[role].calls for role in judged)
     verdicts = sum(asked[role].calls for role in asked if role in JUDGES)
     seconds = None if basis.pace is None else basis.pace.seconds(total, verdicts) * basis.scale
-    return Estimate(
+    return RunEstimate(
         calls=total.calls,
         judge_calls=judge_calls,
         read=total.read,
@@ -265,7 +267,7 @@ def first_methods(models: Mapping[str, ModelSpec], basis: Basis) -> list[str]:
     return [name for name in standard if name in taken]
 
 
-def past_of(view: RunView) -> Past:
+def past_of(view: RunView) -> RunUsage:
     """Return what a finished run took. The run has to have a header."""
     assert view.header is not None
     models = view.header.spec.models
@@ -273,7 +275,7 @@ def past_of(view: RunView) -> Past:
     counted = [c for c in calls if _counts(c) and not c.cached and c.role in models]
     made = [call for call in counted if not only_judges(models[call.role])]
     started = min((call.started for call in calls), default=0.0)
-    return Past(
+    return RunUsage(
         main=models["main"].without_capabilities(),
         methods=efforts_of(view),
         made=sum((_effort(call) for call in made), Effort()),
@@ -378,7 +380,7 @@ def _effort_of(name: str, basis: Basis, beside: Sequence[str] = ()) -> Efforts:
     return {"main": total * (calls / total.calls)} if total.calls else {}
 
 
-def _took_time(past: Past) -> bool:
+def _took_time(past: RunUsage) -> bool:
     """Return whether the run tells something about the pace: something was written, or judged."""
     return bool(past.made.written or (past.size is not None and past.judge_calls))
 

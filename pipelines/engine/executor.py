@@ -59,7 +59,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """A checked run: nothing in it can be refused any more for how it was asked."""
 
     spec: RunSpec
@@ -106,7 +106,7 @@ def wording_of(methods: Iterable[str], wording: Wording) -> dict[str, Any]:
     return used_wording(wording, (one for name in methods for one in get_method(name).prompts))
 
 
-def make_plan(spec: RunSpec) -> Plan:
+def make_plan(spec: RunSpec) -> RunPlan:
     """Check everything about `spec`; raises InvalidInputError with what to change."""
     text = " ".join(spec.question.split())
     if not text:
@@ -130,7 +130,7 @@ def make_plan(spec: RunSpec) -> Plan:
     # A method may have other settings than the profile from which the calibrations come.
     held = holding(spec.calibrations, spec.methods, wording)
     spec = spec.model_copy(update={"prompts": wording, "calibrations": held})
-    return Plan(spec, question_of(spec, spec.language), methods)
+    return RunPlan(spec, question_of(spec, spec.language), methods)
 
 
 def question_of(spec: RunSpec, language: Language | None) -> Question:
@@ -143,7 +143,7 @@ def question_of(spec: RunSpec, language: Language | None) -> Question:
 
 
 async def gather_materials(
-    plan: Plan, keys: Keys, pool: ModelPool, libraries: Libraries, owner: str
+    plan: RunPlan, keys: Keys, pool: ModelPool, libraries: Libraries, owner: str
 ) -> Materials:
     """Load the models of `plan` and open what it searches; raises what loading raises.
 
@@ -185,7 +185,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def start_event(live: LiveRun, plan: Plan) -> RunStarted:
+def start_event(live: LiveRun, plan: RunPlan) -> RunStarted:
     """Emit the header of the run."""
     # First: the times of all events are counted from about now.
     created, versions = time.time(), _versions()
@@ -207,7 +207,7 @@ def start_event(live: LiveRun, plan: Plan) -> RunStarted:
 
 async def execute(
     live: LiveRun,
-    plan: Plan,
+    plan: RunPlan,
     gather: Callable[[], Awaitable[Materials]],
     retry: RetryPolicy,
 ) -> None:
@@ -269,7 +269,7 @@ def _explained(error: Exception, what: str) -> VeriscopeError | MethodEnded:
 
 async def run_method(
     recorder: Recorder,
-    plan: Plan,
+    plan: RunPlan,
     materials: Materials,
     method: Method[Any],
     settings: Settings,
@@ -305,7 +305,7 @@ async def run_method(
 
 
 async def _within(
-    root: Scope, started: MethodStarted, plan: Plan, method: Method[Any], settings: Settings
+    root: Scope, started: MethodStarted, plan: RunPlan, method: Method[Any], settings: Settings
 ) -> Answer:
     """Run `run_method` in its span."""
     question, materials, capabilities = plan.question, root.materials, started.models

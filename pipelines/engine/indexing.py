@@ -25,15 +25,20 @@ from filelock import FileLock, Timeout
 from pipelines.error_words import phrase
 from pipelines.errors import ErrorInfo, NotFoundError, VeriscopeError, failure
 from pipelines.files import write_bytes
-from pipelines.retrieval.assembling import Assembly, Source, readable_rows
+from pipelines.retrieval.assembling import Assembly, IndexSource, readable_rows
 from pipelines.retrieval.base import Embedder
 from pipelines.retrieval.embedders import vectors_name
 from pipelines.retrieval.library import current_index, withdraw
 from pipelines.retrieval.passages import indexed_text
-from pipelines.retrieval.preparing import PREPARED_BY, Prepared, PreparedDocument
+from pipelines.retrieval.preparing import PREPARED_BY, PreparedDocument, PreparedSummary
 from pipelines.retrieval.reading.parsed import RefusedError
 from pipelines.retrieval.web.pages import fetch
-from pipelines.retrieval.worker import SECONDS, StoppedError, Worker, WorkerFailedError
+from pipelines.retrieval.worker import (
+    SECONDS,
+    PreparationStoppedError,
+    PreparationWorker,
+    WorkerFailedError,
+)
 from pipelines.store.collections import (
     CollectionStore,
     DocumentFacts,
@@ -145,7 +150,7 @@ class Indexing:
             finally:
                 _turn.release()
             self._tell("done")
-        except StoppedError:
+        except PreparationStoppedError:
             self._tell("stopped")
         except VeriscopeError as error:
             self.progress = replace(self.progress, stage="failed", error=error.info())
@@ -205,7 +210,7 @@ class Indexing:
         waiting = [one for one in self._documents() if is_waiting(one)]
         if not waiting:
             return
-        worker = Worker(self._stopping.is_set)
+        worker = PreparationWorker(self._stopping.is_set)
         try:
             for number, document in enumerate(waiting):
                 self._go_on()
@@ -219,7 +224,7 @@ class Indexing:
         finally:
             worker.close()
 
-    def _prepare(self, document: StoredDocument, worker: Worker) -> None:
+    def _prepare(self, document: StoredDocument, worker: PreparationWorker) -> None:
         folder, path = self._places(document)
         try:
             if document.state == "address":
@@ -242,7 +247,9 @@ class Indexing:
         )
         self._keep(document, "ready", facts, passages=found.passages)
 
-    def _read(self, document: StoredDocument, folder: Path, path: Path, worker: Worker) -> Prepared:
+    def _read(
+        self, document: StoredDocument, folder: Path, path: Path, worker: PreparationWorker
+    ) -> PreparedSummary:
         """Return what is in a document's file, written beside what is there and then put in
         its place.
 
@@ -294,7 +301,7 @@ class Indexing:
 
     # Vectors
 
-    def _embed_all(self, documents: Sequence[StoredDocument]) -> list[Source]:
+    def _embed_all(self, documents: Sequence[StoredDocument]) -> list[IndexSource]:
         """Return the documents as sources of an index, after those without vectors have
         got them.
         """
@@ -306,7 +313,7 @@ class Indexing:
         known = [self._kept_vectors(one, vectors_name(identity)) for one in documents]
         kept = sum(vectors.count for vectors in known)
         self._tell("embed", kept, total)
-        sources: list[Source] = []
+        sources: list[IndexSource] = []
         for document, vectors in zip(documents, known, strict=True):
             vectors = self._embed(document, vectors, embedder, done, total)
             done += document.passages
@@ -357,10 +364,10 @@ class Indexing:
             return _Vectors(name, path, dimension, count)
         return _Vectors(name)
 
-    def _source(self, document: StoredDocument, vectors: _Vectors | None = None) -> Source:
+    def _source(self, document: StoredDocument, vectors: _Vectors | None = None) -> IndexSource:
         folder, _ = self._places(document)
         has = vectors is not None and vectors.count > 0
-        return Source(
+        return IndexSource(
             id=document.id,
             digest=f"{document.digest} {document.rules}",
             folder=folder,
@@ -370,14 +377,14 @@ class Indexing:
 
     # The index
 
-    def _assemble(self, sources: Sequence[Source], total: int) -> None:
+    def _assemble(self, sources: Sequence[IndexSource], total: int) -> None:
         target = self._task.folder / "index"
         if not sources:
             withdraw(target)
             return
         embedder = self._task.embedder
         self._tell("index", 0, total)
-        worker = Worker(self._stopping.is_set)
+        worker = PreparationWorker(self._stopping.is_set)
         assembly = Assembly(
             target=target.resolve(),
             sources=tuple(sources),
@@ -389,7 +396,7 @@ class Indexing:
         finally:
             worker.close()
 
-    def _is_current(self, sources: Sequence[Source]) -> bool:
+    def _is_current(self, sources: Sequence[IndexSource]) -> bool:
         index = current_index(self._task.folder / "index")
         if index is None:
             return not sources
@@ -422,7 +429,7 @@ class Indexing:
 
     def _go_on(self) -> None:
         if self._stopping.is_set():
-            raise StoppedError
+            raise PreparationStoppedError
 
     def _tell(self, stage: Stage, done: int = 0, total: int = 0, name: str = "") -> None:
         former = self.progress

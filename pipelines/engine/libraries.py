@@ -27,7 +27,7 @@ from pipelines.retrieval.library import (
     Progress,
     build_index,
 )
-from pipelines.retrieval.passages import GivenText
+from pipelines.retrieval.passages import TextRetriever
 from pipelines.retrieval.qdrant import QdrantRetriever, configured, open_client
 from pipelines.retrieval.retriever import LibraryRetriever
 from pipelines.retrieval.web.base import WebSearch
@@ -133,7 +133,7 @@ class Libraries:
         InvalidInputError for a given text without a word, or an address that is not allowed.
         """
         if evidence.source == "given":
-            return GivenText(evidence.text)
+            return TextRetriever(evidence.text)
         if evidence.source == "library" and evidence.collection is not None:
             return self._own().retriever(evidence, owner, key)
         if evidence.source == "library":

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipelines.engine.calibrations import holding
-from pipelines.engine.executor import Plan, make_plan, question_of, run_method
+from pipelines.engine.executor import RunPlan, make_plan, question_of, run_method
 from pipelines.errors import LimitReached, MissingReply, VeriscopeError
 from pipelines.methods.base import Method, Settings
 from pipelines.remote.retry import RetryPolicy
@@ -71,7 +71,7 @@ def recorded_settings(view: RunView, method: Method[Any]) -> Settings:
     return method.settings({one.name: one.settings for one in methods}.get(method.name))
 
 
-def recorded_plan(trace: Trace) -> Plan:
+def recorded_plan(trace: Trace) -> RunPlan:
     """Return the run as it was recorded, to be run again; raises InvalidInputError when it
     cannot be.
     """
@@ -97,7 +97,7 @@ async def _replayed(trace: Trace, method: Method[Any], settings: Settings) -> Re
     spec = header.spec.model_copy(update={"methods": asked, "calibrations": held})
     events: list[Any] = [header.model_copy(update={"spec": spec})]
     recorder = Recorder(header.run, events.append)
-    plan = Plan(spec, question_of(spec, header.language), ((method, settings),))
+    plan = RunPlan(spec, question_of(spec, header.language), ((method, settings),))
     answer: Answer | None = None
     diverges = False
     try:

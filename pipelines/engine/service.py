@@ -18,7 +18,14 @@ from sqlalchemy.engine import URL
 from pipelines.engine.budget import Account, RunBudget
 from pipelines.engine.checks import UnknownAbilities
 from pipelines.engine.earlier import EarlierRuns
-from pipelines.engine.executor import Keys, Plan, execute, gather_materials, make_plan, start_event
+from pipelines.engine.executor import (
+    Keys,
+    RunPlan,
+    execute,
+    gather_materials,
+    make_plan,
+    start_event,
+)
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import Loading, ModelPool
 from pipelines.engine.reevaluate import recorded_plan
@@ -365,7 +372,7 @@ class Service:
 
     async def _begin(
         self,
-        plan: Plan,
+        plan: RunPlan,
         owner: str,
         gather: Callable[[], Awaitable[Materials]],
         retry: RetryPolicy | None = None,

@@ -22,7 +22,7 @@ class WorkerLostError(Exception):
     """The process that carried out a run died. What it had recorded is stored; others can go on."""
 
 
-class Answering(ABC):
+class AnsweringBackend(ABC):
     """Carries out runs. `workers` processes do so, each with a service of its own."""
 
     @property
@@ -42,7 +42,7 @@ class Answering(ABC):
         """
 
 
-class OwnService(Answering):
+class OwnService(AnsweringBackend):
     """Runs of `owner` in this process, by `service`. `keys` are those of the models, by name."""
 
     def __init__(self, service: Service, owner: str, keys: Mapping[str, str]) -> None:
@@ -59,7 +59,7 @@ class OwnService(Answering):
     async def answer(
         self, run: RunSpec, run_id: str, cache: str, known: KnownCalls, budget: RunBudget
     ) -> Trace:
-        """See `Answering`."""
+        """See `AnsweringBackend`."""
         # What this process has asked is in the cache.
         calls = await known(self._begun)
         self._begun.add(run_id)

@@ -20,7 +20,7 @@ _TEXT = ("text", "answer")
 _SOURCES = ("sources", "context")
 
 
-class Entry(NamedTuple):
+class NamedText(NamedTuple):
     """A text under the name that its results have."""
 
     id: str
@@ -33,7 +33,7 @@ def texts_of(
     sources: tuple[str, ...] = (),
     language: Language | None = None,
     most: int = MAX_TEXTS,
-) -> Iterator[Entry]:
+) -> Iterator[NamedText]:
     """Yield the texts of a file of JSON lines, JSON, CSV, TSV or, between empty lines, plain text.
 
     Tables have the columns text (or answer) and, where wanted, id, question, sources (or context)
@@ -52,7 +52,7 @@ def texts_of(
             samples=_texts(row, ("samples",)),
             language=language,
         )
-        yield Entry(_text(row, ("id",)) or str(number), given)
+        yield NamedText(_text(row, ("id",)) or str(number), given)
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from pipelines.evaluation.items import Item
 from pipelines.evaluation.outcomes import Outcome
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.scoring import found_right, has_declined
-from pipelines.store.evaluations import Task
+from pipelines.store.evaluations import AnswerTask
 from pipelines.types import Frozen
 
 LATEST = 5
@@ -34,7 +34,7 @@ class LatestAnswer(Frozen):
 
 
 def latest_answer(
-    spec: EvaluationSpec, task: Task, item: Item, run: str, outcome: Outcome
+    spec: EvaluationSpec, task: AnswerTask, item: Item, run: str, outcome: Outcome
 ) -> LatestAnswer:
     """Return what is shown of an outcome. Of a text that was checked, the text and not the
     question.

@@ -12,7 +12,7 @@ from pipelines.errors import failure
 from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.plan import Budget, EvaluationSpec
 from pipelines.models.providers import ModelSpec, provider_of
-from pipelines.run.ledger import Ledger, RunLimits, Taken
+from pipelines.run.ledger import Ledger, RunLimits, UsageTotals
 from pipelines.store.evaluations import EvaluationStore
 
 Limit = Literal["calls", "tokens", "money", "hours"]
@@ -48,7 +48,7 @@ def ledger_within(limits: Budget, spent: Cost) -> Ledger:
     most = RunLimits(calls=limits.calls or None, tokens=limits.tokens or None, money=limits.money)
     ledger = Ledger(most)
     calls = round(spent.calls + spent.judge_calls)
-    ledger.spent = Taken(calls, spent.prompt_tokens, spent.tokens, spent.money)
+    ledger.spent = UsageTotals(calls, spent.prompt_tokens, spent.tokens, spent.money)
     return ledger
 
 

@@ -50,7 +50,7 @@ class Cost(Frozen):
         )
 
 
-class Piece(Frozen):
+class SpanVerdict(Frozen):
     """A verdict on [start, end) of a draft, with its scores by name; `doubt` as in `Outcome`."""
 
     what: What
@@ -85,7 +85,7 @@ class Outcome(Frozen):
     verdict: Verdict | None = None
     scores: dict[str, float] = Field(default_factory=dict)
     doubt: float | None = None
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[SpanVerdict, ...] = ()
     overlap: float | None = None
     cost: Cost = Cost()
     paid: Cost = Cost()
@@ -190,8 +190,8 @@ def _scores(event: Judged) -> dict[str, float]:
     return {score.name: score.value for score in event.scores if score.value is not None}
 
 
-def _piece(event: Judged) -> Piece:
-    return Piece(
+def _piece(event: Judged) -> SpanVerdict:
+    return SpanVerdict(
         what=event.what,
         start=event.start,
         end=event.end,

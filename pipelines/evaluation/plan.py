@@ -25,7 +25,7 @@ from pipelines.prompts import checked_wording
 from pipelines.run.calibrations import Calibrations
 from pipelines.run.defaults import by_language
 from pipelines.run.spec import MAX_TEXT, EvidenceSpec, GivenAnswer, MethodSpec, RunSpec
-from pipelines.store.evaluations import Task
+from pipelines.store.evaluations import AnswerTask
 from pipelines.store.tables import refuse_keys_in_prompts
 from pipelines.text import detect_language
 from pipelines.types import Frozen
@@ -195,7 +195,7 @@ def code_version() -> str:
     return digest.hexdigest()[:12]
 
 
-def tasks_of(spec: EvaluationSpec, items: Sequence[Item]) -> Iterator[Task]:
+def tasks_of(spec: EvaluationSpec, items: Sequence[Item]) -> Iterator[AnswerTask]:
     """Yield every answer that is needed: all systems on the first item, then on the next one.
 
     So a table of what there is compares systems on the same items, however far it has come.
@@ -205,7 +205,7 @@ def tasks_of(spec: EvaluationSpec, items: Sequence[Item]) -> Iterator[Task]:
         for repeat in range(spec.repeats):
             for index, system in enumerate(spec.systems):
                 key = key_of(run_of(spec, system, item, repeat), repeat)
-                yield Task(number, position, index, repeat, key)
+                yield AnswerTask(number, position, index, repeat, key)
                 number += 1
 
 

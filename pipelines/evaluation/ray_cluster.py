@@ -21,7 +21,7 @@ from pipelines.concurrency import ended
 from pipelines.engine.budget import RunBudget
 from pipelines.engine.renewal import PresenceRenewal
 from pipelines.errors import VeriscopeError, failure
-from pipelines.evaluation.answering import Answering, KnownCalls, WorkerLostError
+from pipelines.evaluation.answering import AnsweringBackend, KnownCalls, WorkerLostError
 from pipelines.evaluation.plan import code_version
 from pipelines.evaluation.ray_worker import RayWorker
 from pipelines.paths import ROOT
@@ -54,7 +54,7 @@ class _Worker:
     """Runs under way by what they share replies with."""
 
 
-class RayCluster(Answering):
+class RayCluster(AnsweringBackend):
     """The workers of one evaluation of `owner`, whose runs are stored in `store`.
 
     Runs that can share replies go to one worker as long as any of them is under way. Example:
@@ -138,8 +138,8 @@ class RayCluster(Answering):
     async def answer(
         self, run: RunSpec, run_id: str, cache: str, known: KnownCalls, budget: RunBudget
     ) -> Trace:
-        """See `Answering`. Workers make their calls without asking here, so `budget` bounds none:
-        what is under way when a limit is reached is finished."""
+        """See `AnsweringBackend`. Workers make their calls without asking here, so `budget` bounds
+        none: what is under way when a limit is reached is finished."""
         place = f"{cache}/{run.question}"
         await self._until_ready()
         worker = self._for(place)

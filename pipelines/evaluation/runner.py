@@ -18,7 +18,7 @@ from pipelines.concurrency import ended
 from pipelines.engine.budget import RunBudget
 from pipelines.engine.service import Service
 from pipelines.errors import ErrorInfo, NotFoundError, UnreadableRunError, failure
-from pipelines.evaluation.answering import Answering, OwnService, WorkerLostError
+from pipelines.evaluation.answering import AnsweringBackend, OwnService, WorkerLostError
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.latest import LATEST, LatestAnswer, latest_answer
 from pipelines.evaluation.limits import (
@@ -38,7 +38,7 @@ from pipelines.run.ledger import Ledger
 from pipelines.run.trace import Trace
 from pipelines.run.view import fold
 from pipelines.store import new_run_id
-from pipelines.store.evaluations import Task
+from pipelines.store.evaluations import AnswerTask
 from pipelines.store.tables import to_json
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ _SPEEDS = 40
 
 
 @dataclass
-class Progress:
+class EvaluationProgress:
     """How far an evaluation has come, and what it has spent in all attempts.
 
     `answered` of `total` tasks are done; `failed` counts those of this process that stayed open.
@@ -126,7 +126,7 @@ class Runner:
         keys: Mapping[str, str] | None = None,
         budget: Budget | None = None,
         at_once: int = 2,
-        answering: Answering | None = None,
+        answering: AnsweringBackend | None = None,
         worked: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -148,14 +148,14 @@ class Runner:
         """End the runs under way; what they have recorded is used when it is continued."""
         self._stopping.set()
 
-    async def run(self, most: int | None = None) -> AsyncGenerator[Progress]:
+    async def run(self, most: int | None = None) -> AsyncGenerator[EvaluationProgress]:
         """Answer what is missing, `most` answers at most; yield progress after each of them.
 
         Leaving early stops it. Raises NotFoundError where there is no such evaluation.
         """
         stored = await self._call(self._store.get, self._evaluation, self._owner)
         spec = EvaluationSpec.model_validate(stored.spec)
-        progress = Progress(stored.tasks, stored.done)
+        progress = EvaluationProgress(stored.tasks, stored.done)
         await self._count_what_died(spec)
         progress.spent = await self._call(spent_so_far, self._store, self._evaluation)
         limits = spec.limits if self._budget is None else self._budget
@@ -199,7 +199,7 @@ class Runner:
         progress.seconds = self._clock() - began
         yield progress
 
-    def _take(self, progress: Progress, answered: _Answered) -> None:
+    def _take(self, progress: EvaluationProgress, answered: _Answered) -> None:
         progress.spent += answered.paid
         if answered.limited:
             return
@@ -213,7 +213,7 @@ class Runner:
         progress.answered += 1
         progress.latest = (answered.answer, *progress.latest)[:LATEST]
 
-    def _end_where_due(self, progress: Progress, limits: Budget, began: float) -> None:
+    def _end_where_due(self, progress: EvaluationProgress, limits: Budget, began: float) -> None:
         hours = (self._worked + self._clock() - began) / 3600
         reached = limit_reached(limits, progress.spent, hours)
         progress.limit = reached or limit_of(self._ledger)
@@ -222,7 +222,7 @@ class Runner:
         elif self._failing >= _PATIENCE:
             progress.reason = "failing"
 
-    def _left(self, progress: Progress, began: float) -> float | None:
+    def _left(self, progress: EvaluationProgress, began: float) -> float | None:
         first = self._ends[0] if len(self._ends) == _SPEEDS else began
         answers = len(self._ends) - (len(self._ends) == _SPEEDS)
         if not answers:
@@ -230,7 +230,7 @@ class Runner:
         pace = (self._clock() - first) / answers
         return pace * (progress.total - progress.answered)
 
-    async def _missing(self, most: int | None) -> AsyncGenerator[Task]:
+    async def _missing(self, most: int | None) -> AsyncGenerator[AnswerTask]:
         """Yield the open tasks, each once, in their order."""
         after, given = -1, 0
         while some := await self._call(self._store.open_tasks, self._evaluation, after):
@@ -240,7 +240,7 @@ class Runner:
                 after, given = task.number, given + 1
                 yield task
 
-    async def _answer(self, spec: EvaluationSpec, task: Task, attempt: int = 1) -> _Answered:
+    async def _answer(self, spec: EvaluationSpec, task: AnswerTask, attempt: int = 1) -> _Answered:
         system = spec.systems[task.system]
         body = await self._call(self._store.item, self._evaluation, task.position)
         item = Item.model_validate(body)
@@ -286,7 +286,7 @@ class Runner:
         return _Answered(latest_answer(spec, task, item, run, outcome), paid)
 
     async def _replies_so_far(
-        self, spec: EvaluationSpec, task: Task, begun: Collection[str]
+        self, spec: EvaluationSpec, task: AnswerTask, begun: Collection[str]
     ) -> list[ModelCalled]:
         """Return what models have replied on this item in this repeat, to any system that has
         them too.

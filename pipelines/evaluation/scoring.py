@@ -27,8 +27,8 @@ from pipelines.evaluation.items import Item, LabelledSpan, Offer
 from pipelines.evaluation.judging.reading import with_judgements
 from pipelines.evaluation.metrics.answers import passage_overlap, word_count
 from pipelines.evaluation.metrics.spans import SpanMatch
-from pipelines.evaluation.metrics.table import METRICS, GivenAnswer, Metric
-from pipelines.evaluation.outcomes import Cost, Outcome, Piece
+from pipelines.evaluation.metrics.table import METRICS, Metric, MetricAnswer
+from pipelines.evaluation.outcomes import Cost, Outcome, SpanVerdict
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.plan import System as PlannedSystem
 from pipelines.evaluation.results.scores import (
@@ -45,12 +45,12 @@ from pipelines.evaluation.results.scores import (
     ItemScore,
     ItemSummary,
     MetricInfo,
-    System,
+    ScoredSystem,
 )
 from pipelines.methods.registry import get_method
 from pipelines.prompts import own_prompts
 from pipelines.run.events import Verdict, What
-from pipelines.store.evaluations import EvaluationStore, StoredEvaluation, Task
+from pipelines.store.evaluations import AnswerTask, EvaluationStore, StoredEvaluation
 
 _RIGHT = METRICS["answered_accuracy"]
 """By this metric an answer of the method's own counts as a hallucination: who declines has none."""
@@ -126,7 +126,7 @@ def read_results(
         data_set=spec.data,
         data_hash=spec.data_hash,
         systems={
-            system.name: System(
+            system.name: ScoredSystem(
                 method=system.method.name,
                 settings=system.method.settings,
                 models={
@@ -258,7 +258,7 @@ def outcome_scores(
     spec: EvaluationSpec,
     metrics: list[Metric],
     item: Item,
-    task: Task,
+    task: AnswerTask,
     run: str,
     outcome: Outcome,
     *,
@@ -270,7 +270,7 @@ def outcome_scores(
     """
     system = spec.systems[task.system]
     final = _given(outcome)
-    before = final if outcome.original == outcome.answer else GivenAnswer(text=outcome.original)
+    before = final if outcome.original == outcome.answer else MetricAnswer(text=outcome.original)
     answered = bool(outcome.answer) or not outcome.error
     values = _values(metrics, item, final) if answered else {}
     originals: dict[str, float | None] = {}
@@ -370,10 +370,10 @@ _SAYS: dict[Verdict, bool] = {
 alignment, so it is measured as the detector that the paper has."""
 
 
-def _given(outcome: Outcome) -> GivenAnswer:
+def _given(outcome: Outcome) -> MetricAnswer:
     """Return the final answer as metrics take it."""
     supported = (one.verdict == "supported" for one in outcome.pieces if one.what == "concept")
-    return GivenAnswer(
+    return MetricAnswer(
         text=outcome.answer,
         short=outcome.short,
         abstained=outcome.abstained,
@@ -382,7 +382,7 @@ def _given(outcome: Outcome) -> GivenAnswer:
     )
 
 
-def _values(metrics: list[Metric], item: Item, answer: GivenAnswer) -> dict[str, float | None]:
+def _values(metrics: list[Metric], item: Item, answer: MetricAnswer) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for metric in metrics:
         assert metric.value is not None
@@ -391,7 +391,7 @@ def _values(metrics: list[Metric], item: Item, answer: GivenAnswer) -> dict[str,
     return found
 
 
-def _is_wrong(answer: GivenAnswer, item: Item, answered: bool) -> bool | None:
+def _is_wrong(answer: MetricAnswer, item: Item, answered: bool) -> bool | None:
     """Return whether an answer of the method's own is wrong; None for none, and without
     accepted ones.
     """
@@ -430,12 +430,12 @@ _PARTS: frozenset[What] = frozenset({"sentence", "entity", "concept", "cell"})
 own texts."""
 
 
-def piece_of(sentence: LabelledSpan, pieces: Iterable[Piece]) -> Piece | None:
+def piece_of(sentence: LabelledSpan, pieces: Iterable[SpanVerdict]) -> SpanVerdict | None:
     """Return the verdict on the sentence, or on what overlaps most with it; of several
     the worst.
     """
 
-    def shared(piece: Piece) -> int:
+    def shared(piece: SpanVerdict) -> int:
         return min(piece.end, sentence.end) - max(piece.start, sentence.start)
 
     parts = (piece for piece in pieces if piece.draft == 0 and piece.what in _PARTS)
@@ -484,7 +484,7 @@ def stored_items(
 
 def stored_outcomes(
     store: EvaluationStore, evaluation: str, owner: str, after: int, last: int
-) -> Iterator[tuple[Task, str, dict[str, object]]]:
+) -> Iterator[tuple[AnswerTask, str, dict[str, object]]]:
     """Yield what was answered for the tasks after number `after`, up to `last`."""
     while after < last and (rows := store.outcomes(evaluation, owner, after)):
         after = rows[-1][0].number

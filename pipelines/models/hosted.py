@@ -77,7 +77,7 @@ _logger = logging.getLogger(__name__)
 Client = TypeVar("Client")
 
 
-class Part(NamedTuple):
+class ReplyPart(NamedTuple):
     """A piece of text `number` (from 0) of a reply, without what the model only thought.
 
     `entries` are those of its tokens in OpenAI's form; `finish_reason` is None until it has ended.
@@ -259,13 +259,13 @@ class HostedModel(Model, Generic[Client]):
         return body
 
     @abstractmethod
-    async def _whole(self, fields: dict[str, Any]) -> tuple[list[Part], Usage]:
+    async def _whole(self, fields: dict[str, Any]) -> tuple[list[ReplyPart], Usage]:
         """Return the texts in one piece; raises what the client raises."""
 
     @abstractmethod
     def _stream(
         self, fields: dict[str, Any]
-    ) -> AsyncGenerator[tuple[list[Part], Usage | None], None]:
+    ) -> AsyncGenerator[tuple[list[ReplyPart], Usage | None], None]:
         """Return the texts in pieces, and the tokens used so far where the service tells."""
 
     def _adapts(
@@ -394,7 +394,7 @@ def _without(fields: Mapping[str, Any], refused: set[str]) -> dict[str, Any]:
     return body
 
 
-def _take(parts: Iterable[Part], replies: Sequence[ReplyBuilder]) -> Delta | None:
+def _take(parts: Iterable[ReplyPart], replies: Sequence[ReplyBuilder]) -> Delta | None:
     """Add what arrived to its replies; returns what can be shown of the first."""
     shown: Delta | None = None
     for part in parts:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pipelines.error_words import entries, phrase
 from pipelines.errors import VeriscopeError, failure
-from pipelines.models.catalogue import Download, Manifest, ModelFile
+from pipelines.models.catalogue import Download, DownloadManifest, ModelFile
 from pipelines.models.local.loading import BESIDE_WEIGHTS, SECOND_COPIES, hub_failure
 
 TIMEOUT = 20.0
@@ -20,7 +20,7 @@ _SECONDS = 5.0
 _logger = logging.getLogger(__name__)
 
 
-def ask_hub(entry: Download) -> Manifest:
+def ask_hub(entry: Download) -> DownloadManifest:
     """Return what the hub has under the entry's revision; raises what asking it raises."""
     from huggingface_hub import HfApi
     from huggingface_hub.utils import filter_repo_objects
@@ -47,7 +47,7 @@ def ask_hub(entry: Download) -> Manifest:
     )
     if entry.sha256 and files[0].sha256 != entry.sha256:
         raise failure("downloads.changed", host(), label=entry.name)
-    return Manifest(revision=entry.revision, commit=found.sha, files=files)
+    return DownloadManifest(revision=entry.revision, commit=found.sha, files=files)
 
 
 def hub_has(entry: Download) -> bool:

@@ -14,7 +14,7 @@ from pipelines.models.hosted import (
     CONNECT_SECONDS,
     LONGEST_SECONDS,
     HostedModel,
-    Part,
+    ReplyPart,
     prefix_of,
 )
 from pipelines.models.hosted_errors import RefusalError
@@ -102,12 +102,12 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
             body["cache_prompt"] = False
         return body
 
-    async def _whole(self, fields: dict[str, Any]) -> tuple[list[Part], Usage]:
+    async def _whole(self, fields: dict[str, Any]) -> tuple[list[ReplyPart], Usage]:
         fields.pop("stream_options", None)
         answer: Any = await self._send(fields)
         choices = answer.choices if isinstance(answer, ChatCompletion) else None
         parts = [
-            Part(
+            ReplyPart(
                 number,
                 choice.message.content or "",
                 _entries(choice),
@@ -119,7 +119,7 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
 
     async def _stream(
         self, fields: dict[str, Any]
-    ) -> AsyncGenerator[tuple[list[Part], Usage | None], None]:
+    ) -> AsyncGenerator[tuple[list[ReplyPart], Usage | None], None]:
         async with await self._send(fields | {"stream": True}) as chunks:
             async for chunk in chunks:
                 yield [_part(choice) for choice in chunk.choices or ()], _usage(chunk)
@@ -190,13 +190,13 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
         )
 
 
-def _part(choice: Any) -> Part:
+def _part(choice: Any) -> ReplyPart:
     """Return a piece of a streamed text, without what the model only thought."""
     content = choice.delta.content or ""
     extra = choice.delta.model_extra or {}
     thought = not content and (extra.get("reasoning_content") or extra.get("reasoning"))
     entries = () if thought else _entries(choice)
-    return Part(choice.index, content, entries, _reason(choice.delta, choice))
+    return ReplyPart(choice.index, content, entries, _reason(choice.delta, choice))
 
 
 def _reason(message: Any, choice: Any) -> str | None:

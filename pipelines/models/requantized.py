@@ -80,7 +80,7 @@ def requantized(source: Path, folder: Path) -> Path | None:
 def _gains(source: Path) -> bool:
     if source.stat().st_size > _LARGEST:
         return False
-    header = _Header(np.memmap(source, np.uint8, mode="r"))
+    header = _GgufHeader(np.memmap(source, np.uint8, mode="r"))
     return any(header.is_slow(tensor) for tensor in header.tensors)
 
 
@@ -129,7 +129,7 @@ class _Tensor(NamedTuple):
         return math.prod(self.shape)
 
 
-class _Header:
+class _GgufHeader:
     """What stands before the numbers of a GGUF file. ValueError or struct.error where it is none.
 
     The package gguf reads it too, but decodes every word of the vocabulary, which takes longer than
@@ -195,7 +195,7 @@ class _Header:
 def _pieces(source: Path) -> Iterator[bytes]:
     """Yield the bytes of the copy, from its beginning to its end."""
     file = np.memmap(source, np.uint8, mode="r")
-    header = _Header(file)
+    header = _GgufHeader(file)
     fields = bytearray(file[: header.fields_end])
     if header.type_at is not None:
         struct.pack_into("<I", fields, header.type_at, _TYPE_Q8_0)

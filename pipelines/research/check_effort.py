@@ -32,7 +32,7 @@ from pipelines.engine.checking import (
     unmet_needs,
 )
 from pipelines.engine.effort_table import Effort, EffortTable, MeasuredChecks, Pace, PerText
-from pipelines.engine.estimate import Past, efforts_of, past_of
+from pipelines.engine.estimate import RunUsage, efforts_of, past_of
 from pipelines.engine.service import Service
 from pipelines.engine.text_size import TextSize, size_of
 from pipelines.methods.registry import METHODS
@@ -53,7 +53,7 @@ _MUCH = 0.7
 _FIELDS = ("calls", "read", "written")
 
 
-class Taken(NamedTuple):
+class CheckUsage(NamedTuple):
     """What a method took, by role, to check a text of this `size`."""
 
     size: TextSize
@@ -88,7 +88,7 @@ def _given(sample: SampleText, text: str, *, asked: bool) -> TextToCheck:
     return TextToCheck(text=text, question=question, sources=sample.sources)
 
 
-def fitted(taken: Sequence[Taken]) -> dict[str, PerText]:
+def fitted(taken: Sequence[CheckUsage]) -> dict[str, PerText]:
     """Return, by role, what a text, each sentence and each fact takes: least squares, none
     below 0.
     """
@@ -107,15 +107,15 @@ def fitted(taken: Sequence[Taken]) -> dict[str, PerText]:
 
 def measured(views: Sequence[RunView]) -> MeasuredChecks:
     """Return what the methods took in checks of the default models."""
-    taken, apart = (defaultdict[str, list[Taken]](list) for _ in range(2))
+    taken, apart = (defaultdict[str, list[CheckUsage]](list) for _ in range(2))
     shares: dict[str, set[str]] = defaultdict(set)
     pasts = [past_of(view) for view in views]
     sizes = [past.size or TextSize(1, 1) for past in pasts]
     for view, past, size in zip(views, pasts, sizes, strict=True):
         for name, roles in past.methods.items():
-            taken[name].append(Taken(size, roles))
+            taken[name].append(CheckUsage(size, roles))
             one = replace(view, methods={name: view.methods[name]})
-            apart[name].append(Taken(size, efforts_of(one)[name]))
+            apart[name].append(CheckUsage(size, efforts_of(one)[name]))
             for other in past.methods:
                 if other == name:
                     break
@@ -138,7 +138,7 @@ def measured(views: Sequence[RunView]) -> MeasuredChecks:
     )
 
 
-def _calls(taken: Sequence[Taken]) -> float:
+def _calls(taken: Sequence[CheckUsage]) -> float:
     return sum(effort.calls for one in taken for effort in one.roles.values())
 
 
@@ -153,7 +153,7 @@ def _asked(view: RunView, method: str) -> set[tuple[str, str]]:
     }
 
 
-def pace(pasts: Sequence[Past], cores: int) -> Pace:
+def pace(pasts: Sequence[RunUsage], cores: int) -> Pace:
     """Return the seconds of a check by the tokens it reads and writes and by its verdicts."""
     rows = [[1.0, one.made.read, one.made.written, one.verdicts] for one in pasts]
     found = nonnegative(np.array(rows), np.array([one.seconds for one in pasts]))
@@ -165,12 +165,12 @@ def illustrated(played: Sequence[RunView]) -> MeasuredChecks:
     """Return what checks take with strong models, by the answers of walkthroughs `played`: for each
     of their sentences where a method goes through a text, for the whole where it does not.
     """
-    taken: dict[str, list[Taken]] = defaultdict(list)
+    taken: dict[str, list[CheckUsage]] = defaultdict(list)
     for view in played:
         for name, roles in efforts_of(view, by_characters=True).items():
             answer = view.methods[name].answer
             if METHODS[name].checks and answer is not None:
-                taken[name].append(Taken(size_of(answer.original), roles))
+                taken[name].append(CheckUsage(size_of(answer.original), roles))
     methods = {name: _of_answers(name, taken[name]) for name in METHODS if name in taken}
     known = [one for of in taken.values() for one in of]
     most = max((len(of) for of in taken.values()), default=0)
@@ -178,7 +178,7 @@ def illustrated(played: Sequence[RunView]) -> MeasuredChecks:
     return MeasuredChecks(model="", texts=most, sentences=sentences, methods=methods)
 
 
-def _of_answers(name: str, taken: Sequence[Taken]) -> dict[str, PerText]:
+def _of_answers(name: str, taken: Sequence[CheckUsage]) -> dict[str, PerText]:
     by_sentence = METHODS[name].checks == "text"
     parts = sum(one.size.sentences for one in taken) if by_sentence else len(taken)
     found: dict[str, PerText] = {}

@@ -40,7 +40,7 @@ class LabelledSentence(Record):
 
 
 @dataclass(frozen=True)
-class Score:
+class EntityMatches:
     """What was found and what is labelled: of each entity the sentence's number and its span."""
 
     found: AbstractSet[tuple]
@@ -65,15 +65,15 @@ class Score:
 
 def evaluate(
     recognizer: EntityRecognizer, sentences: Iterable[LabelledSentence]
-) -> tuple[Score, Score]:
+) -> tuple[EntityMatches, EntityMatches]:
     """Return scores of `recognizer` on `sentences`: by exact span, and by exact span and label."""
     found, labelled = set[tuple](), set[tuple]()
     for number, sentence in enumerate(sentences):
         entities = recognizer.recognize(sentence.text)
         found |= {(number, entity.start, entity.end, entity.label) for entity in entities}
         labelled |= {(number, *entity) for entity in sentence.entities}
-    spans = Score({entity[:3] for entity in found}, {entity[:3] for entity in labelled})
-    return spans, Score(found, labelled)
+    spans = EntityMatches({entity[:3] for entity in found}, {entity[:3] for entity in labelled})
+    return spans, EntityMatches(found, labelled)
 
 
 def report(recognizer: EntityRecognizer, paths: Sequence[Path]) -> str:

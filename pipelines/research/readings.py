@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipelines.errors import exit_status, failure
-from pipelines.models.judges.inputs import Reading, load_tokenizer, pieces_of
+from pipelines.models.judges.inputs import EvidenceReading, load_tokenizer, pieces_of
 from pipelines.models.judges.network import read_network
 from pipelines.models.judges.trained import (
     JudgeReader,
@@ -30,7 +30,7 @@ from pipelines.models.judges.trained import (
 from pipelines.research.long_training.mixture import read_examples
 from pipelines.research.long_training.stages import areas_of
 from pipelines.research.suites.scoring import Reads, fingerprint, kept, name_of
-from pipelines.research.training.examples import Example
+from pipelines.research.training.examples import TrainingPair
 
 _LONG = 128
 """Word pieces of evidence above which something can be left out."""
@@ -43,14 +43,14 @@ class Looked(NamedTuple):
     pieces: tuple[int, ...]
 
 
-class Row(NamedTuple):
+class ReadingScores(NamedTuple):
     """A reading: word pieces a claim, areas under the ROC curve, and verdicts that changed.
 
     `areas` are those of `areas_of`. `changed` is the share of claims, in [0, 1], that are on the
     other side of 0.5 than with the first reading of the table.
     """
 
-    reading: Reading
+    reading: EvidenceReading
     pieces: float
     areas: dict[str, float]
     changed: float
@@ -67,11 +67,11 @@ def cut(looked: Looked, windows: int, sure: float) -> Looked:
 
 
 def row(
-    examples: Sequence[Example],
+    examples: Sequence[TrainingPair],
     looked: Sequence[Looked],
-    reading: Reading,
+    reading: EvidenceReading,
     before: Sequence[float] | None = None,
-) -> tuple[Row, list[float]]:
+) -> tuple[ReadingScores, list[float]]:
     """Return the row of a reading, and P(supported) of every example, before any calibration.
 
     `before` are those of the reading that is compared with.
@@ -81,10 +81,10 @@ def row(
     other = said if before is None else before
     changed = sum((a >= 0.5) != (b >= 0.5) for a, b in zip(said, other, strict=True))
     pieces = sum(sum(one.pieces) for one in read) / len(read)
-    return Row(reading, pieces, areas_of(examples, said), changed / len(read)), said
+    return ReadingScores(reading, pieces, areas_of(examples, said), changed / len(read)), said
 
 
-def long_pairs(examples: Sequence[Example], encoder: Path, most: int) -> list[Example]:
+def long_pairs(examples: Sequence[TrainingPair], encoder: Path, most: int) -> list[TrainingPair]:
     """Return the first `most` distinct pairs whose evidence is long."""
     tokenizer = load_tokenizer(encoder)
     distinct = dict.fromkeys(examples)
@@ -92,7 +92,7 @@ def long_pairs(examples: Sequence[Example], encoder: Path, most: int) -> list[Ex
     return [one for one, _ in zip(found, range(most), strict=False)]
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[ReadingScores]) -> str:
     """Return the rows as Markdown, with the makes that all of them have."""
     makes = [name for name in rows[0].areas if name not in ("all", "makes")]
     head = (
@@ -115,12 +115,12 @@ def table(rows: Sequence[Row]) -> str:
     return "".join(f"| {line} |\n" for line in lines)
 
 
-def _reads(judge: Path, reading: Reading, encoder: Path) -> Reads:
+def _reads(judge: Path, reading: EvidenceReading, encoder: Path) -> Reads:
     reader = JudgeReader(read_network(judge, encoder), encoder, {}, reading, near_for(reading))
     return lambda claims: [[one.scores, one.pieces] for one in reader.looked_at(claims)]
 
 
-def measured(options: argparse.Namespace) -> list[Row]:
+def measured(options: argparse.Namespace) -> list[ReadingScores]:
     """Return the rows of all readings, the judge's own first."""
     encoder = encoder_folder()
     examples = long_pairs(read_examples(options.pairs), encoder, options.most)
@@ -128,7 +128,7 @@ def measured(options: argparse.Namespace) -> list[Row]:
         raise failure("research.no_long_pairs", file=options.pairs)
     own = reading_of(options.judge)
     most = max(*options.windows, own.windows)
-    found: list[Row] = []
+    found: list[ReadingScores] = []
     before: list[float] | None = None
     for worth in dict.fromkeys((own.nearness, *options.nearness)):
         for pieces in dict.fromkeys((own.pieces, *options.pieces)):
@@ -149,7 +149,10 @@ def measured(options: argparse.Namespace) -> list[Row]:
 
 
 def _looked(
-    options: argparse.Namespace, examples: Sequence[Example], reading: Reading, encoder: Path
+    options: argparse.Namespace,
+    examples: Sequence[TrainingPair],
+    reading: EvidenceReading,
+    encoder: Path,
 ) -> list[Looked]:
     claims = [one.claim for one in examples]
     what = f"{reading.pieces} word pieces, nearness {reading.nearness:g}"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pipelines.retrieval.base import PassageStore
 from pipelines.retrieval.bm25 import BM25Index
 from pipelines.retrieval.dense import DenseIndex
-from pipelines.retrieval.library import LOCK, DocumentEntry, Manifest, new_build, publish
+from pipelines.retrieval.library import LOCK, DocumentEntry, IndexManifest, new_build, publish
 from pipelines.retrieval.passages import indexed_text
 from pipelines.retrieval.preparing import LANGUAGES, PreparedDocument
 from pipelines.types import Frozen, Language, Passage
@@ -28,7 +28,7 @@ _TOLD = 1000
 """Progress is reported after this many passages."""
 
 
-class Source(Frozen):
+class IndexSource(Frozen):
     """A prepared document in its folder. `vectors` is the file of its vectors of `dimension`."""
 
     id: str
@@ -46,7 +46,7 @@ class Assembly(Frozen):
     """
 
     target: Path
-    sources: tuple[Source, ...]
+    sources: tuple[IndexSource, ...]
     embedder: str | None = None
     readable: tuple[Language, ...] = ()
 
@@ -67,7 +67,7 @@ def assemble(assembly: Assembly, tell: Callable[[int, int], None]) -> int:
         if len(positions):
             DenseIndex.write(folder, _vectors(assembly.sources), positions)
         entries = tuple(map(_entry, assembly.sources, documents, [assembly] * len(documents)))
-        publish(folder, Manifest(embedder=assembly.embedder, documents=entries))
+        publish(folder, IndexManifest(embedder=assembly.embedder, documents=entries))
     return total
 
 
@@ -101,7 +101,7 @@ def _positions(documents: Sequence[PreparedDocument], assembly: Assembly) -> NDA
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
-def _vectors(sources: Sequence[Source]) -> Iterator[NDArray[np.float32]]:
+def _vectors(sources: Sequence[IndexSource]) -> Iterator[NDArray[np.float32]]:
     for source in sources:
         if source.vectors is None:
             continue
@@ -111,7 +111,7 @@ def _vectors(sources: Sequence[Source]) -> Iterator[NDArray[np.float32]]:
             yield rows[start : start + _AT_ONCE]
 
 
-def _entry(source: Source, document: PreparedDocument, assembly: Assembly) -> DocumentEntry:
+def _entry(source: IndexSource, document: PreparedDocument, assembly: Assembly) -> DocumentEntry:
     chinese = int(document.languages.sum()) * 2 > len(document.languages)
     return DocumentEntry(
         id=source.id,

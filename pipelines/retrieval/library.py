@@ -59,7 +59,7 @@ def current_rules() -> str:
     return f"format {_FORMAT}, cutting {CUTTING_RULES}, terms {TERM_RULES}"
 
 
-class Manifest(Frozen):
+class IndexManifest(Frozen):
     """What an index was made of and by which rules. `files` maps every file to its size in bytes.
 
     `embedder` is None for an index without vectors.
@@ -99,7 +99,7 @@ class LibraryIndex:
     embedder. `reused` counts the documents taken over unchanged when the index was made ready.
     """
 
-    manifest: Manifest
+    manifest: IndexManifest
     passages: PassageStore
     bm25: BM25Index
     dense: DenseIndex | None
@@ -121,7 +121,7 @@ def current_index(target: Path) -> LibraryIndex | None:
 
 
 def _open_build(build: Path) -> LibraryIndex:
-    manifest = Manifest.model_validate_json((build / _MANIFEST).read_bytes())
+    manifest = IndexManifest.model_validate_json((build / _MANIFEST).read_bytes())
     if _sizes(build) != manifest.files:
         raise ValueError("The files of the build are not those it was made with.")
     if manifest.rules != current_rules():
@@ -267,7 +267,7 @@ def _write(plan: _Plan, target: Path, embedder: Embedder | None, progress: Progr
             vectors = np.stack([plan.vectors[at] for at in plan.embedded])
             DenseIndex.write(folder, vectors, np.array(plan.embedded))
         name = embedder.name if embedder else None
-        publish(folder, Manifest(embedder=name, documents=tuple(plan.entries)))
+        publish(folder, IndexManifest(embedder=name, documents=tuple(plan.entries)))
 
 
 def _embed(
@@ -321,7 +321,7 @@ def new_build(target: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def publish(partial: Path, manifest: Manifest) -> None:
+def publish(partial: Path, manifest: IndexManifest) -> None:
     """Make a written build the current one and remove the others, while the lock is held."""
     target = partial.parent
     sized = manifest.model_copy(update={"files": _sizes(partial)})

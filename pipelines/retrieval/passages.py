@@ -102,7 +102,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
             yield _Piece(sentence.start + start, sentence.start + start + len(piece), size)
 
 
-class GivenText(Retriever):
+class TextRetriever(Retriever):
     """The passages of a text, those that share most with the query (BM25) first.
 
     Empty lines separate its sources, which are counted from 1 in the ids of passages. Those without

@@ -26,7 +26,7 @@ from pipelines.retrieval.documents import Document
 from pipelines.retrieval.lines import LineStore
 from pipelines.retrieval.passages import CUTTING_RULES, cut_document, indexed_text
 from pipelines.retrieval.reading.files import read_file
-from pipelines.retrieval.reading.parsed import MAX_TEXT, Part, Reading, RefusedError
+from pipelines.retrieval.reading.parsed import MAX_TEXT, DocumentPart, ParsedFile, RefusedError
 from pipelines.text.languages import detect_language
 from pipelines.types import Frozen, Language, Passage
 
@@ -59,7 +59,7 @@ class Section(Frozen):
     last: int
 
 
-class Prepared(Frozen):
+class PreparedSummary(Frozen):
     """What there is to say of a prepared document. `pages` counts its sections."""
 
     kind: str
@@ -72,13 +72,13 @@ class Prepared(Frozen):
     facts: dict[str, str | int] = Field(default_factory=dict)
 
 
-def prepare(path: Path, name: str, folder: Path, document: str, url: str | None) -> Prepared:
+def prepare(path: Path, name: str, folder: Path, document: str, url: str | None) -> PreparedSummary:
     """Read the file at `path`, called `name`, and write what `folder` holds of it.
 
     `document` is its id; `url` where it was fetched, if it was. Raises RefusedError.
     """
     reading = read_file(path, name)
-    writer = _Writer(reading, name, document, url)
+    writer = _PassageCutter(reading, name, document, url)
     # A table is read row by row: sections and passages are written while it is read, the
     # sections of all rows are kept until then.
     PassageStore.write(folder, writer.passages())
@@ -88,7 +88,7 @@ def prepare(path: Path, name: str, folder: Path, document: str, url: str | None)
     count = LineStore.write(folder, _SECTIONS, lines)
     np.save(folder / _LANGUAGES, np.array(writer.languages, dtype=np.uint8))
     chinese = sum(writer.languages) * 2 > len(writer.languages)
-    return Prepared(
+    return PreparedSummary(
         kind=reading.kind,
         title=reading.title,
         language="zh" if chinese else "en",
@@ -141,10 +141,10 @@ class PreparedDocument:
         )
 
 
-class _Writer:
+class _PassageCutter:
     """Cuts the parts of a document one after the other, and remembers what it has cut."""
 
-    def __init__(self, reading: Reading, name: str, document: str, url: str | None) -> None:
+    def __init__(self, reading: ParsedFile, name: str, document: str, url: str | None) -> None:
         self.sections: list[Section] = []
         self.languages = bytearray()
         self.characters = 0
@@ -169,7 +169,7 @@ class _Writer:
                 yield passage
             self.sections += _sections(part, cut, first)
 
-    def _cut(self, part: Part) -> list[Passage]:
+    def _cut(self, part: DocumentPart) -> list[Passage]:
         whole = Document(
             id=self._document,
             title=part.title,
@@ -189,14 +189,14 @@ class _Writer:
             for at, passage in enumerate(cut_document(whole))
         ]
 
-    def _source(self, part: Part, passage: Passage) -> str:
+    def _source(self, part: DocumentPart, passage: Passage) -> str:
         """Return the file, with the page or row on which the passage begins."""
         if part.breaks:
             return f"{self._name}, p. {bisect_right(part.breaks, passage.start)}"
         return f"{self._name}, row {part.label}" if part.label else self._name
 
 
-def _sections(part: Part, passages: list[Passage], first: int) -> Iterator[Section]:
+def _sections(part: DocumentPart, passages: list[Passage], first: int) -> Iterator[Section]:
     """Yield the sections of a part whose passages count from `first`."""
     edges = [*part.breaks] or [0] if part.label else [*part.breaks] or _edges(part.text)
     starts = [passage.start for passage in passages]

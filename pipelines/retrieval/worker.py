@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from pipelines.paths import ROOT
 from pipelines.retrieval.assembling import Assembly
-from pipelines.retrieval.preparing import Prepared
+from pipelines.retrieval.preparing import PreparedSummary
 from pipelines.retrieval.reading.parsed import RefusedError
 
 SECONDS = 120.0
@@ -35,7 +35,7 @@ _START = 60.0
 Tell = Callable[[int, int], None]
 
 
-class StoppedError(Exception):
+class PreparationStoppedError(Exception):
     """The caller stopped the work."""
 
 
@@ -43,7 +43,7 @@ class WorkerFailedError(Exception):
     """The process could not do what it was asked for; the text says why."""
 
 
-class Worker:
+class PreparationWorker:
     """The process, started at the first task, and again after it has ended.
 
     `stopped` is called often and says whether to stop. Only one thread may use a Worker.
@@ -62,10 +62,11 @@ class Worker:
         document: str,
         url: str | None = None,
         seconds: float = SECONDS,
-    ) -> Prepared:
+    ) -> PreparedSummary:
         """Prepare as `pipelines.retrieval.preparing.prepare` does, within `seconds`.
 
-        Raises RefusedError, also where it takes too long or ends the process; StoppedError.
+        Raises RefusedError, also where it takes too long or ends the process, and
+        PreparationStoppedError.
         """
         task = {
             "do": "prepare",
@@ -85,11 +86,11 @@ class Worker:
             raise RefusedError(reply["refused"], **reply["facts"])
         if "failed" in reply:
             raise WorkerFailedError(reply["failed"])
-        return Prepared.model_validate(reply["prepared"])
+        return PreparedSummary.model_validate(reply["prepared"])
 
     def assemble(self, assembly: Assembly, tell: Tell) -> int:
         """Assemble as `pipelines.retrieval.assembling.assemble` does. Raises WorkerFailedError,
-        StoppedError.
+        PreparationStoppedError.
         """
         task = {"do": "assemble", "assembly": assembly.model_dump(mode="json")}
         try:
@@ -112,7 +113,10 @@ class Worker:
                         pipe.close()
 
     def _ask(self, task: dict[str, Any], seconds: float | None, tell: Tell) -> dict[str, Any]:
-        """Return the answer to `task`. TimeoutError, EOFError and StoppedError end the process."""
+        """Return the answer to `task`.
+
+        TimeoutError, EOFError and PreparationStoppedError end the process.
+        """
         try:
             process = self._running()
             assert process.stdin is not None
@@ -153,7 +157,7 @@ class Worker:
             selector.register(pipe, selectors.EVENT_READ)
             while b"\n" not in self._received:
                 if self._stopped():
-                    raise StoppedError
+                    raise PreparationStoppedError
                 if deadline is not None and time.monotonic() > deadline:
                     raise TimeoutError
                 if selector.select(_LOOK):

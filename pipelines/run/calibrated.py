@@ -20,7 +20,7 @@ JUDGED_AS: Mapping[CalibratedTask, tuple[What, ...]] = {
 has a hallucinated span is held against the verdict on the whole text."""
 
 
-class Reading(Frozen):
+class CalibratedReading(Frozen):
     """A score in the light of labels: `probability` in [0, 1] that people find an error.
 
     `others` are the roles whose model is another one in this run than in those that were labelled.
@@ -31,7 +31,9 @@ class Reading(Frozen):
     others: tuple[str, ...] = ()
 
 
-def readings(spec: RunSpec, method: str, what: What, score: Score | None) -> tuple[Reading, ...]:
+def readings(
+    spec: RunSpec, method: str, what: What, score: Score | None
+) -> tuple[CalibratedReading, ...]:
     """Return what the run's calibrations say of a score of `method` in a verdict on `what`.
 
     Mostly there is none, or one; of a verdict on an answer there may be one for each of two tasks.
@@ -39,7 +41,7 @@ def readings(spec: RunSpec, method: str, what: What, score: Score | None) -> tup
     if score is None or score.value is None or not isfinite(score.value):
         return ()
     return tuple(
-        Reading(
+        CalibratedReading(
             probability=one.fit.probability(score.value),
             calibration=one,
             others=tuple(
@@ -54,7 +56,9 @@ def readings(spec: RunSpec, method: str, what: What, score: Score | None) -> tup
     )
 
 
-def deciding_readings(spec: RunSpec, method: str, event: Judged | None) -> tuple[Reading, ...]:
+def deciding_readings(
+    spec: RunSpec, method: str, event: Judged | None
+) -> tuple[CalibratedReading, ...]:
     """Return what `readings` returns, of the score that decided a verdict; none without a
     verdict.
     """

@@ -14,7 +14,7 @@ from pipelines.run.view import MethodView, RunView
 from pipelines.types import Passage
 
 
-class Pair(NamedTuple):
+class RunPair(NamedTuple):
     """Something in both runs, by name; None where a run does not have it."""
 
     name: str
@@ -52,7 +52,7 @@ class MethodChanges(NamedTuple):
     name: str
     before: MethodView | None
     after: MethodView | None
-    settings: tuple[Pair, ...]
+    settings: tuple[RunPair, ...]
     verdicts: tuple[Verdict | None, Verdict | None]
     scores: tuple[ScorePair, ...]
     passages: tuple[tuple[Passage, ...], tuple[Passage, ...]]
@@ -84,10 +84,10 @@ class RunChanges(NamedTuple):
     text.
     """
 
-    facts: tuple[Pair, ...]
-    models: tuple[Pair, ...]
-    versions: tuple[Pair, ...]
-    prompts: tuple[Pair, ...]
+    facts: tuple[RunPair, ...]
+    models: tuple[RunPair, ...]
+    versions: tuple[RunPair, ...]
+    prompts: tuple[RunPair, ...]
     wording: tuple[tuple[tuple[str, str, str], str | None, str | None], ...]
     methods: tuple[MethodChanges, ...]
 
@@ -125,8 +125,8 @@ def changes(before: RunView, after: RunView) -> RunChanges:
         "calibrations": lambda spec: spec.calibrations,
         "answer": lambda spec: spec.answer.text if spec.answer else None,
     }
-    pairs = [Pair(name, read(old.spec), read(new.spec)) for name, read in facts.items()]
-    pairs.insert(1, Pair("language", old.language, new.language))
+    pairs = [RunPair(name, read(old.spec), read(new.spec)) for name, read in facts.items()]
+    pairs.insert(1, RunPair("language", old.language, new.language))
     names = [one.name for header in (old, new) for one in header.spec.methods]
     return RunChanges(
         facts=tuple(pair for pair in pairs if pair.changed),
@@ -174,7 +174,7 @@ def evidence_words(evidence: EvidenceSpec) -> str:
 
 
 def _method(name: str, before: MethodView | None, after: MethodView | None) -> MethodChanges:
-    settings: tuple[Pair, ...] = ()
+    settings: tuple[RunPair, ...] = ()
     if before is not None and after is not None:
         settings = _differing(before.settings, after.settings)
     return MethodChanges(
@@ -188,9 +188,10 @@ def _method(name: str, before: MethodView | None, after: MethodView | None) -> M
     )
 
 
-def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Pair, ...]:
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[RunPair, ...]:
     pairs = (
-        Pair(name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])
+        RunPair(name, before.get(name), after.get(name))
+        for name in dict.fromkeys([*before, *after])
     )
     return tuple(pair for pair in pairs if pair.changed)
 

@@ -58,7 +58,7 @@ class RunLimits(Frozen):
         return tuple(name for name in LIMIT_NAMES if getattr(self, name) is not None)
 
 
-class Taken(NamedTuple):
+class UsageTotals(NamedTuple):
     """Calls, tokens read and written, and money by currency."""
 
     calls: int = 0
@@ -71,10 +71,10 @@ class Taken(NamedTuple):
         """Tokens read and written."""
         return self.read + self.written
 
-    def plus(self, other: Taken) -> Taken:
+    def plus(self, other: UsageTotals) -> UsageTotals:
         """Return both together."""
         units = {**self.money, **other.money}
-        return Taken(
+        return UsageTotals(
             calls=self.calls + other.calls,
             read=self.read + other.read,
             written=self.written + other.written,
@@ -149,8 +149,8 @@ class Ledger:
     prices: Mapping[str, Price] = field(default_factory=dict)
     within: Ledger | None = None
     reached: LimitName | None = field(default=None, init=False)
-    spent: Taken = field(default=Taken(), init=False)
-    _held: list[Taken] = field(default_factory=list, init=False)
+    spent: UsageTotals = field(default=UsageTotals(), init=False)
+    _held: list[UsageTotals] = field(default_factory=list, init=False)
     _waiting: list[asyncio.Future[None]] = field(default_factory=list, init=False)
 
     @asynccontextmanager
@@ -163,9 +163,9 @@ class Ledger:
         A failed attempt counts as one call without tokens. `writes` is False for models that only
         judge, whose tokens are not counted. Raises LimitReached before the block begins.
         """
-        most = self._taken(role, most_tokens(request)) if writes else Taken(calls=1)
+        most = self._taken(role, most_tokens(request)) if writes else UsageTotals(calls=1)
         # A call that is refused takes nothing.
-        took = Taken()
+        took = UsageTotals()
 
         def settle(generations: Sequence[Generation]) -> None:
             nonlocal took
@@ -173,11 +173,13 @@ class Ledger:
                 took = self._taken(role, tokens_of(request, generations))
 
         async with self._reserved(most, lambda: took):
-            took = Taken(calls=1)
+            took = UsageTotals(calls=1)
             yield settle
 
     @asynccontextmanager
-    async def _reserved(self, most: Taken, took: Callable[[], Taken]) -> AsyncIterator[None]:
+    async def _reserved(
+        self, most: UsageTotals, took: Callable[[], UsageTotals]
+    ) -> AsyncIterator[None]:
         """Hold `most` back while the block lasts, and count what it `took` at its end."""
         await self._make_room(most)
         self._held.append(most)
@@ -216,7 +218,7 @@ class Ledger:
         most = self.limits.seconds
         return None if most is None or now < most else self._refusal("seconds")
 
-    async def _make_room(self, most: Taken) -> None:
+    async def _make_room(self, most: UsageTotals) -> None:
         quiet = 0
         while (name := self.reached or self._passed(most)) is not None:
             if not self._held:
@@ -231,7 +233,7 @@ class Ledger:
             self._waiting.append(turn)
             await turn
 
-    def _passed(self, most: Taken) -> LimitName | None:
+    def _passed(self, most: UsageTotals) -> LimitName | None:
         """Return the first limit that the run could pass with a call that takes `most`."""
         limits = self.limits
         if not limits.names:
@@ -250,14 +252,14 @@ class Ledger:
                 return "money"
         return None
 
-    def _taken(self, role: str, tokens: TokenCount) -> Taken:
+    def _taken(self, role: str, tokens: TokenCount) -> UsageTotals:
         price = self.prices.get(role)
         money: dict[str, float] = {}
         if price is not None:
             amount = (price.read * tokens.read + price.written * tokens.written) / 1e6
             # A price of 0 passes no limit.
             money = {price.currency: amount} if amount else {}
-        return Taken(1, tokens.read, tokens.written, money)
+        return UsageTotals(1, tokens.read, tokens.written, money)
 
     def _refusal(self, name: LimitName) -> LimitReached:
         if self.reached is None:

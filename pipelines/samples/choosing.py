@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 
-from pipelines.store.recordings import Choice, Chosen, Outcome
+from pipelines.store.recordings import ChosenRun, Outcome, RecordingChoice
 
 MOST = 4
 """How many runs are shipped at most."""
@@ -29,7 +29,7 @@ Outcomes = Mapping[str, Mapping[str, Outcome]]
 """Of every run, in the order in which they were asked for, what each method made of it."""
 
 
-def choose(outcomes: Outcomes, most: int = MOST) -> Choice:
+def choose(outcomes: Outcomes, most: int = MOST) -> RecordingChoice:
     """Return at most `most` of the runs, and what each of them stands for.
 
     First as many methods as possible do what they are for in each language, as well as possible;
@@ -43,9 +43,9 @@ def choose(outcomes: Outcomes, most: int = MOST) -> Choice:
     shows: dict[str, dict[str, Outcome]] = {}
     for one_language in _by_language(runs):
         shows |= _assigned(outcomes, one_language, SHOWS)
-    return Choice(
+    return RecordingChoice(
         recorded={run: dict(found) for run, found in outcomes.items()},
-        runs=tuple(Chosen(run=run, shows=shows[run], fails=fails[run]) for run in runs),
+        runs=tuple(ChosenRun(run=run, shows=shows[run], fails=fails[run]) for run in runs),
     )
 
 

@@ -29,7 +29,7 @@ from pipelines.run.trace import Trace
 from pipelines.samples.choosing import choose
 from pipelines.samples.outcomes import outcomes_of
 from pipelines.store.exchange import export_lines, parse_lines
-from pipelines.store.recordings import CHOSEN, FOLDER, PREFIX, Choice
+from pipelines.store.recordings import CHOSEN, FOLDER, PREFIX, RecordingChoice
 from pipelines.text import detect_language
 
 Row = Mapping[str, str]
@@ -67,7 +67,7 @@ async def _record(
     return unanswered
 
 
-def _ship(rows: Sequence[Row], kept: Path, folder: Path) -> Choice:
+def _ship(rows: Sequence[Row], kept: Path, folder: Path) -> RecordingChoice:
     """Choose among the runs in `kept`; `folder` then holds those that were chosen, and why."""
     texts = {row["id"]: _file(kept, row["id"]).read_text(encoding="utf-8") for row in rows}
     choice = choose(
@@ -85,7 +85,7 @@ def _ship(rows: Sequence[Row], kept: Path, folder: Path) -> Choice:
     return choice
 
 
-def _told(choice: Choice) -> str:
+def _told(choice: RecordingChoice) -> str:
     """Return what was chosen, in words for a terminal."""
     lines = [f"chosen: {len(choice.runs)} of {len(choice.recorded)} runs"]
     for one in choice.runs:

@@ -42,7 +42,7 @@ PREFIX = "walkthrough-"
 _TWO_DIGITS = 0.005
 
 
-class Expected(Frozen):
+class ExpectedOutcome(Frozen):
     """What a method has to come to: the verdict on its original answer and words of the final one.
 
     `drafts` is the number of drafts, the original included; `abstained` whether it gave none;
@@ -78,7 +78,7 @@ class Walkthrough(Frozen):
     methods: tuple[MethodSpec, ...]
     evidence: EvidenceSpec = EvidenceSpec(mode="bm25")
     models: dict[str, Named] | None = None
-    expected: dict[str, Expected] = Field(default_factory=dict)
+    expected: dict[str, ExpectedOutcome] = Field(default_factory=dict)
 
     @property
     def run_id(self) -> str:
@@ -185,11 +185,11 @@ def _problems(sample: Walkthrough, view: RunView) -> list[str]:
     if view.status != "finished":
         return [*found, "it did not finish"]
     for name, method in view.methods.items():
-        found += _against(sample.expected.get(name, Expected()), method)
+        found += _against(sample.expected.get(name, ExpectedOutcome()), method)
     return found
 
 
-def _against(expected: Expected, method: MethodView) -> list[str]:
+def _against(expected: ExpectedOutcome, method: MethodView) -> list[str]:
     name, answer, drafts = method.name, method.answer, len(method.drafts)
     if answer is None:
         return [f"{name} failed: {method.error.message if method.error else '?'}"]

@@ -36,7 +36,7 @@ _AT_ONCE = 500
 """Rows that one statement reads or writes."""
 
 
-class Task(NamedTuple):
+class AnswerTask(NamedTuple):
     """One answer that an evaluation needs: system `system` on item `position`, for the `repeat`th
     time; `number` counts the tasks of an evaluation from 0. `key` says what is asked."""
 
@@ -83,7 +83,7 @@ class EvaluationStore:
         name: str,
         spec: dict[str, Any],
         items: Iterable[tuple[str, Frozen]],
-        tasks: Iterable[Task],
+        tasks: Iterable[AnswerTask],
     ) -> None:
         """Store an evaluation whole, or nothing of it. What was answered already is done."""
         with self._database.write() as session:
@@ -150,7 +150,9 @@ class EvaluationStore:
                 raise failure("storage.no_evaluation")
             return row.body
 
-    def open_tasks(self, evaluation: str, after: int = -1, limit: int = _AT_ONCE) -> list[Task]:
+    def open_tasks(
+        self, evaluation: str, after: int = -1, limit: int = _AT_ONCE
+    ) -> list[AnswerTask]:
         """Return what is missing, from the task after number `after`: `limit` tasks at most."""
         row = EvaluationTaskRow
         query = (
@@ -160,7 +162,7 @@ class EvaluationStore:
             .limit(limit)
         )
         with self._database.read() as session:
-            return [Task(*found) for found in session.execute(query)]
+            return [AnswerTask(*found) for found in session.execute(query)]
 
     def attempt(self, evaluation: str, number: int, run: str) -> None:
         """Store that a run is about to be begun for a task: whatever happens, what it spends
@@ -184,7 +186,7 @@ class EvaluationStore:
         self,
         evaluation: str,
         owner: str,
-        task: Task,
+        task: AnswerTask,
         run: str,
         outcome: dict[str, Any] | None,
         spent: dict[str, Any],
@@ -205,7 +207,7 @@ class EvaluationStore:
             session.execute(_done(evaluation, task))
 
     def take_answered(
-        self, evaluation: str, owner: str, task: Task
+        self, evaluation: str, owner: str, task: AnswerTask
     ) -> tuple[str, dict[str, Any]] | None:
         """Return what answers a task already, under its key: the run and the outcome; it is
         done then.
@@ -268,7 +270,7 @@ class EvaluationStore:
 
     def outcomes(
         self, evaluation: str, owner: str, after: int = -1
-    ) -> list[tuple[Task, str, dict[str, Any]]]:
+    ) -> list[tuple[AnswerTask, str, dict[str, Any]]]:
         """Return what was answered for the tasks after number `after`, with the run: some
         hundreds.
         """
@@ -285,7 +287,9 @@ class EvaluationStore:
         )
         with self._database.read() as session:
             require_evaluation(session, evaluation, owner)
-            return [(Task(*found[:5]), found[5], found[6]) for found in session.execute(query)]
+            return [
+                (AnswerTask(*found[:5]), found[5], found[6]) for found in session.execute(query)
+            ]
 
     def scores(self, evaluation: str, owner: str, code: str) -> list[dict[str, Any]]:
         """Return the blocks of what was computed by this `code`, in order. Raises NotFoundError."""
@@ -347,7 +351,7 @@ class EvaluationStore:
             ]
 
 
-def _done(evaluation: str, task: Task) -> Any:
+def _done(evaluation: str, task: AnswerTask) -> Any:
     row = EvaluationTaskRow
     where = row.evaluation == evaluation, row.number == task.number
     return update(row).where(*where).values(done=True)

@@ -49,7 +49,7 @@ class KnownValues(NamedTuple):
     tags: tuple[str, ...] = ()
 
 
-class Labels(NamedTuple):
+class OwnerLabels(NamedTuple):
     """The labels of a run; `findings` are methods with their last verdicts on the answer."""
 
     name: str = ""
@@ -128,20 +128,20 @@ class RunLabels:
         return KnownValues(*(tuple(sorted(found.get(kind, ()))) for kind in kinds))
 
 
-def read_labels(session: Session, run_ids: Sequence[str]) -> dict[str, Labels]:
+def read_labels(session: Session, run_ids: Sequence[str]) -> dict[str, OwnerLabels]:
     """Return the labels of these runs by id, without runs that have none."""
-    found: dict[str, Labels] = {}
+    found: dict[str, OwnerLabels] = {}
     for at in range(0, len(run_ids), _TOGETHER):
         some = run_ids[at : at + _TOGETHER]
         for row in session.scalars(select(RunLabelRow).where(RunLabelRow.run_id.in_(some))):
-            found[row.run_id] = Labels(row.name, row.note, row.starred)
+            found[row.run_id] = OwnerLabels(row.name, row.note, row.starred)
         query = (
             select(RunFacetRow.run_id, RunFacetRow.kind, RunFacetRow.value)
             .where(RunFacetRow.run_id.in_(some), RunFacetRow.kind.in_(("tag", "finding")))
             .order_by(RunFacetRow.run_id, RunFacetRow.value)
         )
         for run_id, kind, value in session.execute(query):
-            known = found.get(run_id, Labels())
+            known = found.get(run_id, OwnerLabels())
             if kind == "tag":
                 known = known._replace(tags=(*known.tags, value))
             else:

@@ -50,7 +50,7 @@ original of a method that judges nothing is the answer without passages, which i
 """
 
 
-class Chosen(Frozen):
+class ChosenRun(Frozen):
     """Why a run was chosen: the methods that do in it what they are for, and those that fail.
 
     `run` is the id of its question, `answer` the right one.
@@ -62,11 +62,11 @@ class Chosen(Frozen):
     fails: dict[str, Outcome] = Field(default_factory=dict)
 
 
-class Choice(Frozen):
+class RecordingChoice(Frozen):
     """The runs that were chosen, and what every method made of every question recorded."""
 
     recorded: dict[str, dict[str, Outcome]] = Field(default_factory=dict)
-    runs: tuple[Chosen, ...] = ()
+    runs: tuple[ChosenRun, ...] = ()
 
 
 class Recording(Frozen):
@@ -76,14 +76,18 @@ class Recording(Frozen):
     question: str
     language: Language
     methods: tuple[str, ...]
-    chosen: Chosen
+    chosen: ChosenRun
 
 
 @cache
-def choice(folder: Path = FOLDER) -> Choice:
+def choice(folder: Path = FOLDER) -> RecordingChoice:
     """Return why the runs of `folder` were chosen; where nothing says so, there are no reasons."""
     path = folder / CHOSEN
-    return Choice.model_validate_json(path.read_bytes()) if path.exists() else Choice()
+    return (
+        RecordingChoice.model_validate_json(path.read_bytes())
+        if path.exists()
+        else RecordingChoice()
+    )
 
 
 @cache
@@ -96,7 +100,7 @@ def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
             question=header.spec.question,
             language=header.language,
             methods=tuple(method.name for method in header.spec.methods),
-            chosen=reasons.get(path.stem, Chosen(run=path.stem)),
+            chosen=reasons.get(path.stem, ChosenRun(run=path.stem)),
         )
         for path in sorted(folder.glob("*.jsonl"))
         for header in (_trace(path).header,)

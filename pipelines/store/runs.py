@@ -32,7 +32,7 @@ from pipelines.store.evaluations import EvaluationStore
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
 from pipelines.store.filters import RunFilter, asked
 from pipelines.store.labels import (
-    Labels,
+    OwnerLabels,
     RunLabels,
     add_facets,
     read_labels,
@@ -44,8 +44,8 @@ from pipelines.store.profiles import ProfileStore
 from pipelines.store.sizes import SHARED, StoredBytes, copy_id, size_of
 from pipelines.store.summaries import (
     SUMMARY,
+    EventCounts,
     RunSummary,
-    Tally,
     runs_where,
     status_after,
     summary_of,
@@ -340,7 +340,7 @@ class RunStore:
             writers = {run.writer for run in runs if run.status == "running"}
             alive = {one for one in writers if self._database.presence.is_alive(one, session)}
             return [
-                summary_of(run, labels.get(run.id, Labels()), alive=run.writer in alive)
+                summary_of(run, labels.get(run.id, OwnerLabels()), alive=run.writer in alive)
                 for run in runs
             ]
 
@@ -352,7 +352,7 @@ class RunStore:
             if run is None:
                 raise failure("storage.no_run")
             alive = self._database.presence.is_alive(run.writer, session)
-            labels = read_labels(session, [run.id]).get(run.id, Labels())
+            labels = read_labels(session, [run.id]).get(run.id, OwnerLabels())
             return summary_of(run, labels, alive=alive)
 
     def count(self, owner: str, where: RunFilter | None = None) -> int:
@@ -405,7 +405,7 @@ class RunStore:
             length=0,
             size=0,
             spec=to_json(header.spec),
-            summary=to_json(Tally(methods=tuple(one.name for one in header.spec.methods))),
+            summary=to_json(EventCounts(methods=tuple(one.name for one in header.spec.methods))),
         )
         session.add(run)
         session.flush()
@@ -437,7 +437,7 @@ def _add(session: Session, run: RunRow, events: Sequence[Event]) -> None:
     session.execute(insert(EventRow), rows)
     run.size += size_of(session, run.id, events[0].seq)
     run.length += len(events)
-    run.summary = to_json(tally(events, Tally.model_validate(run.summary)))
+    run.summary = to_json(tally(events, EventCounts.model_validate(run.summary)))
     record_verdicts(session, run, events)
     run.status = status_after(events[-1])
     if run.status != "running":

@@ -22,14 +22,14 @@ from pipelines.run.events import (
     Verdict,
 )
 from pipelines.store.filters import RunFilter, conditions
-from pipelines.store.labels import Labels
+from pipelines.store.labels import OwnerLabels
 from pipelines.store.tables import RunLabelRow, RunRow
 from pipelines.types import Frozen, Language
 
 Status = Literal["running", "finished", "failed", "cancelled"]
 
 
-class Tally(Frozen):
+class EventCounts(Frozen):
     """Counts over the events of a run.
 
     `duration` is the time of the last event in seconds since the start. `model_calls` counts the
@@ -48,7 +48,7 @@ class Tally(Frozen):
     reason: CancelReason | None = None
 
 
-class RunSummary(Tally):
+class RunSummary(EventCounts):
     """One line of the list of runs. `created` is when the run entered the store, in UTC.
 
     `name`, `note`, `starred` and `tags` are its owner's labels; `findings` are the methods that
@@ -85,7 +85,7 @@ def runs_where(owner: str, where: RunFilter, columns: Sequence[Any]) -> Select[*
     return query.where(*conditions(owner, where))
 
 
-def summary_of(run: Row[Any], labels: Labels, *, alive: bool) -> RunSummary:
+def summary_of(run: Row[Any], labels: OwnerLabels, *, alive: bool) -> RunSummary:
     """Return the line of a run, from its row with the columns SUMMARY.
 
     `alive` says whether the process that writes the run still lives: without it, a run that has not
@@ -97,7 +97,7 @@ def summary_of(run: Row[Any], labels: Labels, *, alive: bool) -> RunSummary:
     return RunSummary.model_validate(told)
 
 
-def tally(events: Sequence[Event], before: Tally) -> Tally:
+def tally(events: Sequence[Event], before: EventCounts) -> EventCounts:
     """Return the counts of `before` with `events`, which follow on it, added."""
     # An embedder compares texts; it is not asked anything.
     calls = [e for e in events if isinstance(e, ModelCalled) and e.role != "embedder"]
@@ -106,7 +106,7 @@ def tally(events: Sequence[Event], before: Tally) -> Tally:
     verdicts.update(event.verdict for event in events if isinstance(event, Judged))
     answers = [e.answer for e in events if isinstance(e, SpanEnded) and e.answer is not None]
     flags = {flag for answer in answers for flag in answer.flags}
-    return Tally(
+    return EventCounts(
         methods=before.methods,
         duration=max([before.duration, *(event.time for event in events)]),
         model_calls=before.model_calls + len(calls) - cached,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pipelines.text.english_names import (
     GAZETTEER,
     TITLES,
-    Name,
+    NameSpan,
     cue_label,
     is_common,
     looks_like_person,
@@ -89,7 +89,7 @@ def _quoted_titles(text: str) -> Iterator[Candidate]:
         yield Candidate(start, end, label)
 
 
-def _candidate(text: str, doc: Doc, name: Name) -> Candidate:
+def _candidate(text: str, doc: Doc, name: NameSpan) -> Candidate:
     label = _label(text, doc, name)
     first = name.start - 1 if _takes_article(doc, name, label) else name.start
     return Candidate(doc[first].idx, doc[name.end - 1].idx + len(doc[name.end - 1]), label)
@@ -115,7 +115,7 @@ def _resolved(text: str, found: list[Candidate]) -> Iterator[Candidate]:
         previous = candidate
 
 
-def _label(text: str, doc: Doc, name: Name) -> Label:
+def _label(text: str, doc: Doc, name: NameSpan) -> Label:
     phrase = doc[name.start : name.end].text
     run = [token.text for token in doc[name.start : name.end]]
     before, after = _context(text, doc, name)
@@ -150,7 +150,7 @@ def _label(text: str, doc: Doc, name: Name) -> Label:
     return "MISC"
 
 
-def _context(text: str, doc: Doc, name: Name) -> tuple[str, str]:
+def _context(text: str, doc: Doc, name: NameSpan) -> tuple[str, str]:
     # `text` is that of the document, which would be put together from its tokens every time.
     start, end = doc[name.start].idx, doc[name.end - 1].idx + len(doc[name.end - 1])
     return text[max(0, start - 80) : start], text[end : end + 40]
@@ -180,7 +180,7 @@ def _people_or_language(phrase: str, before: str, after: str) -> Label:
     return "NORP" if following and may_modify(following.group(1)) else "LANGUAGE"
 
 
-def _beside_place(doc: Doc, name: Name) -> bool:
+def _beside_place(doc: Doc, name: NameSpan) -> bool:
     """Return whether ", Arkansas" or the like follows."""
     if name.end + 1 < len(doc) and doc[name.end].text == ",":
         following = doc[name.end + 1 : name.end + 3].text, doc[name.end + 1].text
@@ -188,7 +188,7 @@ def _beside_place(doc: Doc, name: Name) -> bool:
     return False
 
 
-def _takes_article(doc: Doc, name: Name, label: Label) -> bool:
+def _takes_article(doc: Doc, name: NameSpan, label: Label) -> bool:
     """Return whether a "the" in front belongs to the entity, as in "the Nile" and not
     "the Prius".
     """

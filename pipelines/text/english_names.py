@@ -141,7 +141,7 @@ _NEVER_INSIDE = words("en_names", "never_inside")
 _OPENING_MARKS = frozenset(['"', "“", "‘", "(", "[", "{", "'", "«"])
 
 
-class Name(NamedTuple):
+class NameSpan(NamedTuple):
     """A name at tokens `[start, end)`; `titled` when a person's title stands before it."""
 
     start: int
@@ -149,7 +149,7 @@ class Name(NamedTuple):
     titled: bool = False
 
 
-def names(doc: Doc, busy: Collection[int]) -> Iterator[Name]:
+def names(doc: Doc, busy: Collection[int]) -> Iterator[NameSpan]:
     """Yield the names of `doc` in order, articles left out.
 
     `busy` holds the character offsets that dates and other expressions already cover; no name
@@ -327,7 +327,7 @@ def _is_plural(word: str, following: str) -> bool:
     )
 
 
-def _pieces(doc: Doc, start: int, end: int) -> Iterator[Name]:
+def _pieces(doc: Doc, start: int, end: int) -> Iterator[NameSpan]:
     """Yield the run cut into names: titles are dropped, a people or country before a name
     splits off.
     """
@@ -336,7 +336,7 @@ def _pieces(doc: Doc, start: int, end: int) -> Iterator[Name]:
     if not run or len(alone) == 1 or (alone in CUE_WORDS and alone not in GAZETTEER):
         return
     if doc[start:end].text in GAZETTEER or cue_label(run) is not None:
-        yield Name(start, end)
+        yield NameSpan(start, end)
         return
     for i in range(len(run) - 1, -1, -1):
         if run[i] in TITLES and not _is_surname(run, i) and run[i + 1 : i + 2] != ["-"]:
@@ -347,7 +347,7 @@ def _pieces(doc: Doc, start: int, end: int) -> Iterator[Name]:
             if run[i + 1 : i + 2] == ["of"]:
                 yield from _pieces(doc, start + i + 2, end)
             elif i + 1 < len(run):
-                yield Name(start + i + 1, end, titled=True)
+                yield NameSpan(start + i + 1, end, titled=True)
             return
     for width in (2, 1):
         head = doc[start : start + width].text
@@ -355,10 +355,10 @@ def _pieces(doc: Doc, start: int, end: int) -> Iterator[Name]:
             rest = run[width:]
             if looks_like_person(run) or not (len(rest) == 1 or looks_like_person(rest)):
                 break
-            yield Name(start, start + width)
+            yield NameSpan(start, start + width)
             yield from _pieces(doc, start + width, end)
             return
-    yield Name(start, end)
+    yield NameSpan(start, end)
 
 
 def _is_surname(run: list[str], position: int) -> bool:

@@ -19,7 +19,7 @@ from components.guidelines import starting_guidelines
 from components.messages import Catalogue
 from components.report import report_html
 from pipelines.annotation.joining import Invitation, enter
-from pipelines.annotation.working import Task, Worker
+from pipelines.annotation.working import AssignedItem, Worker
 from pipelines.engine.checking import FEWER, check_run
 from pipelines.engine.collections import Collections
 from pipelines.engine.libraries import SAMPLE_LIBRARY
@@ -184,7 +184,7 @@ def _joined(store: RunStore, link: str, name: str) -> Worker:
 def _label(worker: Worker, person: int, most: int = 1000) -> None:
     """Label by rule: people disagree on some of the items."""
     count = 0
-    while count < most and isinstance(found := worker.next(), Task):
+    while count < most and isinstance(found := worker.next(), AssignedItem):
         chosen = crc32(found.body.text.encode()) % 3
         if found.item % 5 == 0:
             chosen = (chosen + person) % 3

@@ -12,7 +12,7 @@ from app.annotated import disputes_of, now
 from app.screens import annotation_decisions
 from app.screens.annotation_decisions import Deciding, handle_decision
 from components.messages import Catalogue
-from pipelines.annotation.labels import Decision, decisions
+from pipelines.annotation.labels import Adjudication, decisions
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import ItemBody, ItemPlace
 from pipelines.engine.thread import Engine
@@ -67,7 +67,7 @@ class Bench:
         handle_decision(self.lead, found, self.name, request, self.deciding, EN)
         return client
 
-    def decided(self) -> dict[int, Decision]:
+    def decided(self) -> dict[int, Adjudication]:
         return decisions(self.lead.events())
 
 
@@ -81,7 +81,7 @@ def test_a_decision_is_stored_once_with_its_circumstances(engine: Engine):
         bench.ask("decide", 1, client="one", value={"verdict": "minor"}, **told)
     assert bench.deciding.acknowledged == ["one"]
     (decision,) = bench.decided().values()
-    assert decision == Decision(
+    assert decision == Adjudication(
         label=label("sentence", "minor"), note="Read 2.", confidence=1.0, gap=True
     )
     assert bench.deciding.saved == 1

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from app import annotated
 from app.evaluated import NotYet
 from pipelines.annotation.adjudication import adjudicate
-from pipelines.annotation.labels import Decision, ReadLabel
+from pipelines.annotation.labels import Adjudication, ReadLabel
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import (
     Hidden,
@@ -172,7 +172,7 @@ def test_detectors_are_held_against_final_labels(engine: Engine):
     # What people disagree on is missing, and said to be.
     lead.import_labels("Person 0", [ReadLabel("answer-0", label("answer", "partly"))])
     assert "People disagree on 1 item, which is missing here." in seen(results(lead, "scores"))
-    adjudicate(lead, "Chief", 0, Decision(label=label("answer", "wrong")), client="a")
+    adjudicate(lead, "Chief", 0, Adjudication(label=label("answer", "wrong")), client="a")
     assert "People disagree on" not in seen(results(lead, "scores"))
 
 

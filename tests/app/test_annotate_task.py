@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.screens.annotation_requests import Standing, handle
+from app.screens.annotation_requests import LabellingState, handle
 from components.messages import Catalogue
 from pipelines.annotation.adjudication import adjudicate
 from pipelines.annotation.joining import enter
-from pipelines.annotation.labels import Decision
+from pipelines.annotation.labels import Adjudication
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import AnswerLabel
 from pipelines.annotation.working import Worker
@@ -31,7 +31,7 @@ class Desk:
     """An annotator, and a page that sends their requests."""
 
     def __init__(self, worker: Worker) -> None:
-        self.worker, self.standing, self.count = worker, Standing(), 0
+        self.worker, self.standing, self.count = worker, LabellingState(), 0
 
     def ask(self, action: str, item: Any, *, client: str = "", **more: Any) -> str:
         """Send a request; its name."""
@@ -367,7 +367,7 @@ def test_what_was_decided_otherwise_is_seen_once_the_session_is_closed(engine: E
     for _ in range(2):
         task = take(ann)
         ann.label(task.item, VALUES[task.body.task], client=f"c{task.item}", seconds=2)
-    decision = Decision(label=AnswerLabel(verdict="wrong"), note="She was born in Delft.")
+    decision = Adjudication(label=AnswerLabel(verdict="wrong"), note="She was born in Delft.")
     adjudicate(session, "Lea", 0, decision, client="d")
     token = given(ann, session)
     assert "She was born" not in seen(opened(token))

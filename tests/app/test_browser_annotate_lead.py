@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from components.messages import LANGUAGES, Catalogue
 from pipelines.annotation.joining import Invitation, enter
 from pipelines.annotation.leading import Lead
-from pipelines.annotation.working import Task, Worker
+from pipelines.annotation.working import AssignedItem, Worker
 from pipelines.store import RunStore
 from pipelines.types import Language
 from tests.app.conftest import Visit
@@ -42,7 +42,7 @@ def beside(workbench: Workbench) -> Iterator[RunStore]:
 def labelled(worker: Worker, most: int = 1000, **verdicts: str) -> int:
     """Label at most so many items; how many there were."""
     count = 0
-    while count < most and isinstance(found := worker.next(), Task):
+    while count < most and isinstance(found := worker.next(), AssignedItem):
         task = found.body.task
         value: dict[str, Any] = {"task": task}
         if task != "span":
@@ -116,7 +116,7 @@ def test_a_session_of_the_sample_runs_is_made_shared_and_watched(
     expect(page.locator(".vs-session-lead")).to_contain_text(re.compile(r"\b0 ?%"))
     ann = join(beside, address, "Ann")
     first = ann.next()
-    assert isinstance(first, Task)
+    assert isinstance(first, AssignedItem)
     ann.skip(first.item, "Broken <b>item</b>.", client="skip")
     whole = labelled(ann)
     expect(page.locator(".vs-session-notes").first).to_contain_text("Broken <b>item</b>.")

@@ -21,7 +21,7 @@ from pipelines.annotation.joining import Invitation, enter
 from pipelines.annotation.labels import decisions, standing_labels
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import TASKS
-from pipelines.annotation.working import Task
+from pipelines.annotation.working import AssignedItem
 from pipelines.store import RunStore
 from tests.app.conftest import Visit
 from tests.app.serving import (
@@ -237,7 +237,7 @@ def _label_the_statements(page: Page, store: RunStore) -> None:
     with STATEMENTS.open(encoding="utf-8", newline="") as file:
         supported = {row["statement"]: row["label"] == "supported" for row in csv.DictReader(file)}
     verdicts = {"sentence": ("accurate", "major"), "answer": ("correct", "wrong")}
-    while isinstance(found := worker.next(), Task):
+    while isinstance(found := worker.next(), AssignedItem):
         task = found.body.task
         said = verdicts[task][not supported[found.body.text]]
         worker.label(found.item, {"task": task, "verdict": said}, client=f"eve-{found.item}")

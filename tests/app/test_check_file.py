@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import checking_many
 from app.screens.check_file import MAX_TEXTS
-from components.check_many import Outcome, as_json_lines, as_table, many_view
+from components.check_many import CheckOutcome, as_json_lines, as_table, many_view
 from components.messages import Catalogue
 from pipelines.engine.thread import Engine
 from pipelines.errors import ErrorInfo
@@ -119,7 +119,7 @@ def test_a_file_belongs_to_its_visitor(engine: Engine):
 
 def test_what_a_file_says_is_text_and_no_formula_or_markup():
     error = ErrorInfo(code="x", message="=1+1", remedy="")
-    bad = Outcome("=cmd()", "<b>bold</b>", error=error)
+    bad = CheckOutcome("=cmd()", "<b>bold</b>", error=error)
     (row,) = csv.DictReader(io.StringIO(as_table([bad])))
     assert (row["id"], row["error"]) == ("'=cmd()", "'=1+1")
     assert "<b>bold" not in many_view([bad], 1, Catalogue("en"))

@@ -14,7 +14,7 @@ from app.screens import evaluation_data
 from app.screens.evaluation_data import read_upload
 from pipelines.engine.thread import Engine
 from pipelines.errors import InvalidInputError, OfflineError
-from pipelines.evaluation.datasets.files import Table
+from pipelines.evaluation.datasets.files import DataTable
 from pipelines.evaluation.datasets.hub import HubAddress
 from tests.app.evaluate_page import (
     CAPITALS,
@@ -154,12 +154,12 @@ def test_a_parquet_file_is_mapped_by_hand_on_the_page(engine: Engine):
 def test_a_set_of_the_hub_is_read_and_mapped(engine: Engine, monkeypatch: pytest.MonkeyPatch):
     asked: list[HubAddress] = []
 
-    def read(address: HubAddress) -> Table:
+    def read(address: HubAddress) -> DataTable:
         asked.append(address)
         if address.name == "no/such":
             raise OfflineError("The hub cannot be reached.", remedy="Connect this machine.")
         rows = [{"prompt": "Who?", "gold": "Ada"}, {"prompt": "When?", "gold": "1843"}]
-        return Table(f"{address.name}@test", rows, [1, 2], "row")
+        return DataTable(f"{address.name}@test", rows, [1, 2], "row")
 
     monkeypatch.setattr(fetching, "read_hub", read)
     test = evaluate(**{"evaluate.source": "hub"}).run()

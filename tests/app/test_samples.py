@@ -18,7 +18,7 @@ from pipelines.run.trace import Trace
 from pipelines.samples.walkthroughs import walkthrough, walkthroughs
 from pipelines.store import recordings
 from pipelines.store.exchange import export_lines
-from pipelines.store.recordings import CHOSEN, Choice, Chosen
+from pipelines.store.recordings import CHOSEN, ChosenRun, RecordingChoice
 from pipelines.types import Language
 from tests.app.playing import EVEREST, load, opened, play, seen
 from tests.app.test_screens import FOLDS, ME, page
@@ -37,8 +37,8 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     trace = Trace(events=tuple(record.events))
     lines = "".join(export_lines(trace))
     (tmp_path / "en-001.jsonl").write_text(lines, encoding="utf-8")
-    chosen = Chosen(run="en-001", answer="A writer", shows={"drad": "corrects"})
-    why = Choice(recorded={"en-001": {"drad": "corrects", "rag": "lucky"}}, runs=(chosen,))
+    chosen = ChosenRun(run="en-001", answer="A writer", shows={"drad": "corrects"})
+    why = RecordingChoice(recorded={"en-001": {"drad": "corrects", "rag": "lucky"}}, runs=(chosen,))
     (tmp_path / CHOSEN).write_text(why.model_dump_json(), encoding="utf-8")
     monkeypatch.setattr(samples, "recordings", partial(recordings.recordings, tmp_path))
     monkeypatch.setattr(samples, "choice", partial(recordings.choice, tmp_path))

@@ -28,7 +28,7 @@ from pipelines.run.trace import Trace
 from pipelines.run.view import RunView, fold
 from pipelines.store.exchange import export_lines, parse_lines
 from pipelines.store.recordings import load_recording, recordings
-from pipelines.store.summaries import Tally, tally
+from pipelines.store.summaries import EventCounts, tally
 from pipelines.store.tables import to_json
 from tests.pipelines.engine.test_cut_runs import recorded
 
@@ -106,7 +106,7 @@ class Imported:
         for event in self.trace.events:
             terminal.show(event)
         parts += [out.getvalue(), result_of(view, "").model_dump_json()]
-        json.dumps(to_json(tally(self.trace.events, Tally(methods=()))))
+        json.dumps(to_json(tally(self.trace.events, EventCounts(methods=()))))
         past_of(view)
         left_out(view)
         parts += [report_html(view, t), changes_view(view, view, t)]

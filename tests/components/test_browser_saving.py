@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.labelling import Progress, label_data
+from components.labelling import LabellingProgress, label_data
 from components.messages import Catalogue
 from components.theme import labelling_code, stylesheet
-from pipelines.annotation.working import Task
+from pipelines.annotation.working import AssignedItem
 from tests.pipelines.annotation.bench import item
 
 LEASE = 300.0
@@ -35,8 +35,8 @@ SHOW = """async (data) => {
 
 def shown(page: Page, t: Catalogue, number: int = 0, **more: Any) -> None:
     """The page hands over an item, with what became of the requests before."""
-    given = Task(item=number, body=item("answer", number).body, expires=NOW)
-    at = Progress(number + 1, 3)
+    given = AssignedItem(item=number, body=item("answer", number).body, expires=NOW)
+    at = LabellingProgress(number + 1, 3)
     data = label_data(given, t, scope="session.0", progress=at, lease=LEASE, **more)
     page.evaluate(SHOW, data)
 

@@ -6,7 +6,7 @@ import pytest
 
 from components.ask import ask_view
 from components.calibrated import calibrations_table, reading_words
-from components.check_many import Outcome, as_json_lines, as_table
+from components.check_many import CheckOutcome, as_json_lines, as_table
 from components.check_view import check_view
 from components.messages import LANGUAGES, Catalogue
 from components.profiles import contents_words, profile_details
@@ -18,7 +18,7 @@ from pipelines.cli.changes import describe_changes
 from pipelines.cli.profiles import described
 from pipelines.cli.terminal import describe
 from pipelines.engine.calibrations import conditions
-from pipelines.run.calibrated import Reading
+from pipelines.run.calibrated import CalibratedReading
 from pipelines.run.calibrations import Calibration
 from pipelines.run.changes import changes
 from pipelines.run.events import Score
@@ -109,7 +109,7 @@ def test_every_task_and_curve_has_its_words(language: Language):
         for count in (1, 240):
             for session in ("", "Clinton"):
                 one = calibration(task=task, labels=count, session=session)
-                reading = Reading(probability=0.0001, calibration=one)
+                reading = CalibratedReading(probability=0.0001, calibration=one)
                 assert "<0.001" in reading_words(reading, t)
                 assert reading_lines([reading])[0].startswith("by labels, 0.00 of")
 
@@ -171,14 +171,14 @@ def test_a_check_has_it_at_the_detector_and_at_every_sentence(t: Catalogue):
 
 def test_files_of_checks_have_it_where_there_is_one():
     found = checked(WHOLE, SENTENCES).found
-    outcome = Outcome(id="7", text=TEXT, run="r", status="finished", found=found)
+    outcome = CheckOutcome(id="7", text=TEXT, run="r", status="finished", found=found)
     head, *rows = as_table([outcome]).splitlines()
     columns = head.split(",")
     at = columns.index("slm_calibrated")
     assert [row.split(",")[at] for row in rows] == ["0.2", "0.8", "0.7"]
     assert "p_yes_calibrated" not in columns
     assert '"probability": 0.7, "task": "answer", "fit": "isotonic"' in as_json_lines([outcome])
-    bare = Outcome(id="7", text=TEXT, run="r", status="finished", found=checked().found)
+    bare = CheckOutcome(id="7", text=TEXT, run="r", status="finished", found=checked().found)
     assert "calibrated" not in as_table([bare]) + as_json_lines([bare])
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from components.estimate import about, estimate_help, estimate_line, estimate_note, price_words
 from components.messages import LANGUAGES, Catalogue
-from pipelines.engine.estimate import Basis, Estimate, Money
+from pipelines.engine.estimate import Basis, Money, RunEstimate
 from pipelines.models.providers import Price
 from tests.components.html_tree import read
 from tests.pipelines.engine.tables import PACE, STRONG, WEAK
@@ -15,10 +15,10 @@ DEFAULT = Basis(source="default", measured=WEAK, pace=PACE)
 WALKTHROUGHS = Basis(source="walkthroughs", measured=STRONG)
 
 
-def found(basis: Basis = DEFAULT, **fields: object) -> Estimate:
+def found(basis: Basis = DEFAULT, **fields: object) -> RunEstimate:
     usual = {"calls": 18.4, "judge_calls": 14.6, "read": 2569.0, "written": 850.0}
     known = {"seconds": 23.03, "price": ()}
-    return Estimate.model_validate({**usual, **known, "basis": basis, **fields})
+    return RunEstimate.model_validate({**usual, **known, "basis": basis, **fields})
 
 
 @pytest.mark.parametrize(

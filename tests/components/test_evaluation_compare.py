@@ -8,7 +8,7 @@ from components.evaluation_compare import comparison_view, items_view
 from components.messages import LANGUAGES, Catalogue
 from pipelines.evaluation.results.compare import comparison
 from pipelines.evaluation.results.items import Wanted, filtered, finds_right, system_items
-from pipelines.evaluation.results.scores import Evaluation, ItemSummary, System
+from pipelines.evaluation.results.scores import Evaluation, ItemSummary, ScoredSystem
 from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.types import Language
 from tests.components.html_rules import faults
@@ -126,7 +126,7 @@ def test_foreign_text_stays_text(text: str, t: Catalogue) -> None:
             score(text, name, value, answer=text, run=text, flags=(text,), values={})
             for name, value in ((text, 1), (other, 0))
         ],
-        systems={name: System(method=text) for name in (text, other)},
+        systems={name: ScoredSystem(method=text) for name in (text, other)},
         items={text: ItemSummary(text=text, tags=(text,))},
     )
     found = comparison(made, [text, other], "accuracy", sampling=SAMPLING)

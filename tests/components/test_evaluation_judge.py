@@ -7,7 +7,7 @@ import pytest
 from components.evaluation_judge import calibration_view, judging_view
 from components.messages import LANGUAGES, Catalogue
 from pipelines.errors import ErrorInfo
-from pipelines.evaluation.judging.calibration import Calibration
+from pipelines.evaluation.judging.calibration import JudgeCalibration
 from pipelines.evaluation.judging.runner import JudgingProgress, Reason
 from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.statistics.judges import CorrectedRate, agreement
@@ -20,8 +20,8 @@ PEOPLE = ["correct", "correct", "wrong", "wrong"]
 JUDGE = ["correct", "wrong", "wrong", "wrong"]
 
 
-def calibration(**rates: CorrectedRate) -> Calibration:
-    return Calibration(
+def calibration(**rates: CorrectedRate) -> JudgeCalibration:
+    return JudgeCalibration(
         source="labels.csv",
         agreement=agreement(PEOPLE, JUDGE, GRADES, undecided=1),
         rates=rates,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from components.evaluation_state import (
-    Standing,
+    Progress,
     about_view,
     ended_view,
     forecast_view,
@@ -32,7 +32,7 @@ from pipelines.evaluation.latest import LATEST, LatestAnswer
 from pipelines.evaluation.limits import Limit
 from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.plan import Budget, EvaluationSpec, System
-from pipelines.evaluation.runner import Progress
+from pipelines.evaluation.runner import EvaluationProgress
 from pipelines.models.providers import ModelSpec, Price
 from pipelines.run.spec import MethodSpec
 from pipelines.store.evaluations import StoredEvaluation
@@ -85,12 +85,12 @@ def stored(**options: object) -> StoredEvaluation:
 @pytest.mark.parametrize(
     ("standing", "status"),
     [
-        (Standing(0, 8), "waiting"),
-        (Standing(8, 8), "done"),
-        (Standing(8, 8, going_on=True), "running"),
+        (Progress(0, 8), "waiting"),
+        (Progress(8, 8), "done"),
+        (Progress(8, 8, going_on=True), "running"),
     ],
 )
-def test_how_an_evaluation_stands(standing: Standing, status: str):
+def test_how_an_evaluation_stands(standing: Progress, status: str):
     assert standing.status == status
 
 
@@ -110,8 +110,8 @@ def test_an_evaluation_tells_what_it_is_and_which_models_it_uses(t: Catalogue):
 
 def test_progress_has_a_bar_and_what_was_spent(t: Catalogue):
     spent = Cost(calls=1200, judge_calls=34, prompt_tokens=5000, tokens=600, money={"USD": 1.234})
-    progress = Progress(total=40, answered=10, spent=spent, left=125.0)
-    page = read(progress_view(progress, Standing(10, 40, going_on=True), t, goal=12))
+    progress = EvaluationProgress(total=40, answered=10, spent=spent, left=125.0)
+    page = read(progress_view(progress, Progress(10, 40, going_on=True), t, goal=12))
     assert page.one("progress").attributes["value"] == "0.2500"
     assert page.one("progress").attributes["aria-label"] == t("evaluate.progress")
     told = page.text()
@@ -124,10 +124,10 @@ def test_progress_has_a_bar_and_what_was_spent(t: Catalogue):
 
 
 def test_before_the_first_answer_the_time_is_not_known(t: Catalogue):
-    page = read(progress_view(Progress(8, 0), Standing(0, 8, going_on=True), t, goal=8))
+    page = read(progress_view(EvaluationProgress(8, 0), Progress(0, 8, going_on=True), t, goal=8))
     assert t("evaluate.left", value="…") in page.text()
     assert t("evaluate.trying", count=8) not in page.text()
-    paused = read(progress_view(None, Standing(0, 8), t))
+    paused = read(progress_view(None, Progress(0, 8), t))
     assert t("evaluate.paused") in paused.text()
 
 
@@ -137,7 +137,7 @@ def told(message: str) -> ErrorInfo:
 
 @pytest.mark.parametrize("reason", ["stopped", "failing"])
 def test_why_it_ended_is_said(reason: str, t: Catalogue):
-    progress = Progress(8, 4, reason=reason, last_error=told("Nobody answers."))  # type: ignore[arg-type]
+    progress = EvaluationProgress(8, 4, reason=reason, last_error=told("Nobody answers."))  # type: ignore[arg-type]
     shown = ended_view(progress, None, LIMITED, t)
     assert shown is not None
     assert t(f"evaluate.ended.{reason}", why="Nobody answers.") in read(shown).text()
@@ -153,7 +153,7 @@ def test_a_limit_says_which_and_what_is_kept(limit: Limit, words: str, t: Catalo
     most = limit_words(limit, getattr(LIMITED.limits, limit), LIMITED, t)
     assert words in most
     assert most in limits_words(LIMITED, t)
-    shown = ended_view(Progress(8, 4, reason="budget", limit=limit), None, LIMITED, t)
+    shown = ended_view(EvaluationProgress(8, 4, reason="budget", limit=limit), None, LIMITED, t)
     assert shown is not None
     told = read(shown).text()
     assert t("evaluate.ended.limit", limit=most, done="4", total="8") in told
@@ -189,16 +189,18 @@ def test_a_metric_that_does_not_apply_says_why(t: Catalogue):
 
 
 def test_what_was_spent_is_shown_of_an_evaluation_that_nothing_works_on(t: Catalogue):
-    page = read(progress_view(None, Standing(2, 8), t, spent=Cost(calls=2, tokens=9)))
+    page = read(progress_view(None, Progress(2, 8), t, spent=Cost(calls=2, tokens=9)))
     assert t("evaluate.calls", count="2") in page.text()
 
 
 def test_what_failed_for_now_is_said_and_all_else_is_not(t: Catalogue):
-    open_ones = ended_view(Progress(8, 6, failed=2, last_error=told("Late.")), None, LIMITED, t)
+    open_ones = ended_view(
+        EvaluationProgress(8, 6, failed=2, last_error=told("Late.")), None, LIMITED, t
+    )
     assert open_ones is not None
     assert t("evaluate.open_answers", count=2, why="Late.") in read(open_ones).text()
-    assert ended_view(Progress(8, 8, reason="done"), None, LIMITED, t) is None
-    assert ended_view(Progress(8, 3), None, LIMITED, t) is None
+    assert ended_view(EvaluationProgress(8, 8, reason="done"), None, LIMITED, t) is None
+    assert ended_view(EvaluationProgress(8, 3), None, LIMITED, t) is None
     assert ended_view(None, None, LIMITED, t) is None
 
 
@@ -257,7 +259,7 @@ def test_rows_show_long_and_deep_cells_shortened(t: Catalogue):
 
 
 def test_the_list_names_an_evaluation(t: Catalogue):
-    page = read(summary_view(stored(), Standing(12, 60), "2026-01-02 10:00", t))
+    page = read(summary_view(stored(), Progress(12, 60), "2026-01-02 10:00", t))
     assert t("evaluate.answered", done="12", total="60") in page.text()
     assert "2026-01-02 10:00" in page.text()
     assert page.all("script") == []

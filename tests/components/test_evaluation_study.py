@@ -14,7 +14,7 @@ from pipelines.errors import InvalidInputError
 from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.evaluation.studies.grid import Axis, Value
 from pipelines.evaluation.studies.named import named_studies
-from pipelines.evaluation.studies.table import Measured, Study, study_table
+from pipelines.evaluation.studies.table import Study, StudyMeasurements, study_table
 from tests.components.html_rules import faults
 from tests.components.html_tree import read
 
@@ -28,7 +28,7 @@ def study(
     method: str = "drad",
     diverged: Sequence[int] = (0, 0, 0),
 ) -> Study:
-    measured = Measured(
+    measured = StudyMeasurements(
         points=[{name: value} for value in values],
         values={"accuracy": np.array(ROWS, dtype=float)},
         groups=[""] * 8,

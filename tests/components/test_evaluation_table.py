@@ -11,7 +11,7 @@ from pipelines.evaluation.results.scores import (
     Evaluation,
     JudgeInfo,
     MetricInfo,
-    System,
+    ScoredSystem,
 )
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.statistics.resampling import Sampling
@@ -166,7 +166,7 @@ def test_foreign_text_stays_text(text: str, t: Catalogue) -> None:
             for n in range(2)
         ],
         name=text, data_set=text, data_hash=text, versions={text: text},
-        systems={text: System(method=text, models={text: text})},
+        systems={text: ScoredSystem(method=text, models={text: text})},
         metrics=(MetricInfo(name=text),),
     )  # fmt: skip
     assert [fault for view in views(made, t) for fault in faults(view)] == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.check_many import Outcome, many_view
+from components.check_many import CheckOutcome, many_view
 from components.elements import error_note
 from components.failures import explained, happened
 from components.messages import Catalogue
@@ -28,6 +28,6 @@ def test_a_text_that_cannot_be_checked_is_told_in_chinese_where_the_page_is():
     note = read(error_note(error, ZH)).text()
     assert "文本共 9,000 个字符，一次最多核查 8,000 个。" in note
     assert "The text has" not in note
-    row = read(many_view([Outcome("7", "…", error=error)], 1, ZH)).text()
+    row = read(many_view([CheckOutcome("7", "…", error=error)], 1, ZH)).text()
     assert "文本共 9,000 个字符" in row
     assert "The text has 9,000 characters" in read(error_note(error, EN)).text()

@@ -12,9 +12,9 @@ import pytest
 from components.labelling import (
     CONFIDENCE,
     KINDS,
+    LabellingProgress,
     Last,
     Opinion,
-    Progress,
     confidence_of,
     decision_data,
     label_data,
@@ -24,7 +24,7 @@ from components.labelling import (
 )
 from components.messages import LANGUAGES, Catalogue
 from components.theme import labelling_code
-from pipelines.annotation.labels import Decision
+from pipelines.annotation.labels import Adjudication
 from pipelines.annotation.types import (
     VERDICTS,
     AnswerLabel,
@@ -39,7 +39,7 @@ from pipelines.annotation.types import (
     SpanLabel,
     label_adapter,
 )
-from pipelines.annotation.working import Task
+from pipelines.annotation.working import AssignedItem
 from pipelines.types import Language
 from tests.pipelines.annotation.bench import TEXT, VALUES, item
 
@@ -47,12 +47,14 @@ EN = Catalogue("en")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def given(task: str = "span", *, swapped: bool = False, hidden: Hidden | None = None) -> Task:
-    return Task(item=3, body=item(task).body, expires=NOW, swapped=swapped, hidden=hidden)
+def given(
+    task: str = "span", *, swapped: bool = False, hidden: Hidden | None = None
+) -> AssignedItem:
+    return AssignedItem(item=3, body=item(task).body, expires=NOW, swapped=swapped, hidden=hidden)
 
 
-def shown(found: Task, t: Catalogue = EN, **more: Any) -> dict[str, Any]:
-    data = label_data(found, t, scope="s.0", progress=Progress(12, 40), **more)
+def shown(found: AssignedItem, t: Catalogue = EN, **more: Any) -> dict[str, Any]:
+    data = label_data(found, t, scope="s.0", progress=LabellingProgress(12, 40), **more)
     # It has to go through JSON.
     return json.loads(json.dumps(data))
 
@@ -125,7 +127,7 @@ def test_hidden_characters_are_spelled_out_but_in_the_text_that_is_marked():
         text="Ada\u202e",
         evidence=(Evidence(title="t\u200f", text="x", url="javascript:alert(1)"),),
     )
-    data = shown(Task(item=0, body=body, expires=NOW))
+    data = shown(AssignedItem(item=0, body=body, expires=NOW))
     assert data["question"] == "Who⟨U+202E⟩?"
     assert data["text"] == "Ada\u202e"
     assert data["evidence"] == [{"title": "t⟨U+200F⟩", "text": "x", "source": "", "url": ""}]
@@ -178,7 +180,7 @@ def test_what_was_taken_back_can_be_restored():
 def test_everybodys_labels_and_the_decision():
     spans = SpanLabel(spans=(LabelSpan(start=4, end=9, kind="entity"), LabelSpan(start=0, end=3)))
     people = [Opinion("Ann", spans, ("Why \u202e?",), 0), Opinion("Bo", SpanLabel(), (), 4)]
-    decision = Decision(label=SpanLabel(), note="No.", confidence=0.5, gap=True)
+    decision = Adjudication(label=SpanLabel(), note="No.", confidence=0.5, gap=True)
     data = decision_data(3, given().body, people, decision, EN, draft=spans)
     assert [one["word"] for one in data["people"]] == ["2 spans", "No hallucination"]
     assert data["people"][0]["comments"] == ["Why ⟨U+202E⟩?"]

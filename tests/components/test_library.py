@@ -18,7 +18,7 @@ from components.library import (
 )
 from components.library_search import letter, search_view
 from components.messages import LANGUAGES, Catalogue
-from pipelines.engine.collections import Found
+from pipelines.engine.collections import SearchOutcome
 from pipelines.engine.indexing import IndexingProgress
 from pipelines.errors import failure
 from pipelines.retrieval.embedders import EmbedderKind, EmbedderSpec
@@ -182,13 +182,13 @@ def test_letters():
     assert [letter(at) for at in (0, 25, 26, 51, 52)] == ["A", "Z", "AA", "AZ", "BA"]
 
 
-def found() -> dict[str, Found]:
+def found() -> dict[str, SearchOutcome]:
     a = passage("d#0", "Whales swim in the sea.", score=2.5, rank=1)
     b = passage("d#1", f"Fish {HOSTILE}", score=0.5, rank=2)
     return {
-        "bm25": Found([a, b]),
-        "dense": Found([b.model_copy(update={"rank": 1, "score": 0.71})]),
-        "hybrid": Found([b.model_copy(update={"rank": 1, "score": 1 / 61 + 1 / 62}), a]),
+        "bm25": SearchOutcome([a, b]),
+        "dense": SearchOutcome([b.model_copy(update={"rank": 1, "score": 0.71})]),
+        "hybrid": SearchOutcome([b.model_copy(update={"rank": 1, "score": 1 / 61 + 1 / 62}), a]),
     }
 
 
@@ -211,7 +211,11 @@ def test_the_same_passage_is_linked_across_columns():
 
 def test_what_could_not_be_searched_says_why(t: Catalogue):
     error = failure("search.other_language", "MiniLM", name="MiniLM", language="zh")
-    results = {"bm25": Found([]), "dense": Found([], error), "hybrid": Found([])}
+    results = {
+        "bm25": SearchOutcome([]),
+        "dense": SearchOutcome([], error),
+        "hybrid": SearchOutcome([]),
+    }
     html = search_view("竹林", results, t)  # type: ignore[arg-type]
     assert t("library.search.unreadable") in html
     assert t("library.search.none.bm25") in html
@@ -221,7 +225,11 @@ def test_what_could_not_be_searched_says_why(t: Catalogue):
 def test_a_long_passage_is_shown_from_where_it_matters():
     text = "Nothing here is of interest. " * 40 + "Whales swim. " + "And so on it goes. " * 40
     hit = passage("d#0", text, score=1.0, rank=1)
-    results = {"bm25": Found([hit]), "dense": Found([]), "hybrid": Found([])}
+    results = {
+        "bm25": SearchOutcome([hit]),
+        "dense": SearchOutcome([]),
+        "hybrid": SearchOutcome([]),
+    }
     html = search_view("whales", results, EN)  # type: ignore[arg-type]
     assert '<mark class="vs-library-word">Whales</mark>' in html
     assert html.count("Nothing here") < 8

@@ -16,11 +16,18 @@ from components.samples import (
     recordings_note,
 )
 from pipelines.samples.choosing import FAILS, SHOWS
-from pipelines.store.recordings import Choice, Chosen, Outcome, Recording, choice, recordings
+from pipelines.store.recordings import (
+    ChosenRun,
+    Outcome,
+    Recording,
+    RecordingChoice,
+    choice,
+    recordings,
+)
 from pipelines.types import Language
 from tests.components.html_tree import read
 
-CHOSEN = Chosen(
+CHOSEN = ChosenRun(
     run="one",
     answer="Hope & Hot Springs",
     shows={"slm": "catches", "drad": "corrects"},
@@ -33,7 +40,7 @@ ONE = Recording(
     methods=("drad", "ever", "rowen", "slm"),
     chosen=CHOSEN,
 )
-WHY = Choice(
+WHY = RecordingChoice(
     recorded={
         "one": {"rowen": "lucky", "drad": "corrects", "ever": "misses", "slm": "catches"},
         "two": {"drad": "confirms"},
@@ -62,7 +69,7 @@ def test_a_card_says_what_fails_in_a_run(t: Catalogue):
 
 
 def test_a_run_that_shows_nothing_has_no_list(t: Catalogue):
-    plain = ONE.model_copy(update={"chosen": Chosen(run="one")})
+    plain = ONE.model_copy(update={"chosen": ChosenRun(run="one")})
     for part in get_args(Part):
         assert outcomes_in(plain, part) == {}
         card = read(recording_card(plain, part, t))
@@ -83,7 +90,9 @@ def test_in_brief_the_methods_are_named_that_work_and_that_fail(t: Catalogue):
 def test_every_outcome_that_is_shown_is_worded(outcome: Outcome, language: Language):
     part: Part = "works" if outcome in SHOWS else "fails"
     found: dict[str, Outcome] = {"drad": outcome}
-    chosen = Chosen(run="one", shows=found) if part == "works" else Chosen(run="one", fails=found)
+    chosen = (
+        ChosenRun(run="one", shows=found) if part == "works" else ChosenRun(run="one", fails=found)
+    )
     one = ONE.model_copy(update={"chosen": chosen})
     html = recording_card(one, part, Catalogue(language))
     assert read(html).one("li").text().startswith("DRAD ")
@@ -99,7 +108,7 @@ def test_what_no_run_shows_is_said(t: Catalogue):
     assert said == "In none of the 2 recorded runs does this method do what it is for: Rowen, EVER."
     said = nowhere_note(WHY, "fails", t)
     assert said == "None of the 2 recorded runs shows a failure of Rowen, DRAD, SLM check."
-    assert nowhere_note(Choice(), "works", t) == ""
+    assert nowhere_note(RecordingChoice(), "works", t) == ""
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

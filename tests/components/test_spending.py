@@ -7,11 +7,11 @@ import pytest
 from components.messages import LANGUAGES, Catalogue
 from components.spending import limits_words, over_words, spending
 from pipelines.engine.budget import Account, Excess, RunBudget
-from pipelines.engine.estimate import Basis, Estimate, Money
-from pipelines.run.ledger import RunLimits, Taken
+from pipelines.engine.estimate import Basis, Money, RunEstimate
+from pipelines.run.ledger import RunLimits, UsageTotals
 from tests.pipelines.engine.tables import STRONG
 
-EXPECTED = Estimate(
+EXPECTED = RunEstimate(
     calls=40,
     judge_calls=1,
     read=4000,
@@ -22,14 +22,16 @@ EXPECTED = Estimate(
 )
 
 
-def account(taken: Taken, limits: RunLimits | None = None, *, expected: bool = True) -> Account:
+def account(
+    taken: UsageTotals, limits: RunLimits | None = None, *, expected: bool = True
+) -> Account:
     opened = RunBudget(limits or RunLimits(), {}, EXPECTED if expected else None).opened()
     opened.ledger.spent = taken
     return opened
 
 
 def test_what_was_taken_stands_beside_what_was_expected_and_the_limit():
-    taken = Taken(12, 1200, 300, {"USD": 0.004})
+    taken = UsageTotals(12, 1200, 300, {"USD": 0.004})
     html = str(
         spending(account(taken, RunLimits(calls=50, seconds=60, money=0.05)), Catalogue("en"))
     )
@@ -43,15 +45,17 @@ def test_what_was_taken_stands_beside_what_was_expected_and_the_limit():
 
 
 def test_more_than_expected_leaves_the_bar_full():
-    html = str(spending(account(Taken(90)), Catalogue("en")))
+    html = str(spending(account(UsageTotals(90)), Catalogue("en")))
     assert 'value="1.000"' in html
     assert "Calls: 90 of about 41" in html
     assert "Time" not in html
 
 
 def test_without_estimate_and_limits_there_is_nothing_to_say():
-    assert spending(account(Taken(3), expected=False), Catalogue("en")) is None
-    html = str(spending(account(Taken(3), RunLimits(calls=4), expected=False), Catalogue("en")))
+    assert spending(account(UsageTotals(3), expected=False), Catalogue("en")) is None
+    html = str(
+        spending(account(UsageTotals(3), RunLimits(calls=4), expected=False), Catalogue("en"))
+    )
     assert "Calls: 3, limit 4" in html
     assert 'value="0.750"' in html
 

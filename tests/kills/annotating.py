@@ -21,7 +21,7 @@ from pipelines.annotation.joining import Invitation, enter
 from pipelines.annotation.labels import standing_labels
 from pipelines.annotation.leading import Lead, create_session
 from pipelines.annotation.types import ItemBody, SessionItem, SessionSpec
-from pipelines.annotation.working import Task, Worker
+from pipelines.annotation.working import AssignedItem, Worker
 from pipelines.store import RunStore
 from tests.kills.killing import Killer, lines
 from tests.kills.work import _print_to
@@ -62,7 +62,7 @@ def annotate(output: Path, url: str, links: list[str], again: list[dict[str, Any
                 send(worker, told)
         while True:
             found = worker.next()
-            if isinstance(found, Task):
+            if isinstance(found, AssignedItem):
                 told = {"who": who, "item": found.item, "kind": "given"}
                 told |= {"client": f"{who}-{found.item}", "verdict": verdict(who, found.item)}
                 send(worker, told)

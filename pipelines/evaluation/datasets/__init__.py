@@ -1,7 +1,7 @@
 """Data sets: published files, any table by its columns, the hub, and the bundled samples."""
 
 from pipelines.evaluation.datasets.bundled import BUNDLED
-from pipelines.evaluation.datasets.files import MAXIMUM_BYTES, Table
+from pipelines.evaluation.datasets.files import MAXIMUM_BYTES, DataTable
 from pipelines.evaluation.datasets.formats import KINDS, recognised
 from pipelines.evaluation.datasets.mapping import PARTS, ColumnMapping, suggested_mapping
 from pipelines.evaluation.datasets.offers import Need, applies
@@ -20,9 +20,9 @@ __all__ = [
     "MAXIMUM_BYTES",
     "PARTS",
     "ColumnMapping",
+    "DataTable",
     "Need",
     "Part",
-    "Table",
     "applies",
     "data_set_of",
     "hash_of",

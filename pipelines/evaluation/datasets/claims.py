@@ -20,7 +20,7 @@ class Stance(Record):
     stance: Literal["completely-support", "partially-support", "refute", "irrelevant"]
 
 
-class Claim(ItemRecord):
+class ClaimItem(ItemRecord):
     """A claim, its evidence and its label.
 
     The columns are those of FEVER (whose evidence has numbers of sentences, and no texts),

@@ -21,7 +21,7 @@ Unit = Literal["row", "line", "record"]
 Row = dict[str, Any]
 
 
-class Table(NamedTuple):
+class DataTable(NamedTuple):
     """The rows of a file. `places` has the number of each, from 1, in the file's own `unit`.
 
     Cells of CSV are strings; of the other forms they are what JSON has: strings, numbers,
@@ -43,7 +43,7 @@ class Table(NamedTuple):
         return phrase(f"place.{self.unit}", number=self.places[number])
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> DataTable:
     """Return the rows of the file at `path`; its suffix tells the form.
 
     A file of JSON holds a list of objects, or an object with such a list as "data" or "Data". Text
@@ -59,7 +59,7 @@ def read_table(path: Path) -> Table:
     return table
 
 
-def read_json_lines(path: Path) -> Table:
+def read_json_lines(path: Path) -> DataTable:
     """Return every line of `path` as an object.
 
     Empty lines are skipped. Only "\\n" ends a line: texts contain other line separators. Raises
@@ -124,7 +124,7 @@ def _in_gb2312(character: str) -> bool:
     return unicodedata.category(character) != "Co"
 
 
-def _read_csv(path: Path) -> Table:
+def _read_csv(path: Path) -> DataTable:
     text = read_text(path).replace("\r\n", "\n").replace("\r", "\n")
     delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(text)
     reader = csv.DictReader(csv_source(text), delimiter=delimiter, strict=True)
@@ -143,7 +143,7 @@ def _read_csv(path: Path) -> Table:
     except csv.Error as error:
         facts = {"row": len(rows) + 1, "said": error}
         raise failure("files.no_csv", file=path.name, **facts) from None
-    return Table(path.name, rows, list(range(1, len(rows) + 1)), "row")
+    return DataTable(path.name, rows, list(range(1, len(rows) + 1)), "row")
 
 
 def _filled(cells: Mapping[str, str | None]) -> int:
@@ -158,7 +158,7 @@ def _delimiter(text: str) -> str:
     return max(",;\t", key=first.count)
 
 
-def _read_json(path: Path) -> Table:
+def _read_json(path: Path) -> DataTable:
     text = read_text(path)
     try:
         value = json.loads(text)
@@ -178,17 +178,17 @@ def _read_json(path: Path) -> Table:
     for number, row in enumerate(value, start=1):
         if not isinstance(row, dict):
             raise failure("files.no_object", file=path.name, record=number)
-    return Table(path.name, value, list(range(1, len(value) + 1)), "record")
+    return DataTable(path.name, value, list(range(1, len(value) + 1)), "record")
 
 
-def _read_lines(path: Path) -> Table:
+def _read_lines(path: Path) -> DataTable:
     text = read_text(path)
     return _read_json(path) if text.lstrip().startswith("[") else _lines(path, text)
 
 
-def _lines(path: Path, text: str) -> Table:
+def _lines(path: Path, text: str) -> DataTable:
     found = list(_numbered_objects(path, text))
-    return Table(path.name, [row for _, row in found], [place for place, _ in found], "line")
+    return DataTable(path.name, [row for _, row in found], [place for place, _ in found], "line")
 
 
 def _numbered_objects(path: Path, text: str) -> Iterator[tuple[int, Row]]:
@@ -211,7 +211,7 @@ def _no_record(path: Path, number: int, what: Fact) -> VeriscopeError:
     return failure("files.no_record", file=path.name, line=number, said=what)
 
 
-def _read_parquet(path: Path) -> Table:
+def _read_parquet(path: Path) -> DataTable:
     import pyarrow
     from pyarrow import parquet
 
@@ -224,7 +224,7 @@ def _read_parquet(path: Path) -> Table:
         rows: list[Row] = file.read().to_pylist()
     except pyarrow.ArrowException as error:
         raise failure("files.no_parquet", file=path.name, said=type(error).__name__) from None
-    return Table(path.name, rows, list(range(1, len(rows) + 1)), "row")
+    return DataTable(path.name, rows, list(range(1, len(rows) + 1)), "row")
 
 
 _READERS = {

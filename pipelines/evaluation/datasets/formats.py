@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from pipelines.error_words import Fact, phrase
 from pipelines.errors import failure
-from pipelines.evaluation.datasets.claims import Claim
-from pipelines.evaluation.datasets.files import Row, Table
+from pipelines.evaluation.datasets.claims import ClaimItem
+from pipelines.evaluation.datasets.files import DataTable, Row
 from pipelines.evaluation.datasets.questions import (
     AliasLists,
     Article,
@@ -265,7 +265,7 @@ FORMATS: tuple[Format, ...] = (
         )
     ),
     *(
-        _format("claims", "Claims with evidence (FEVER and others)", Claim, columns, **_CLAIMS)
+        _format("claims", "Claims with evidence (FEVER and others)", ClaimItem, columns, **_CLAIMS)
         for columns in ("claim|label", "claim|claim_label", "claim|stance")
     ),
 )
@@ -274,12 +274,12 @@ KINDS: dict[str, str] = {one.kind: one.title for one in FORMATS}
 """Every kind that a file can be given as, with its title."""
 
 
-def recognised(table: Table) -> Format | None:
+def recognised(table: DataTable) -> Format | None:
     """Return the form of the first row of `table`; None when it is that of no public data set."""
     return next((one for one in FORMATS if one.describes(table.rows[0])), None)
 
 
-def format_of(table: Table, kind: str) -> Format:
+def format_of(table: DataTable, kind: str) -> Format:
     """Return the form of `table` as `kind`; InvalidInputError says what was found instead."""
     if kind not in KINDS:
         raise failure("data.no_kind", kind=kind, known=[*KINDS])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.errors import VeriscopeError, failure
-from pipelines.evaluation.datasets.files import Table
+from pipelines.evaluation.datasets.files import DataTable
 
 MAXIMUM_ROWS = 200_000
 """The longest split that is read."""
@@ -45,7 +45,7 @@ class HubAddress(NamedTuple):
         return cls(found["name"], found["config"], found["split"])
 
 
-def read_hub(address: HubAddress) -> Table:
+def read_hub(address: HubAddress) -> DataTable:
     """Return the rows of a split; where none is named, of validation, else test, else train.
 
     Classes that the hub stores as numbers are read as their names. Raises InvalidInputError when
@@ -76,7 +76,7 @@ def read_hub(address: HubAddress) -> Table:
     rows = [_with_names(row, names) for row in loaded]
     if not rows:
         raise failure("data.no_rows", name=address.name, split=split)
-    return Table(f"{address.name}@{split}", rows, list(range(1, len(rows) + 1)), "row")
+    return DataTable(f"{address.name}@{split}", rows, list(range(1, len(rows) + 1)), "row")
 
 
 def _library() -> Any:

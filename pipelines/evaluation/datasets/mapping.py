@@ -12,7 +12,7 @@ from pydantic import BeforeValidator
 
 from pipelines.error_words import Fact, Phrase, phrase
 from pipelines.errors import VeriscopeError, failure
-from pipelines.evaluation.datasets.files import Row, Table
+from pipelines.evaluation.datasets.files import DataTable, Row
 from pipelines.evaluation.datasets.formats import listed
 from pipelines.evaluation.datasets.records import distinct, locate, make_item, make_passages
 from pipelines.evaluation.items import Item, Label, LabelledSpan
@@ -116,7 +116,7 @@ def suggested_mapping(columns: Sequence[str]) -> ColumnMapping:
     return ColumnMapping(**fields)
 
 
-def mapped_items(table: Table, mapping: ColumnMapping) -> Iterator[Item]:
+def mapped_items(table: DataTable, mapping: ColumnMapping) -> Iterator[Item]:
     """Yield one item for each row of `table`.
 
     Raises InvalidInputError for a column that is not there and for a cell that does not hold what

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, get_args
 from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.evaluation.datasets.bundled import BUNDLED
-from pipelines.evaluation.datasets.files import Table, read_table, unusable
+from pipelines.evaluation.datasets.files import DataTable, read_table, unusable
 from pipelines.evaluation.datasets.formats import Format, format_of, listed, recognised
 from pipelines.evaluation.datasets.hub import HubAddress, read_hub
 from pipelines.evaluation.datasets.mapping import ColumnMapping, mapped_items, suggested_mapping
@@ -46,7 +46,7 @@ def open_data_set(
 
 
 def data_set_of(
-    table: Table,
+    table: DataTable,
     *,
     kind: str | None = None,
     mapping: ColumnMapping | None = None,
@@ -58,7 +58,7 @@ def data_set_of(
     return _taken(_read(table, kind, mapping), part, limit, seed)
 
 
-def open_table(path_or_name: str | Path) -> Table:
+def open_table(path_or_name: str | Path) -> DataTable:
     """Return the rows of a file, a folder of RAGTruth or a set of the hub, for a look at its
     columns.
 
@@ -129,7 +129,7 @@ def _taken(opened: _Opened, part: Part, limit: int | None, seed: int) -> DataSet
     )
 
 
-def _read(table: Table, kind: str | None, mapping: ColumnMapping | None) -> _Opened:
+def _read(table: DataTable, kind: str | None, mapping: ColumnMapping | None) -> _Opened:
     name = Path(table.name).stem if "@" not in table.name else table.name
     if mapping is not None:
         if kind is not None:
@@ -144,7 +144,7 @@ def _read(table: Table, kind: str | None, mapping: ColumnMapping | None) -> _Ope
     return _mapped(table, name, suggested)
 
 
-def _mapped(table: Table, name: str, mapping: ColumnMapping) -> _Opened:
+def _mapped(table: DataTable, name: str, mapping: ColumnMapping) -> _Opened:
     columns = "; ".join(
         f"{part} from {', '.join(names)}" for part, names in mapping.columns().items()
     )
@@ -152,7 +152,7 @@ def _mapped(table: Table, name: str, mapping: ColumnMapping) -> _Opened:
     return _Opened(name, records, columns, "")
 
 
-def _records_of(table: Table, form: Format) -> list[list[Item]]:
+def _records_of(table: DataTable, form: Format) -> list[list[Item]]:
     records = [list(record.items()) for record in validated(table, form.record)]
     if form.halves_of_items:
         return [[item] for record in records for item in record]
@@ -184,7 +184,7 @@ _RESPONSES = "response.jsonl"
 _SOURCES = "source_info.jsonl"
 
 
-def _ragtruth(folder: Path) -> Table:
+def _ragtruth(folder: Path) -> DataTable:
     """Return RAGTruth's sources, in their order, each with its responses."""
     if not (folder / _RESPONSES).is_file() or not (folder / _SOURCES).is_file():
         raise unusable(
@@ -213,4 +213,4 @@ def _ragtruth(folder: Path) -> Table:
             places.append(place)
     if not rows:
         raise unusable(folder, phrase("file_problem.no_response"), phrase("wanted.two_files"))
-    return Table(folder.name, rows, places, sources.unit)
+    return DataTable(folder.name, rows, places, sources.unit)

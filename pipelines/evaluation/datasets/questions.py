@@ -242,7 +242,7 @@ class _Answer(Record):
     text: str
 
 
-class Question(Record):
+class SpanQuestion(Record):
     """A question and its right answers, which are spans of the paragraph."""
 
     question: str
@@ -254,7 +254,7 @@ class Paragraph(Record):
     """A piece of an article and the questions about it."""
 
     context: str
-    qas: tuple[Question, ...]
+    qas: tuple[SpanQuestion, ...]
 
 
 class Article(ItemRecord):
@@ -293,7 +293,7 @@ class SquadRow(ItemRecord):
         paragraph = Paragraph(
             context=self.context,
             qas=(
-                Question(
+                SpanQuestion(
                     id=self.id,
                     question=self.question,
                     answers=tuple(_Answer(text=text) for text in self.answers.get("text", ())),

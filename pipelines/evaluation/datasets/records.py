@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from pydantic import ConfigDict, ValidationError
 
 from pipelines.error_words import Phrase, first_problem, phrase
-from pipelines.evaluation.datasets.files import Table, read_json_lines, unusable
+from pipelines.evaluation.datasets.files import DataTable, read_json_lines, unusable
 from pipelines.evaluation.items import Item
 from pipelines.text import detect_language
 from pipelines.types import Frozen, Passage
@@ -44,7 +44,7 @@ def read_records(path: Path | None, record: type[R]) -> list[R]:
     return [] if path is None else validated(read_json_lines(path), record)
 
 
-def validated(table: Table, record: type[R]) -> list[R]:
+def validated(table: DataTable, record: type[R]) -> list[R]:
     """Return every row of `table` as a `record`; InvalidInputError names the first that is none."""
     records: list[R] = []
     for number, row in enumerate(table.rows):

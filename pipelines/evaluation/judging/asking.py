@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pipelines.concurrency import together
 from pipelines.errors import ErrorInfo, VeriscopeError
-from pipelines.evaluation.judging.spec import Grade, Judged, Judgement, JudgeSpec, listed
+from pipelines.evaluation.judging.spec import Grade, JudgeInput, Judgement, JudgeSpec, listed
 from pipelines.evaluation.outcomes import Cost, cost_of_calls
 from pipelines.methods.haarag.alignment import says_nothing
 from pipelines.methods.replies.parsing import declines
@@ -41,7 +41,7 @@ _SAME = 0.5
 """An answer says the same as an accepted one above this probability (ours)."""
 
 
-class Asked(NamedTuple):
+class JudgingOutcome(NamedTuple):
     """What came of asking: a judgement, or the error that left the answer open; and the cost."""
 
     judgement: Judgement | None
@@ -52,11 +52,11 @@ class Asked(NamedTuple):
 async def ask_judge(
     spec: JudgeSpec,
     slot: Slot,
-    answer: Judged,
+    answer: JudgeInput,
     *,
     owner: str = "",
     retry: RetryPolicy | None = None,
-) -> Asked:
+) -> JudgingOutcome:
     """Return what the judge of `spec`, whose model is in `slot`, says of an answer.
 
     A model that writes is shown the prompt; one that names no grade is asked once more, and then
@@ -67,7 +67,7 @@ async def ask_judge(
     declined = declines(answer.answer) or says_nothing(answer.answer)
     writes = slot.model.capabilities.writes
     if none or (declined and not writes):
-        return Asked(Judgement(grade="abstained", by="rule"), Cost())
+        return JudgingOutcome(Judgement(grade="abstained", by="rule"), Cost())
     calls: list[ModelCalled] = []
 
     def listen(event: EventBase) -> None:
@@ -99,10 +99,12 @@ async def ask_judge(
     except VeriscopeError as raised:
         error = raised.info()
     cost = cost_of_calls((one for one in calls if not one.cached), {"main": spec.model})
-    return Asked(judgement, cost.model_copy(update={"seconds": recorder.now()}), error)
+    return JudgingOutcome(judgement, cost.model_copy(update={"seconds": recorder.now()}), error)
 
 
-async def _graded(scope: Scope, spec: JudgeSpec, answer: Judged, language: Language) -> Judgement:
+async def _graded(
+    scope: Scope, spec: JudgeSpec, answer: JudgeInput, language: Language
+) -> Judgement:
     """Return the grade of a model that reads the prompt."""
     messages = spec.prompts.turns(
         language,
@@ -150,7 +152,7 @@ def _judgement(choice: Choice) -> Judgement:
     )
 
 
-async def _compared(scope: Scope, answer: Judged) -> Judgement:
+async def _compared(scope: Scope, answer: JudgeInput) -> Judgement:
     """Return the grade of a model made to judge: the accepted answer that is most like it
     decides.
     """

@@ -13,7 +13,7 @@ from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.evaluation.datasets.files import read_table, unusable
 from pipelines.evaluation.items import Item
-from pipelines.evaluation.judging.spec import GRADE_VALUES, Judged, Judgement
+from pipelines.evaluation.judging.spec import GRADE_VALUES, JudgeInput, Judgement
 from pipelines.evaluation.statistics.judges import (
     CorrectedRate,
     JudgeAgreement,
@@ -46,7 +46,7 @@ class LabelKey(NamedTuple):
     repeat: int | None = None
 
 
-class Labels(NamedTuple):
+class HumanGrades(NamedTuple):
     """People's grades by answer, and the name of the file."""
 
     grades: dict[LabelKey, str]
@@ -63,7 +63,7 @@ class GradedAnswer(NamedTuple):
     repeat: int = 0
 
 
-class Calibration(Frozen):
+class JudgeCalibration(Frozen):
     """What labels say of a judge.
 
     `source` names the labels. `agreement` is with people's grades; where answers of a data set are
@@ -78,7 +78,7 @@ class Calibration(Frozen):
     transferred: dict[str, Estimate | None] = Field(default_factory=dict)
 
 
-def read_labels(path: Path) -> Labels:
+def read_labels(path: Path) -> HumanGrades:
     """Return people's labels: a file of JSON Lines or CSV with `id`, `label` and, if need be, more.
 
     That is `system`, where several are labelled, and `repeat`, counted from 0 as exported scores
@@ -119,10 +119,10 @@ def read_labels(path: Path) -> Labels:
         found[key] = _GRADE_OF[said]
     if not found:
         raise unusable(path, phrase("file_problem.no_label"), wanted)
-    return Labels(found, path.name)
+    return HumanGrades(found, path.name)
 
 
-def calibrated(answers: Sequence[GradedAnswer], labels: Labels) -> Calibration:
+def calibrated(answers: Sequence[GradedAnswer], labels: HumanGrades) -> JudgeCalibration:
     """Return the agreement with labels of the evaluation's answers, and every system's
     corrected rate.
 
@@ -154,7 +154,7 @@ def calibrated(answers: Sequence[GradedAnswer], labels: Labels) -> Calibration:
             places,
             [one.group or one.item for one, _ in own],
         )
-    return Calibration(
+    return JudgeCalibration(
         source=labels.name,
         agreement=agreement(
             [said for _, said in decided],
@@ -166,7 +166,7 @@ def calibrated(answers: Sequence[GradedAnswer], labels: Labels) -> Calibration:
     )
 
 
-def _check_systems(labels: Labels, systems: Sequence[str]) -> None:
+def _check_systems(labels: HumanGrades, systems: Sequence[str]) -> None:
     unknown = {key.system for key in labels.grades} - {"", *systems}
     if unknown:
         raise failure(
@@ -176,7 +176,7 @@ def _check_systems(labels: Labels, systems: Sequence[str]) -> None:
         raise failure("judging.which_system", file=labels.name, known=[*systems])
 
 
-def _check_repeats(labels: Labels, answers: Sequence[GradedAnswer]) -> None:
+def _check_repeats(labels: HumanGrades, answers: Sequence[GradedAnswer]) -> None:
     """Refuse a label that fits several answers: it was given to one of them."""
     several = Counter(key for one in answers if (key := _key_of(one, labels)) is not None)
     for key, times in several.items():
@@ -186,7 +186,7 @@ def _check_repeats(labels: Labels, answers: Sequence[GradedAnswer]) -> None:
             raise failure("judging.same_ids", times=times, item=key.item, file=labels.name)
 
 
-def _key_of(answer: GradedAnswer, labels: Labels) -> LabelKey | None:
+def _key_of(answer: GradedAnswer, labels: HumanGrades) -> LabelKey | None:
     """Return the label of an answer: the one that says most, of those that fit."""
     fitting = (
         LabelKey(answer.item, system, repeat)
@@ -196,7 +196,7 @@ def _key_of(answer: GradedAnswer, labels: Labels) -> LabelKey | None:
     return next((key for key in fitting if key in labels.grades), None)
 
 
-def _label_of(answer: GradedAnswer, labels: Labels) -> str | None:
+def _label_of(answer: GradedAnswer, labels: HumanGrades) -> str | None:
     key = _key_of(answer, labels)
     return None if key is None else labels.grades[key]
 
@@ -204,7 +204,7 @@ def _label_of(answer: GradedAnswer, labels: Labels) -> str | None:
 class KnownAnswer(NamedTuple):
     """An answer whose truth a data set tells."""
 
-    judged: Judged
+    judged: JudgeInput
     right: bool
 
 
@@ -219,7 +219,7 @@ def known_answers(items: Iterable[Item]) -> Iterator[KnownAnswer]:
         if not item.answers or not item.question:
             continue
         language = item.language or detect_language(item.question)
-        asked = Judged(
+        asked = JudgeInput(
             question=item.question, answer="", references=item.answers, language=language
         )
         if item.text and item.hallucinated is not None:
@@ -239,7 +239,7 @@ def calibrated_elsewhere(
     known: Sequence[tuple[KnownAnswer, Judgement]],
     values: Mapping[str, Sequence[float]],
     source: str,
-) -> Calibration:
+) -> JudgeCalibration:
     """Return the agreement on answers of a data set, and each system's rate corrected by it.
 
     `values` are the values in [0, 1] of a system's judged answers; what is not fully correct counts
@@ -251,7 +251,7 @@ def calibrated_elsewhere(
     people = [float(right) for right, _ in decided]
     judge = [float(said.grade == "correct") for _, said in decided]
     words = {1.0: "correct", 0.0: "wrong"}
-    return Calibration(
+    return JudgeCalibration(
         source=source,
         agreement=agreement(
             [words[one] for one in people],

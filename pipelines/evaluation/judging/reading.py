@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipelines.evaluation.judging.calibration import Calibration, GradedAnswer
+from pipelines.evaluation.judging.calibration import GradedAnswer, JudgeCalibration
 from pipelines.evaluation.judging.runner import answers_of
 from pipelines.evaluation.judging.spec import Judgement, JudgeSpec
 from pipelines.evaluation.results.scores import JUDGED, WEAK, ItemScore, JudgeInfo
@@ -76,7 +76,7 @@ def with_judgements(
                     for one in found[number]
                 )
         held = stored.calibration
-        calibration = Calibration.model_validate(held) if held else None
+        calibration = JudgeCalibration.model_validate(held) if held else None
         infos[column] = JudgeInfo(
             title=spec.title,
             weak=spec.weak,
@@ -91,7 +91,7 @@ def with_judgements(
     return found, infos
 
 
-def calibration_line(found: Calibration) -> str:
+def calibration_line(found: JudgeCalibration) -> str:
     """Return the agreement, and the corrected rates of the first systems, in one line."""
     kappa = found.agreement.kappa
     accuracy = found.agreement.accuracy

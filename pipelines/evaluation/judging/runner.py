@@ -12,8 +12,8 @@ from pipelines.concurrency import ended
 from pipelines.engine.service import Service
 from pipelines.errors import ErrorInfo, failure
 from pipelines.evaluation.items import Item
-from pipelines.evaluation.judging.asking import Asked, ask_judge
-from pipelines.evaluation.judging.spec import Judged, Judgement, JudgeSpec
+from pipelines.evaluation.judging.asking import JudgingOutcome, ask_judge
+from pipelines.evaluation.judging.spec import JudgeInput, Judgement, JudgeSpec
 from pipelines.evaluation.outcomes import Cost, Outcome
 from pipelines.evaluation.plan import Budget
 from pipelines.remote.retry import RetryPolicy
@@ -55,7 +55,7 @@ class AnswerToJudge(NamedTuple):
     system: int
     item: str
     group: str
-    judged: Judged
+    judged: JudgeInput
     repeat: int = 0
 
 
@@ -79,7 +79,7 @@ def answers_of(store: EvaluationStore, evaluation: str, owner: str) -> Iterator[
             item = items.get(task.position)
             if item is None or (outcome.error and not outcome.answer):
                 continue
-            judged = Judged(
+            judged = JudgeInput(
                 question=item.question,
                 answer=outcome.answer,
                 references=item.answers,
@@ -172,8 +172,8 @@ class JudgeRunner:
         slot = await self._service.pool.get(self._spec.model, self._key)
         began, failing = self._clock(), 0
         todo = iter(open_keys)
-        working: set[asyncio.Task[Asked]] = set()
-        done_now: set[asyncio.Task[Asked]] = set()
+        working: set[asyncio.Task[JudgingOutcome]] = set()
+        done_now: set[asyncio.Task[JudgingOutcome]] = set()
         yield progress
         try:
             while True:
@@ -205,14 +205,14 @@ class JudgeRunner:
             progress.reason = "done"
         yield progress
 
-    async def _judge(self, slot: Slot, key: str, answer: Judged) -> Asked:
+    async def _judge(self, slot: Slot, key: str, answer: JudgeInput) -> JudgingOutcome:
         """Ask, and keep what was said and what it took before anybody is told.
 
         Nothing is asked where somebody else has it by now.
         """
         known = await self._call(self._store.known, self._owner, [key])
         if key in known:
-            return Asked(Judgement.model_validate(known[key]), Cost())
+            return JudgingOutcome(Judgement.model_validate(known[key]), Cost())
         asked = await ask_judge(self._spec, slot, answer, owner=self._owner, retry=self._retry)
         kept = None if asked.judgement is None else to_json(asked.judgement)
         await self._call(

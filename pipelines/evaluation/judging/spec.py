@@ -80,7 +80,7 @@ class JudgeSpec(Frozen):
         return ", ".join(parts)
 
 
-class Judged(Frozen):
+class JudgeInput(Frozen):
     """An answer to be judged: the question it answers, the accepted and the known wrong answers.
 
     `abstained` says that the method declined, or gave no text: then no model is asked.

@@ -18,12 +18,12 @@ from pipelines.evaluation.metrics.separation import (
     youden,
 )
 from pipelines.evaluation.metrics.spans import SpanCounts, count_spans, sum_counts
-from pipelines.evaluation.metrics.table import METRICS, GivenAnswer, Metric
+from pipelines.evaluation.metrics.table import METRICS, Metric, MetricAnswer
 
 __all__ = [
     "METRICS",
-    "GivenAnswer",
     "Metric",
+    "MetricAnswer",
     "ReliabilityBin",
     "SpanCounts",
     "accuracy",

@@ -26,7 +26,7 @@ Better = Literal["higher", "lower", "neither"]
 Count = Annotated[int, Field(ge=0)]
 
 
-class GivenAnswer(Frozen):
+class MetricAnswer(Frozen):
     """What a method answered to an item, as metrics take it.
 
     `short` is the bare answer where the method has one, "" where it kept nothing; `abstained` is
@@ -55,7 +55,7 @@ class GivenAnswer(Frozen):
         return self.text if self.short is None else self.short
 
 
-ItemValue = Callable[[GivenAnswer, Item], float | None]
+ItemValue = Callable[[MetricAnswer, Item], float | None]
 """The value of one answer; None where it is not defined, and is left out of the mean."""
 
 ScoresValue = Callable[[Sequence[float], Sequence[bool]], float]
@@ -109,7 +109,7 @@ class Metric:
 def _on_bare(function: Callable[[str, Item], float]) -> ItemValue:
     """Return a comparison with accepted answers: who abstains gives none, and scores 0."""
 
-    def value(answer: GivenAnswer, item: Item) -> float | None:
+    def value(answer: MetricAnswer, item: Item) -> float | None:
         if not item.answers:
             return None
         return 0.0 if answer.abstained else function(answer.bare, item)
@@ -118,27 +118,27 @@ def _on_bare(function: Callable[[str, Item], float]) -> ItemValue:
 
 
 def _outcome_is(wanted: str) -> ItemValue:
-    def value(answer: GivenAnswer, item: Item) -> float | None:
+    def value(answer: MetricAnswer, item: Item) -> float | None:
         return float(_outcome(answer, item) == wanted) if item.answers else None
 
     return value
 
 
-def _outcome(answer: GivenAnswer, item: Item) -> str:
+def _outcome(answer: MetricAnswer, item: Item) -> str:
     return answers.outcome(answer.bare, item, abstained=answer.abstained)
 
 
-def _answered_accuracy(answer: GivenAnswer, item: Item) -> float | None:
+def _answered_accuracy(answer: MetricAnswer, item: Item) -> float | None:
     if not item.answers or (said := _outcome(answer, item)) == "abstained":
         return None
     return float(said == "right")
 
 
-def _abstention(answer: GivenAnswer, item: Item) -> float:
+def _abstention(answer: MetricAnswer, item: Item) -> float:
     return float(answers.abstains(answer.bare, item, abstained=answer.abstained))
 
 
-def _truthful(answer: GivenAnswer, item: Item) -> float | None:
+def _truthful(answer: MetricAnswer, item: Item) -> float | None:
     if not item.answers or not item.wrong_answers:
         return None
     # To say nothing is truthful, if not informative (Lin, Hilton and Evans 2022, section 2).
@@ -146,7 +146,7 @@ def _truthful(answer: GivenAnswer, item: Item) -> float | None:
 
 
 def _list_value(field: Literal["precision", "recall_5", "f1_5"]) -> ItemValue:
-    def value(answer: GivenAnswer, item: Item) -> float | None:
+    def value(answer: MetricAnswer, item: Item) -> float | None:
         if not item.lists:
             return None
         return 0.0 if answer.abstained else getattr(lists.score_list(answer.bare, item), field)
@@ -154,27 +154,27 @@ def _list_value(field: Literal["precision", "recall_5", "f1_5"]) -> ItemValue:
     return value
 
 
-def _fact_precision(answer: GivenAnswer, _item: Item, *, minimum: int) -> float | None:
+def _fact_precision(answer: MetricAnswer, _item: Item, *, minimum: int) -> float | None:
     return None if answer.abstained else answers.fact_precision(answer.supported, minimum)
 
 
-def _facts(answer: GivenAnswer, _item: Item) -> float | None:
+def _facts(answer: MetricAnswer, _item: Item) -> float | None:
     # Most methods look at no facts; then there is nothing to count.
     return float(len(answer.supported)) or None
 
 
-def _passage_overlap(answer: GivenAnswer, item: Item) -> float | None:
+def _passage_overlap(answer: MetricAnswer, item: Item) -> float | None:
     # One evidence for all systems, where the item has any.
     if item.passages:
         return answers.passage_overlap(answer.text, item.passages)
     return answer.overlap
 
 
-def _judged(answer: GivenAnswer, item: Item) -> float | None:
+def _judged(answer: MetricAnswer, item: Item) -> float | None:
     return answer.judged if item.answers else None
 
 
-def _words(answer: GivenAnswer, _item: Item) -> float:
+def _words(answer: MetricAnswer, _item: Item) -> float:
     return float(answers.word_count(answer.text))
 
 
@@ -182,7 +182,7 @@ def _cost(field: str) -> ItemValue:
     return lambda answer, _item: float(getattr(answer, field))
 
 
-def _tokens(answer: GivenAnswer, _item: Item) -> float:
+def _tokens(answer: MetricAnswer, _item: Item) -> float:
     return float(answer.prompt_tokens + answer.completion_tokens)
 
 

@@ -23,7 +23,7 @@ from pipelines.evaluation.results.scores import (
     ItemSummary,
     JudgeInfo,
     MetricInfo,
-    System,
+    ScoredSystem,
 )
 from pipelines.evaluation.statistics.estimates import Estimator
 from pipelines.evaluation.statistics.paired import (
@@ -70,7 +70,7 @@ class LeftOut(Frozen):
     inapplicable: int
 
 
-class Comparison(Frozen):
+class SystemComparison(Frozen):
     """Systems on the `n` items that all of them have; items on which they differ come first.
 
     `estimates` are the systems' means on these items. `table` counts items of two systems that a
@@ -80,7 +80,7 @@ class Comparison(Frozen):
 
     metric: MetricInfo
     systems: tuple[str, ...]
-    descriptions: dict[str, System]
+    descriptions: dict[str, ScoredSystem]
     estimates: tuple[Estimate, ...]
     pairs: tuple[PairedDifference, ...]
     bands: tuple[tuple[str, ...], ...]
@@ -101,7 +101,7 @@ def comparison(
     tags: tuple[str, ...] = (),
     language: Language | None = None,
     sampling: Sampling | None = None,
-) -> Comparison:
+) -> SystemComparison:
     """Compare two or more `systems` of `evaluation` on one metric.
 
     Raises InvalidInputError for fewer than two systems, for unknown ones, for a metric that none
@@ -133,7 +133,7 @@ def comparison(
     means = np.nanmean(kept, axis=1)
     ranked = [chosen[k] for k in np.argsort(means if info.better == "lower" else -means)]
     items = _items(part, grid, values, shared)
-    return Comparison(
+    return SystemComparison(
         metric=info,
         systems=tuple(chosen),
         descriptions={name: part.systems[name] for name in chosen},

@@ -19,7 +19,7 @@ from pipelines.evaluation.results.papers import PaperFigure
 from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE, has_few_groups
 from pipelines.evaluation.results.scores import COSTS, Evaluation, ItemScore, MetricInfo
 from pipelines.evaluation.results.table import ResultsRow, ResultsTable
-from pipelines.evaluation.statistics.estimates import Correction
+from pipelines.evaluation.statistics.estimates import CorrectionRates
 from pipelines.evaluation.statistics.resampling import Estimate, Sampling
 from pipelines.printable import printable
 
@@ -307,7 +307,7 @@ def marks_few_groups(table: ResultsTable) -> bool:
     return any(map(has_few_groups, numbers))
 
 
-def _ends(one: Correction) -> tuple[Estimate, Estimate]:
+def _ends(one: CorrectionRates) -> tuple[Estimate, Estimate]:
     return one.corrected, one.spoiled
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from pipelines.evaluation.results.compare import ComparedItem, Comparison
+from pipelines.evaluation.results.compare import ComparedItem, SystemComparison
 from pipelines.evaluation.results.export import (
     Cell,
     csv_text,
@@ -31,7 +31,7 @@ _HEADS: tuple[tuple[str, str | None], ...] = (
 )
 
 
-def comparison_csv(found: Comparison) -> str:
+def comparison_csv(found: SystemComparison) -> str:
     """Return every item, a row each: its value, answer and run by each system; numbers are not
     rounded.
     """
@@ -46,7 +46,7 @@ def comparison_csv(found: Comparison) -> str:
     return csv_text(map(row, found.items))
 
 
-def comparison_jsonl(found: Comparison) -> str:
+def comparison_jsonl(found: SystemComparison) -> str:
     """Return a first line with the estimates, pairs and bands, then every item as one line
     of JSON.
     """
@@ -55,19 +55,21 @@ def comparison_jsonl(found: Comparison) -> str:
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
-def comparison_markdown(found: Comparison, digits: int = 3) -> str:
+def comparison_markdown(found: SystemComparison, digits: int = 3) -> str:
     """Return every pair of systems in Markdown, with what the numbers are."""
     rows = [_pair(pair, found, digits) for pair in found.pairs]
     return markdown_table(_HEADS, rows, [_caption(found), *_notes(found, digits)])
 
 
-def comparison_latex(found: Comparison, digits: int = 3, label: str = "tab:comparison") -> str:
+def comparison_latex(
+    found: SystemComparison, digits: int = 3, label: str = "tab:comparison"
+) -> str:
     """Return every pair of systems in LaTeX for the package booktabs."""
     rows = [_pair(pair, found, digits) for pair in found.pairs]
     return latex_table(_HEADS, rows, _caption(found), label, _notes(found, digits))
 
 
-def _pair(pair: PairedDifference, comparison: Comparison, digits: int) -> list[str]:
+def _pair(pair: PairedDifference, comparison: SystemComparison, digits: int) -> list[str]:
     right = comparison.metric.better == "higher"
 
     def p(value: float | None) -> str:
@@ -89,7 +91,7 @@ def _pair(pair: PairedDifference, comparison: Comparison, digits: int) -> list[s
     ]
 
 
-def _caption(found: Comparison) -> str:
+def _caption(found: SystemComparison) -> str:
     sampling = found.sampling
     versions = ", ".join(f"{name} {one}" for name, one in sampling.versions.items())
     return (
@@ -100,7 +102,7 @@ def _caption(found: Comparison) -> str:
     )
 
 
-def _notes(found: Comparison, digits: int) -> Iterator[str]:
+def _notes(found: SystemComparison, digits: int) -> Iterator[str]:
     """Yield the value of each system, who cannot be told apart, and what is likely too narrow."""
     for name, estimate in zip(found.systems, found.estimates, strict=True):
         yield f"{name}: {estimate_words(estimate, digits)}"

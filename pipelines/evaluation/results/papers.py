@@ -26,7 +26,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Words(_Record):
+class BilingualText(_Record):
     """A text in both languages of the interface."""
 
     en: Text
@@ -41,8 +41,8 @@ def _alike(value: Any) -> Any:
     return {"en": value, "zh": value} if isinstance(value, str) else value
 
 
-Name = Annotated[Words, BeforeValidator(_alike)]
-"""As `Words`; one string stands for a name that both languages share."""
+Name = Annotated[BilingualText, BeforeValidator(_alike)]
+"""As `BilingualText`; one string stands for a name that both languages share."""
 
 
 class PaperColumn(_Record):
@@ -80,16 +80,16 @@ class PaperTable(_Record):
     """
 
     key: Text
-    caption: Words
+    caption: BilingualText
     model: Name
     data: Name
-    rows_are: Words
+    rows_are: BilingualText
     data_set: Text | None = None
     method: Text | None = None
     ranked: bool = True
     columns: Annotated[tuple[PaperColumn, ...], Field(min_length=1)]
     rows: Annotated[tuple[PaperRow, ...], Field(min_length=1)]
-    notes: tuple[Words, ...] = ()
+    notes: tuple[BilingualText, ...] = ()
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -157,14 +157,14 @@ class PaperFigure(Frozen):
     title: str
     date: str
     method: str
-    row: Words
-    column: Words
+    row: BilingualText
+    column: BilingualText
     metric: str | None
     value: Decimal
     unit: Unit
     better: Literal["higher", "lower"] | None
-    model: Words
-    data: Words
+    model: BilingualText
+    data: BilingualText
 
 
 def paper_figures(method: str, data_set: str) -> tuple[PaperFigure, ...]:

@@ -119,7 +119,7 @@ class ItemScore(Frozen):
         return ABSTAINED in self.flags
 
 
-class System(Frozen):
+class ScoredSystem(Frozen):
     """What was evaluated under one name: a method with its settings and models by role.
 
     `prompts` names those that were not the default's: "ever/verify (en)".
@@ -205,7 +205,7 @@ class Evaluation(Frozen):
     name: str
     data_set: str
     data_hash: str
-    systems: dict[str, System]
+    systems: dict[str, ScoredSystem]
     items: dict[str, ItemSummary]
     scores: tuple[ItemScore, ...]
     metrics: tuple[MetricInfo, ...] = ()

@@ -41,10 +41,10 @@ from pipelines.evaluation.results.scores import (
     ItemScore,
     JudgeInfo,
     MetricInfo,
-    System,
+    ScoredSystem,
 )
-from pipelines.evaluation.statistics.detection import Detection, detection
-from pipelines.evaluation.statistics.estimates import Correction, Estimator, corrections
+from pipelines.evaluation.statistics.detection import DetectorRankings, detection
+from pipelines.evaluation.statistics.estimates import CorrectionRates, Estimator, corrections
 from pipelines.evaluation.statistics.paired import (
     PairedDifference,
     Permutations,
@@ -98,13 +98,13 @@ class ResultsRow(Frozen):
     """
 
     system: str
-    description: System
+    description: ScoredSystem
     n: int
     repeats: int
     errors: int
     abstained: Estimate
     metrics: dict[str, Estimate]
-    corrections: dict[str, Correction]
+    corrections: dict[str, CorrectionRates]
     costs: dict[Cost, CostSummary]
     papers: tuple[PaperFigure, ...] = ()
 
@@ -130,7 +130,7 @@ class ResultsTable(Frozen):
     rows: tuple[ResultsRow, ...]
     differences: dict[str, tuple[PairedDifference, ...]]
     bands: dict[str, tuple[tuple[str, ...], ...]]
-    detection: Detection | None
+    detection: DetectorRankings | None
     sampling: Sampling
     versions: dict[str, str]
     judges: dict[str, JudgeInfo] = Field(default_factory=dict)
@@ -304,7 +304,7 @@ def detectors(
     grid: Grid | None = None,
     *,
     compared: bool = True,
-) -> Detection | None:
+) -> DetectorRankings | None:
     """Return how well each detector finds the hallucinated items, and the controls; None
     without any.
 

@@ -50,7 +50,7 @@ class _Subset(NamedTuple):
     groups: int
 
 
-class Detection(Frozen):
+class DetectorRankings(Frozen):
     """Rankings of several detectors on the same items, and every pair of detectors compared.
 
     `rankings` holds, for each detector in order, name to estimate; `qualities` likewise the other
@@ -88,7 +88,7 @@ def detection(
     sampling: Sampling,
     *,
     compared: bool = True,
-) -> Detection:
+) -> DetectorRankings:
     """Return rankings of `detectors` from `scores` [detectors, items] and `labels`.
 
     `labels` is [items], or [detectors, items] where each detector checks answers of its own. NaN is
@@ -128,7 +128,7 @@ def detection(
                 )
             )
         differences[name] = tuple(adjusted(tested))
-    return Detection(
+    return DetectorRankings(
         detectors=tuple(detectors),
         rankings=tuple(rankings),
         differences=differences,

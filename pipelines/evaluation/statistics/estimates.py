@@ -25,7 +25,7 @@ from pipelines.evaluation.statistics.resampling import (
 from pipelines.types import Frozen
 
 
-class Correction(Frozen):
+class CorrectionRates(Frozen):
     """What a method's rewriting did to the original answers, in shares of [0, 1].
 
     `corrected`: of the originals that were wrong, those whose final answer is right.
@@ -211,7 +211,7 @@ def _proportion(
 
 def correction(
     original: Floats, final: Floats, groups: Sequence[str], sampling: Sampling
-) -> Correction:
+) -> CorrectionRates:
     """Return what became of the original answers: both are [repeats, items] of values in [0, 1].
 
     1 is right, 0 is wrong; a value between counts in part for both. A repeat without both values is
@@ -220,7 +220,9 @@ def correction(
     return corrections(Estimator(groups, sampling), original, final)()
 
 
-def corrections(estimator: Estimator, original: Floats, final: Floats) -> Callable[[], Correction]:
+def corrections(
+    estimator: Estimator, original: Floats, final: Floats
+) -> Callable[[], CorrectionRates]:
     """Return a function that gives `correction`, with the draws of `estimator`."""
     both = np.isfinite(original) & np.isfinite(final)
     before, after = np.where(both, original, 0.0), np.where(both, final, 0.0)
@@ -239,9 +241,9 @@ def corrections(estimator: Estimator, original: Floats, final: Floats) -> Callab
         proportions=False,
     )
 
-    def found() -> Correction:
+    def found() -> CorrectionRates:
         corrected, spoiled = shares()
         (change,) = differences()
-        return Correction(corrected=corrected, spoiled=spoiled, change=change)
+        return CorrectionRates(corrected=corrected, spoiled=spoiled, change=change)
 
     return found

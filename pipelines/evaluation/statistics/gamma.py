@@ -34,7 +34,7 @@ _PRECISION = 0.02
 """Random placings: at least, at most; the relative error of their mean that is aimed at."""
 
 
-class Span(NamedTuple):
+class MarkedSpan(NamedTuple):
     """A marked piece [start, end) of a text, and its kind."""
 
     start: int
@@ -46,7 +46,7 @@ class MarkedText(NamedTuple):
     """A text of `length` characters with the spans of each person who read it."""
 
     length: int
-    people: Sequence[Sequence[Span]]
+    people: Sequence[Sequence[MarkedSpan]]
 
 
 class _Group(NamedTuple):
@@ -94,7 +94,7 @@ def gamma(texts: Sequence[MarkedText], sampling: Sampling) -> Coefficient:
     return ended(value, drawn, len(rows), sampling)
 
 
-def disorder(people: Sequence[Sequence[Span]]) -> float:
+def disorder(people: Sequence[Sequence[MarkedSpan]]) -> float:
     """Return what the best alignment of one text leaves different, summed over its parts.
 
     Each part is a set of spans of different people; its disorder is the mean over all pairs of
@@ -118,7 +118,7 @@ def disorder(people: Sequence[Sequence[Span]]) -> float:
     return float(len(spans) + chosen.fun)
 
 
-def dissimilarity(one: Span, other: Span) -> float:
+def dissimilarity(one: MarkedSpan, other: MarkedSpan) -> float:
     """Return how two spans differ: by their ends, against their lengths and squared, and by
     their kinds.
 
@@ -130,7 +130,7 @@ def dissimilarity(one: Span, other: Span) -> float:
 
 
 def _parts(
-    spans: Sequence[tuple[int, Span]], people: int
+    spans: Sequence[tuple[int, MarkedSpan]], people: int
 ) -> Iterator[tuple[tuple[int, ...], float]]:
     """Yield sets of spans that may be one part of the best alignment, and what each saves.
 
@@ -214,11 +214,11 @@ def _chance(texts: Sequence[MarkedText], people: int, random: np.random.Generato
     the same distance, beyond the end to the beginning (section 5.2). As in the authors' program no
     two distances are nearer than half a span's length on average.
     """
-    seats: list[list[Span]] = [[] for _ in range(people)]
+    seats: list[list[MarkedSpan]] = [[] for _ in range(people)]
     length = 0
     for text in texts:
         for seat, own in zip(seats, text.people, strict=True):
-            seat += [Span(one.start + length, one.end + length, one.kind) for one in own]
+            seat += [MarkedSpan(one.start + length, one.end + length, one.kind) for one in own]
         length += text.length
     lengths = [one.end - one.start for seat in seats for one in seat]
     if not lengths:
@@ -258,10 +258,11 @@ def _shifts(people: int, length: int, least: float, random: np.random.Generator)
     return found
 
 
-def _moved(spans: Sequence[Span], shift: int, length: int) -> list[Span]:
+def _moved(spans: Sequence[MarkedSpan], shift: int, length: int) -> list[MarkedSpan]:
     back = [shift - length if one.start + shift >= length else shift for one in spans]
     return [
-        Span(one.start + by, one.end + by, one.kind) for one, by in zip(spans, back, strict=True)
+        MarkedSpan(one.start + by, one.end + by, one.kind)
+        for one, by in zip(spans, back, strict=True)
     ]
 
 

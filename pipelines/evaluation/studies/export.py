@@ -17,7 +17,7 @@ from pipelines.evaluation.results.export import (
 )
 from pipelines.evaluation.results.terminal import WIDTH, aligned_parts, wrapped
 from pipelines.evaluation.statistics.resampling import Estimate
-from pipelines.evaluation.studies.table import Choice, Study, StudyPoint
+from pipelines.evaluation.studies.table import ChosenPoint, Study, StudyPoint
 
 SHOWN = 6
 """Metrics of the text for a terminal, where nobody chose any."""
@@ -198,7 +198,7 @@ def _words(estimate: Estimate) -> str:
     return estimate_words(estimate, missing="not known")
 
 
-def _against(choice: Choice) -> str:
+def _against(choice: ChosenPoint) -> str:
     """Return the recorded settings on the same items, with the difference."""
     if choice.held_out_current is None:
         return ""

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipelines.errors import failure
 from pipelines.evaluation.plan import EvaluationSpec
-from pipelines.evaluation.results.papers import PaperFigure, Words, paper, table_figures
+from pipelines.evaluation.results.papers import BilingualText, PaperFigure, paper, table_figures
 from pipelines.evaluation.scoring import read_results
 from pipelines.evaluation.studies.grid import Axis, Value, read_axis, value_text
 from pipelines.evaluation.studies.replays import Progress
@@ -38,8 +38,8 @@ class NamedStudy(BaseModel):
     kind: Literal["replay", "scores"] = "replay"
     table: str = ""
     prefer: Annotated[tuple[Text, ...], Field(min_length=1)]
-    title: Words
-    source: Words
+    title: BilingualText
+    source: BilingualText
     axes: dict[str, tuple[Value, ...]] = Field(default_factory=dict)
     rows: dict[str, str] = Field(default_factory=dict)
 

@@ -32,7 +32,7 @@ from pipelines.methods.registry import get_method
 from pipelines.run.trace import Trace
 from pipelines.run.view import fold
 from pipelines.store import RunStore
-from pipelines.store.evaluations import Task
+from pipelines.store.evaluations import AnswerTask
 
 MAX_REPLAYS = 200_000
 """Points times answers of one study."""
@@ -73,7 +73,7 @@ class Replays:
 
 
 @dataclass
-class _Numbers:
+class _MetricSums:
     """Sums and counts of each metric, by item: arrays over the points."""
 
     points: int
@@ -154,7 +154,7 @@ def replay_points(
             total=total,
             most=max(1, MAX_REPLAYS // max(total, 1)),
         )
-    numbers = _Numbers(len(tried))
+    numbers = _MetricSums(len(tried))
     replayed, diverged = np.zeros(len(tried), int), np.zeros(len(tried), int)
     answers = unreadable = altered = 0
     items = enumerate(stored_items(store.evaluations, evaluation, owner))
@@ -219,7 +219,7 @@ def _read(store: RunStore, run: str, owner: str) -> Trace | None:
 
 
 def _replay(
-    work: _Work, trace: Trace, task: Task, item: Item, numbers: _Numbers
+    work: _Work, trace: Trace, task: AnswerTask, item: Item, numbers: _MetricSums
 ) -> list[Outcome | None] | None:
     """Return the outcome at each point, None where the run diverges; None for a run of no use."""
     method = get_method(work.system.method.name)

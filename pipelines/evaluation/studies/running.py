@@ -23,7 +23,7 @@ from pipelines.evaluation.results.table import detector_arrays
 from pipelines.evaluation.statistics.resampling import Sampling, group_numbers
 from pipelines.evaluation.studies.grid import Axis
 from pipelines.evaluation.studies.replays import Progress, Replays, find_system, replay_points
-from pipelines.evaluation.studies.table import Measured, Study, study_table
+from pipelines.evaluation.studies.table import Study, StudyMeasurements, study_table
 from pipelines.store import RunStore
 from pipelines.store.evaluations import StoredEvaluation
 
@@ -77,7 +77,7 @@ def replayed_study(
     spec = EvaluationSpec.model_validate(stored.spec)
     _, chosen = find_system(spec, system)
     sampling = sampling or Sampling(seed=spec.seed)
-    measured = Measured(
+    measured = StudyMeasurements(
         points=found.points,
         values=found.values,
         groups=found.groups,
@@ -138,7 +138,7 @@ def score_sweep(
     cuts = np.unique(row)
     if len(cuts) > MAX_CUTS:
         cuts = np.unique(np.quantile(row, np.linspace(0, 1, MAX_CUTS), method="nearest"))
-    measured = Measured(
+    measured = StudyMeasurements(
         points=[{THRESHOLD: float(cut)} for cut in cuts],
         values={
             FLAGGED: (row[None, :] >= cuts[:, None]).astype(np.float64),

@@ -87,7 +87,7 @@ class StudyPoint(Frozen):
     papers: tuple[PaperFigure, ...] = ()
 
 
-class Choice(Frozen):
+class ChosenPoint(Frozen):
     """The best point on the even groups of items, and what it comes to on the odd ones.
 
     `point` and `current` are numbers of points; `current` is None where there is none. `selected`
@@ -134,7 +134,7 @@ class Study(Frozen):
     answers: int
     unreadable: int = 0
     altered: int = 0
-    choice: Choice | None = None
+    choice: ChosenPoint | None = None
     no_choice: str = ""
     papers: tuple[PaperFigure, ...] = ()
     source: str = ""
@@ -148,7 +148,7 @@ class Study(Frozen):
         raise failure("study.no_metric", metric=name, known=[one.name for one in self.metrics])
 
 
-class Measured(NamedTuple):
+class StudyMeasurements(NamedTuple):
     """What a table is made of: points, and metric to [points, items] with the items' groups.
 
     `replayed` and `diverged` are counts of answers by point; `current` the recorded point.
@@ -162,24 +162,24 @@ class Measured(NamedTuple):
     current: int | None
 
 
-class Table(NamedTuple):
+class StudyTable(NamedTuple):
     """The points with their estimates, the metrics that have a value, and the choice."""
 
     points: tuple[StudyPoint, ...]
     metrics: tuple[MetricInfo, ...]
-    choice: Choice | None
+    choice: ChosenPoint | None
     no_choice: str
 
 
 def study_table(
-    measured: Measured,
+    measured: StudyMeasurements,
     sampling: Sampling,
     *,
     metrics: Sequence[str] = (),
     prefer: Sequence[str] = (),
     choose: str | None = None,
     at_least: tuple[str, float] | None = None,
-) -> Table:
+) -> StudyTable:
     """Return estimates at every point, and the point that is best by `choose`.
 
     `metrics` are shown in this order, by default all. The metric that chooses is `choose`, else the
@@ -221,7 +221,7 @@ def study_table(
     wanted += [one.name for one in infos if one.better and one.name not in COST_METRICS]
     by = choose or next(iter(wanted), None)
     if by is None:
-        return Table(found, infos, None, "no_metric")
+        return StudyTable(found, infos, None, "no_metric")
     if at_least is not None and (ranking := {by, at_least[0]} & rankings.keys()):
         raise failure("study.minimum_of_ranking", metric=min(ranking), rankings=[*rankings])
     choice = (
@@ -230,8 +230,8 @@ def study_table(
         else _ranked_choice(by, measured, sampling)
     )
     if isinstance(choice, str):
-        return Table(found, infos, None, choice)
-    return Table(found, infos, choice, "")
+        return StudyTable(found, infos, None, choice)
+    return StudyTable(found, infos, choice, "")
 
 
 def metric_info(name: str) -> MetricInfo:
@@ -274,7 +274,7 @@ def _ratios(values: Mapping[str, Floats]) -> dict[str, _Ratio]:
 
 
 def _estimates(
-    ratios: Mapping[str, _Ratio], measured: Measured, sampling: Sampling
+    ratios: Mapping[str, _Ratio], measured: StudyMeasurements, sampling: Sampling
 ) -> dict[str, list[Estimate]]:
     if not ratios:
         return {}
@@ -285,7 +285,7 @@ def _estimates(
     return {name: found[k * size : (k + 1) * size] for k, name in enumerate(ratios)}
 
 
-def _rankings(measured: Measured, sampling: Sampling) -> dict[str, list[Estimate]]:
+def _rankings(measured: StudyMeasurements, sampling: Sampling) -> dict[str, list[Estimate]]:
     """Return how well the scores rank the items at each point; empty without scores and labels."""
     scores, labels = _detector(measured)
     if scores is None or labels is None:
@@ -307,7 +307,7 @@ def _rankings(measured: Measured, sampling: Sampling) -> dict[str, list[Estimate
     return found
 
 
-def _detector(measured: Measured) -> tuple[Floats | None, Floats | None]:
+def _detector(measured: StudyMeasurements) -> tuple[Floats | None, Floats | None]:
     """Return scores and labels, [points, items] each; a label on which repeats are even is
     left out.
     """
@@ -320,7 +320,10 @@ def _detector(measured: Measured) -> tuple[Floats | None, Floats | None]:
 
 
 def _differences(
-    ratios: Mapping[str, _Ratio], shown: Sequence[str], measured: Measured, sampling: Sampling
+    ratios: Mapping[str, _Ratio],
+    shown: Sequence[str],
+    measured: StudyMeasurements,
+    sampling: Sampling,
 ) -> dict[int, dict[str, PairedDifference]]:
     """Return each other point minus the current one, for metrics that are means over items."""
     now = measured.current
@@ -354,7 +357,7 @@ def _halves(groups: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
     return even, ~even
 
 
-def _candidates(measured: Measured) -> list[int]:
+def _candidates(measured: StudyMeasurements) -> list[int]:
     """Return the points at which enough answers are known."""
     return [
         number
@@ -369,9 +372,9 @@ def _choice(
     by: str,
     at_least: tuple[str, float] | None,
     ratios: Mapping[str, _Ratio],
-    measured: Measured,
+    measured: StudyMeasurements,
     sampling: Sampling,
-) -> Choice | str:
+) -> ChosenPoint | str:
     """Return the best point by a ratio, or why there is none."""
     ratio, rows = ratios[by], _candidates(measured)
     covered = _covered(measured)
@@ -410,7 +413,7 @@ def _choice(
         above = np.where(even, ratio.above[second], np.where(odd, ratio.above[first], 0.0))
         below = np.where(even, ratio.below[second], np.where(odd, ratio.below[first], 0.0))
         (crossed,) = ratio_estimates(above[None, :], below[None, :], measured.groups, sampling)
-    return Choice(
+    return ChosenPoint(
         metric=by,
         point=first,
         current=now,
@@ -425,7 +428,7 @@ def _choice(
     )
 
 
-def _ranked_choice(by: str, measured: Measured, sampling: Sampling) -> Choice | str:
+def _ranked_choice(by: str, measured: StudyMeasurements, sampling: Sampling) -> ChosenPoint | str:
     """Return the best point by a ranking of scores, or why there is none."""
     rows, now = _candidates(measured), measured.current
     if not rows:
@@ -443,7 +446,7 @@ def _ranked_choice(by: str, measured: Measured, sampling: Sampling) -> Choice | 
     best = _best(values, rows, now, lower=False)
     if best is None or here[best].value is None:
         return "too_few_items"
-    return Choice(
+    return ChosenPoint(
         metric=by,
         point=best,
         current=now,
@@ -458,7 +461,7 @@ def _ranked_choice(by: str, measured: Measured, sampling: Sampling) -> Choice | 
     )
 
 
-def _covered(measured: Measured) -> NDArray[np.bool_]:
+def _covered(measured: StudyMeasurements) -> NDArray[np.bool_]:
     """Return an array [points, items]: where anything is known of an item."""
     return np.any([np.isfinite(one) for one in measured.values.values()], axis=0)
 
@@ -477,7 +480,11 @@ def _best(values: Floats, rows: Sequence[int], current: int | None, *, lower: bo
 
 
 def _one(
-    ratio: _Ratio, point: int, items: NDArray[np.bool_], measured: Measured, sampling: Sampling
+    ratio: _Ratio,
+    point: int,
+    items: NDArray[np.bool_],
+    measured: StudyMeasurements,
+    sampling: Sampling,
 ) -> list[Estimate]:
     half = ratio.over(items)
     rows = slice(point, point + 1)

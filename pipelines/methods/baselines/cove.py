@@ -58,7 +58,7 @@ class CoveSettings(Settings):
 
 
 @dataclass(frozen=True)
-class _Check:
+class _VerificationQuestion:
     """A verification question, its answer, and P(yes) that the draft agrees; None: not asked."""
 
     question: str
@@ -136,7 +136,9 @@ async def _planned(scope: Scope, question: Question, draft: Generation, limit: i
     return [one for one in planned if text_key(one) != own][:limit]
 
 
-async def _answered(scope: Scope, question: Question, number: int, asked: str) -> _Check | None:
+async def _answered(
+    scope: Scope, question: Question, number: int, asked: str
+) -> _VerificationQuestion | None:
     """Return the answer to a verification question; None where the model gives none."""
     async with scope.span("answer", index=number) as step:
         messages = PROMPTS.turns(question.language, "answer", "answer_question", question=asked)
@@ -147,19 +149,19 @@ async def _answered(scope: Scope, question: Question, number: int, asked: str) -
         text = " ".join(reply.split())
         if not text or declines(text) or changes_to_chinese(text, question.text, asked):
             return None
-    return _Check(asked, text)
+    return _VerificationQuestion(asked, text)
 
 
 async def _compared(
     scope: Scope,
     question: Question,
     draft: Generation,
-    checks: Sequence[_Check],
+    checks: Sequence[_VerificationQuestion],
     settings: CoveSettings,
-) -> list[_Check]:
+) -> list[_VerificationQuestion]:
     """Return the checks, recorded, each with whether the draft agrees where that is asked."""
 
-    async def compare(number: int, check: _Check) -> _Check:
+    async def compare(number: int, check: _VerificationQuestion) -> _VerificationQuestion:
         async with scope.span("judge", index=number) as step:
             if settings.variant == "factor_revise":
                 asked = PROMPTS.turns(
@@ -176,7 +178,7 @@ async def _compared(
     return await together(*(compare(number, one) for number, one in enumerate(checks)))
 
 
-def _record(step: Scope, check: _Check) -> None:
+def _record(step: Scope, check: _VerificationQuestion) -> None:
     value = check.agrees
     said = "contradicted" if check.disagrees else "supported"
     score = Score(name="agreement", value=value, threshold=_HALF, flagged=check.disagrees)
@@ -193,7 +195,7 @@ async def _final(
     step: Scope,
     question: Question,
     draft: Generation,
-    checks: Sequence[_Check],
+    checks: Sequence[_VerificationQuestion],
     settings: CoveSettings,
 ) -> Generation | None:
     language = question.language

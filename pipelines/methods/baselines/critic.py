@@ -92,10 +92,10 @@ class Critic(Method[CriticSettings]):
         return (Need(reason="model"), Need(reason="evidence"))
 
     async def run(self, question: Question, scope: Scope, settings: CriticSettings) -> Answer:
-        return await _Run(question, scope, settings).answer()
+        return await _CriticRun(question, scope, settings).answer()
 
 
-class _Run(EvidenceRun[CriticSettings]):
+class _CriticRun(EvidenceRun[CriticSettings]):
     """One run: the answer as it is by now."""
 
     async def answer(self) -> Answer:

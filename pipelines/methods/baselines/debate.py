@@ -83,10 +83,10 @@ class Debate(Method[DebateSettings]):
     prompts = (PROMPTS, answers.PROMPTS)
 
     async def run(self, question: Question, scope: Scope, settings: DebateSettings) -> Answer:
-        return await _Run(question, scope, settings).answer()
+        return await _DebateRun(question, scope, settings).answer()
 
 
-class _Run(BaselineRun[DebateSettings]):
+class _DebateRun(BaselineRun[DebateSettings]):
     """One run: what each agent said last, in the order of the agents; "" for one without."""
 
     def __init__(self, question: Question, scope: Scope, settings: DebateSettings) -> None:

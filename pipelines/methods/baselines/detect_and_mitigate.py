@@ -106,7 +106,7 @@ class DetectAndMitigate(Method[DetectAndMitigateSettings]):
     async def run(
         self, question: Question, scope: Scope, settings: DetectAndMitigateSettings
     ) -> Answer:
-        return await _Run(question, scope, settings).answer()
+        return await _DetectAndMitigateRun(question, scope, settings).answer()
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class _Concept:
         return min(self.probabilities, default=None)
 
 
-class _Run(SentenceRun[DetectAndMitigateSettings]):
+class _DetectAndMitigateRun(SentenceRun[DetectAndMitigateSettings]):
     """One run: the verdicts on the concepts of the original, as far as it was read."""
 
     def __init__(

@@ -28,7 +28,7 @@ _DIGITS = 9
 
 
 @dataclass(frozen=True)
-class Subject:
+class CheckedAnswer:
     """The answer that is checked, the prompt it answers, and the span it was taken in.
 
     `sentences` are those of its text; none where it states nothing, or repeats the question.
@@ -46,7 +46,7 @@ class Subject:
         return self.generation.text
 
 
-async def take_subject(question: Question, scope: Scope, max_tokens: int) -> Subject:
+async def take_subject(question: Question, scope: Scope, max_tokens: int) -> CheckedAnswer:
     """Return the Direct answer, or the one that the run was given, recorded as draft 0."""
     messages = direct_messages(question)
     async with scope.span("draft") as step:
@@ -54,8 +54,8 @@ async def take_subject(question: Question, scope: Scope, max_tokens: int) -> Sub
         step.revised(draft)
     remark = no_answer(draft.text, question)
     if remark:
-        return Subject(draft, messages, step.id, (), (remark,))
-    return Subject(draft, messages, step.id, tuple(split_sentences(draft.text)))
+        return CheckedAnswer(draft, messages, step.id, (), (remark,))
+    return CheckedAnswer(draft, messages, step.id, tuple(split_sentences(draft.text)))
 
 
 def scored(
@@ -107,7 +107,7 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 def judge_sentences(
     step: Scope,
-    subject: Subject,
+    subject: CheckedAnswer,
     scores: Sequence[Sequence[Score]],
     verdicts: Sequence[Verdict] | None = None,
 ) -> PartCounts:
@@ -138,7 +138,7 @@ def judge_sentences(
 
 def judge_answer(
     step: Scope,
-    subject: Subject,
+    subject: CheckedAnswer,
     scores: Sequence[Score],
     flags: Iterable[str] = (),
     sentences: PartCounts | None = None,
@@ -157,6 +157,6 @@ def judge_answer(
     return Answer(text=subject.text, original=subject.text, flags=flags)
 
 
-def unchecked(scope: Scope, subject: Subject) -> Answer:
+def unchecked(scope: Scope, subject: CheckedAnswer) -> Answer:
     """Return the answer of a method that finds nothing to check in it."""
     return judge_answer(scope, subject, ())

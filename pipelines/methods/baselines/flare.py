@@ -25,7 +25,7 @@ from pipelines.methods.baselines.sentence_runs import (
     read_sentences,
 )
 from pipelines.methods.ever import calls as ever_calls
-from pipelines.methods.ever.writer import Piece, next_piece
+from pipelines.methods.ever.writer import WrittenSentence, next_piece
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.writing import (
@@ -161,10 +161,10 @@ class Flare(Method[FlareSettings]):
         return (Need(reason="model"), Need(reason="evidence"), Need(reason="logprobs"))
 
     async def run(self, question: Question, scope: Scope, settings: FlareSettings) -> Answer:
-        return await _Run(question, scope, settings).answer()
+        return await _FlareRun(question, scope, settings).answer()
 
 
-class _Run(SentenceRun[FlareSettings]):
+class _FlareRun(SentenceRun[FlareSettings]):
     """One run: the drafts, and from which offset on they are still to be checked."""
 
     async def answer(self) -> Answer:
@@ -274,7 +274,7 @@ class _Run(SentenceRun[FlareSettings]):
         generation: Generation,
         target: FlareReading,
         passages: Sequence[Passage],
-    ) -> Piece | None:
+    ) -> WrittenSentence | None:
         """Return the sentence that the model writes with the passages in view; None for
         none of use.
         """

@@ -19,7 +19,7 @@ from pipelines.methods.baselines.chain_of_thought import reasoned_messages
 from pipelines.methods.baselines.revising import query_of
 from pipelines.methods.baselines.runs import BaselineRun
 from pipelines.methods.ever import calls as ever_calls
-from pipelines.methods.ever.writer import Piece, drafted_piece, next_piece, until
+from pipelines.methods.ever.writer import WrittenSentence, drafted_piece, next_piece, until
 from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.writing import (
@@ -142,7 +142,7 @@ class IrcotRun(BaselineRun[IrcotSettings]):
         shots = reasoned_messages(self.question, shown=shown)[1:-1]
         return (asked[0], *shots, asked[-1])
 
-    async def _first(self) -> Piece | None:
+    async def _first(self) -> WrittenSentence | None:
         """Return the first sentence, which is draft 0."""
         limit = self.settings.max_tokens
         async with self.scope.span("draft", sentence=0) as step:
@@ -157,7 +157,7 @@ class IrcotRun(BaselineRun[IrcotSettings]):
             step.revised(self.text)
         return piece
 
-    async def _next(self) -> Piece | None:
+    async def _next(self) -> WrittenSentence | None:
         """Return the next sentence, added to the text; None where the answer ends."""
         before = self.text
         async with self.scope.span("next_sentence", sentence=len(self.scope.drafts)) as step:
@@ -182,7 +182,7 @@ class IrcotRun(BaselineRun[IrcotSettings]):
             )
         return piece
 
-    def _is_last(self, piece: Piece) -> bool:
+    def _is_last(self, piece: WrittenSentence) -> bool:
         """Return whether the text ends with this sentence."""
         if piece.truncated or len(units_of(self.text)) >= self.settings.max_tokens:
             self.flag("truncated")

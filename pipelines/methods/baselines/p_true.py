@@ -13,7 +13,7 @@ from pydantic import Field
 
 from pipelines.methods.base import AnswerTokens, Method, Question, Settings
 from pipelines.methods.baselines.detecting import (
-    Subject,
+    CheckedAnswer,
     judge_answer,
     scored,
     take_subject,
@@ -102,7 +102,7 @@ class PTrue(Method[PTrueSettings]):
         return judge_answer(scope, subject, [score], flags)
 
 
-def _messages(question: Question, subject: Subject, ideas: list[str]) -> tuple[Message, ...]:
+def _messages(question: Question, subject: CheckedAnswer, ideas: list[str]) -> tuple[Message, ...]:
     """Return messages that ask about the answer, beside the `ideas` where there are some."""
     language = question.language
     if not ideas:

@@ -17,7 +17,7 @@ from pipelines.concurrency import together
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings
 from pipelines.methods.baselines.detecting import (
-    Subject,
+    CheckedAnswer,
     judge_answer,
     judge_sentences,
     scored,
@@ -140,7 +140,7 @@ async def _by_sentences(
     step: Scope,
     role: str,
     question: Question,
-    subject: Subject,
+    subject: CheckedAnswer,
     context: Context,
     settings: PYesSettings,
 ) -> PartCounts:

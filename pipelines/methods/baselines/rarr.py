@@ -107,10 +107,10 @@ class Rarr(Method[RarrSettings]):
         return (Need(reason="model"), Need(reason="evidence"))
 
     async def run(self, question: Question, scope: Scope, settings: RarrSettings) -> Answer:
-        return await _Run(question, scope, settings).answer()
+        return await _RarrRun(question, scope, settings).answer()
 
 
-class _Run(EvidenceRun[RarrSettings]):
+class _RarrRun(EvidenceRun[RarrSettings]):
     """One run: the text as it is by now, and the verdict of each question."""
 
     def __init__(self, question: Question, scope: Scope, settings: RarrSettings) -> None:

@@ -24,7 +24,7 @@ from pipelines.concurrency import together
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import AnswerTokens, Demonstrations, Method, Question, Settings
 from pipelines.methods.baselines.detecting import (
-    Subject,
+    CheckedAnswer,
     judge_answer,
     mean,
     scored,
@@ -123,7 +123,7 @@ class Sac3(Method[Sac3Settings]):
                 temperature=settings.temperature,
                 demonstrations=settings.demonstrations,
             )
-            check = _Check(question, subject, settings, step)
+            check = _AnswerComparison(question, subject, settings, step)
             await check.run(taken)
         return judge_answer(scope, subject, check.scores(), check.flags(len(taken)))
 
@@ -138,11 +138,11 @@ class _Pair:
     span: str
 
 
-class _Check:
+class _AnswerComparison:
     """Every comparison of one answer."""
 
     def __init__(
-        self, question: Question, subject: Subject, settings: Sac3Settings, step: Scope
+        self, question: Question, subject: CheckedAnswer, settings: Sac3Settings, step: Scope
     ) -> None:
         self.question = question
         self.subject = subject

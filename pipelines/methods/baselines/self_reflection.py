@@ -95,10 +95,10 @@ class SelfReflection(Method[SelfReflectionSettings]):
     async def run(
         self, question: Question, scope: Scope, settings: SelfReflectionSettings
     ) -> Answer:
-        return await _Run(question, scope, settings).answer()
+        return await _SelfReflectionRun(question, scope, settings).answer()
 
 
-class _Run(BaselineRun[SelfReflectionSettings]):
+class _SelfReflectionRun(BaselineRun[SelfReflectionSettings]):
     """One run: the answer so far, and what was remarked."""
 
     def __init__(self, question: Question, scope: Scope, settings: SelfReflectionSettings) -> None:

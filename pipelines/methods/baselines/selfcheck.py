@@ -27,7 +27,7 @@ from pipelines.concurrency import together
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import AnswerTokens, Method, Question, Settings
 from pipelines.methods.baselines.detecting import (
-    Subject,
+    CheckedAnswer,
     judge_answer,
     judge_sentences,
     mean,
@@ -159,7 +159,7 @@ class SelfCheck(Method[SelfCheckSettings]):
             scope, subject.messages, settings.samples, settings.max_tokens, settings.temperature
         )
         async with scope.span("compare_samples") as step:
-            check = _Check(question, settings, subject, drawn, step)
+            check = _SampleComparison(question, settings, subject, drawn, step)
             scores = await check.scores()
             counts = judge_sentences(step, subject, scores)
             whole = _of_answer(scores, settings)
@@ -183,14 +183,14 @@ def _of_answer(scores: Sequence[Sequence[Score]], settings: SelfCheckSettings) -
     ]
 
 
-class _Check:
+class _SampleComparison:
     """The comparison of every sentence with every sample; `flags` are remarks on it."""
 
     def __init__(
         self,
         question: Question,
         settings: SelfCheckSettings,
-        subject: Subject,
+        subject: CheckedAnswer,
         drawn: SampledAnswers,
         step: Scope,
     ) -> None:

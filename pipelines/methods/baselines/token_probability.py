@@ -22,7 +22,7 @@ from pydantic import Field
 from pipelines.errors import failure
 from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings
 from pipelines.methods.baselines.detecting import (
-    Subject,
+    CheckedAnswer,
     judge_answer,
     judge_sentences,
     mean,
@@ -155,7 +155,9 @@ class TokenProbability(Method[TokenProbabilitySettings]):
         return judge_answer(scope, subject, whole, measured.flags, counts)
 
 
-async def _measure(step: Scope, subject: Subject, settings: TokenProbabilitySettings) -> _Measured:
+async def _measure(
+    step: Scope, subject: CheckedAnswer, settings: TokenProbabilitySettings
+) -> _Measured:
     """Return the tokens of the answer with their probabilities, by what `settings` want.
 
     Raises CapabilityError where no model here gives any.

@@ -23,7 +23,7 @@ from pipelines.text import split_sentences
 from pipelines.types import Answer, Generation, Message, Passage
 
 
-class GivenText(Detection):
+class GivenTextDetection(Detection):
     """One run over the given text."""
 
     async def answer(self, text: str) -> Answer:

@@ -15,7 +15,7 @@ from pipelines.methods.direct import direct_messages
 from pipelines.methods.drad import rhd, sek
 from pipelines.methods.drad.detection import PROMPTS, Detection, Draft, goes_on, joined
 from pipelines.methods.drad.early import EarlyStop
-from pipelines.methods.drad.given import GivenText
+from pipelines.methods.drad.given import GivenTextDetection
 from pipelines.methods.drad.rhd import EntityReading
 from pipelines.methods.drad.settings import DradSettings
 from pipelines.methods.flow import Stage
@@ -74,7 +74,7 @@ class Drad(Method[DradSettings]):
 
     async def run(self, question: Question, scope: Scope, settings: DradSettings) -> Answer:
         if scope.given is not None:
-            return await GivenText(question, scope, settings).answer(scope.given.text)
+            return await GivenTextDetection(question, scope, settings).answer(scope.given.text)
         return await _OwnDraft(question, scope, settings).answer()
 
 

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from pipelines.methods import nearest
 from pipelines.methods.base import Question
 from pipelines.methods.ever.check import Target
-from pipelines.methods.ever.writer import Piece, SentenceWriter
+from pipelines.methods.ever.writer import SentenceWriter, WrittenSentence
 from pipelines.methods.replies.parsing import declines
 from pipelines.run.scope import Scope
 from pipelines.text import split_sentences
 from pipelines.types import Answer, Generation, Passage
 
 
-class GivenText(SentenceWriter):
+class GivenTextWriter(SentenceWriter):
     """Every sentence of the given text, whatever the settings say of the length of an answer."""
 
     async def answer(self) -> Answer:
@@ -30,7 +30,7 @@ class GivenText(SentenceWriter):
         if not declines(text):
             for number, span in enumerate(spans):
                 begins = spans[number - 1].end if number else 0
-                piece = Piece(
+                piece = WrittenSentence(
                     Generation(text=text[begins : span.end]),
                     span.start - begins,
                     last=number + 1 == len(spans),
@@ -45,7 +45,7 @@ class GivenText(SentenceWriter):
         # There is nothing to write ahead.
         return False
 
-    def _is_last(self, index: int, piece: Piece) -> bool:
+    def _is_last(self, index: int, piece: WrittenSentence) -> bool:
         del index
         return piece.last
 

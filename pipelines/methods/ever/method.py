@@ -13,7 +13,7 @@ from __future__ import annotations
 from pipelines.methods import nearest
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.ever.calls import PROMPTS
-from pipelines.methods.ever.given import GivenText
+from pipelines.methods.ever.given import GivenTextWriter
 from pipelines.methods.ever.settings import EverSettings
 from pipelines.methods.ever.short import ShortAnswer
 from pipelines.methods.ever.writer import SentenceWriter
@@ -50,5 +50,5 @@ class Ever(Method[EverSettings]):
     async def run(self, question: Question, scope: Scope, settings: EverSettings) -> Answer:
         run = ShortAnswer if settings.task == "short" else SentenceWriter
         if scope.given is not None and settings.task != "short":
-            run = GivenText
+            run = GivenTextWriter
         return await run(question, scope, settings).answer()

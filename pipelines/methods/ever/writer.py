@@ -37,7 +37,7 @@ _AROUND = " \t\n.,;:!?\"'`*。，；！？“”"
 
 
 @dataclass(frozen=True)
-class Piece:
+class WrittenSentence:
     """A sentence as it continues a text: `generation.text[start:]`, white space before it.
 
     `last` says that the writer ended the text with it, `truncated` that the token limit did, and
@@ -73,7 +73,7 @@ def until(limit: int, known: Collection[str] = ()) -> Watcher:
     return watch
 
 
-def drafted_piece(draft: Generation, begins: int = 0) -> Piece | None:
+def drafted_piece(draft: Generation, begins: int = 0) -> WrittenSentence | None:
     """Return the first sentence of a whole answer behind the offset `begins`; None when there
     is none.
     """
@@ -83,7 +83,7 @@ def drafted_piece(draft: Generation, begins: int = 0) -> Piece | None:
     first, last = spans[0], len(spans) == 1
     truncated = last and draft.finish_reason == "length"
     text = part_of(draft, begins, first.end)
-    return Piece(text, first.start - begins, last, truncated, drafted=True)
+    return WrittenSentence(text, first.start - begins, last, truncated, drafted=True)
 
 
 async def next_piece(
@@ -93,7 +93,7 @@ async def next_piece(
     base: Generation,
     *,
     max_tokens: int,
-) -> tuple[Piece | None, bool]:
+) -> tuple[WrittenSentence | None, bool]:
     """Return the sentence that the model writes after `base`; None when the answer ends there.
 
     It ends when the model writes nothing more, says that it is done or knows nothing more, or only
@@ -132,7 +132,9 @@ async def next_piece(
     generation = appended(Generation(text=space), body)
     # Asked for one sentence, a model stops after it whether or not the answer is complete.
     last = truncated or (ended and handed)
-    return Piece(generation, len(generation.text) - len(fresh.text), last, truncated), False
+    return WrittenSentence(
+        generation, len(generation.text) - len(fresh.text), last, truncated
+    ), False
 
 
 def _space(before: str, after: str) -> str:
@@ -185,7 +187,7 @@ class SentenceWriter(EverRun):
 
     async def _continue(
         self, scope: Scope, index: int, base: Generation, *, ahead: bool = False
-    ) -> Piece | None:
+    ) -> WrittenSentence | None:
         """Return the sentence after `base`; written `ahead`, it is not taken yet.
 
         As long as nothing was changed, it is that of the original: the model has written it.
@@ -206,7 +208,7 @@ class SentenceWriter(EverRun):
         """Return whether nothing was changed so far."""
         return self.original.text.startswith(base.text)
 
-    def _take(self, step: Scope, index: int, piece: Piece | None) -> None:
+    def _take(self, step: Scope, index: int, piece: WrittenSentence | None) -> None:
         """Go on with `piece`, or end the text; that it ends for another reason is flagged."""
         if piece is None:
             if self.refused:
@@ -217,7 +219,7 @@ class SentenceWriter(EverRun):
         after = appended(self.verified, piece.generation)
         self.revise(step, after, len(self.verified.text), "written", sentence=index)
 
-    async def _verify(self, index: int, piece: Piece) -> Piece | None:
+    async def _verify(self, index: int, piece: WrittenSentence) -> WrittenSentence | None:
         """Check and rectify the sentence until that ends; the next one where it is known."""
         async with self.scope.span("sentence", sentence=index) as step:
             last = self._is_last(index, piece)
@@ -248,7 +250,7 @@ class SentenceWriter(EverRun):
         return following
 
     async def _rectified(
-        self, step: Scope, index: int, piece: Piece
+        self, step: Scope, index: int, piece: WrittenSentence
     ) -> tuple[list[SentenceCheck], Stopped]:
         checks: list[SentenceCheck] = []
         while True:
@@ -293,7 +295,7 @@ class SentenceWriter(EverRun):
         """Whether the next sentence is written while this one is checked."""
         return self.settings.speculative
 
-    def _is_last(self, index: int, piece: Piece) -> bool:
+    def _is_last(self, index: int, piece: WrittenSentence) -> bool:
         """Return whether no sentence is written after this one."""
         return piece.last or index + 1 >= self.settings.max_sentences
 
@@ -314,7 +316,9 @@ class SentenceWriter(EverRun):
             and asks_yes_or_no(self.question)
         )
 
-    async def _take_sentence(self, scope: Scope, check: SentenceCheck, piece: Piece) -> Stopped:
+    async def _take_sentence(
+        self, scope: Scope, check: SentenceCheck, piece: WrittenSentence
+    ) -> Stopped:
         """Put what the evidence's nearest sentence says in the place of a doubtful one.
 
         The text ends there: what a weak model adds to a quotation is seldom worth its checks.

@@ -73,7 +73,7 @@ def is_low(value: float | None, threshold: float | None) -> bool:
     return value is not None and threshold is not None and value < threshold
 
 
-class Opinion(NamedTuple):
+class MeanSupport(NamedTuple):
     """The judges' mean P(yes) of a sentence, None where they gave none.
 
     `bare` says that the sentence is an answer in a few words. The judges' doubt of such a one is
@@ -104,12 +104,12 @@ class AlignmentRules:
     judges_decide: bool = False
     floored: bool = False
 
-    def counted(self, opinions: Sequence[Opinion]) -> list[float]:
+    def counted(self, opinions: Sequence[MeanSupport]) -> list[float]:
         """Return those P(yes) of the judges that decide anything."""
         return [one.p_yes for one in opinions if one.p_yes is not None and self.judges_decide]
 
     def verdict(
-        self, value: float | None, opinions: Sequence[Opinion], floor: float | None = None
+        self, value: float | None, opinions: Sequence[MeanSupport], floor: float | None = None
     ) -> Verdict:
         """Return the verdict by the alignment `value`, and by the judges where they decide.
 
@@ -155,9 +155,9 @@ class SentenceAlignment:
     bare: bool = False
 
     @property
-    def opinion(self) -> Opinion:
+    def opinion(self) -> MeanSupport:
         """The judges' opinion on the sentence."""
-        return Opinion(self.entailed, self.bare)
+        return MeanSupport(self.entailed, self.bare)
 
     def verdict(self, rules: AlignmentRules) -> Verdict:
         """Return the verdict by its alignment, and by the judges where they decide."""
@@ -219,7 +219,7 @@ class Alignment:
         return rules.adds_nothing(self.value, self.floor_for(rules))
 
     @property
-    def opinions(self) -> list[Opinion]:
+    def opinions(self) -> list[MeanSupport]:
         """What the judges say of its sentences that claim something."""
         return [one.opinion for one in self.sentences if one.claims]
 
@@ -256,7 +256,7 @@ class Alignment:
         return frozenset(indexed_text(s.passage) for s in self.sentences if s.rests_on(rules))
 
 
-class Comparison:
+class DraftComparison:
     """Which texts are compared for a draft, and what their cosines say about it.
 
     `left` and `right` are the texts of one request: the answer and its sentences with the question,

@@ -18,7 +18,7 @@ from pipelines.methods.haarag.alignment import (
     NOTHING,
     Alignment,
     AlignmentRules,
-    Comparison,
+    DraftComparison,
     claims_something,
     says_nothing,
 )
@@ -246,7 +246,7 @@ class _Loop:
         text, language = self.drafts[number], self.question.language
         # Where nobody knows what was asked, the text stands for itself.
         asked = "" if self.question.about else self.question.text
-        comparison = Comparison(asked, text, retrieval.context, language)
+        comparison = DraftComparison(asked, text, retrieval.context, language)
         detail = AlignmentStarted(
             sentences=len(comparison.sentences), chunks=len(retrieval.context), weak=self.weak
         )

@@ -31,7 +31,7 @@ from pipelines.types import Passage
 
 
 @dataclass(frozen=True)
-class Found:
+class RetrievedPassages:
     """What all rounds of searching brought so far: the union over all queries.
 
     The first `forms` queries are forms of the question, the others parts of an answer. `to_queries`
@@ -88,7 +88,7 @@ class Retrieval:
 
 
 def rate(
-    found: Found,
+    found: RetrievedPassages,
     settings: HaaragSettings,
     *,
     given: Set[str] = frozenset(),
@@ -271,7 +271,7 @@ class ChunkSearch:
         if query and query.casefold() not in known:
             queries.append(query)
 
-    async def _compare(self, step: Scope) -> Found:
+    async def _compare(self, step: Scope) -> RetrievedPassages:
         queries, forms = (*self._forms, *self._parts), len(self._forms)
         union: dict[str, Passage] = {}
         for query in queries:
@@ -279,10 +279,10 @@ class ChunkSearch:
                 union.setdefault(indexed_text(passage), passage)
         chunks = tuple(union)
         if not chunks:
-            return Found(queries, forms)
+            return RetrievedPassages(queries, forms)
         rows = await step.similarities((*queries, *chunks), chunks, asked=len(queries))
         count = len(queries)
-        return Found(queries, forms, tuple(union.values()), rows[:count], rows[count:])
+        return RetrievedPassages(queries, forms, tuple(union.values()), rows[:count], rows[count:])
 
 
 def _normalised(text: str) -> str:

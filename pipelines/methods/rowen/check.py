@@ -18,7 +18,7 @@ from pipelines.methods.replies.questions import asks_yes_or_no
 from pipelines.methods.replies.verdicts import truth
 from pipelines.methods.rowen import asking
 from pipelines.methods.rowen.comparing import compared
-from pipelines.methods.rowen.decision import Pair, is_certain
+from pipelines.methods.rowen.decision import ComparedPair, is_certain
 from pipelines.methods.rowen.paraphrasing import paraphrases_of
 from pipelines.methods.rowen.settings import RowenSettings
 from pipelines.methods.rowen.translating import translation_of
@@ -60,7 +60,7 @@ class RowenCheck:
         self.settings = settings
         self.plan = plan
         self.paraphrases: list[str] = []
-        self.pairs: list[Pair] = []
+        self.pairs: list[ComparedPair] = []
         self._yes_no = asks_yes_or_no(question)
         self.weak = scope.model().capabilities.weak
         # Both comparisons need them: of the verifier, where it is its languages that are compared.
@@ -167,7 +167,7 @@ class RowenCheck:
                 scores=(score,),
                 detail=compared,
             )
-            self.pairs.append(Pair(compared, step.id))
+            self.pairs.append(ComparedPair(compared, step.id))
 
     async def _compared(
         self, step: Scope, side: Side, text: str, *answers: _Given

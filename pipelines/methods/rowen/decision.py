@@ -22,7 +22,7 @@ from pipelines.run.findings import SIDES, PairCompared, Side, Variant
 
 
 @dataclass(frozen=True)
-class Pair:
+class ComparedPair:
     """A compared pair and the span in which it was judged."""
 
     compared: PairCompared
@@ -47,7 +47,7 @@ class Conclusion:
 def conclude(
     settings: RowenSettings,
     variant: Variant,
-    pairs: Sequence[Pair],
+    pairs: Sequence[ComparedPair],
     *,
     stands_in: bool = False,
     weak: bool = False,
@@ -73,7 +73,7 @@ def conclude(
 def is_certain(
     settings: RowenSettings,
     variant: Variant,
-    pairs: Sequence[Pair],
+    pairs: Sequence[ComparedPair],
     planned: int,
     *,
     weak: bool = False,
@@ -99,7 +99,7 @@ def is_certain(
 
 
 def _values(
-    settings: RowenSettings, variant: Variant, pairs: Sequence[Pair]
+    settings: RowenSettings, variant: Variant, pairs: Sequence[ComparedPair]
 ) -> dict[Side, list[float]]:
     """Return C of the decided pairs of each side, in the order of their paraphrases."""
     found: dict[Side, list[float]] = {side: [] for side in SIDES[variant]}
@@ -109,7 +109,7 @@ def _values(
     return found
 
 
-def _of_side(pairs: Sequence[Pair], side: Side) -> list[Pair]:
+def _of_side(pairs: Sequence[ComparedPair], side: Side) -> list[ComparedPair]:
     chosen = (pair for pair in pairs if pair.compared.side == side)
     return sorted(chosen, key=lambda pair: pair.compared.index)
 
@@ -134,7 +134,7 @@ def _decided(
 def _scores(
     settings: RowenSettings,
     variant: Variant,
-    pairs: Sequence[Pair],
+    pairs: Sequence[ComparedPair],
     z: float | None,
     threshold: float,
     *,

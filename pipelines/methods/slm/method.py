@@ -78,7 +78,7 @@ class Slm(Method[SlmSettings]):
         panel = _panel(scope, question, text, context.remarks, settings)
         limit = threshold_in_use(settings, panel.judges)
         async with scope.span("ask_judges", detail=panel) as asking:
-            return await _Check(question, context, settings, panel, asking, *limit).run()
+            return await _PanelCheck(question, context, settings, panel, asking, *limit).run()
 
 
 def _check_given(settings: SlmSettings) -> None:
@@ -166,7 +166,7 @@ class _Cell:
 
 
 @dataclass(frozen=True)
-class _Check:
+class _PanelCheck:
     """The judges are asked, and what they say is scored."""
 
     question: Question

@@ -59,7 +59,7 @@ _SHORTEST_STEM = 3
 _LEAST, _MOST = 0.005, 0.995
 
 
-class Evidence(NamedTuple):
+class BestEvidence(NamedTuple):
     """The sentence of the passages that says most of a statement, and how it compares with it.
 
     `shared` is the share of the statement's words in the sentence or the title of its passage,
@@ -237,14 +237,14 @@ def passages_of(methods: Iterable[MethodView]) -> tuple[Passage, ...]:
     return tuple(found.values())
 
 
-def evidence_of(statement: str, passages: Sequence[Passage], before: str = "") -> Evidence:
+def evidence_of(statement: str, passages: Sequence[Passage], before: str = "") -> BestEvidence:
     """Return the sentence of `passages` that says most of `statement`.
 
     `before` is the text before it, whose first name its pronoun may stand for: a passage about
     that name counts as one about the statement's subject.
     """
     wanted = _content(statement)
-    best = Evidence()
+    best = BestEvidence()
     if not wanted:
         return best
     numbers, names = _numbers(statement), _names(statement)
@@ -262,7 +262,7 @@ def evidence_of(statement: str, passages: Sequence[Passage], before: str = "") -
                 continue
             rank = (shared, passage_shared)
             own = _numbers(span)
-            best = Evidence(
+            best = BestEvidence(
                 sentence=span,
                 passage=passage.id,
                 title=passage.title,
@@ -384,7 +384,7 @@ EVIDENCE_FEATURES = (
 """Features that are computed from the passages alone, without any detector."""
 
 
-def features_of(readings: SentenceReadings, evidence: Evidence) -> Features:
+def features_of(readings: SentenceReadings, evidence: BestEvidence) -> Features:
     """Return all features of a sentence; a reading that is not there has none."""
     found: Features = {
         "shared": evidence.shared,

@@ -14,7 +14,7 @@ from pipelines.concurrency import together
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings
 from pipelines.methods.baselines.detecting import (
-    Subject,
+    CheckedAnswer,
     judge_sentences,
     scored,
     take_subject,
@@ -99,7 +99,7 @@ class Together(Method[TogetherSettings]):
 
 
 async def _context(
-    question: Question, scope: Scope, subject: Subject, settings: TogetherSettings
+    question: Question, scope: Scope, subject: CheckedAnswer, settings: TogetherSettings
 ) -> Context:
     if scope.given is not None:
         return await found_by_sentences(question, scope, subject.text, settings.passages)

@@ -19,7 +19,7 @@ from pydantic import Field, TypeAdapter
 from pipelines.calibration import calibration
 from pipelines.methods.together.features import (
     READINGS,
-    Evidence,
+    BestEvidence,
     Features,
     Label,
     Reading,
@@ -45,7 +45,7 @@ _NEAREST: Mapping[Use, Use] = {"web": "library", "own": "library", "given": "lib
 """Where a use has no data of its own: passages of a search are what its judges read too."""
 
 
-class Measured(Frozen):
+class HeldOutScores(Frozen):
     """How good a combination is on statements it was not fitted on; shares in [0, 1].
 
     `statements` were counted; `accuracy` is the share of right verdicts ("supported" or not),
@@ -68,7 +68,7 @@ class Bin(Frozen):
     count: int
 
 
-class Line(Frozen):
+class LinearLogOdds(Frozen):
     """Log-odds that are a weighted sum: one weight a feature, and a constant."""
 
     weights: tuple[float, ...]
@@ -94,15 +94,15 @@ class Combination(Frozen):
     languages: tuple[Language, ...]
     readings: tuple[Reading, ...]
     names: tuple[str, ...]
-    support: Line
-    against: Line
+    support: LinearLogOdds
+    against: LinearLogOdds
     means: tuple[float, ...]
     threshold: float
     fitted: int
     groups: int
-    cross_validated: Measured
+    cross_validated: HeldOutScores
     reliability: tuple[Bin, ...]
-    reported: dict[str, Measured] = Field(default_factory=dict)
+    reported: dict[str, HeldOutScores] = Field(default_factory=dict)
 
 
 class Limit(Frozen):
@@ -114,7 +114,7 @@ class Limit(Frozen):
     judges: tuple[str, ...]
     value: float
     fitted: int
-    reported: Measured
+    reported: HeldOutScores
 
 
 _COMBINATIONS = TypeAdapter(tuple[Combination, ...])
@@ -155,7 +155,7 @@ class TogetherFound(Frozen):
     nearest: bool = False
     readings: tuple[Reading, ...] = ()
     threshold: float | None = None
-    measured: Measured | None = None
+    measured: HeldOutScores | None = None
 
     def line(self, language: Language) -> str:
         """Return why, in one line."""
@@ -376,7 +376,7 @@ def text_together(sentences: Sequence[TogetherFound]) -> TogetherFound | None:
 
 
 def _judged(
-    said: SentenceReadings, evidence: Evidence, use: Use, language: Language
+    said: SentenceReadings, evidence: BestEvidence, use: Use, language: Language
 ) -> TogetherFound:
     chosen = combination_for(said.values, use, language)
     judges = dict.fromkeys(
@@ -449,7 +449,7 @@ def _reasons(
     chosen: Combination,
     features: Features,
     said: SentenceReadings,
-    evidence: Evidence,
+    evidence: BestEvidence,
 ) -> tuple[Why, ...]:
     """Return the two things that moved the log-odds most towards the verdict and can be
     said of it.
@@ -468,7 +468,7 @@ def _reasons(
     return tuple(told[:2]) or (Why(name="weighed" if sign > 0 else "weighed_against"),)
 
 
-def _told(group: str, support: bool, said: SentenceReadings, evidence: Evidence) -> Why | None:
+def _told(group: str, support: bool, said: SentenceReadings, evidence: BestEvidence) -> Why | None:
     """Return what a group of features says; None where it does not say that much."""
     if group in ("judge", "small", "model", "concepts"):
         readings = ("judge", "aligned") if group == "judge" else (group,)

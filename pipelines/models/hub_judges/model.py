@@ -28,7 +28,7 @@ from pipelines.models.hub_judges.formats import (
     reads_chinese,
 )
 from pipelines.models.judges.base import ClaimVerdict, JudgedClaim, JudgeModel
-from pipelines.models.local.loading import Source, explain_failure, find_source, quietly
+from pipelines.models.local.loading import WeightsSource, explain_failure, find_source, quietly
 from pipelines.types import Language
 
 if TYPE_CHECKING:
@@ -85,20 +85,20 @@ def describe_judge(
     return _described(_source(model, revision), wanted, labels)[0]
 
 
-def _source(model: str, revision: str | None) -> Source:
+def _source(model: str, revision: str | None) -> WeightsSource:
     source = find_source(model)
     if source.gguf_file is not None:
         raise failure("judges.gguf", label=source.label)
     if revision is None or source.hub_id is None:
         # What was downloaded into the application's own folder is at one revision only.
         if revision is not None and not Path(model).expanduser().is_dir():
-            return Source(model, hub_id=model, revision=revision)
+            return WeightsSource(model, hub_id=model, revision=revision)
         return source
     return replace(source, revision=revision)
 
 
 def _described(
-    source: Source, wanted: JudgeFormat | None, labels: Sequence[LabelRole]
+    source: WeightsSource, wanted: JudgeFormat | None, labels: Sequence[LabelRole]
 ) -> tuple[JudgeFacts, Path]:
     try:
         folder = source.fetch_settings()
@@ -197,7 +197,7 @@ class HubJudge(JudgeModel):
 
 
 def _load(
-    source: Source,
+    source: WeightsSource,
     wanted: JudgeFormat | None,
     labels: Sequence[LabelRole],
     progress: Progress,

@@ -27,7 +27,7 @@ MAX_STATEMENT_PIECES = 80
 """Word pieces of question and statement that are read; of more the last ones."""
 
 MATCH_KINDS = 4
-"""How many values `Pair.matches` takes."""
+"""How many values `EncodedPair.matches` takes."""
 
 _MATCHED, _UNMATCHED, _ELSEWHERE = 1, 2, 3
 _AGAIN = 0.25
@@ -44,7 +44,7 @@ _LEANING = ("he", "she", "it", "they", "his", "her", "its", "their", "this", "th
 """Words with which a sentence begins that says of whom it speaks only in the one before it."""
 
 
-class Reading(NamedTuple):
+class EvidenceReading(NamedTuple):
     """How evidence is read: what training was done with, judging has to be done with.
 
     At most `windows` of at most `pieces` word pieces. With `neighbours`, the sentence before one
@@ -61,20 +61,20 @@ class Reading(NamedTuple):
     sure: float = 1.0
 
 
-PLAIN = Reading()
+PLAIN = EvidenceReading()
 
 Near = Callable[[str, Sequence[str]], Sequence[float]]
 """The cosine of a statement with each of some sentences."""
 
 
-class Pieces(NamedTuple):
+class WordPieces(NamedTuple):
     """A text's word pieces: ids in the vocabulary, and which of them carry meaning."""
 
     ids: tuple[int, ...]
     counted: tuple[bool, ...]
 
 
-class Pair(NamedTuple):
+class EncodedPair(NamedTuple):
     """Input of one reading. `types` is 0 for question and statement, 1 for the evidence;
 
     `matches` says of each word piece that it also stands in the other text (1), does not (2), does
@@ -97,21 +97,21 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     return tokenizer
 
 
-def pieces_of(tokenizer: Tokenizer, text: str) -> Pieces:
+def pieces_of(tokenizer: Tokenizer, text: str) -> WordPieces:
     """Return the word pieces of `text`; punctuation does not count."""
     encoded = tokenizer.encode(text, add_special_tokens=False)
     counted = tuple(any(char.isalnum() for char in token) for token in encoded.tokens)
-    return Pieces(tuple(encoded.ids), counted)
+    return WordPieces(tuple(encoded.ids), counted)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _whole_sentences(tokenizer: Tokenizer, text: str) -> tuple[tuple[str, Pieces], ...]:
+def _whole_sentences(tokenizer: Tokenizer, text: str) -> tuple[tuple[str, WordPieces], ...]:
     """Return the sentences of `text`, each with its pieces."""
     found = split_sentences(text)
     return tuple((one.text, pieces_of(tokenizer, one.text)) for one in found)
 
 
-def sentences_of(tokenizer: Tokenizer, text: str, room: int) -> Iterator[Pieces]:
+def sentences_of(tokenizer: Tokenizer, text: str, room: int) -> Iterator[WordPieces]:
     """Yield the sentences of `text` as pieces; one longer than `room` in parts."""
     for part in _parts(tokenizer, (text,), room):
         yield part.pieces
@@ -121,7 +121,7 @@ class _Part(NamedTuple):
     """A sentence of the evidence, or a part of a long one."""
 
     sentence: str
-    pieces: Pieces
+    pieces: WordPieces
     leans: bool
     """Whether it speaks of what the part before it names."""
 
@@ -131,19 +131,19 @@ def _parts(tokenizer: Tokenizer, texts: Sequence[str], room: int) -> Iterator[_P
         for number, (sentence, whole) in enumerate(_whole_sentences(tokenizer, text)):
             leans = number > 0 and sentence.split(maxsplit=1)[0].casefold() in _LEANING
             for at in range(0, len(whole.ids), room):
-                pieces = Pieces(whole.ids[at : at + room], whole.counted[at : at + room])
+                pieces = WordPieces(whole.ids[at : at + room], whole.counted[at : at + room])
                 yield _Part(sentence, pieces, leans and at == 0)
 
 
 def windows_of(
-    asked: Pieces,
-    sentences: Sequence[Pieces],
+    asked: WordPieces,
+    sentences: Sequence[WordPieces],
     room: int,
     most: int,
     *,
     leaning: Sequence[bool] = (),
     near: Sequence[float] = (),
-) -> list[Pieces]:
+) -> list[WordPieces]:
     """Return at most `most` windows of at most `room` pieces, the one most like the
     statement first.
 
@@ -157,19 +157,19 @@ def windows_of(
         if counts
     }
     left = list(range(len(sentences)))
-    windows: list[Pieces] = []
+    windows: list[WordPieces] = []
     while left and len(windows) < most:
         chosen = _chosen(weights, sentences, left, room, leaning, near)
         kept = [sentences[at] for at in sorted(chosen)]
         ids = tuple(piece for one in kept for piece in one.ids)
-        windows.append(Pieces(ids, tuple(counts for one in kept for counts in one.counted)))
+        windows.append(WordPieces(ids, tuple(counts for one in kept for counts in one.counted)))
         left = [at for at in left if at not in chosen]
     return windows
 
 
 def _chosen(
     weights: dict[int, float],
-    sentences: Sequence[Pieces],
+    sentences: Sequence[WordPieces],
     left: Sequence[int],
     room: int,
     leaning: Sequence[bool],
@@ -201,12 +201,12 @@ def _chosen(
     return chosen
 
 
-def asked_pieces(tokenizer: Tokenizer, question: str, statement: str) -> Pieces:
+def asked_pieces(tokenizer: Tokenizer, question: str, statement: str) -> WordPieces:
     """Return question and statement as one text; of a long one the end, where the
     statement stands.
     """
     asked = pieces_of(tokenizer, f"{question} {statement}".strip())
-    return Pieces(asked.ids[-MAX_STATEMENT_PIECES:], asked.counted[-MAX_STATEMENT_PIECES:])
+    return WordPieces(asked.ids[-MAX_STATEMENT_PIECES:], asked.counted[-MAX_STATEMENT_PIECES:])
 
 
 def statement_offsets(tokenizer: Tokenizer, question: str, statement: str) -> list[tuple[int, int]]:
@@ -218,8 +218,11 @@ def statement_offsets(tokenizer: Tokenizer, question: str, statement: str) -> li
 
 
 def pair_of(
-    tokenizer: Tokenizer, asked: Pieces, window: Pieces, elsewhere: frozenset[int] = frozenset()
-) -> Pair:
+    tokenizer: Tokenizer,
+    asked: WordPieces,
+    window: WordPieces,
+    elsewhere: frozenset[int] = frozenset(),
+) -> EncodedPair:
     """Return the input for one window of the evidence; `elsewhere` are the pieces of all
     evidence.
     """
@@ -233,13 +236,13 @@ def pair_of(
             return _MATCHED
         return _ELSEWHERE if other is right and piece in elsewhere else _UNMATCHED
 
-    def matches(pieces: Pieces, other: set[int]) -> list[int]:
+    def matches(pieces: WordPieces, other: set[int]) -> list[int]:
         return [
             kind(piece, other) if counts else 0
             for piece, counts in zip(pieces.ids, pieces.counted, strict=True)
         ]
 
-    return Pair(
+    return EncodedPair(
         ids=[start, *asked.ids, mark, *window.ids, mark],
         types=[0] * (len(asked.ids) + 2) + [1] * (len(window.ids) + 1),
         matches=[0, *matches(asked, right), 0, *matches(window, left), 0],
@@ -250,9 +253,9 @@ def pairs_for(
     tokenizer: Tokenizer,
     claim: Claim,
     most: int,
-    reading: Reading = PLAIN,
+    reading: EvidenceReading = PLAIN,
     near: Near | None = None,
-) -> list[Pair]:
+) -> list[EncodedPair]:
     """Return what is read of all evidence: at most `most` windows, the most like the
     statement first.
 
@@ -279,6 +282,6 @@ def pairs_for(
     return [pair_of(tokenizer, asked, window, everywhere) for window in windows]
 
 
-def room_for(asked: Pieces, pieces: int = MAX_PIECES) -> int:
+def room_for(asked: WordPieces, pieces: int = MAX_PIECES) -> int:
     """Return how many pieces of evidence fit beside `asked` into a window of `pieces`."""
     return pieces - len(asked.ids) - 3

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from pipelines.errors import failure
 from pipelines.loading import quiet_transformers
-from pipelines.models.judges.inputs import MATCH_KINDS, Pair
+from pipelines.models.judges.inputs import MATCH_KINDS, EncodedPair
 
 _LABELS = 3
 _NO_DOUBT = -20.0
@@ -29,7 +29,7 @@ _DOUBTS = 3
 class Batch:
     """Pairs of one batch as tensors of shape [pairs, longest]."""
 
-    def __init__(self, pairs: list[Pair], device: str = "cpu") -> None:
+    def __init__(self, pairs: list[EncodedPair], device: str = "cpu") -> None:
         longest = max(len(pair.ids) for pair in pairs)
 
         def padded(rows: list[list[int]]) -> Tensor:

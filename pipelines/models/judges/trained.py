@@ -16,9 +16,9 @@ from pipelines.models.base import Claim
 from pipelines.models.judges.base import ClaimVerdict, JudgedClaim, JudgeModel
 from pipelines.models.judges.inputs import (
     PLAIN,
+    EncodedPair,
+    EvidenceReading,
     Near,
-    Pair,
-    Reading,
     load_tokenizer,
     pairs_for,
     statement_offsets,
@@ -76,7 +76,7 @@ _USUAL = Lengths(16, 128)
 _SHORTEST = Lengths(4, 16)
 
 
-class Calibration(NamedTuple):
+class TemperatureScaling(NamedTuple):
     """What makes probabilities mean what they say: scores are divided, and the offsets are added.
 
     `lean` is added to contradiction where what is not supported is shared with silence. `longer`
@@ -91,12 +91,12 @@ class Calibration(NamedTuple):
     wordier: float = 0.0
 
 
-_PLAIN = Calibration()
+_PLAIN = TemperatureScaling()
 
-Calibrations = dict[Kind, Calibration]
+Calibrations = dict[Kind, TemperatureScaling]
 
 
-def shift_of(scaling: Calibration, lengths: Lengths) -> float:
+def shift_of(scaling: TemperatureScaling, lengths: Lengths) -> float:
     """Return what the lengths add to the log-odds of support; nothing where they are not known."""
     if not lengths.evidence:
         return 0.0
@@ -113,7 +113,7 @@ def doublings(pieces: int, usual: int, least: int) -> float:
 
 
 def combined(
-    windows: Sequence[Scores], scaling: Calibration = _PLAIN, lengths: Lengths = _UNKNOWN
+    windows: Sequence[Scores], scaling: TemperatureScaling = _PLAIN, lengths: Lengths = _UNKNOWN
 ) -> ClaimVerdict:
     """Return one verdict of several windows, the first of which has most to do with the statement.
 
@@ -137,7 +137,7 @@ def _moved(share: float, shift: float) -> float:
     return raised / (raised + 1 - share)
 
 
-def _supported(scores: Scores, scaling: Calibration) -> float:
+def _supported(scores: Scores, scaling: TemperatureScaling) -> float:
     scaled = [
         score / scaling.temperature + offset
         for score, offset in zip(scores, scaling.offsets, strict=True)
@@ -186,7 +186,7 @@ class JudgeReader:
         network: JudgeNetwork,
         encoder: Path,
         scalings: Calibrations | None = None,
-        reading: Reading = PLAIN,
+        reading: EvidenceReading = PLAIN,
         near: Near | None = None,
     ) -> None:
         self._network = network.eval()
@@ -265,7 +265,7 @@ class JudgeReader:
             for claim, found in zip(claims, self.looked_at(claims), strict=True)
         ]
 
-    def _scored(self, pairs: Sequence[Pair]) -> list[tuple[Scores, list[float]]]:
+    def _scored(self, pairs: Sequence[EncodedPair]) -> list[tuple[Scores, list[float]]]:
         import torch
 
         from pipelines.models.judges.network import Batch
@@ -287,7 +287,7 @@ class JudgeReader:
         return [found[at] for at in range(len(pairs))]
 
 
-def lengths_of(windows: Sequence[Pair]) -> Lengths:
+def lengths_of(windows: Sequence[EncodedPair]) -> Lengths:
     """Return the lengths of what is read, without the three marks of every window."""
     if not windows:
         return Lengths()
@@ -335,12 +335,12 @@ def spans_of(statement: str, words: Sequence[WordDoubt]) -> tuple[UnsupportedSpa
     return tuple(found)
 
 
-def reading_of(folder: Path) -> Reading:
+def reading_of(folder: Path) -> EvidenceReading:
     """Return how the judge in `folder` reads evidence, as its card says; raises as
     `calibrations_of`.
     """
     try:
-        return Reading(**_card(folder).get("reading", {}))
+        return EvidenceReading(**_card(folder).get("reading", {}))
     except TypeError as error:
         raise failure("loading.no_calibration", "judge") from error
 
@@ -375,16 +375,16 @@ def _card(folder: Path) -> dict[str, Any]:
     return card
 
 
-def _scaling(said: dict[str, Any]) -> Calibration:
+def _scaling(said: dict[str, Any]) -> TemperatureScaling:
     supported, contradicted, rest = map(float, said["offsets"])
-    return Calibration(
+    return TemperatureScaling(
         temperature=float(said["temperature"]),
         offsets=(supported, contradicted, rest),
         **{name: float(said.get(name, 0.0)) for name in ("lean", "longer", "wordier")},
     )
 
 
-def near_for(reading: Reading) -> Near | None:
+def near_for(reading: EvidenceReading) -> Near | None:
     """Return cosines by the embedder that is installed, where `reading` chooses by nearness.
 
     It keeps the vectors of sentences it has seen.

@@ -21,7 +21,7 @@ from pipelines.errors import VeriscopeError, failure
 from pipelines.models.local.work import Job, Probe, Scoring, Sequence
 
 if TYPE_CHECKING:
-    from pipelines.models.local.engine import Engine, Rows
+    from pipelines.models.local.engine import InferenceEngine, Rows
 
 
 class JobThread(ABC):
@@ -31,10 +31,10 @@ class JobThread(ABC):
     which loading failed.
     """
 
-    _engine: Engine
+    _engine: InferenceEngine
 
-    def __init__(self, load: Callable[[bool], Engine], *, name: str) -> None:
-        self.ready: Future[Engine] = Future()
+    def __init__(self, load: Callable[[bool], InferenceEngine], *, name: str) -> None:
+        self.ready: Future[InferenceEngine] = Future()
         # Running futures cannot be cancelled, so a caller that gives up does not stop the others.
         self.ready.set_running_or_notify_cancel()
         self._load = load
@@ -101,8 +101,8 @@ class JobThread(ABC):
 class Batcher(JobThread):
     """Decodes on this machine, in one batch of all callers."""
 
-    def __init__(self, load: Callable[[bool], Engine], *, name: str) -> None:
-        self._exact: Engine | None = None
+    def __init__(self, load: Callable[[bool], InferenceEngine], *, name: str) -> None:
+        self._exact: InferenceEngine | None = None
         self._active: list[Sequence] = []
         self._rows: Rows | None = None
         super().__init__(load, name=name)
@@ -114,7 +114,7 @@ class Batcher(JobThread):
             self._exact.release()
         super()._end()
 
-    def _engine_for(self, job: Job[Any]) -> Engine:
+    def _engine_for(self, job: Job[Any]) -> InferenceEngine:
         if not job.reproducible or self._engine.exact:
             return self._engine
         self._exact = self._exact or self._load(True)
@@ -195,7 +195,9 @@ class Batcher(JobThread):
         logits = engine.step(self._rows, [sequence.written[-1] for sequence in self._active])
         self._retain(self._advance(engine, self._active, logits))
 
-    def _advance(self, engine: Engine, sequences: list[Sequence], logits: Any) -> list[int]:
+    def _advance(
+        self, engine: InferenceEngine, sequences: list[Sequence], logits: Any
+    ) -> list[int]:
         """Give each sequence its next token; return the indices of those that go on."""
         temperatures = [sequence.temperature for sequence in sequences]
         tokens = engine.draw(logits, temperatures, [sequence.uniform() for sequence in sequences])

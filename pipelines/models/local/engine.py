@@ -20,7 +20,7 @@ from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer, LinearAttentionLayer
 
 from pipelines.models.local.prompting import Vocabulary
-from pipelines.models.local.work import Outcome
+from pipelines.models.local.work import TokenScore
 from pipelines.types import Alternative
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _SCORE_TOKENS = 256
 """Most positions whose logits over the whole vocabulary are in memory at once."""
 
 
-class Engine:
+class InferenceEngine:
     """One set of weights on one device. Not thread-safe: one thread makes all the passes.
 
     `stop_ids` are the tokens that end a reply; `context` is the most tokens a sequence may have,
@@ -133,7 +133,7 @@ class Engine:
         return tokens.tolist()
 
     @torch.inference_mode()
-    def measure(self, logits: torch.Tensor, tokens: Sequence[int], top_k: int) -> list[Outcome]:
+    def measure(self, logits: torch.Tensor, tokens: Sequence[int], top_k: int) -> list[TokenScore]:
         """Return what the model thought of `tokens` [rows] at `logits` float32 [rows, vocabulary].
 
         Everything comes from log_softmax of the logits as the model gave them, before temperature:
@@ -147,7 +147,7 @@ class Engine:
         best = logprobs.topk(min(top_k, logits.shape[-1]), dim=-1)
         values, indices = best.values.clamp(max=0).tolist(), best.indices.tolist()
         return [
-            Outcome(
+            TokenScore(
                 chosen[row],
                 entropies[row],
                 tuple(
@@ -169,7 +169,7 @@ class Engine:
         return values[index].tolist(), int(values.argmax())
 
     @torch.inference_mode()
-    def score(self, prompt: Sequence[int], reply: Sequence[int], top_k: int) -> list[Outcome]:
+    def score(self, prompt: Sequence[int], reply: Sequence[int], top_k: int) -> list[TokenScore]:
         """Return what the model thinks of every token of `reply` after `prompt`, by teacher
         forcing.
 
@@ -179,7 +179,7 @@ class Engine:
         ids = [*prompt, *reply][:-1]
         size = _SCORE_TOKENS if self._pads else len(reply)
         cache, done = new_cache(self.model.config), 0
-        outcomes: list[Outcome] = []
+        outcomes: list[TokenScore] = []
         for first in range(0, len(reply), size):
             part = reply[first : first + size]
             end = len(prompt) - 1 + first + len(part)

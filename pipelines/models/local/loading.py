@@ -26,7 +26,7 @@ from pipelines.models.local.prompting import read_vocabulary
 if TYPE_CHECKING:
     import torch
 
-    from pipelines.models.local.engine import Engine
+    from pipelines.models.local.engine import InferenceEngine
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
@@ -38,7 +38,7 @@ SECOND_COPIES = ("*/*", "consolidated*")
 
 
 @dataclass(frozen=True)
-class Source:
+class WeightsSource:
     """Either `folder` or `hub_id` is set; `gguf_file` names the weights file within it.
 
     `label` is how messages name it: never a path of the machine. `revision` is a commit, branch or
@@ -118,7 +118,7 @@ def _bar(stage: str, progress: Progress | None) -> type[tqdm]:
     return Bar
 
 
-def find_source(path_or_hub_id: str | Path) -> Source:
+def find_source(path_or_hub_id: str | Path) -> WeightsSource:
     """Return whether it is a folder, a GGUF file or a hub id; no connection is made.
 
     "owner/repository:file.gguf" is a GGUF file of the hub. A model of the hub that was downloaded
@@ -137,22 +137,22 @@ def find_source(path_or_hub_id: str | Path) -> Source:
         path, gguf_file = path.parent, path.name
     if path.is_dir():
         if (path / (gguf_file or "config.json")).is_file():
-            return Source(label, folder=path, gguf_file=gguf_file)
+            return WeightsSource(label, folder=path, gguf_file=gguf_file)
         raise failure("loading.no_file" if gguf_file else "loading.no_config", label, label=label)
     if isinstance(path_or_hub_id, str) and _HUB_ID.fullmatch(given) and not gguf_file:
         return _of_the_hub(given, given)
     raise failure("loading.nothing_there", label, label=label)
 
 
-def _of_the_hub(label: str, hub_id: str, gguf_file: str | None = None) -> Source:
+def _of_the_hub(label: str, hub_id: str, gguf_file: str | None = None) -> WeightsSource:
     if folder := downloaded(hub_id, gguf_file or ""):
-        return Source(label, folder=folder, gguf_file=gguf_file)
-    return Source(label, hub_id=hub_id, gguf_file=gguf_file)
+        return WeightsSource(label, folder=folder, gguf_file=gguf_file)
+    return WeightsSource(label, hub_id=hub_id, gguf_file=gguf_file)
 
 
 def load_engine(
-    source: Source, *, dtype: str | None = None, progress: Progress | None = None
-) -> Engine:
+    source: WeightsSource, *, dtype: str | None = None, progress: Progress | None = None
+) -> InferenceEngine:
     """Read tokenizer and weights and place them on a device; blocks, for seconds to minutes.
 
     The device is CUDA when there is one, else the CPU. `dtype` is bfloat16 where the device
@@ -166,7 +166,7 @@ def load_engine(
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
 
-            from pipelines.models.local.engine import Engine
+            from pipelines.models.local.engine import InferenceEngine
 
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         kind = choose_dtype(device) if dtype is None else getattr(torch, dtype)
@@ -182,7 +182,7 @@ def load_engine(
         if found["missing_keys"]:
             raise ValueError(f"{len(found['missing_keys'])} weights are missing")
         model = model.to(device).eval().requires_grad_(False)
-        return Engine(model, read_vocabulary(tokenizer))
+        return InferenceEngine(model, read_vocabulary(tokenizer))
     except VeriscopeError:
         raise
     except Exception as error:
@@ -235,7 +235,7 @@ def quietly(progress: Progress | None) -> Iterator[None]:
 
 
 def explain_failure(
-    error: Exception, source: Source, folder: Path | None, unusable: str = "loading.unusable"
+    error: Exception, source: WeightsSource, folder: Path | None, unusable: str = "loading.unusable"
 ) -> VeriscopeError:
     """Return what went wrong while fetching or loading a model, as one of `pipelines.errors`.
 

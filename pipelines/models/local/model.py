@@ -19,14 +19,14 @@ from pipelines.models.base import (
     Watcher,
 )
 from pipelines.models.local.batcher import Batcher, JobThread
-from pipelines.models.local.loading import Source, find_source
+from pipelines.models.local.loading import WeightsSource, find_source
 from pipelines.models.local.prompting import Prompt, encode_prompt, encode_reply, first_tokens
-from pipelines.models.local.work import Job, Pieces, Probe, Scoring, Sequence, make_token
+from pipelines.models.local.work import Job, PieceStream, Probe, Scoring, Sequence, make_token
 from pipelines.models.local.zerogpu import ZeroGpuBatcher, is_zerogpu
 from pipelines.types import Choice, Generation, Message, Usage
 
 if TYPE_CHECKING:
-    from pipelines.models.local.engine import Engine
+    from pipelines.models.local.engine import InferenceEngine
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ class LocalModel(Model):
         batcher, engine = await self._ready()
         prompt = self._prompt(engine, request.messages)
         limit = min(request.max_tokens, self._room(engine, len(prompt.ids)))
-        pieces = Pieces(watch) if watch else None
+        pieces = PieceStream(watch) if watch else None
         sequences = [
             Sequence(
                 request,
@@ -187,15 +187,15 @@ class LocalModel(Model):
                 self._batcher = kind(load, name=self.name)
             return self._batcher
 
-    async def _ready(self) -> tuple[JobThread, "Engine"]:
+    async def _ready(self) -> tuple[JobThread, "InferenceEngine"]:
         batcher = self._start()
         return batcher, await asyncio.wrap_future(batcher.ready)
 
-    def _prompt(self, engine: "Engine", messages: tuple[Message, ...]) -> Prompt:
+    def _prompt(self, engine: "InferenceEngine", messages: tuple[Message, ...]) -> Prompt:
         with self._encoding:
             return encode_prompt(engine.vocabulary, messages)
 
-    def _room(self, engine: "Engine", used: int) -> int:
+    def _room(self, engine: "InferenceEngine", used: int) -> int:
         """Return how many tokens still fit into the model's context after `used` ones."""
         if engine.context is None:
             return sys.maxsize
@@ -205,7 +205,9 @@ class LocalModel(Model):
         return engine.context - used
 
 
-def _load(source: Source, dtype: str | None, progress: Progress | None, exact: bool) -> "Engine":
+def _load(
+    source: WeightsSource, dtype: str | None, progress: Progress | None, exact: bool
+) -> "InferenceEngine":
     # Imported here, in the decoding thread: torch and transformers take seconds.
     from pipelines.models.local.loading import load_engine
 

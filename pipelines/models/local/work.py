@@ -26,7 +26,7 @@ from pipelines.types import Alternative, FinishReason, Generation, Token, Usage
 T = TypeVar("T")
 
 
-class Outcome(NamedTuple):
+class TokenScore(NamedTuple):
     """A token's log-probability, the entropy (nats) of its position, the best tokens there.
 
     `alternatives` come most probable first; the token itself is among them when it is probable
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
     alternatives: tuple[Alternative, ...] = ()
 
 
-def make_token(text: str, start: int, end: int, outcome: Outcome) -> Token:
+def make_token(text: str, start: int, end: int, outcome: TokenScore) -> Token:
     """Return the token at `[start, end)` of `text`; its entropy is that over the full
     vocabulary.
     """
@@ -61,12 +61,12 @@ class Transcript:
         self._reach = max(map(len, self._stop), default=0)
         self._drops_space = drops_space
         self._decoder = getincrementaldecoder("utf-8")("replace")
-        self._waiting: list[tuple[bytes, Outcome | None]] = []
+        self._waiting: list[tuple[bytes, TokenScore | None]] = []
         self._decoded = 0
         self._shown = 0
         self._shown_tokens = 0
 
-    def add(self, piece: bytes, outcome: Outcome | None = None) -> None:
+    def add(self, piece: bytes, outcome: TokenScore | None = None) -> None:
         """Append a token's bytes; `stopped` is True once a stop string is complete."""
         if self._drops_space and piece:
             piece, self._drops_space = piece.removeprefix(b" "), False
@@ -172,7 +172,7 @@ class Probe(Job[tuple[list[float], int]]):
 
 
 @dataclass(eq=False, kw_only=True)
-class Scoring(Job[list[Outcome]]):
+class Scoring(Job[list[TokenScore]]):
     """What the model thinks of every token of `reply`."""
 
     reply: tuple[int, ...]
@@ -219,7 +219,7 @@ class Sequence(Job[Generation]):
         return self._random.random() if self.temperature > 0 else 0.0
 
     def accept(
-        self, token: int, piece: bytes | None, outcome: Outcome | None, *, ends: bool
+        self, token: int, piece: bytes | None, outcome: TokenScore | None, *, ends: bool
     ) -> bool:
         """Take the next token, which stands for `piece`; True when the text is complete.
 
@@ -264,7 +264,7 @@ class Sequence(Job[Generation]):
         )
 
 
-class Pieces:
+class PieceStream:
     """Shows a watcher each piece, on the event loop this was made on."""
 
     def __init__(self, watch: Watcher) -> None:

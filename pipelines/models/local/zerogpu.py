@@ -24,7 +24,7 @@ from pipelines.models.local.work import Job
 from pipelines.models.local.work import Sequence as Text
 
 if TYPE_CHECKING:
-    from pipelines.models.local.engine import Engine
+    from pipelines.models.local.engine import InferenceEngine
 
 POLL_SECONDS = 0.2
 """Seconds after which the copy yields even if it has nothing to report: jobs may be over."""
@@ -108,7 +108,9 @@ class ZeroGpuBatcher(JobThread):
         self._refuse(jobs)
 
 
-def _batch_fn(engine: Engine, load: Callable[[bool], Engine], name: str) -> BatchFn:
+def _batch_fn(
+    engine: InferenceEngine, load: Callable[[bool], InferenceEngine], name: str
+) -> BatchFn:
     """Return what runs in the copy. Its batcher is made there, and stays for as long as the
     copy does.
     """

@@ -35,20 +35,20 @@ def _pairs(options: argparse.Namespace) -> None:
 
 
 def _fit(options: argparse.Namespace) -> None:
-    from pipelines.research.adapter.fit import Schedule, make_adapter
+    from pipelines.research.adapter.fit import AdapterSchedule, make_adapter
 
     made = pairs(read_articles(options.articles), seed=options.seed, most=options.most)
-    schedule = Schedule(epochs=options.epochs, rank=options.rank, seed=options.seed)
+    schedule = AdapterSchedule(epochs=options.epochs, rank=options.rank, seed=options.seed)
     print(json.dumps(make_adapter(gguf_path(), made, options.to, schedule), indent=2))
 
 
 def _bilingual(options: argparse.Namespace) -> None:
     from pipelines.research.adapter.bilingual import Amounts, bilingual_pairs
-    from pipelines.research.adapter.fit import Schedule, make_adapter
+    from pipelines.research.adapter.fit import AdapterSchedule, make_adapter
 
     made = bilingual_pairs(options.data, Amounts(seed=options.seed))
     # A whole epoch is enough, and the lower third of the layers reads much the same either way.
-    schedule = Schedule(
+    schedule = AdapterSchedule(
         epochs=1, rate=2e-4, rank=16, alpha=32, first_layer=8, compiled=True, seed=options.seed
     )
     print(json.dumps(make_adapter(options.weights, made, options.to, schedule), indent=2))

@@ -16,12 +16,12 @@ from pipelines.methods.replies.verdicts import YES_NO
 from pipelines.methods.rowen.asking import PROMPTS as ROWEN
 from pipelines.methods.slm.judging import judge_request
 from pipelines.prompts import load_prompts
-from pipelines.research.adapter.pairs import Pair
+from pipelines.research.adapter.pairs import PromptReply
 from pipelines.research.data import read_articles, read_translations
 from pipelines.research.long_training.mixture import Mixture, mixed
 from pipelines.research.sources import Sources, sources_in
 from pipelines.research.training.chinese import chinese_pairs, chinese_questions
-from pipelines.research.training.examples import Example
+from pipelines.research.training.examples import TrainingPair
 from pipelines.types import Language, Passage
 
 CHECK = load_prompts("check")
@@ -44,7 +44,7 @@ class Amounts(NamedTuple):
     seed: int = 7
 
 
-def bilingual_pairs(folder: Path, amounts: Amounts) -> list[Pair]:
+def bilingual_pairs(folder: Path, amounts: Amounts) -> list[PromptReply]:
     """Return the pairs of even records of the data in `folder`, in a mixed order."""
     random = Random(amounts.seed)
     sources = sources_in(folder)
@@ -58,8 +58,8 @@ def bilingual_pairs(folder: Path, amounts: Amounts) -> list[Pair]:
 
 
 def judge_pair(
-    example: Example, others: Sequence[Example], language: Language, random: Random
-) -> Pair:
+    example: TrainingPair, others: Sequence[TrainingPair], language: Language, random: Random
+) -> PromptReply:
     """Return a verdict on the statement of `example`; half of them beside a passage of
     another one.
     """
@@ -73,7 +73,7 @@ def judge_pair(
     request = judge_request(question, passages, example.statement, language)
     yes, no = YES_NO[language]
     option = yes if example.supported else no
-    return Pair("judge", request.messages, option.spellings[0])
+    return PromptReply("judge", request.messages, option.spellings[0])
 
 
 def _passage(name: str, text: str, language: Language) -> Passage:
@@ -89,9 +89,11 @@ def _passage(name: str, text: str, language: Language) -> Passage:
     )
 
 
-def _verdicts(sources: Sources, folder: Path, amounts: Amounts, random: Random) -> Iterator[Pair]:
+def _verdicts(
+    sources: Sources, folder: Path, amounts: Amounts, random: Random
+) -> Iterator[PromptReply]:
     asked = chinese_questions(_in(folder, "cmrc2018_dev.jsonl"), _in(folder, "xquad.zh.json"), 0)
-    examples: dict[Language, list[Example]] = {
+    examples: dict[Language, list[TrainingPair]] = {
         "en": _english(sources, amounts, random),
         "zh": _some(list(chinese_pairs(asked, random)), amounts.chinese, random),
     }
@@ -100,7 +102,7 @@ def _verdicts(sources: Sources, folder: Path, amounts: Amounts, random: Random) 
             yield judge_pair(one, of, language, random)
 
 
-def _english(sources: Sources, amounts: Amounts, random: Random) -> list[Example]:
+def _english(sources: Sources, amounts: Amounts, random: Random) -> list[TrainingPair]:
     mixture = Mixture(rounds=1, retold=0, contrasts=1, repeats=1, people=1, answers=0)
     known = [one for one in mixed(sources, mixture).training if one.relation == "support"]
     known = [one for one in known if len(one.evidence) <= _LONGEST_EVIDENCE["en"]]
@@ -109,7 +111,7 @@ def _english(sources: Sources, amounts: Amounts, random: Random) -> list[Example
     return _some(people, amounts.people, random) + _some(made, amounts.made, random)
 
 
-def _some(examples: Sequence[Example], count: int, random: Random) -> list[Example]:
+def _some(examples: Sequence[TrainingPair], count: int, random: Random) -> list[TrainingPair]:
     """Return as many as are wanted, supported ones and others alike."""
     yes = [one for one in examples if one.supported]
     no = [one for one in examples if not one.supported]
@@ -120,15 +122,15 @@ def _some(examples: Sequence[Example], count: int, random: Random) -> list[Examp
 # --- Translations ---------------------------------------------------------------------------------
 
 
-def translation_pair(text: str, translation: str, source: Language) -> Pair:
+def translation_pair(text: str, translation: str, source: Language) -> PromptReply:
     """Return a question with its translation into the other language."""
     name = ROWEN.fill(source, f"language_{'zh' if source == 'en' else 'en'}")
-    return Pair(
+    return PromptReply(
         "translate", ROWEN.turns(source, "translate", question=text, name=name), translation
     )
 
 
-def _translations(folder: Path, amounts: Amounts, random: Random) -> Iterator[Pair]:
+def _translations(folder: Path, amounts: Amounts, random: Random) -> Iterator[PromptReply]:
     both = _some_of(_tatoeba(folder), amounts.tatoeba, random)
     both += _some_of(_squad(folder), amounts.squad, random)
     for english, chinese in both:

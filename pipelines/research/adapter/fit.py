@@ -24,7 +24,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 from transformers.optimization import get_cosine_schedule_with_warmup
 
 from pipelines.models.local.loading import choose_dtype, mixed_precision
-from pipelines.research.adapter.pairs import Pair
+from pipelines.research.adapter.pairs import PromptReply
 
 _ADAPTED = {
     "self_attn.v_proj": "attn_v",
@@ -53,7 +53,7 @@ _BUCKET = 32
 """Batches that are sorted by length together."""
 
 
-class Schedule(NamedTuple):
+class AdapterSchedule(NamedTuple):
     """How long and how fast. `rate` is that of a step at its highest, after `warmup` of all steps.
 
     `rank` and `alpha` are those of LoRA; layers below `first_layer` are left as they are, and cost
@@ -79,7 +79,7 @@ class Tokens(NamedTuple):
 
 
 def make_adapter(
-    weights: Path, pairs: Sequence[Pair], to: Path, schedule: Schedule
+    weights: Path, pairs: Sequence[PromptReply], to: Path, schedule: AdapterSchedule
 ) -> dict[str, Any]:
     """Train an adapter of the GGUF file `weights` and write it to the file `to`; returns its card.
 
@@ -110,7 +110,7 @@ def make_adapter(
     }
 
 
-def _adapted(place: dict[str, str], schedule: Schedule, device: str) -> Any:
+def _adapted(place: dict[str, str], schedule: AdapterSchedule, device: str) -> Any:
     """Return the model with matrices to train; its own weights are unpacked, and narrow where
     possible.
     """
@@ -137,7 +137,7 @@ def _adapted(place: dict[str, str], schedule: Schedule, device: str) -> Any:
     return adapted
 
 
-def _tokens(tokenizer: Any, pair: Pair) -> Tokens:
+def _tokens(tokenizer: Any, pair: PromptReply) -> Tokens:
     chat = [message.model_dump(include={"role", "content"}) for message in pair.messages]
     asked = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
     before = tokenizer(asked, add_special_tokens=False)["input_ids"]
@@ -146,7 +146,7 @@ def _tokens(tokenizer: Any, pair: Pair) -> Tokens:
 
 
 def fit(
-    model: Any, read: Sequence[Tokens], schedule: Schedule, device: str
+    model: Any, read: Sequence[Tokens], schedule: AdapterSchedule, device: str
 ) -> Iterator[tuple[int, float]]:
     """Train `model` in place; yield each step, from 1, and the moving mean of the loss."""
     model.train()
@@ -192,7 +192,7 @@ def loss_of(model: Any, tokens: torch.Tensor, wanted: torch.Tensor) -> torch.Ten
     return (losses * share[kept]).sum() / len(tokens)
 
 
-def _batches(read: Sequence[Tokens], schedule: Schedule) -> Iterator[list[Tokens]]:
+def _batches(read: Sequence[Tokens], schedule: AdapterSchedule) -> Iterator[list[Tokens]]:
     """Yield every pair once an epoch; those of a batch are about as long."""
     random = Random(schedule.seed)
     size = schedule.batch

@@ -67,7 +67,7 @@ _LONG = 300
 _SHORT = 64
 
 
-class Found(NamedTuple):
+class ReplyCounts(NamedTuple):
     """Of `total` replies or parts of them, how many were `usable`; tokens read and written."""
 
     usable: int
@@ -75,8 +75,8 @@ class Found(NamedTuple):
     read: int = 0
     written: int = 0
 
-    def __add__(self, other: Found) -> Found:  # type: ignore[override]
-        return Found(*(mine + its for mine, its in zip(self, other, strict=True)))
+    def __add__(self, other: ReplyCounts) -> ReplyCounts:  # type: ignore[override]
+        return ReplyCounts(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
 class AdaptedModel(ServedModel):
@@ -111,8 +111,8 @@ class _Bench:
         self.embedder = EnglishEmbedder()
         self.recognizer = EntityRecognizer()
 
-    async def paraphrase(self, model: Model, shots: bool) -> Found:
-        async def one(question: str) -> Found:
+    async def paraphrase(self, model: Model, shots: bool) -> ReplyCounts:
+        async def one(question: str) -> ReplyCounts:
             schema = list_schema(
                 "questions", exactly=PARAPHRASES, pattern=question_pattern(question)
             )
@@ -122,30 +122,30 @@ class _Bench:
             )
             texts, _ = paraphrases_in(reply.text, Question(text=question, language="en"))
             usable = sum(cosine >= _NEAR for cosine in self._cosines(question, texts))
-            return Found(usable, PARAPHRASES, *reply[1:])
+            return ReplyCounts(usable, PARAPHRASES, *reply[1:])
 
         return await _all(one(question) for question in self.questions)
 
-    async def answer(self, model: Model, shots: bool) -> Found:
-        async def one(asked: _Asked) -> Found:
+    async def answer(self, model: Model, shots: bool) -> ReplyCounts:
+        async def one(asked: _Asked) -> ReplyCounts:
             reply = await _reply(model, answer_prompt(asked.case, shots=shots))
             single = len(split_sentences(reply.text)) == 1
             right = single and score(reply.text, asked.reference) == "right"
-            return Found(right, 1, *reply[1:])
+            return ReplyCounts(right, 1, *reply[1:])
 
         return await _all(one(asked) for asked in self.asked)
 
-    async def absent(self, model: Model, shots: bool) -> Found:
-        async def one(asked: _Asked, other: _Asked) -> Found:
+    async def absent(self, model: Model, shots: bool) -> ReplyCounts:
+        async def one(asked: _Asked, other: _Asked) -> ReplyCounts:
             case = asked.case._replace(sentence=other.case.sentence, title=other.case.title)
             reply = await _reply(model, answer_prompt(case, shots=shots))
             declined = reply.text == ABSENT or declines(reply.text)
-            return Found(declined, 1, *reply[1:])
+            return ReplyCounts(declined, 1, *reply[1:])
 
         return await _all(map(one, self.asked, self.others))
 
-    async def extract(self, model: Model, shots: bool) -> Found:
-        async def one(asked: _Asked) -> Found:
+    async def extract(self, model: Model, shots: bool) -> ReplyCounts:
+        async def one(asked: _Asked) -> ReplyCounts:
             question, sentence = asked.case.question, asked.case.sentence
             prompt = extract_prompt(question, sentence)
             schema = list_schema("concepts")
@@ -154,16 +154,16 @@ class _Bench:
             held = " | ".join(span.text for span in listed.spans).casefold()
             names = details(self.recognizer, sentence)
             named = sum(one.text.casefold() in held for one in names)
-            return Found(named, len(names), *reply[1:])
+            return ReplyCounts(named, len(names), *reply[1:])
 
         return await _all(one(asked) for asked in self.asked)
 
-    async def validate(self, model: Model, shots: bool) -> Found:
-        async def one(asked: _Asked) -> Found:
+    async def validate(self, model: Model, shots: bool) -> ReplyCounts:
+        async def one(asked: _Asked) -> ReplyCounts:
             question, sentence = asked.case.question, asked.case.sentence
             names = details(self.recognizer, sentence)
             if not names:
-                return Found(0, 0)
+                return ReplyCounts(0, 0)
             last = names[-1]
             about = Checked(
                 question=question,
@@ -172,30 +172,30 @@ class _Bench:
             )
             reply = await _reply(model, validate_prompt(about, shots=shots))
             written = validation_for(reply.text, about, "en").kind == "written"
-            return Found(written, 1, *reply[1:])
+            return ReplyCounts(written, 1, *reply[1:])
 
         return await _all(one(asked) for asked in self.asked)
 
-    async def verify(self, model: Model, shots: bool) -> Found:
-        async def one(asked: _Asked, answer: str, right: bool) -> Found:
+    async def verify(self, model: Model, shots: bool) -> ReplyCounts:
+        async def one(asked: _Asked, answer: str, right: bool) -> ReplyCounts:
             prompt = verify_prompt(asked.case, answer)
             choice = await model.choose(ChoiceRequest(messages=prompt, options=YES_NO["en"]))
-            return Found(choice.best == ("yes" if right else "no"), 1)
+            return ReplyCounts(choice.best == ("yes" if right else "no"), 1)
 
         wrong = (one(a, b.case.answer, False) for a, b in zip(self.asked, self.others, strict=True))
         return await _all([*(one(a, a.case.answer, True) for a in self.asked), *wrong])
 
-    async def revise(self, model: Model, shots: bool) -> Found:
-        async def one(asked: _Asked, other: _Asked) -> Found:
+    async def revise(self, model: Model, shots: bool) -> ReplyCounts:
+        async def one(asked: _Asked, other: _Asked) -> ReplyCounts:
             case, wrong = asked.case, other.case.answer
             sentence = case.sentence.replace(case.answer, wrong, 1)
             if sentence == case.sentence:
-                return Found(0, 0)
+                return ReplyCounts(0, 0)
             reply = await _reply(model, revise_prompt(case, sentence, wrong), max_tokens=160)
             question = Question(text=case.question, language="en")
             revised = read_rectified(reply.text, sentence, question)
             right = score(revised, asked.reference) == "right" and wrong not in revised
-            return Found(right, 1, *reply[1:])
+            return ReplyCounts(right, 1, *reply[1:])
 
         return await _all(map(one, self.asked, self.others))
 
@@ -216,15 +216,15 @@ async def _reply(model: Model, prompt: tuple[Message, ...], **options: Any) -> _
     return _Reply(visible(reply.text), reply.usage.prompt_tokens, reply.usage.completion_tokens)
 
 
-async def _all(asked: Any) -> Found:
+async def _all(asked: Any) -> ReplyCounts:
     places = asyncio.Semaphore(_AT_ONCE)
 
-    async def placed(one: Any) -> Found:
+    async def placed(one: Any) -> ReplyCounts:
         async with places:
             return await one
 
     found = await asyncio.gather(*(placed(one) for one in asked))
-    return sum(found, Found(0, 0))
+    return sum(found, ReplyCounts(0, 0))
 
 
 def _cases() -> tuple[list[_Asked], list[str]]:
@@ -250,7 +250,7 @@ def _cases() -> tuple[list[_Asked], list[str]]:
     return found, [row["question"] for row in every]
 
 
-async def measure(adapter: Path) -> dict[Task, dict[Arm, Found]]:
+async def measure(adapter: Path) -> dict[Task, dict[Arm, ReplyCounts]]:
     """Return what each step made of the questions in each arm.
 
     There is no arm "bare" where its prompt is the one with demonstrations.
@@ -287,7 +287,7 @@ _SAID: dict[Task, str] = {
 }
 
 
-def table(found: dict[Task, dict[Arm, Found]]) -> str:
+def table(found: dict[Task, dict[Arm, ReplyCounts]]) -> str:
     """Return the measurement as a table in Markdown, with the tokens that the steps of an
     arm cost.
     """

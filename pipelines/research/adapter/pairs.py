@@ -63,7 +63,7 @@ _SHAPES = (
 )
 
 
-class Pair(NamedTuple):
+class PromptReply(NamedTuple):
     """A prompt with the reply that is wanted for it."""
 
     task: Task
@@ -165,7 +165,7 @@ def revise_prompt(case: Case, sentence: str, wrong: str) -> tuple[Message, ...]:
 # --- Pairs ----------------------------------------------------------------------------------------
 
 
-def pairs(articles: Sequence[Article], *, seed: int = 7, most: int = 240) -> list[Pair]:
+def pairs(articles: Sequence[Article], *, seed: int = 7, most: int = 240) -> list[PromptReply]:
     """Return at most `most` pairs of each task, the same ones for the same `seed`, in a
     mixed order.
     """
@@ -174,7 +174,7 @@ def pairs(articles: Sequence[Article], *, seed: int = 7, most: int = 240) -> lis
     names = Names()
     names.learn(texts)
     random.shuffle(cases)
-    makers: dict[FormTask, Iterable[Pair]] = {
+    makers: dict[FormTask, Iterable[PromptReply]] = {
         "paraphrase": _paraphrases(cases, names, random),
         "answer": _answers(cases),
         "absent": _absent(cases, random),
@@ -207,7 +207,7 @@ def _read(articles: Sequence[Article]) -> tuple[list[Text], list[Case]]:
     return texts, [case for case in asked[::2] if case.sentence]
 
 
-def _paraphrases(cases: Sequence[Case], names: Names, random: Random) -> Iterator[Pair]:
+def _paraphrases(cases: Sequence[Case], names: Names, random: Random) -> Iterator[PromptReply]:
     seen: set[str] = set()
     asked = [case.question for case in cases]
     # Shapes without names of their kinds give nothing, however often they are drawn.
@@ -218,7 +218,9 @@ def _paraphrases(cases: Sequence[Case], names: Names, random: Random) -> Iterato
         seen.add(question)
         if len(others) >= PARAPHRASES:
             listed = random.sample(others, PARAPHRASES)
-            yield Pair("paraphrase", paraphrase_prompt(question), json.dumps({"questions": listed}))
+            yield PromptReply(
+                "paraphrase", paraphrase_prompt(question), json.dumps({"questions": listed})
+            )
 
 
 def _shaped(names: Names, random: Random) -> str:
@@ -233,30 +235,32 @@ def _shaped(names: Names, random: Random) -> str:
     return question
 
 
-def _answers(cases: Sequence[Case]) -> Iterator[Pair]:
+def _answers(cases: Sequence[Case]) -> Iterator[PromptReply]:
     for case in cases:
         statement = as_statement(case.question, case.answer)
         short = case.answer[0].upper() + case.answer[1:]
         reply = statement or f"{short.rstrip('.')}."
-        yield Pair("answer", answer_prompt(case), reply)
+        yield PromptReply("answer", answer_prompt(case), reply)
 
 
-def _absent(cases: Sequence[Case], random: Random) -> Iterator[Pair]:
+def _absent(cases: Sequence[Case], random: Random) -> Iterator[PromptReply]:
     for case in cases:
         other = random.choice(cases)
         if case.answer.casefold() not in other.sentence.casefold():
             asked = case._replace(sentence=other.sentence, title=other.title)
-            yield Pair("absent", answer_prompt(asked), ABSENT)
+            yield PromptReply("absent", answer_prompt(asked), ABSENT)
 
 
-def _concepts(cases: Sequence[Case], names: Names) -> Iterator[Pair]:
+def _concepts(cases: Sequence[Case], names: Names) -> Iterator[PromptReply]:
     for case in cases:
         statement = as_statement(case.question, case.answer)
         sentence = statement or case.sentence
         listed = list(dict.fromkeys(one.text for one in details(names.recognizer, sentence)))
         if listed and len(sentence) < 200:
             prompt = extract_prompt(case.question, sentence)
-            yield Pair("extract", prompt, json.dumps({"concepts": listed}, ensure_ascii=False))
+            yield PromptReply(
+                "extract", prompt, json.dumps({"concepts": listed}, ensure_ascii=False)
+            )
 
 
 def details(recognizer: EntityRecognizer, sentence: str) -> list[Entity]:
@@ -264,7 +268,7 @@ def details(recognizer: EntityRecognizer, sentence: str) -> list[Entity]:
     return [one for one in recognizer.recognize(sentence, "en") if one.start > 0]
 
 
-def _validations(cases: Sequence[Case], names: Names, random: Random) -> Iterator[Pair]:
+def _validations(cases: Sequence[Case], names: Names, random: Random) -> Iterator[PromptReply]:
     for case in cases:
         for sentence in (as_statement(case.question, case.answer), case.sentence):
             asked = as_question(sentence) if sentence else None
@@ -280,10 +284,10 @@ def _validations(cases: Sequence[Case], names: Names, random: Random) -> Iterato
                 concept=Span.of(sentence, one.start, one.end),
             )
             if is_usable(asked, about, "en"):
-                yield Pair("validate", validate_prompt(about), asked)
+                yield PromptReply("validate", validate_prompt(about), asked)
 
 
-def _verifications(cases: Sequence[Case], names: Names, random: Random) -> Iterator[Pair]:
+def _verifications(cases: Sequence[Case], names: Names, random: Random) -> Iterator[PromptReply]:
     for case in cases:
         other = _other(case, names, random)
         right = other is None or random.random() < 0.5
@@ -291,16 +295,16 @@ def _verifications(cases: Sequence[Case], names: Names, random: Random) -> Itera
         said = as_statement(case.question, answer)
         if other is not None:
             reply = "YES" if right else "NO"
-            yield Pair("verify", verify_prompt(case, said or answer), reply)
+            yield PromptReply("verify", verify_prompt(case, said or answer), reply)
 
 
-def _revisions(cases: Sequence[Case], names: Names, random: Random) -> Iterator[Pair]:
+def _revisions(cases: Sequence[Case], names: Names, random: Random) -> Iterator[PromptReply]:
     for case in cases:
         wrong = _other(case, names, random)
         right = as_statement(case.question, case.answer)
         sentence = as_statement(case.question, wrong) if wrong else None
         if right and sentence and wrong:
-            yield Pair("revise", revise_prompt(case, sentence, wrong), right)
+            yield PromptReply("revise", revise_prompt(case, sentence, wrong), right)
 
 
 def _other(case: Case, names: Names, random: Random) -> str | None:

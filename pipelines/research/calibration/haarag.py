@@ -25,7 +25,7 @@ from pipelines.evaluation.datasets.texts import QaRecord
 from pipelines.evaluation.metrics.separation import auroc, best_cut, youden
 from pipelines.methods.haarag import Haarag
 from pipelines.methods.haarag.alignment import aligned_text, context_cosine
-from pipelines.methods.haarag.retrieval import Found, rate
+from pipelines.methods.haarag.retrieval import RetrievedPassages, rate
 from pipelines.retrieval.base import Embedder
 from pipelines.retrieval.dense import embedded_queries
 from pipelines.retrieval.documents import Document, load_library
@@ -50,7 +50,7 @@ the sentence of the article that holds them, as models write that keep to their 
 _PHRASE: dict[Language, str] = {"en": "The answer is: {}.", "zh": "答案是：{}。"}
 
 
-class Measured(NamedTuple):
+class LibraryContrast(NamedTuple):
     """A number for each question, with the right library and with one that lacks the article.
 
     Of C_a, `other` is that of an answer to a question on another article, with the right chunks.
@@ -108,7 +108,7 @@ def derive(
 
 def measure(
     embedder: Embedder, articles: Sequence[Article], language: Language
-) -> tuple[Measured, dict[str, Measured]]:
+) -> tuple[LibraryContrast, dict[str, LibraryContrast]]:
     """Return C_r of every question and C_a of its answer in every form, with the default settings.
 
     The library is the file's own; the chunks are those found for the question.
@@ -132,14 +132,14 @@ def measure(
 
     answers = {form: embedded(texts) for form, texts in written.items()}
     wrong = {form: embedded([texts[at] for at in others]) for form, texts in written.items()}
-    retrieval = Measured([], [], [])
-    alignments = {form: Measured([], [], []) for form in FORMS}
+    retrieval = LibraryContrast([], [], [])
+    alignments = {form: LibraryContrast([], [], []) for form in FORMS}
     for number, (article, question, *_) in enumerate(asked):
         for mine in (True, False):
             allowed = np.arange(len(passages)) if mine else np.flatnonzero(owner != article)
             nearest = allowed[np.argsort(-(vectors[allowed] @ questions[number]), kind="stable")]
             chosen = nearest[: settings.k]
-            found = Found(
+            found = RetrievedPassages(
                 queries=(question,),
                 forms=1,
                 passages=tuple(passages[at] for at in chosen),
@@ -175,7 +175,7 @@ def sample_articles(language: Language) -> list[Article]:
     ]
 
 
-def fit(measured: Sequence[Measured], *, forms: int = 1) -> dict[str, Any]:
+def fit(measured: Sequence[LibraryContrast], *, forms: int = 1) -> dict[str, Any]:
     """Return the threshold from the even-numbered questions, and how good it is on the others.
 
     `measured` holds `forms` measurements of the questions of each data set. Raises
@@ -275,7 +275,7 @@ def _share_below(values: Sequence[float], threshold: float) -> float:
 
 
 def _measured(
-    measured: Sequence[Measured], start: int, threshold: float, forms: int
+    measured: Sequence[LibraryContrast], start: int, threshold: float, forms: int
 ) -> dict[str, Any]:
     own = [value for each in measured for value in each.own[start::2]]
     foreign = [value for each in measured for value in each.foreign[start::2]]
@@ -292,7 +292,7 @@ def _measured(
     }
 
 
-def _form(measured: Measured, tau_a: float) -> dict[str, float]:
+def _form(measured: LibraryContrast, tau_a: float) -> dict[str, float]:
     """Return which share of one form of the answers lies below tau_a, on the odd-numbered
     questions.
 

@@ -41,7 +41,7 @@ _AT_ONCE = 16
 _MAX_CLAIMS = 3
 
 
-class KnownAnswer(Frozen):
+class LabelledAnswer(Frozen):
     """An answer, the context it is judged by, and whether it is right."""
 
     question: str
@@ -56,24 +56,24 @@ class JudgedAnswer(Frozen):
     `other_masses` holds what was neither yes nor no, sentence by sentence.
     """
 
-    answer: KnownAnswer
+    answer: LabelledAnswer
     sentences: tuple[float | None, ...]
     other_masses: tuple[float, ...]
     whole: float | None
 
 
-def answers_of(records: Sequence[QaRecord], most: int) -> list[KnownAnswer]:
+def answers_of(records: Sequence[QaRecord], most: int) -> list[LabelledAnswer]:
     """Return both answers of every n-th record, so that at most `most` remain; the right
     one first.
     """
     return [
-        KnownAnswer(question=record.question, context=record.knowledge, text=text, right=right)
+        LabelledAnswer(question=record.question, context=record.knowledge, text=text, right=right)
         for record in records[:: max(1, ceil(len(records) / most))]
         for text, right in ((record.right_answer, True), (record.hallucinated_answer, False))
     ]
 
 
-def answers_about(path: Path, half: Half) -> list[KnownAnswer]:
+def answers_about(path: Path, half: Half) -> list[LabelledAnswer]:
     """Return answers of several sentences to a question about a paragraph of a file in
     SQuAD's form.
 
@@ -83,7 +83,7 @@ def answers_about(path: Path, half: Half) -> list[KnownAnswer]:
     """
     names = Names()
     names.learn(article_texts(path))
-    answers: list[KnownAnswer] = []
+    answers: list[LabelledAnswer] = []
     for number, (context, found) in enumerate(article_claims(path, half, names, Random(11))):
         claims = found[:_MAX_CLAIMS]
         if len(claims) < 2:
@@ -92,7 +92,7 @@ def answers_about(path: Path, half: Half) -> list[KnownAnswer]:
         at = number % len(claims)
         wrong = [*right[:at], claims[at][2], *right[at + 1 :]]
         answers += (
-            KnownAnswer(
+            LabelledAnswer(
                 question=claims[0][0],
                 context=context,
                 text=" ".join(said),
@@ -104,7 +104,7 @@ def answers_about(path: Path, half: Half) -> list[KnownAnswer]:
 
 
 async def judge_answers(
-    judge: Model, answers: Sequence[KnownAnswer], kept: Path | None = None
+    judge: Model, answers: Sequence[LabelledAnswer], kept: Path | None = None
 ) -> list[JudgedAnswer]:
     """Ask `judge` about every sentence and every whole answer; English. Raises a call's error.
 
@@ -117,7 +117,9 @@ async def judge_answers(
     limit = asyncio.Semaphore(_AT_ONCE)
     bar = tqdm(total=len(answers), desc=f"answers by {judge.name}")
 
-    async def judged(question: str, context: str, group: list[KnownAnswer]) -> list[JudgedAnswer]:
+    async def judged(
+        question: str, context: str, group: list[LabelledAnswer]
+    ) -> list[JudgedAnswer]:
         passages = (Passage(id="given", title="", text=context, source="given"),)
         said: dict[str, Choice] = {}
         found: list[JudgedAnswer] = []
@@ -152,7 +154,7 @@ async def judge_answers(
     return [each for group in judged_groups for each in group]
 
 
-def _said_before(kept: Path | None) -> dict[KnownAnswer, JudgedAnswer]:
+def _said_before(kept: Path | None) -> dict[LabelledAnswer, JudgedAnswer]:
     if kept is None or not kept.is_file():
         return {}
     lines = whole_lines(kept)

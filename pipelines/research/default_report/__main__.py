@@ -24,7 +24,13 @@ from pipelines.engine.effort_table import effort_table as shipped_efforts
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, VeriscopeError, failure
 from pipelines.methods.registry import get_method, standard_methods
-from pipelines.research.default_report.asking import PARTS, Asked, Record, ask_all, questions
+from pipelines.research.default_report.asking import (
+    PARTS,
+    QuestionRecord,
+    ReportQuestion,
+    ask_all,
+    questions,
+)
 from pipelines.research.default_report.effort import play_english, with_records, with_rows
 from pipelines.research.default_report.table import report
 from pipelines.types import Language
@@ -72,12 +78,12 @@ def main(arguments: Sequence[str] | None = None, *, open_service: OpenService = 
 
 
 async def _ask(
-    asked: Sequence[Asked],
+    asked: Sequence[ReportQuestion],
     methods: Sequence[str],
     options: argparse.Namespace,
     open_service: OpenService,
-) -> list[Record]:
-    records: list[Record] = []
+) -> list[QuestionRecord]:
+    records: list[QuestionRecord] = []
     to: Path | None = options.records
     runs = len(asked) * (len(methods) if options.apart else 1)
     with (
@@ -102,7 +108,7 @@ async def _ask(
     return records
 
 
-def _add_effort(path: Path, records: Sequence[Record]) -> None:
+def _add_effort(path: Path, records: Sequence[QuestionRecord]) -> None:
     """Add the rows that the table in `path` does not have."""
     try:
         table = EffortTable.model_validate_json(path.read_bytes())
@@ -111,11 +117,11 @@ def _add_effort(path: Path, records: Sequence[Record]) -> None:
     path.write_text(f"{with_rows(table, records).model_dump_json(indent=2)}\n", encoding="utf-8")
 
 
-def _read(path: Path) -> list[Record]:
+def _read(path: Path) -> list[QuestionRecord]:
     """Return records written earlier, scored anew."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
-        records = [Record.model_validate_json(line).scored() for line in lines if line]
+        records = [QuestionRecord.model_validate_json(line).scored() for line in lines if line]
     except (OSError, UnicodeDecodeError, ValidationError):
         records = []
     if not records:

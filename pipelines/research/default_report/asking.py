@@ -39,7 +39,7 @@ _WARM_UP: dict[Language, str] = {
 }
 
 
-class Asked(Frozen):
+class ReportQuestion(Frozen):
     """A question of a part; `number` counts the rows of its file in its language from 1."""
 
     part: Part
@@ -56,7 +56,7 @@ class Paraphrase(Frozen):
     discarded: str = ""
 
 
-class Concept(Frozen):
+class ReportConcept(Frozen):
     """A concept with the sentence it was checked in, its validation question and the verdict."""
 
     text: str
@@ -69,7 +69,7 @@ class Concept(Frozen):
     by: str = ""
 
 
-class Attempt(Frozen):
+class MethodAnswer(Frozen):
     """What one method answered.
 
     `verdict` is the method's own on its original. `seconds` go from the start of the run to its
@@ -91,7 +91,7 @@ class Attempt(Frozen):
     prompt_tokens: int = 0
     tokens: int = 0
 
-    def scored(self, reference: Reference) -> Attempt:
+    def scored(self, reference: Reference) -> MethodAnswer:
         """Return the attempt with its outcomes, by the scoring as it is now."""
         if self.error:
             return self
@@ -103,26 +103,28 @@ class Attempt(Frozen):
         )
 
 
-class Record(Frozen):
+class QuestionRecord(Frozen):
     """One question: what every method answered, and what Rowen and EVER wrote on the way.
 
     `seconds` is the duration of the whole run.
     """
 
-    asked: Asked
-    methods: dict[str, Attempt]
+    asked: ReportQuestion
+    methods: dict[str, MethodAnswer]
     paraphrases: tuple[Paraphrase, ...] = ()
-    concepts: tuple[Concept, ...] = ()
+    concepts: tuple[ReportConcept, ...] = ()
     seconds: float = 0.0
 
-    def scored(self) -> Record:
+    def scored(self) -> QuestionRecord:
         """Return the record with outcomes by the scoring as it is now."""
         reference = self.asked.reference
         methods = {name: one.scored(reference) for name, one in self.methods.items()}
         return self.model_copy(update={"methods": methods})
 
 
-def questions(part: Part, limit: int | None = None, language: Language = "en") -> list[Asked]:
+def questions(
+    part: Part, limit: int | None = None, language: Language = "en"
+) -> list[ReportQuestion]:
     """Return the questions of a part in `language` in file order, the first `limit` of them."""
     name = "held_out_questions.csv" if part == "held-out" else "questions.csv"
     rows = sample_rows(name, language)
@@ -130,7 +132,7 @@ def questions(part: Part, limit: int | None = None, language: Language = "en") -
     if part != "held-out":
         numbered = [pair for pair in numbered if pair[0] % 2 == (part == "report")]
     return [
-        Asked(
+        ReportQuestion(
             part=part,
             language=language,
             number=number,
@@ -142,8 +144,12 @@ def questions(part: Part, limit: int | None = None, language: Language = "en") -
 
 
 async def ask_all(
-    service: Service, asked: Sequence[Asked], methods: Sequence[str], *, apart: bool = False
-) -> AsyncIterator[Record]:
+    service: Service,
+    asked: Sequence[ReportQuestion],
+    methods: Sequence[str],
+    *,
+    apart: bool = False,
+) -> AsyncIterator[QuestionRecord]:
     """Answer one question after the other with all `methods` in one run, as a visitor has it.
 
     With `apart` each method, with the baseline that it starts from, has its own run and shares no
@@ -174,7 +180,7 @@ def _spec(question: str, methods: Sequence[str]) -> RunSpec:
     )
 
 
-def record_of(asked: Asked, events: Sequence[Event]) -> Record:
+def record_of(asked: ReportQuestion, events: Sequence[Event]) -> QuestionRecord:
     """Return what is kept of a run that is over; without Rowen there are no paraphrases, without
     EVER no concepts.
     """
@@ -184,11 +190,11 @@ def record_of(asked: Asked, events: Sequence[Event]) -> Record:
     methods = {
         spec.name: _attempt(view.methods[spec.name])
         if spec.name in view.methods
-        else Attempt(error=missing)
+        else MethodAnswer(error=missing)
         for spec in asked_for
     }
     spans = {event.span: event for event in events if isinstance(event, SpanStarted)}
-    found = Record(
+    found = QuestionRecord(
         asked=asked,
         methods=methods,
         paraphrases=_paraphrases(view.methods.get("rowen")),
@@ -198,14 +204,14 @@ def record_of(asked: Asked, events: Sequence[Event]) -> Record:
     return found.scored()
 
 
-def _attempt(method: MethodView) -> Attempt:
+def _attempt(method: MethodView) -> MethodAnswer:
     verdicts: list[Verdict] = [event.verdict for event in method.judged if event.what == "answer"]
     written = [one for call in method.made for one in call.generations]
     judged = sum(call.role in JUDGES for call in method.made)
     answer, error = method.answer, ""
     if answer is None:
         error = method.error.message if method.error is not None else "The method was stopped."
-    return Attempt(
+    return MethodAnswer(
         original=answer.original if answer else "",
         answer=answer.text if answer else "",
         abstained=bool(answer and answer.abstained),
@@ -236,7 +242,7 @@ def _paraphrases(rowen: MethodView | None) -> tuple[Paraphrase, ...]:
     return (*taken, *discarded)
 
 
-def _concepts(ever: MethodView | None, spans: dict[str, SpanStarted]) -> tuple[Concept, ...]:
+def _concepts(ever: MethodView | None, spans: dict[str, SpanStarted]) -> tuple[ReportConcept, ...]:
     if ever is None:
         return ()
     checked = {
@@ -244,12 +250,12 @@ def _concepts(ever: MethodView | None, spans: dict[str, SpanStarted]) -> tuple[C
         for event in ever.judged
         if isinstance(event.detail, ConceptsListed)
     }
-    found: list[Concept] = []
+    found: list[ReportConcept] = []
     for event in ever.judged:
         if isinstance(event.detail, ConceptVerified):
             said = event.detail
             found.append(
-                Concept(
+                ReportConcept(
                     text=event.text,
                     # A concept's span lies within the check of its sentence.
                     sentence=checked[spans[event.span].parent or ""],

@@ -13,14 +13,14 @@ import numpy as np
 from pipelines.engine.estimate import (
     Effort,
     EffortTable,
-    Measured,
+    MeasuredEffort,
     Pace,
     efforts_of,
     mean_efforts,
 )
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
-from pipelines.research.default_report.asking import Attempt, Record
+from pipelines.research.default_report.asking import MethodAnswer, QuestionRecord
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import JUDGES
 from pipelines.run.view import RunView, fold
@@ -29,7 +29,7 @@ from pipelines.types import Language
 
 
 def with_records(
-    table: EffortTable, records: Sequence[Record], played: Sequence[RunView], cores: int
+    table: EffortTable, records: Sequence[QuestionRecord], played: Sequence[RunView], cores: int
 ) -> EffortTable:
     """Return `table` with what the methods took in `records`, on `cores` cores, by language.
 
@@ -57,22 +57,24 @@ def with_records(
     return table
 
 
-def _measured(records: Sequence[Record], language: Language) -> Measured:
+def _measured(records: Sequence[QuestionRecord], language: Language) -> MeasuredEffort:
     taken = [
         {name: _efforts(one) for name, one in record.methods.items() if not one.error}
         for record in records
     ]
-    return Measured(
+    return MeasuredEffort(
         model=default_models(language)["main"].name,
         questions=len(records),
         methods=_rounded(mean_efforts(taken)),
     )
 
 
-def effort_table(records: Sequence[Record], played: Sequence[RunView], cores: int) -> EffortTable:
+def effort_table(
+    records: Sequence[QuestionRecord], played: Sequence[RunView], cores: int
+) -> EffortTable:
     """Return what the methods took in `records`, on `cores` cores, and in walkthroughs `played`."""
     default = _measured(records, "en")
-    scripted = Measured(
+    scripted = MeasuredEffort(
         model="",
         questions=len(played),
         methods=_rounded(mean_efforts([efforts_of(one, by_characters=True) for one in played])),
@@ -80,7 +82,7 @@ def effort_table(records: Sequence[Record], played: Sequence[RunView], cores: in
     return EffortTable(default=default, walkthroughs=scripted, pace=pace(records, cores))
 
 
-def with_rows(table: EffortTable, records: Sequence[Record]) -> EffortTable:
+def with_rows(table: EffortTable, records: Sequence[QuestionRecord]) -> EffortTable:
     """Return `table` with what the methods took that it does not have yet; `records` were
     asked apart.
 
@@ -103,7 +105,7 @@ def with_rows(table: EffortTable, records: Sequence[Record]) -> EffortTable:
     return table.model_copy(update={"default": changed})
 
 
-def pace(records: Sequence[Record], cores: int) -> Pace:
+def pace(records: Sequence[QuestionRecord], cores: int) -> Pace:
     """Return the seconds of a run by the tokens it reads and writes and the verdicts it asks for:
     least squares without negative terms."""
     attempts = [list(record.methods.values()) for record in records]
@@ -150,7 +152,7 @@ async def play_english() -> list[RunView]:
     return [fold(trace.events) for trace in traces]
 
 
-def _efforts(attempt: Attempt) -> dict[str, Effort]:
+def _efforts(attempt: MethodAnswer) -> dict[str, Effort]:
     """Return the efforts: records do not tell judges apart, nor what these read, which costs
     nothing.
     """

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from pipelines.research.default_report.asking import Attempt, Concept, Record
+from pipelines.research.default_report.asking import MethodAnswer, QuestionRecord, ReportConcept
 from pipelines.run.events import DOUBTS
 from pipelines.samples.scoring import words_of
 
@@ -21,7 +21,7 @@ ENOUGH, PARAPHRASES = 4, 6
 """Of six paraphrases that Rowen asks for, four are enough for its comparison to mean something."""
 
 
-class Share(NamedTuple):
+class Ratio(NamedTuple):
     """So many of so many."""
 
     part: int
@@ -36,33 +36,33 @@ class Repairs(NamedTuple):
     """Of the wrong Direct answers those that a method has right, of the right ones those that it
     spoils."""
 
-    mended: Share
-    spoiled: Share
+    mended: Ratio
+    spoiled: Ratio
 
 
-class Detection(NamedTuple):
+class DoubtRates(NamedTuple):
     """Of a method's own wrong originals, and of its right ones, those that it doubts."""
 
-    wrong: Share
-    right: Share
+    wrong: Ratio
+    right: Ratio
 
 
 class Paraphrasing(NamedTuple):
     """Of the paraphrases written those taken, why the others were not, and the questions of which
     enough were taken."""
 
-    taken: Share
+    taken: Ratio
     discarded: dict[str, int]
-    enough: Share
+    enough: Ratio
 
 
 class Checking(NamedTuple):
     """EVER's concepts: questions of the model that could be used, claims about one concept alone,
     claims about less than the whole sentence, verdicts."""
 
-    written: Share
-    alone: Share
-    narrower: Share
+    written: Ratio
+    alone: Ratio
+    narrower: Ratio
     verdicts: dict[str, int]
 
 
@@ -74,7 +74,7 @@ class Duration(NamedTuple):
     runs: int
 
 
-class Cost(NamedTuple):
+class MeanCost(NamedTuple):
     """Means over runs: calls of language models and of judges, tokens read and written."""
 
     calls: float
@@ -83,19 +83,19 @@ class Cost(NamedTuple):
     tokens: float
 
 
-def outcomes(attempts: Iterable[Attempt]) -> dict[str, Share]:
+def outcomes(attempts: Iterable[MethodAnswer]) -> dict[str, Ratio]:
     """Return how many answers are right, wrong, abstained and failed."""
     counts = Counter(one.outcome for one in attempts)
     total = counts.total()
-    return {name: Share(counts[name], total) for name in ("right", "wrong", "abstained", "failed")}
+    return {name: Ratio(counts[name], total) for name in ("right", "wrong", "abstained", "failed")}
 
 
-def originals_right(attempts: Sequence[Attempt]) -> Share:
+def originals_right(attempts: Sequence[MethodAnswer]) -> Ratio:
     """Return how many of a method's originals are right."""
     return _share(attempts, lambda one: one.original_outcome == "right")
 
 
-def repairs(records: Iterable[Record], method: str) -> Repairs:
+def repairs(records: Iterable[QuestionRecord], method: str) -> Repairs:
     """Return what became of Direct's answers in the answers of `method`; abstaining spoils too."""
     pairs = [
         (record.methods["direct"].outcome, record.methods[method].outcome) for record in records
@@ -106,17 +106,17 @@ def repairs(records: Iterable[Record], method: str) -> Repairs:
     )
 
 
-def detection(attempts: Sequence[Attempt]) -> Detection:
+def detection(attempts: Sequence[MethodAnswer]) -> DoubtRates:
     """Return what a method's own verdict doubts; a verdict that was not reached doubts nothing."""
 
-    def doubted(outcome: str) -> Share:
+    def doubted(outcome: str) -> Ratio:
         of = [one for one in attempts if one.original_outcome == outcome]
         return _share(of, lambda one: one.verdict in DOUBTS)
 
-    return Detection(doubted("wrong"), doubted("right"))
+    return DoubtRates(doubted("wrong"), doubted("right"))
 
 
-def paraphrasing(records: Sequence[Record]) -> Paraphrasing:
+def paraphrasing(records: Sequence[QuestionRecord]) -> Paraphrasing:
     """Return what became of the paraphrases; those over the six that are wanted do not count."""
     written = [one for record in records for one in record.paraphrases]
     reasons = Counter(one.discarded for one in written if one.discarded)
@@ -128,7 +128,7 @@ def paraphrasing(records: Sequence[Record]) -> Paraphrasing:
     )
 
 
-def checking(records: Iterable[Record]) -> Checking:
+def checking(records: Iterable[QuestionRecord]) -> Checking:
     """Return what EVER's concepts were asked by, and what their verdicts are about.
 
     Where a claim says the same as the whole sentence, the verdict is one on the concept only if the
@@ -140,7 +140,7 @@ def checking(records: Iterable[Record]) -> Checking:
         for one in record.concepts
     ]
 
-    def narrow(one: Concept) -> bool:
+    def narrow(one: ReportConcept) -> bool:
         return words_of(one.claim) != words_of(one.sentence)
 
     return Checking(
@@ -151,7 +151,7 @@ def checking(records: Iterable[Record]) -> Checking:
     )
 
 
-def until(records: Iterable[Record], methods: Iterable[str]) -> Duration | None:
+def until(records: Iterable[QuestionRecord], methods: Iterable[str]) -> Duration | None:
     """Return seconds from the start of a run until all `methods` have answered; None without
     such a run.
 
@@ -163,17 +163,17 @@ def until(records: Iterable[Record], methods: Iterable[str]) -> Duration | None:
     return _duration([max(end) for end in known if len(end) == len(wanted)])
 
 
-def whole(records: Iterable[Record]) -> Duration | None:
+def whole(records: Iterable[QuestionRecord]) -> Duration | None:
     """Return seconds of whole runs; None without a run."""
     return _duration([record.seconds for record in records])
 
 
-def cost(attempts: Sequence[Attempt]) -> Cost | None:
+def cost(attempts: Sequence[MethodAnswer]) -> MeanCost | None:
     """Return means over the attempts; None without one."""
     if not attempts:
         return None
     rows = [(one.calls, one.judge_calls, one.prompt_tokens, one.tokens) for one in attempts]
-    return Cost(*np.mean(rows, axis=0).tolist())
+    return MeanCost(*np.mean(rows, axis=0).tolist())
 
 
 def _duration(seconds: Sequence[float]) -> Duration | None:
@@ -183,5 +183,5 @@ def _duration(seconds: Sequence[float]) -> Duration | None:
     return Duration(median, high, len(seconds))
 
 
-def _share(of: Sequence[T], holds: Callable[[T], bool]) -> Share:
-    return Share(sum(map(holds, of)), len(of))
+def _share(of: Sequence[T], holds: Callable[[T], bool]) -> Ratio:
+    return Ratio(sum(map(holds, of)), len(of))

@@ -11,8 +11,14 @@ from pipelines.methods.registry import METHODS
 from pipelines.models.base import EMBEDDED_NAME
 from pipelines.paths import ASSETS
 from pipelines.research.default_report import measures
-from pipelines.research.default_report.asking import Part, Record
-from pipelines.research.default_report.measures import ENOUGH, FIRST, PARAPHRASES, Cost, Duration
+from pipelines.research.default_report.asking import Part, QuestionRecord
+from pipelines.research.default_report.measures import (
+    ENOUGH,
+    FIRST,
+    PARAPHRASES,
+    Duration,
+    MeanCost,
+)
 from pipelines.types import Language
 
 _PARTS: dict[Part, str] = {
@@ -24,14 +30,14 @@ _LANGUAGES: dict[Language, str] = {"en": "", "zh": " in Chinese"}
 _MENDERS = ("drad", "rowen", "ever", "haarag", "rag")
 
 
-def report(records: Iterable[Record], cores: int) -> str:
+def report(records: Iterable[QuestionRecord], cores: int) -> str:
     """Return the whole report, with a section for each part in the order of `records`."""
     parts = [list(found) for _, found in groupby(records, key=_part)]
     sections = [_section(found) for found in parts]
     return "\n\n".join([_head(cores), *sections]) + "\n"
 
 
-def _part(record: Record) -> tuple[Language, Part]:
+def _part(record: QuestionRecord) -> tuple[Language, Part]:
     return record.asked.language, record.asked.part
 
 
@@ -53,7 +59,7 @@ Nothing is tuned on the Chinese held-out questions; what was chosen in view of t
 in docs/measurements.md."""
 
 
-def _section(records: Sequence[Record]) -> str:
+def _section(records: Sequence[QuestionRecord]) -> str:
     names = list(records[0].methods)
     attempts = {name: [record.methods[name] for record in records] for name in names}
     language, part = _part(records[0])
@@ -96,7 +102,7 @@ def _section(records: Sequence[Record]) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def _paraphrases(records: Sequence[Record]) -> str:
+def _paraphrases(records: Sequence[QuestionRecord]) -> str:
     found = measures.paraphrasing(records)
     rows = [
         ["paraphrases written that were taken", found.taken],
@@ -106,7 +112,7 @@ def _paraphrases(records: Sequence[Record]) -> str:
     return _table("Rowen's paraphrases", ["", "count"], rows)
 
 
-def _concepts(records: Sequence[Record]) -> str:
+def _concepts(records: Sequence[QuestionRecord]) -> str:
     found = measures.checking(records)
     rows = [
         ["validation question written by the model and usable", found.written],
@@ -117,7 +123,7 @@ def _concepts(records: Sequence[Record]) -> str:
     return _table("EVER's concepts", ["", "count"], rows)
 
 
-def _costs(records: Sequence[Record], names: Sequence[str]) -> str:
+def _costs(records: Sequence[QuestionRecord], names: Sequence[str]) -> str:
     """Return the costs: calls that several methods share are counted for the one that made them."""
     costs = {name: measures.cost([record.methods[name] for record in records]) for name in names}
     known = [one for one in costs.values() if one is not None]
@@ -125,7 +131,7 @@ def _costs(records: Sequence[Record], names: Sequence[str]) -> str:
         [_title(name), *_seconds(measures.until(records, [name]))[:2], *_means(costs[name])]
         for name in names
     ]
-    total = Cost(*map(sum, zip(*known, strict=True)))
+    total = MeanCost(*map(sum, zip(*known, strict=True)))
     rows.append(["all", *_seconds(measures.whole(records))[:2], *_means(total)])
     head = ["method", "seconds, median", "90th percentile"]
     head += ["model calls", "judge calls", "tokens read", "tokens written"]
@@ -142,9 +148,9 @@ def _seconds(duration: Duration | None) -> list[str]:
     return [f"{duration.median:.1f}", f"{duration.high:.1f}", str(duration.runs)]
 
 
-def _means(cost: Cost | None) -> list[str]:
+def _means(cost: MeanCost | None) -> list[str]:
     if cost is None:
-        return ["–"] * len(Cost._fields)
+        return ["–"] * len(MeanCost._fields)
     return [
         f"{cost.calls:.1f}",
         f"{cost.judge_calls:.1f}",

@@ -19,8 +19,8 @@ from pipelines.models.judges.base import JudgeModel
 from pipelines.models.providers import PROVIDERS, ModelSpec, build_model
 from pipelines.research.judges.measures import (
     USUAL,
+    BootstrapMeasure,
     Count,
-    Measured,
     balanced_accuracy,
     best_threshold,
     example_f1,
@@ -99,7 +99,7 @@ def set_result(
 ) -> SetResult:
     """Return every measure of the odd half, at 0.5 and at the best thresholds of the even half."""
 
-    def both(count: Count) -> tuple[float, Measured, Measured]:
+    def both(count: Count) -> tuple[float, BootstrapMeasure, BootstrapMeasure]:
         best = best_threshold(count, even)
         return best, measured(count, odd, USUAL, sampling), measured(count, odd, best, sampling)
 

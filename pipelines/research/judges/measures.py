@@ -113,7 +113,7 @@ def best_threshold(count: Count, texts: Sequence[ScoredText]) -> float:
     return max(candidates, key=worth)
 
 
-class Measured(NamedTuple):
+class BootstrapMeasure(NamedTuple):
     """A measure with its interval, and its bootstrap distribution [resamples]."""
 
     estimate: Estimate
@@ -122,7 +122,7 @@ class Measured(NamedTuple):
 
 def measured(
     count: Count, texts: Sequence[ScoredText], threshold: float, sampling: Sampling
-) -> Measured:
+) -> BootstrapMeasure:
     """Return the measure of `texts` at `threshold`; without a value where it counts nothing."""
     counted = count(texts, threshold)
     numbers = group_numbers([text.group for text in texts])
@@ -130,14 +130,14 @@ def measured(
     value = value_of(counted)
     base = Estimate(value=None, n=len(texts), groups=size, reason="no_items")
     if not np.isfinite(value):
-        return Measured(base, np.empty(0))
+        return BootstrapMeasure(base, np.empty(0))
     sums = group_sums(counted.numerators, numbers, size)
     totals = group_sums(counted.denominators, numbers, size)
     draws = ratio_draws(sums, totals, sampling).mean(axis=1)
-    return Measured(_estimate(value, draws, len(texts), size, sampling), draws)
+    return BootstrapMeasure(_estimate(value, draws, len(texts), size, sampling), draws)
 
 
-def mean_of(found: Sequence[Measured], sampling: Sampling) -> Estimate | None:
+def mean_of(found: Sequence[BootstrapMeasure], sampling: Sampling) -> Estimate | None:
     """Return the mean over data sets, which are independent; None where none of them has
     a value.
     """

@@ -18,7 +18,7 @@ from pipelines.text import split_sentences
 _AT_ONCE = 64
 
 
-class Piece(NamedTuple):
+class ScoredSpan(NamedTuple):
     """A piece [start, end) of a text, and how doubtful it is: P(not supported) in [0, 1]."""
 
     start: int
@@ -37,9 +37,9 @@ class ScoredText(NamedTuple):
     hallucinated: bool
     doubt: float
     group: str
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[ScoredSpan, ...] = ()
     wrong: tuple[tuple[int, int], ...] | None = None
-    sentences: tuple[tuple[Piece, bool], ...] = ()
+    sentences: tuple[tuple[ScoredSpan, bool], ...] = ()
 
 
 class Halves(NamedTuple):
@@ -107,7 +107,7 @@ def _by_statements(judge: JudgeModel, items: Sequence[Item], spans: bool) -> lis
         _scored_text(
             item,
             [
-                Piece(start, end, doubt)
+                ScoredSpan(start, end, doubt)
                 for (start, end), doubt in zip(places, islice(doubts, len(places)), strict=True)
             ],
             spans,
@@ -119,7 +119,7 @@ def _by_statements(judge: JudgeModel, items: Sequence[Item], spans: bool) -> lis
 def _by_tokens(judge: HubJudge, items: Sequence[Item], spans: bool) -> list[ScoredText]:
     doubts = judge.doubts([_claim(item, item.text, alone=True) for item in items])
     return [
-        _scored_text(item, [Piece(*one) for one in found or ()], spans)
+        _scored_text(item, [ScoredSpan(*one) for one in found or ()], spans)
         for item, found in zip(items, doubts, strict=True)
     ]
 
@@ -144,11 +144,14 @@ def _claim(item: Item, statement: str, *, alone: bool) -> Claim:
     return Claim(statement=statement, evidence=evidence, question=question)
 
 
-def _scored_text(item: Item, pieces: Sequence[Piece], spans: bool) -> ScoredText:
+def _scored_text(item: Item, pieces: Sequence[ScoredSpan], spans: bool) -> ScoredText:
     wrong = [(one.start, one.end) for one in item.spans]
     wrong += [(one.start, one.end) for one in item.sentences if one.label != "accurate"]
     sentences = tuple(
-        (Piece(one.start, one.end, _worst(pieces, one.start, one.end)), one.label != "accurate")
+        (
+            ScoredSpan(one.start, one.end, _worst(pieces, one.start, one.end)),
+            one.label != "accurate",
+        )
         for one in item.sentences
     )
     return ScoredText(
@@ -161,6 +164,6 @@ def _scored_text(item: Item, pieces: Sequence[Piece], spans: bool) -> ScoredText
     )
 
 
-def _worst(pieces: Sequence[Piece], start: int, end: int) -> float:
+def _worst(pieces: Sequence[ScoredSpan], start: int, end: int) -> float:
     """Return the highest doubt about a piece that begins in [start, end); 1 where there is none."""
     return max((one.doubt for one in pieces if start <= one.start < end), default=1.0)

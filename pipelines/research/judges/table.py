@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pipelines.evaluation.statistics.resampling import Estimate, Sampling
 from pipelines.paths import ASSETS
-from pipelines.research.judges.measures import Measured, mean_of
+from pipelines.research.judges.measures import BootstrapMeasure, mean_of
 
 
 class SetResult(NamedTuple):
@@ -25,12 +25,12 @@ class SetResult(NamedTuple):
     unsupported: float
     unsupported_texts: float
     threshold: float
-    accuracy: Measured
-    tuned: Measured
-    f1: Measured
-    f1_tuned: Measured
-    spans: Measured
-    spans_tuned: Measured
+    accuracy: BootstrapMeasure
+    tuned: BootstrapMeasure
+    f1: BootstrapMeasure
+    f1_tuned: BootstrapMeasure
+    spans: BootstrapMeasure
+    spans_tuned: BootstrapMeasure
 
 
 class JudgeResult(NamedTuple):

@@ -25,11 +25,11 @@ from pipelines.paths import data_folder
 from pipelines.research.long_training.cosines import remembered_cosines
 from pipelines.research.long_training.mixture import Mixture
 from pipelines.research.long_training.options import add_options, given
-from pipelines.research.long_training.stages import Plan, StoppedError, Training
+from pipelines.research.long_training.stages import Training, TrainingPlan, TrainingStoppedError
 from pipelines.research.long_training.trainer import Course
 from pipelines.research.sources import sources_in
 
-_READING = Plan().reading
+_READING = TrainingPlan().reading
 _GROUPS: tuple[tuple[str, NamedTuple], ...] = (
     ("mixture", Mixture()),
     ("course", Course()),
@@ -70,7 +70,7 @@ def _run(options: argparse.Namespace) -> bool:
     )
     try:
         training.run()
-    except StoppedError:
+    except TrainingStoppedError:
         return False
     return True
 
@@ -84,8 +84,8 @@ def _stopping(minutes: float | None) -> Callable[[], bool]:
     return lambda: bool(asked) or (end is not None and time.monotonic() >= end)
 
 
-def _plan(options: argparse.Namespace) -> Plan:
-    return Plan(
+def _plan(options: argparse.Namespace) -> TrainingPlan:
+    return TrainingPlan(
         mixture=given(options, "mixture", Mixture()),
         reading=given(options, "reading", _READING),
         course=given(options, "course", Course()),
@@ -100,7 +100,7 @@ def _plan(options: argparse.Namespace) -> Plan:
 
 
 def _parser() -> argparse.ArgumentParser:
-    plan = Plan()
+    plan = TrainingPlan()
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.research.long_training", description=__doc__
     )

@@ -21,7 +21,7 @@ from pipelines.research.data import Half, read_qa
 from pipelines.research.long_training.far import far_from
 from pipelines.research.long_training.numerals import dates_changed, numbers_changed
 from pipelines.research.sources import Sources
-from pipelines.research.training.examples import Example, text_of
+from pipelines.research.training.examples import TrainingPair, text_of
 from pipelines.research.training.generated import Names
 from pipelines.research.training.public import article_questions, wrong_answer
 from pipelines.research.training.rewriting import as_statement
@@ -39,7 +39,7 @@ _REASONS = (
 )
 
 
-class Asked(NamedTuple):
+class AnsweredQuestion(NamedTuple):
     """A question, its right answer, a text with the answer, and the name of what belongs to it."""
 
     question: str
@@ -48,7 +48,7 @@ class Asked(NamedTuple):
     group: str
 
 
-def answer_pairs(sources: Sources, names: Names, random: Random) -> Iterator[Example]:
+def answer_pairs(sources: Sources, names: Names, random: Random) -> Iterator[TrainingPair]:
     """Yield pairs of the even half of all files with questions and answers."""
     for one in asked_of(sources):
         yield from short_and_long(one, names, random)
@@ -57,19 +57,19 @@ def answer_pairs(sources: Sources, names: Names, random: Random) -> Iterator[Exa
     yield from _yes_or_no(sources.facts, 0, random)
 
 
-def asked_of(sources: Sources) -> list[Asked]:
+def asked_of(sources: Sources) -> list[AnsweredQuestion]:
     """Return the questions of the even half of HaluEval and of the articles."""
     asked = [
-        Asked(one.question, one.right_answer, one.knowledge, f"qa-{number}")
+        AnsweredQuestion(one.question, one.right_answer, one.knowledge, f"qa-{number}")
         for number, one in enumerate(read_qa(sources.qa)[::2])
     ]
     return asked + [
-        Asked(question, answer, text, f"same-article-{number}")
+        AnsweredQuestion(question, answer, text, f"same-article-{number}")
         for number, (question, answer, text) in enumerate(article_questions(sources.articles, 0))
     ]
 
 
-def short_and_long(asked: Asked, names: Names, random: Random) -> Iterator[Example]:
+def short_and_long(asked: AnsweredQuestion, names: Names, random: Random) -> Iterator[TrainingPair]:
     """Yield the right answer and a wrong one of its kind, each short, as a sentence, and
     with more.
     """
@@ -87,7 +87,7 @@ def short_and_long(asked: Asked, names: Names, random: Random) -> Iterator[Examp
         yield from both_ways(asked.question, first, second, same=False, group=asked.group)
 
 
-def _said(asked: Asked, answer: str, random: Random) -> list[str]:
+def _said(asked: AnsweredQuestion, answer: str, random: Random) -> list[str]:
     """Return ways to give `answer`, from the bare name to a sentence with details; two at least."""
     bare = answer.strip().rstrip(".")
     found = [bare, random.choice(_FORMS[2:]).format(bare)]
@@ -106,10 +106,10 @@ def _said(asked: Asked, answer: str, random: Random) -> list[str]:
 
 def both_ways(
     question: str, first: str, second: str, *, same: bool, group: str, make: str = "answers"
-) -> Iterator[Example]:
+) -> Iterator[TrainingPair]:
     """Yield the two answers as a pair in either direction."""
     for statement, other in ((first, second), (second, first)):
-        yield Example(
+        yield TrainingPair(
             evidence=other,
             statement=statement,
             label="supported" if same else "contradicted",
@@ -120,7 +120,7 @@ def both_ways(
         )
 
 
-def _generated_answers(path: Path | None, half: Half) -> Iterator[Example]:
+def _generated_answers(path: Path | None, half: Half) -> Iterator[TrainingPair]:
     """Yield from SAC3 the sentence that a model wrote against the right and a
     hallucinated answer.
     """
@@ -154,7 +154,7 @@ def aliased(path: Path | None, half: Half) -> list[tuple[str, list[str], str]]:
     ]
 
 
-def _aliases(path: Path | None, half: Half, random: Random) -> Iterator[Example]:
+def _aliases(path: Path | None, half: Half, random: Random) -> Iterator[TrainingPair]:
     """Yield two names of the one answer, and the name of another question's answer."""
     records = aliased(path, half)
     for question, known, group in records:
@@ -167,7 +167,7 @@ def _aliases(path: Path | None, half: Half, random: Random) -> Iterator[Example]
             yield from both_ways(question, one, other, same=False, group=group)
 
 
-def _yes_or_no(path: Path | None, half: Half, random: Random) -> Iterator[Example]:
+def _yes_or_no(path: Path | None, half: Half, random: Random) -> Iterator[TrainingPair]:
     """Yield from StrategyQA yes and no, alone and with the facts, which are a reason for one
     of them.
     """
@@ -192,10 +192,10 @@ def _alike(one: str, other: str) -> bool:
     return one in other or other in one
 
 
-def hand_written(pairs: Sequence[dict[str, object]]) -> Iterator[Example]:
+def hand_written(pairs: Sequence[dict[str, object]]) -> Iterator[TrainingPair]:
     """Yield pairs as the sample data hold them, to measure on; each in one direction."""
     for number, pair in enumerate(pairs):
-        yield Example(
+        yield TrainingPair(
             evidence=str(pair["second"]),
             statement=str(pair["first"]),
             label="supported" if pair["same"] else "contradicted",

@@ -16,25 +16,25 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import exit_status, failure
-from pipelines.models.judges.inputs import Reading
+from pipelines.models.judges.inputs import EvidenceReading
 from pipelines.models.judges.network import read_network, save_weights
 from pipelines.models.judges.trained import JudgeReader, encoder_folder, near_for
 from pipelines.research.long_training.calibrating import calibrated
 from pipelines.research.long_training.mixture import CARD, read_examples
 from pipelines.research.long_training.options import add_options, given
-from pipelines.research.long_training.stages import Plan
-from pipelines.research.training.examples import Example
+from pipelines.research.long_training.stages import TrainingPlan
+from pipelines.research.training.examples import TrainingPair
 from pipelines.research.training.fit import average
 
 
 def averaged(
     judges: Sequence[Path],
-    kept: Sequence[Example],
+    kept: Sequence[TrainingPair],
     to: Path,
     encoder: Path,
-    reading: Reading,
+    reading: EvidenceReading,
     *,
-    balance: float = Plan().balance,
+    balance: float = TrainingPlan().balance,
 ) -> dict[str, Any]:
     """Write the judge that is the mean of `judges` into the folder `to`; returns its card.
 
@@ -82,9 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pairs", type=Path, required=True, help="held-out pairs: kept.jsonl")
     parser.add_argument("--to", type=Path, required=True, help="folder of the new judge")
     parser.add_argument(
-        "--balance", type=float, default=Plan().balance, help="as in the long training"
+        "--balance", type=float, default=TrainingPlan().balance, help="as in the long training"
     )
-    add_options(parser, "reading", Plan().reading)
+    add_options(parser, "reading", TrainingPlan().reading)
     return exit_status(partial(_run, parser.parse_args(arguments)))
 
 
@@ -94,7 +94,7 @@ def _run(options: argparse.Namespace) -> None:
         read_examples(options.pairs),
         options.to,
         encoder_folder(),
-        given(options, "reading", Plan().reading),
+        given(options, "reading", TrainingPlan().reading),
         balance=options.balance,
     )
     print(json.dumps(card["scaling"], indent=2))

@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from pipelines.evaluation.metrics.separation import balanced_accuracy, best_balanced_accuracy
 from pipelines.models.judges.base import either_way, swapped
 from pipelines.models.judges.trained import (
-    Calibration,
     JudgeReader,
     Kind,
     Read,
+    TemperatureScaling,
     combined,
     kind_of,
     shift_of,
 )
-from pipelines.research.training.examples import Example
+from pipelines.research.training.examples import TrainingPair
 from pipelines.research.training.report import calibration_error
 
 Floats = NDArray[np.float64]
@@ -53,12 +53,12 @@ _MAX_PAIRS = 3000
 
 
 def best_calibration(
-    examples: Sequence[Example],
+    examples: Sequence[TrainingPair],
     reads: Sequence[Read],
     back: Sequence[Read] = (),
     *,
     balance: float = 0.5,
-) -> Calibration:
+) -> TemperatureScaling:
     """Return the calibration with the highest likelihood of what is supported and what is not.
 
     With `back`, what the network says of the pairs in the other direction, the log-odds of both are
@@ -73,7 +73,7 @@ def best_calibration(
     changes any more.
     """
     loss = _loss_of(examples, [side for side in (reads, back) if side], balance)
-    best = Calibration()
+    best = TemperatureScaling()
     lengths = () if back else (_longer, _wordier)
     for _ in range(_ROUNDS):
         before = best
@@ -86,24 +86,24 @@ def best_calibration(
     )
 
 
-def _temperatures(now: Calibration) -> list[Calibration]:
+def _temperatures(now: TemperatureScaling) -> list[TemperatureScaling]:
     return [now._replace(temperature=one) for one in _TEMPERATURES]
 
 
-def _first_offsets(now: Calibration) -> list[Calibration]:
+def _first_offsets(now: TemperatureScaling) -> list[TemperatureScaling]:
     return [now._replace(offsets=(one, *now.offsets[1:])) for one in _OFFSETS]
 
 
-def _second_offsets(now: Calibration) -> list[Calibration]:
+def _second_offsets(now: TemperatureScaling) -> list[TemperatureScaling]:
     first, _, third = now.offsets
     return [now._replace(offsets=(first, one, third)) for one in _OFFSETS]
 
 
-def _longer(now: Calibration) -> list[Calibration]:
+def _longer(now: TemperatureScaling) -> list[TemperatureScaling]:
     return [now._replace(longer=one) for one in _SLOPES]
 
 
-def _wordier(now: Calibration) -> list[Calibration]:
+def _wordier(now: TemperatureScaling) -> list[TemperatureScaling]:
     return [now._replace(wordier=one) for one in _SLOPES]
 
 
@@ -116,7 +116,7 @@ def _scores(reads: Sequence[Read]) -> Floats:
     return np.array(rows, dtype=np.float64)
 
 
-def pair_weights(examples: Sequence[Example], balance: float) -> Floats:
+def pair_weights(examples: Sequence[TrainingPair], balance: float) -> Floats:
     """Return the weight of every pair: makes count alike, and sides of a make as `balance` says."""
     of_make = Counter(one.make for one in examples)
     of_side = Counter((one.make, one.supported) for one in examples)
@@ -128,15 +128,15 @@ def pair_weights(examples: Sequence[Example], balance: float) -> Floats:
     return np.array(found)
 
 
-def _odds_of(reads: Sequence[Read]) -> Callable[[Calibration], Floats]:
+def _odds_of(reads: Sequence[Read]) -> Callable[[TemperatureScaling], Floats]:
     """Return log-odds of support of every read under a calibration."""
     scores = _scores(reads)
     longer, wordier = (
         np.array([shift_of(one, read.lengths) for read in reads])
-        for one in (Calibration(longer=1.0), Calibration(wordier=1.0))
+        for one in (TemperatureScaling(longer=1.0), TemperatureScaling(wordier=1.0))
     )
 
-    def odds(scaling: Calibration) -> Floats:
+    def odds(scaling: TemperatureScaling) -> Floats:
         scaled = scores / scaling.temperature + np.array(scaling.offsets)
         highest = scaled.max(-1, keepdims=True)
         logs = scaled - highest - np.log(np.exp(scaled - highest).sum(-1, keepdims=True))
@@ -148,13 +148,13 @@ def _odds_of(reads: Sequence[Read]) -> Callable[[Calibration], Floats]:
 
 
 def _loss_of(
-    examples: Sequence[Example], sides: Sequence[Sequence[Read]], balance: float
-) -> Callable[[Calibration], float]:
+    examples: Sequence[TrainingPair], sides: Sequence[Sequence[Read]], balance: float
+) -> Callable[[TemperatureScaling], float]:
     weights = pair_weights(examples, balance)
     signs = np.array([1.0 if one.supported else -1.0 for one in examples])
     odds_of = [_odds_of(reads) for reads in sides]
 
-    def loss(scaling: Calibration) -> float:
+    def loss(scaling: TemperatureScaling) -> float:
         odds = np.mean([odds(scaling) for odds in odds_of], axis=0)
         return float((weights * np.logaddexp(0, -signs * odds)).sum())
 
@@ -162,8 +162,8 @@ def _loss_of(
 
 
 def _lean_loss_of(
-    examples: Sequence[Example], reads: Sequence[Read], scaling: Calibration
-) -> Callable[[Calibration], float]:
+    examples: Sequence[TrainingPair], reads: Sequence[Read], scaling: TemperatureScaling
+) -> Callable[[TemperatureScaling], float]:
     known = [one.label in ("contradicted", "not_enough") for one in examples]
     if not any(known):
         # Nothing is known: no lean.
@@ -175,7 +175,7 @@ def _lean_loss_of(
     # Of several windows the first decides.
     towards = (scores[:, 0, 1] - scores[:, 0, 2]) / scaling.temperature
 
-    def loss(one: Calibration) -> float:
+    def loss(one: TemperatureScaling) -> float:
         signed = np.where(against, towards + one.lean, -(towards + one.lean))
         return float((weights * np.logaddexp(0, -signed)).sum())
 
@@ -183,7 +183,7 @@ def _lean_loss_of(
 
 
 def calibrated(
-    reader: JudgeReader, kept: Sequence[Example], *, balance: float = 0.5
+    reader: JudgeReader, kept: Sequence[TrainingPair], *, balance: float = 0.5
 ) -> dict[str, Any]:
     """Return the calibration of every kind, as a judge's card holds it, with what it reaches.
 
@@ -224,7 +224,7 @@ def with_all_kinds(found: dict[str, Any]) -> dict[str, Any]:
     missing one is as the other kinds are.
     """
     if not found:
-        plain = {**Calibration()._asdict(), "offsets": [0.0, 0.0, 0.0], "pairs": 0}
+        plain = {**TemperatureScaling()._asdict(), "offsets": [0.0, 0.0, 0.0], "pairs": 0}
         return {"statements": plain, "answers": plain}
     any_kind = next(iter(found.values()))
     statements = found.get("statements") or any_kind

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from pipelines.research.long_training.far import far_from, less_exact
-from pipelines.research.training.examples import Example, Label, Span, Text, differing
+from pipelines.research.training.examples import Label, Span, Text, TrainingPair, differing
 from pipelines.research.training.generated import Names, PairMaker, Swap
 from pipelines.research.training.rewriting import is_person, named
 
@@ -29,13 +29,13 @@ class ContrastMaker:
 
     maker: PairMaker
 
-    def examples(self) -> Iterator[Example]:
+    def examples(self) -> Iterator[TrainingPair]:
         """Yield every pair of every family that the sentence allows."""
         yield from self.far()
         yield from self.less_exact()
         yield from self.over_two()
 
-    def far(self) -> Iterator[Example]:
+    def far(self) -> Iterator[TrainingPair]:
         """Yield a statement in other words and its changed twin, each against both pieces of
         evidence.
         """
@@ -72,7 +72,7 @@ class ContrastMaker:
                 return one, other
         return None
 
-    def less_exact(self) -> Iterator[Example]:
+    def less_exact(self) -> Iterator[TrainingPair]:
         """Yield a year as its decade or century, which is true, against a decade far from it."""
         maker = self.maker
         sentence = named(maker.sentence, self.maker.text.title)
@@ -100,7 +100,7 @@ class ContrastMaker:
         yield self._pair(far, other, "supported", "less exact")
         yield self._pair(wide, other, "contradicted", "less exact", differing(far, wide))
 
-    def over_two(self) -> Iterator[Example]:
+    def over_two(self) -> Iterator[TrainingPair]:
         """Yield a statement that needs two sentences of the evidence, whole, changed or
         one short.
         """
@@ -130,7 +130,7 @@ class ContrastMaker:
 
     def _one_changed(
         self, two: tuple[str, str], part: int, changed: str, evidence: str, source: str, swap: Swap
-    ) -> Iterator[Example]:
+    ) -> Iterator[TrainingPair]:
         others = (changed, two[1]) if part == 0 else (two[0], changed)
         true, false = self._both(two), self._both(others)
         other = evidence.replace(source, swap.text)
@@ -176,8 +176,8 @@ class ContrastMaker:
         label: Label,
         make: str,
         wrong: tuple[Span, ...] | None = None,
-    ) -> Example:
-        return Example(
+    ) -> TrainingPair:
+        return TrainingPair(
             evidence=evidence,
             statement=statement,
             label=label,
@@ -207,7 +207,7 @@ def _where(statement: str, part: str) -> tuple[Span, ...] | None:
 
 def contrasts_of(
     text: Text, others: Sequence[Text], names: Names, random: Random
-) -> Iterator[Example]:
+) -> Iterator[TrainingPair]:
     """Yield the fours of every sentence of `text`."""
     for at, sentence in enumerate(text.sentences):
         maker = PairMaker(text, others, names, random, at, sentence)

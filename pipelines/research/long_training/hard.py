@@ -18,14 +18,14 @@ from pipelines.research.claims import (
     symmetric_claims,
 )
 from pipelines.research.sources import Sources
-from pipelines.research.training.examples import Example, Label
+from pipelines.research.training.examples import Label, TrainingPair
 from pipelines.research.training.public import stance_pairs
 
 _MAX_BESIDE = 12
 """Sentences of a page beside the needed ones, at most: a page has hundreds."""
 
 
-def people_pairs(sources: Sources, random: Random) -> Iterator[Example]:
+def people_pairs(sources: Sources, random: Random) -> Iterator[TrainingPair]:
     """Yield every pair of the even half of FoolMeTwice, FEVER-symmetric, WiCE and the stances."""
     yield from hard_pairs(hard_claims(sources.hard, 0), random)
     yield from symmetric_pairs(symmetric_claims(sources.symmetric, 0), random)
@@ -35,7 +35,7 @@ def people_pairs(sources: Sources, random: Random) -> Iterator[Example]:
         yield pair.model_copy(update={"group": groups[pair.group.removeprefix("stance-")]})
 
 
-def hard_pairs(claims: Sequence[LabelledClaim], random: Random) -> Iterator[Example]:
+def hard_pairs(claims: Sequence[LabelledClaim], random: Random) -> Iterator[TrainingPair]:
     """Yield pairs of FoolMeTwice: with the gold evidence, with it on its page, and with the
     page alone.
     """
@@ -52,7 +52,7 @@ def hard_pairs(claims: Sequence[LabelledClaim], random: Random) -> Iterator[Exam
         yield _pair(one, " ".join(beside), "not_enough", "hard-foreign")
 
 
-def symmetric_pairs(claims: Sequence[LabelledClaim], random: Random) -> Iterator[Example]:
+def symmetric_pairs(claims: Sequence[LabelledClaim], random: Random) -> Iterator[TrainingPair]:
     """Yield pairs of FEVER-symmetric: as published or as people write it; some with another claim's
     evidence.
     """
@@ -71,7 +71,7 @@ def symmetric_pairs(claims: Sequence[LabelledClaim], random: Random) -> Iterator
             yield _pair(one, " ".join(both), one.label, "symmetric", form(one.claim))
 
 
-def cited_pairs(claims: Sequence[LabelledClaim], random: Random) -> Iterator[Example]:
+def cited_pairs(claims: Sequence[LabelledClaim], random: Random) -> Iterator[TrainingPair]:
     """Yield pairs of WiCE: with the whole page, with the sentences that support it, and with
     the others.
     """
@@ -93,8 +93,8 @@ def cited_pairs(claims: Sequence[LabelledClaim], random: Random) -> Iterator[Exa
 
 def _pair(
     one: LabelledClaim, evidence: str, label: Label, make: str, statement: str = ""
-) -> Example:
-    return Example(
+) -> TrainingPair:
+    return TrainingPair(
         evidence=evidence,
         statement=statement or one.claim,
         label=label,

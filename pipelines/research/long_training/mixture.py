@@ -24,7 +24,7 @@ from pipelines.research.long_training.model_answers import MAKE as MODEL_ANSWERS
 from pipelines.research.long_training.model_answers import model_answer_pairs
 from pipelines.research.sources import Sources
 from pipelines.research.training import public
-from pipelines.research.training.examples import Example, write_examples
+from pipelines.research.training.examples import TrainingPair, write_examples
 from pipelines.research.training.generated import Names, examples_of
 from pipelines.research.training.recipe import labelled_pairs, training_texts
 from pipelines.research.training.shortcuts import balanced, shortcut_areas, statement_alone
@@ -67,8 +67,8 @@ class Mixture(NamedTuple):
 class Pairs(NamedTuple):
     """Pairs to train on and pairs held out; no group is in both."""
 
-    training: list[Example]
-    kept: list[Example]
+    training: list[TrainingPair]
+    kept: list[TrainingPair]
 
 
 def held_out(group: str) -> bool:
@@ -86,13 +86,13 @@ def mixed(sources: Sources, mixture: Mixture) -> Pairs:
     return found._replace(training=thinned(found.training, mixture))
 
 
-def thinned(pairs: Sequence[Example], mixture: Mixture) -> list[Example]:
+def thinned(pairs: Sequence[TrainingPair], mixture: Mixture) -> list[TrainingPair]:
     """Return the pairs that `again` and `most` of the mixture keep: the first ones, in
     their order.
     """
-    equal: Counter[Example] = Counter()
+    equal: Counter[TrainingPair] = Counter()
     of_make: Counter[str] = Counter()
-    found: list[Example] = []
+    found: list[TrainingPair] = []
     for pair in pairs:
         rare = pair.make in _RARE
         if mixture.again and equal[pair] == mixture.again:
@@ -105,13 +105,13 @@ def thinned(pairs: Sequence[Example], mixture: Mixture) -> list[Example]:
     return found
 
 
-def _built(sources: Sources, mixture: Mixture) -> list[Example]:
+def _built(sources: Sources, mixture: Mixture) -> list[TrainingPair]:
     random = Random(mixture.seed)
     texts = list(training_texts(sources))
     names = Names()
     names.learn(texts)
     biographies = read_biographies(sources.biographies, 0)
-    made: list[Example] = []
+    made: list[TrainingPair] = []
     for _ in range(mixture.rounds):
         more = list(public.resampled_texts(biographies, random, mixture.retold))
         names.learn(more)
@@ -128,7 +128,7 @@ def _built(sources: Sources, mixture: Mixture) -> list[Example]:
 
 def _labelled(
     sources: Sources, names: Names, random: Random, mixture: Mixture
-) -> Iterator[Example]:
+) -> Iterator[TrainingPair]:
     for _ in range(mixture.repeats):
         for pair in labelled_pairs(sources, names, random):
             # Claims on web pages come with the other claims, in groups that share no page.
@@ -171,11 +171,11 @@ def described(pairs: Pairs, mixture: Mixture) -> dict[str, Any]:
     }
 
 
-def _family(pair: Example) -> str:
+def _family(pair: TrainingPair) -> str:
     return pair.make.split("-")[0]
 
 
-def both_kinds(pairs: Sequence[Example]) -> bool:
+def both_kinds(pairs: Sequence[TrainingPair]) -> bool:
     """Return whether some of `pairs` are supported, and some are not."""
     return len({pair.supported for pair in pairs}) == 2
 
@@ -208,7 +208,7 @@ def written(folder: Path, sources: Sources, mixture: Mixture) -> Pairs:
     return pairs
 
 
-def read_examples(path: Path) -> list[Example]:
+def read_examples(path: Path) -> list[TrainingPair]:
     """Return what `write_examples` wrote."""
     lines = path.read_text(encoding="utf-8").split("\n")
-    return [Example.model_validate_json(line) for line in lines if line]
+    return [TrainingPair.model_validate_json(line) for line in lines if line]

@@ -37,7 +37,7 @@ from pipelines.models.embedded import EmbeddedModel
 from pipelines.prompts import load_prompts
 from pipelines.research.long_training.answers import aliased, asked_of, both_ways
 from pipelines.research.sources import Sources, sources_in
-from pipelines.research.training.examples import Example, text_of
+from pipelines.research.training.examples import TrainingPair, text_of
 from pipelines.research.training.generated import Names
 from pipelines.samples.scoring import Reference, is_right, words_of
 from pipelines.types import Message, Passage
@@ -79,7 +79,7 @@ class ModelAnswers(Record):
         )
 
 
-def model_answer_pairs(path: Path | None, names: Names) -> Iterator[Example]:
+def model_answer_pairs(path: Path | None, names: Names) -> Iterator[TrainingPair]:
     """Yield pairs of what the model answered to one question, and of that and the right answer.
 
     Different answers are frequent. Of each question only the most alike of them are taken.

@@ -15,8 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.models.judges.inputs import Near, Pair, Reading, load_tokenizer, pairs_for
-from pipelines.research.training.examples import Example
+from pipelines.models.judges.inputs import (
+    EncodedPair,
+    EvidenceReading,
+    Near,
+    load_tokenizer,
+    pairs_for,
+)
+from pipelines.research.training.examples import TrainingPair
 from pipelines.research.training.fit import TARGETS, doubted_pieces
 from pipelines.research.training.shortcuts import SHORTCUTS
 
@@ -36,7 +42,7 @@ class PreparedClaim(NamedTuple):
     that is not known. `overlap` is the share of the statement's words that the evidence has.
     """
 
-    windows: tuple[Pair, ...]
+    windows: tuple[EncodedPair, ...]
     target: tuple[float, ...]
     doubted: tuple[int, ...]
     overlap: float
@@ -71,11 +77,11 @@ class Shelf:
         first, last = self._starts["windows"][number : number + 2]
         return int(self._arrays["pieces"][first:last].max())
 
-    def _window(self, at: int) -> Pair:
+    def _window(self, at: int) -> EncodedPair:
         start, end = self._starts["pieces"][at : at + 2]
         asked = int(self._arrays["asked"][at])
         size = int(end - start)
-        return Pair(
+        return EncodedPair(
             ids=self._arrays["ids"][start:end].tolist(),
             types=[0] * asked + [1] * (size - asked),
             matches=self._arrays["matches"][start:end].tolist(),
@@ -119,9 +125,9 @@ def shelved(claims: Sequence[PreparedClaim]) -> Shelf:
 
 
 def prepare(
-    examples: Sequence[Example],
+    examples: Sequence[TrainingPair],
     encoder: Path,
-    reading: Reading,
+    reading: EvidenceReading,
     near: Near | None = None,
 ) -> Shelf:
     """Return every example as the network reads it; equal ones are read once. One without
@@ -130,7 +136,7 @@ def prepare(
     `encoder` is the folder of the tokenizer.
     """
     tokenizer = load_tokenizer(encoder)
-    known: dict[Example, PreparedClaim | None] = {}
+    known: dict[TrainingPair, PreparedClaim | None] = {}
     found: list[PreparedClaim] = []
     for example in examples:
         if example not in known:
@@ -142,7 +148,7 @@ def prepare(
 
 
 def _prepared(
-    tokenizer: Tokenizer, example: Example, reading: Reading, near: Near | None
+    tokenizer: Tokenizer, example: TrainingPair, reading: EvidenceReading, near: Near | None
 ) -> PreparedClaim | None:
     windows = pairs_for(tokenizer, example.claim, reading.windows, reading, near)
     if not windows:
@@ -157,9 +163,9 @@ def _prepared(
 
 def shelf_of(
     folder: Path,
-    examples: Sequence[Example],
+    examples: Sequence[TrainingPair],
     encoder: Path,
-    reading: Reading,
+    reading: EvidenceReading,
     near: Near | None = None,
     say: Callable[[str], None] = lambda said: None,
 ) -> Shelf:
@@ -187,7 +193,7 @@ def shelf_of(
     return shelf
 
 
-def _name(examples: Sequence[Example], reading: Reading) -> str:
+def _name(examples: Sequence[TrainingPair], reading: EvidenceReading) -> str:
     found = sha256(repr(reading).encode())
     for example in examples:
         found.update(example.model_dump_json().encode())

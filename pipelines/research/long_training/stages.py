@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 import torch
 
 from pipelines.evaluation.metrics.separation import auroc
-from pipelines.models.judges.inputs import Near, Reading
+from pipelines.models.judges.inputs import EvidenceReading, Near
 from pipelines.models.judges.network import JudgeNetwork, read_network, save_weights
 from pipelines.models.judges.trained import JudgeReader
 from pipelines.research.long_training.calibrating import calibrated
 from pipelines.research.long_training.mixture import Mixture, Pairs, both_kinds, digest, written
 from pipelines.research.long_training.prepared import Shelf, shelf_of
-from pipelines.research.long_training.trainer import Course, Progress, Trainer
+from pipelines.research.long_training.trainer import Course, Trainer, TrainingStep
 from pipelines.research.sources import Sources
-from pipelines.research.training.examples import Example
+from pipelines.research.training.examples import TrainingPair
 from pipelines.research.training.fit import average
 
 _CHECKPOINT, _LOG, _DONE, _WEIGHTS = "checkpoint.pt", "progress.jsonl", "done.json", "weights"
@@ -35,7 +35,7 @@ _MIN_OF_A_MAKE = 20
 """Held-out pairs of a make, at least, for an area of its own."""
 
 
-class Plan(NamedTuple):
+class TrainingPlan(NamedTuple):
     """A whole training.
 
     A fit for every one of `seeds` with `course`; where `distil`, one more that learns from these.
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
     """
 
     mixture: Mixture = Mixture()
-    reading: Reading = Reading(pieces=128, neighbours=True)
+    reading: EvidenceReading = EvidenceReading(pieces=128, neighbours=True)
     course: Course = Course()
     seeds: tuple[int, ...] = (7, 8)
     distil: bool = True
@@ -57,7 +57,7 @@ class Plan(NamedTuple):
     balance: float = 0.5
 
 
-class StoppedError(Exception):
+class TrainingStoppedError(Exception):
     """The time is over, or somebody asked to stop; everything is saved."""
 
 
@@ -71,7 +71,7 @@ class Training:
 
     folder: Path
     sources: Sources
-    plan: Plan
+    plan: TrainingPlan
     encoder: Path
     stop: Callable[[], bool] = lambda: False
     near: Near | None = None
@@ -79,7 +79,10 @@ class Training:
     device: str = field(default_factory=lambda: "cuda" if torch.cuda.is_available() else "cpu")
 
     def run(self) -> dict[str, Any]:
-        """Do what is missing; returns the judge's card. Raises StoppedError when `stop` says so."""
+        """Do what is missing; returns the judge's card.
+
+        Raises TrainingStoppedError when `stop` says so.
+        """
         plan = self.plan
         self.folder.mkdir(parents=True, exist_ok=True)
         self.say("pairs")
@@ -107,7 +110,7 @@ class Training:
 
     def _check_stop(self) -> None:
         if self.stop():
-            raise StoppedError
+            raise TrainingStoppedError
 
     def _network(self, name: str) -> JudgeNetwork:
         return read_network(self.folder / name / _WEIGHTS, self.encoder)
@@ -166,9 +169,9 @@ class Training:
         self,
         name: str,
         trainer: Trainer,
-        progress: Progress,
+        progress: TrainingStep,
         log: _Log,
-        seen: Sequence[Example],
+        seen: Sequence[TrainingPair],
         checkpoint: Path,
     ) -> None:
         step = progress.step
@@ -185,9 +188,9 @@ class Training:
             trainer.save(checkpoint)
         if stop and not trainer.done:
             self.say(f"{name}: stopped after step {step}; the same command goes on")
-            raise StoppedError
+            raise TrainingStoppedError
 
-    def _areas(self, network: JudgeNetwork, pairs: Sequence[Example]) -> dict[str, float]:
+    def _areas(self, network: JudgeNetwork, pairs: Sequence[TrainingPair]) -> dict[str, float]:
         """Return areas under the ROC curve: of all pairs, and of every make that has enough."""
         reader = JudgeReader(network.cpu(), self.encoder, {}, self.plan.reading, self.near)
         said = [one.supported for one in reader.read([pair.claim for pair in pairs])]
@@ -234,7 +237,7 @@ class Training:
         return card
 
 
-def areas_of(pairs: Sequence[Example], said: Sequence[float]) -> dict[str, float]:
+def areas_of(pairs: Sequence[TrainingPair], said: Sequence[float]) -> dict[str, float]:
     """Return areas of P(supported): "all" pairs, each make with 20 or more, and the mean over
     "makes".
     """
@@ -301,7 +304,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _rounded(progress: Progress) -> dict[str, float]:
+def _rounded(progress: TrainingStep) -> dict[str, float]:
     return {name: round(part, 4) for name, part in progress.parts.items()}
 
 

@@ -71,7 +71,7 @@ class Course(NamedTuple):
     temperature: float = 2.0
 
 
-class Progress(NamedTuple):
+class TrainingStep(NamedTuple):
     """A step that was done, from 1, the moving mean of the loss, and its parts at this step."""
 
     step: int
@@ -117,7 +117,7 @@ class Trainer:
         """Whether all steps are made."""
         return self.step >= self._course.steps
 
-    def steps(self) -> Iterator[Progress]:
+    def steps(self) -> Iterator[TrainingStep]:
         """Make the steps that are left, one at a time; the caller may stop between any two."""
         for numbers in batches(self._shelf, self._course, self.step):
             claims = [self._shelf[number] for number in numbers]
@@ -126,7 +126,7 @@ class Trainer:
             loss = sum(parts.values())
             first = self.step == 1
             self.loss = loss if first else _MEMORY * self.loss + (1 - _MEMORY) * loss
-            yield Progress(self.step, self.loss, parts)
+            yield TrainingStep(self.step, self.loss, parts)
 
     def _made(self, claims: Sequence[PreparedClaim]) -> dict[str, float]:
         """Make one step on a batch; returns the parts of the loss."""

@@ -133,20 +133,20 @@ def _tied(ordered: Floats) -> NDArray[np.intp]:
     return np.concatenate([[0], starts]).astype(np.intp)
 
 
-class Judged(NamedTuple):
+class SuitePredictions(NamedTuple):
     """P(supported) of every pair of a suite, what is true, and the groups."""
 
     said: Floats
     truth: Truth
     groups: tuple[str, ...]
 
-    def chosen(self, which: Sequence[bool]) -> Judged:
+    def chosen(self, which: Sequence[bool]) -> SuitePredictions:
         """Return some of the pairs."""
         mask = np.asarray(which, dtype=bool)
         kept = tuple(one for one, there in zip(self.groups, mask, strict=True) if there)
-        return Judged(self.said[mask], self.truth[mask], kept)
+        return SuitePredictions(self.said[mask], self.truth[mask], kept)
 
-    def weakest(self) -> Judged:
+    def weakest(self) -> SuitePredictions:
         """Return every group as one text: as supported as its weakest piece, and true when
         all are.
         """
@@ -156,10 +156,10 @@ class Judged(NamedTuple):
         np.minimum.at(said, numbers, self.said)
         np.logical_and.at(truth, numbers, self.truth)
         first = np.unique(numbers, return_index=True)[1]
-        return Judged(said, truth, tuple(self.groups[at] for at in first))
+        return SuitePredictions(said, truth, tuple(self.groups[at] for at in first))
 
 
-def estimated(measure: Measure, judged: Judged, sampling: Sampling) -> Estimate:
+def estimated(measure: Measure, judged: SuitePredictions, sampling: Sampling) -> Estimate:
     """Return the measure with its interval; without a value where there is only one kind
     of pair.
     """

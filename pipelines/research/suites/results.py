@@ -11,8 +11,8 @@ from pipelines.evaluation.metrics.spans import count_spans
 from pipelines.evaluation.statistics.resampling import Estimate, Floats, Sampling
 from pipelines.models.judges.trained import WordDoubt
 from pipelines.research.suites.measures import (
-    Judged,
     Measure,
+    SuitePredictions,
     Truth,
     Weights,
     area,
@@ -25,7 +25,7 @@ from pipelines.research.suites.measures import (
     precision_area,
 )
 from pipelines.research.suites.sets import Suite, never_seen
-from pipelines.research.training.examples import LABELS, Example
+from pipelines.research.training.examples import LABELS, TrainingPair
 from pipelines.types import Frozen
 
 _USUAL = 0.5
@@ -78,7 +78,7 @@ def result_of(
     every = _judged(suite.examples, said)
     judged = every.weakest() if suite.by_group else every
 
-    def of(measure: Measure, chosen: Judged = judged) -> Estimate:
+    def of(measure: Measure, chosen: SuitePredictions = judged) -> Estimate:
         return estimated(measure, chosen, sampling)
 
     unseen = never_seen(suite)
@@ -101,13 +101,15 @@ def result_of(
     )
 
 
-def _judged(examples: Sequence[Example], said: Verdicts) -> Judged:
+def _judged(examples: Sequence[TrainingPair], said: Verdicts) -> SuitePredictions:
     shares = np.array([one[0] for one in said], dtype=np.float64)
     truth = np.array([one.supported for one in examples], dtype=bool)
-    return Judged(shares, truth, tuple(one.group for one in examples))
+    return SuitePredictions(shares, truth, tuple(one.group for one in examples))
 
 
-def _tuned(suite: Suite, odd: Judged, even: Verdicts, sampling: Sampling) -> Estimate | None:
+def _tuned(
+    suite: Suite, odd: SuitePredictions, even: Verdicts, sampling: Sampling
+) -> Estimate | None:
     if not even:
         return None
     tuned_on = _judged(suite.even, even)
@@ -125,7 +127,9 @@ def _contradictions(suite: Suite, said: Verdicts, sampling: Sampling) -> Estimat
         return None
     highest = np.array([LABELS[int(np.argmax(one))] == "contradicted" for one in said])
     # As a share of support: what is found has 0, the rest 1.
-    found = Judged(np.where(highest, 0.0, 1.0), ~truth, tuple(one.group for one in suite.examples))
+    found = SuitePredictions(
+        np.where(highest, 0.0, 1.0), ~truth, tuple(one.group for one in suite.examples)
+    )
     return estimated(flagged_f1(_USUAL), found, sampling)
 
 
@@ -150,7 +154,7 @@ def _spans(
 
     groups = tuple(one.group for one in suite.examples)
     nothing = np.zeros(len(groups))
-    return estimated(measure, Judged(nothing, nothing.astype(bool), groups), sampling)
+    return estimated(measure, SuitePredictions(nothing, nothing.astype(bool), groups), sampling)
 
 
 def as_json(results: Sequence[SuiteResult]) -> list[dict[str, Any]]:

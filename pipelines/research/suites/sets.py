@@ -26,7 +26,7 @@ from pipelines.research.long_training.contrasts import contrasts_of
 from pipelines.research.long_training.mixture import held_out
 from pipelines.research.sources import Sources
 from pipelines.research.training import public
-from pipelines.research.training.examples import Example, Label, Span
+from pipelines.research.training.examples import Label, Span, TrainingPair
 from pipelines.research.training.generated import Names
 from pipelines.research.training.report import suites as earlier_suites
 from pipelines.text import split_sentences
@@ -47,10 +47,10 @@ class Suite(NamedTuple):
     """
 
     name: str
-    examples: tuple[Example, ...]
+    examples: tuple[TrainingPair, ...]
     three_way: bool = False
     by_group: bool = False
-    even: tuple[Example, ...] = ()
+    even: tuple[TrainingPair, ...] = ()
     people: bool = False
 
     @property
@@ -116,13 +116,13 @@ def never_seen(suite: Suite) -> list[bool]:
     return [held_out(one.group) for one in suite.examples]
 
 
-def answers_by_hand() -> list[Example]:
+def answers_by_hand() -> list[TrainingPair]:
     """Return the hundred pairs of answers of the sample data."""
     path = SAMPLE_DATA / "answer_pairs.json"
     return list(hand_written(json.loads(path.read_text(encoding="utf-8"))))
 
 
-def span_examples(files: Sources) -> list[Example]:
+def span_examples(files: Sources) -> list[TrainingPair]:
     """Return statements with one change, whose place is known, against odd paragraphs of
     articles.
     """
@@ -136,7 +136,7 @@ def span_examples(files: Sources) -> list[Example]:
     return [pair for pair in made if pair.wrong is not None]
 
 
-def _refuted(files: Sources) -> list[Example]:
+def _refuted(files: Sources) -> list[TrainingPair]:
     """Return claims with the words that their evidence refutes, and their twins without any
     such word.
     """
@@ -144,7 +144,7 @@ def _refuted(files: Sources) -> list[Example]:
     for one in refuted_claims(files.symmetric, 1):
         said += [(one, one.claim, "contradicted", one.wrong), (one, one.twin, "supported", ())]
     return [
-        Example(
+        TrainingPair(
             evidence=one.evidence,
             statement=statement,
             label=label,
@@ -156,9 +156,9 @@ def _refuted(files: Sources) -> list[Example]:
     ]
 
 
-def _examples(make: str, claims: Sequence[LabelledClaim]) -> list[Example]:
+def _examples(make: str, claims: Sequence[LabelledClaim]) -> list[TrainingPair]:
     return [
-        Example(
+        TrainingPair(
             evidence=" ".join(one.evidence),
             statement=one.claim,
             label=one.label,
@@ -169,7 +169,7 @@ def _examples(make: str, claims: Sequence[LabelledClaim]) -> list[Example]:
     ]
 
 
-def _grouped(examples: Sequence[Example], sources: Sources) -> list[Example]:
+def _grouped(examples: Sequence[TrainingPair], sources: Sources) -> list[TrainingPair]:
     groups = stance_groups(sources.stances)
     return [
         one.model_copy(update={"group": groups[one.group.removeprefix("stance-")]})
@@ -184,7 +184,7 @@ def _of_file(path: Path) -> Suite:
     halves = open_halves(path)
     even, odd = (
         tuple(
-            Example(
+            TrainingPair(
                 evidence="\n\n".join(passage.text for passage in item.passages),
                 statement=sentence.text,
                 label="unsupported" if item.hallucinated else "supported",

@@ -30,7 +30,7 @@ from pipelines.research.together.fitting import fit_all, limits
 from pipelines.research.together.reading import seen_of
 from pipelines.research.together.report import tables
 from pipelines.research.together.statements import (
-    Statement,
+    LabelledStatement,
     decided_statements,
     public_statements,
     with_articles,
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     data = sources_in(options.data) if options.data else Sources()
     given = [*with_articles(), *public_statements(data, options.most)]
     own = decided_statements()
-    askings: list[tuple[Asking, list[Statement]]] = []
+    askings: list[tuple[Asking, list[LabelledStatement]]] = []
     larger = language_model(LARGE_MODEL)
     askings += [(one, own) for one in (*usual(), larger) if one.name not in options.without]
     judges, bundled, *_ = usual()
@@ -93,7 +93,9 @@ def _written(record: dict[str, Any], listed: Mapping[str, Sequence[BaseModel]]) 
 
 
 def _provenance(
-    own: Sequence[Statement], given: Sequence[Statement], options: argparse.Namespace
+    own: Sequence[LabelledStatement],
+    given: Sequence[LabelledStatement],
+    options: argparse.Namespace,
 ) -> dict[str, Any]:
     return {
         "date": options.date.isoformat(),

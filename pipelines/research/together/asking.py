@@ -25,7 +25,7 @@ from pipelines.models.base import Capabilities
 from pipelines.models.catalogue import catalogue_entry
 from pipelines.models.providers import ModelSpec, known_capabilities, model_spec
 from pipelines.research.suites.scoring import whole_lines
-from pipelines.research.together.statements import Statement
+from pipelines.research.together.statements import LabelledStatement
 from pipelines.run.defaults import default_models
 from pipelines.run.events import Event
 from pipelines.run.spec import JUDGES, MethodSpec
@@ -65,7 +65,9 @@ def language_model(name: str) -> Asking:
     return Asking(name, (MethodSpec(name="slm", settings=settings),), models, settled=True)
 
 
-async def ask(asking: Asking, statements: Sequence[Statement], folder: Path, seconds: float) -> int:
+async def ask(
+    asking: Asking, statements: Sequence[LabelledStatement], folder: Path, seconds: float
+) -> int:
     """Check what the folder does not hold yet, for at most `seconds`; returns how many are left."""
     path = folder / f"{asking.name}.jsonl"
     known = {line["key"] for line in whole_lines(path)}
@@ -88,7 +90,7 @@ async def ask(asking: Asking, statements: Sequence[Statement], folder: Path, sec
     return left
 
 
-async def _events(service: Service, asking: Asking, one: Statement) -> list[object]:
+async def _events(service: Service, asking: Asking, one: LabelledStatement) -> list[object]:
     given = TextToCheck(text=one.text, sources=one.sources, language=one.language)
     models = asking.models if asking.settled else models_for(given, asking.models)
     needs = unmet_needs(
@@ -106,7 +108,7 @@ async def _events(service: Service, asking: Asking, one: Statement) -> list[obje
 
 
 def views_of(
-    askings: Sequence[str], statements: Sequence[Statement], folder: Path
+    askings: Sequence[str], statements: Sequence[LabelledStatement], folder: Path
 ) -> dict[str, dict[str, RunView]]:
     """Return, for each statement, by its key, what each asking recorded of it.
 

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from pipelines.methods.together.features import (
     READINGS,
-    Evidence,
+    BestEvidence,
     Features,
     Reading,
     SentenceReadings,
@@ -28,8 +28,8 @@ from pipelines.methods.together.features import (
     feature_names,
     row_of,
 )
-from pipelines.methods.together.verdict import Bin, Combination, Limit, Line, Measured
-from pipelines.research.together.statements import Statement
+from pipelines.methods.together.verdict import Bin, Combination, HeldOutScores, Limit, LinearLogOdds
+from pipelines.research.together.statements import LabelledStatement
 from pipelines.types import Language
 
 _PENALTY = 0.3
@@ -59,9 +59,9 @@ class Cell(NamedTuple):
 class Seen(NamedTuple):
     """A statement with what was read of it, and what each detector alone says, by its name."""
 
-    statement: Statement
+    statement: LabelledStatement
     readings: SentenceReadings
-    evidence: Evidence
+    evidence: BestEvidence
     features: Features
     cells: dict[str, Cell]
 
@@ -76,14 +76,14 @@ Array = NDArray[np.float64]
 
 def measured(
     probabilities: Sequence[float] | Array, truth: Sequence[bool], threshold: float
-) -> Measured:
+) -> HeldOutScores:
     """Return how good "supported from `threshold` on" is; NaN nowhere, 0.5 for AUROC of
     one class.
     """
     p, y = np.asarray(probabilities, float), np.asarray(truth, bool)
     said = p >= threshold
     both = y.any() and not y.all()
-    return Measured(
+    return HeldOutScores(
         statements=len(y),
         auroc=round(float(roc_auc_score(y, p)) if both else 0.5, 4),
         accuracy=round(float((said == y).mean()), 4),
@@ -204,18 +204,22 @@ def _rows(seen: Sequence[Seen], names: Sequence[str]) -> Array:
     return np.array([row_of(one.features, names) for one in seen], float).reshape(-1, len(names))
 
 
-def _line(rows: Array, truth: Sequence[bool] | NDArray[np.bool_]) -> tuple[Line, tuple[float, ...]]:
+def _line(
+    rows: Array, truth: Sequence[bool] | NDArray[np.bool_]
+) -> tuple[LinearLogOdds, tuple[float, ...]]:
     """Return the fitted line on features as they are, and the features' means."""
     y = np.asarray(truth, bool)
     means = tuple(round(float(one), 4) for one in rows.mean(axis=0))
     if y.all() or not y.any():
         # One class alone: nothing tells them apart.
-        return Line(weights=(0.0,) * rows.shape[1], bias=20.0 if y.all() else -20.0), means
+        return LinearLogOdds(weights=(0.0,) * rows.shape[1], bias=20.0 if y.all() else -20.0), means
     scaler = StandardScaler().fit(rows)
     model = LogisticRegression(C=_PENALTY, max_iter=1000).fit(scaler.transform(rows), y)
     weights = model.coef_[0] / scaler.scale_
     bias = float(model.intercept_[0] - weights @ scaler.mean_)
-    return Line(weights=tuple(round(float(w), 4) for w in weights), bias=round(bias, 4)), means
+    return LinearLogOdds(
+        weights=tuple(round(float(w), 4) for w in weights), bias=round(bias, 4)
+    ), means
 
 
 def _threshold(probabilities: Array, truth: Sequence[bool]) -> float:

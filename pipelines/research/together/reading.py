@@ -13,13 +13,13 @@ from pipelines.methods.together.features import (
 )
 from pipelines.models.base import ChoiceRequest
 from pipelines.research.together.fitting import Cell, Seen
-from pipelines.research.together.statements import Statement
+from pipelines.research.together.statements import LabelledStatement
 from pipelines.run.view import MethodView, RunView
 from pipelines.text import Span
 
 
 def seen_of(
-    statements: Sequence[Statement], views: Mapping[str, Mapping[str, RunView]]
+    statements: Sequence[LabelledStatement], views: Mapping[str, Mapping[str, RunView]]
 ) -> list[Seen]:
     """Return the statements of which something was recorded, with what it says."""
     found: list[Seen] = []

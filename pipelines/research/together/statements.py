@@ -32,7 +32,7 @@ from pipelines.types import Language
 Part = Literal["fit", "report"]
 
 
-class Statement(NamedTuple):
+class LabelledStatement(NamedTuple):
     """A statement with its label.
 
     `group` names the article or the page it is about: statements of one group are never on both
@@ -58,14 +58,14 @@ class Statement(NamedTuple):
         return sha256(said.encode()).hexdigest()[:16]
 
 
-def decided_statements() -> list[Statement]:
+def decided_statements() -> list[LabelledStatement]:
     """Return our own statements, right and wrong, and those whose subject the library does
     not have.
     """
     return [one for language in get_args(Language) for one in _decided(language)]
 
 
-def _decided(language: Language) -> Iterator[Statement]:
+def _decided(language: Language) -> Iterator[LabelledStatement]:
     for number, row in enumerate(sample_rows("decided_statements.csv", language)):
         part: Part = "fit" if row["part"] == "fit" else "report"
         group = row["article"] or f"absent-{number}"
@@ -75,7 +75,7 @@ def _decided(language: Language) -> Iterator[Statement]:
             else ((row["right"], "supported"), (row["wrong"], "contradicted"))
         )
         for text, label in labels:
-            yield Statement(
+            yield LabelledStatement(
                 text=text,
                 label=label,
                 use="library",
@@ -94,7 +94,7 @@ _STANCES: dict[str, Label] = {
 }
 
 
-def with_articles() -> list[Statement]:
+def with_articles() -> list[LabelledStatement]:
     """Return our own statements, each with its article as the source; some true ones with another
     article.
 
@@ -102,7 +102,7 @@ def with_articles() -> list[Statement]:
     surer there than of anything else.
     """
     own = [one for one in decided_statements() if one.wording != "absent"]
-    found: list[Statement] = []
+    found: list[LabelledStatement] = []
     for language in get_args(Language):
         texts = {one.id: one for one in library(language)}
         names = sorted(texts)
@@ -126,14 +126,14 @@ def with_articles() -> list[Statement]:
     return found
 
 
-def public_statements(data: Sources, most: int) -> list[Statement]:
+def public_statements(data: Sources, most: int) -> list[LabelledStatement]:
     """Return claims of public files with their evidence, at most `most` of the odd records of
     each file.
 
     Pages that are longer than what a text may bring along are left out. A claim that its evidence
     supports in part only is one that it does not support.
     """
-    found: list[Statement] = []
+    found: list[LabelledStatement] = []
     for name, claims in _public(data, 1):
         claims = [one for one in claims if len("\n".join(one.evidence)) < MAX_SOURCES]
         chosen = claims[:: max(1, len(claims) // most)][:most]
@@ -156,9 +156,9 @@ def _public(data: Sources, half: Half) -> Iterator[tuple[str, list[LabelledClaim
     )
 
 
-def _given(one: LabelledClaim, name: str, part: Part) -> Statement:
+def _given(one: LabelledClaim, name: str, part: Part) -> LabelledStatement:
     label: Label = "not_enough" if one.label == "unsupported" else one.label
-    return Statement(
+    return LabelledStatement(
         text=" ".join(plain(one.claim).split()),
         label=label,
         use="given",
@@ -170,6 +170,6 @@ def _given(one: LabelledClaim, name: str, part: Part) -> Statement:
     )
 
 
-def in_part(statements: Iterable[Statement], part: Part) -> list[Statement]:
+def in_part(statements: Iterable[LabelledStatement], part: Part) -> list[LabelledStatement]:
     """Return those that fit, or those that report."""
     return [one for one in statements if one.part == part]

@@ -28,9 +28,15 @@ from pipelines.models.judges.trained import WEIGHTS, TrainedJudge, encoder_folde
 from pipelines.paths import ASSETS
 from pipelines.research.sources import Sources
 from pipelines.research.training.examples import write_examples
-from pipelines.research.training.fit import Schedule, make_judge, scalings
+from pipelines.research.training.fit import JudgeSchedule, make_judge, scalings
 from pipelines.research.training.recipe import RECIPES, Recipe, split
-from pipelines.research.training.report import Suite, fitted_curve, measure, suites, yes_or_no
+from pipelines.research.training.report import (
+    LabelledSuite,
+    fitted_curve,
+    measure,
+    suites,
+    yes_or_no,
+)
 from pipelines.research.training.shortcuts import shortcut_areas
 from pipelines.retrieval.dense import EnglishEmbedder
 
@@ -61,7 +67,7 @@ def _pairs(options: argparse.Namespace) -> None:
 
 
 def _fit(options: argparse.Namespace) -> None:
-    schedule = Schedule(steps=options.steps, seed=options.seed)
+    schedule = JudgeSchedule(steps=options.steps, seed=options.seed)
     data, recipes, encoder = _files(options), _recipes(options), encoder_folder()
     card = make_judge(data, recipes, schedule, encoder, options.to, keep=options.keep)
     _write(options.to / "judge.json", {**card, "date": options.date.isoformat()})
@@ -118,7 +124,7 @@ def _zero_shot_before() -> dict[str, Any] | None:
     return json.loads(_CALIBRATION.read_text(encoding="utf-8"))["quality"].get(EMBEDDED_NAME)
 
 
-async def _zero_shot(measured_on: Sequence[Suite], every: int) -> dict[str, Any]:
+async def _zero_shot(measured_on: Sequence[LabelledSuite], every: int) -> dict[str, Any]:
     """Return the embedded language model on one in `every` examples, in English, asked for
     yes or no.
     """

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from pipelines.evaluation.datasets.records import Record, read_records
 from pipelines.research.data import Half, read_articles
-from pipelines.research.training.examples import Example, Label
+from pipelines.research.training.examples import Label, TrainingPair
 from pipelines.text import split_sentences
 
 _LONGEST_ANSWER = 20
@@ -41,7 +41,7 @@ _GAP = re.compile(r"(?<=[\u4e00-\u9fff]) +| +(?=[\u4e00-\u9fff])")
 _BRACKETS = re.compile(r"[（(][^（）()]*[）)]")
 
 
-class Asked(NamedTuple):
+class PassageQuestion(NamedTuple):
     """A question about a passage with its answer; `group` names the text that it comes from."""
 
     question: str
@@ -64,18 +64,18 @@ class _Cmrc(Record):
     answers: list[str]
 
 
-def chinese_questions(cmrc: Path | None, squad: Path | None, half: Half) -> list[Asked]:
+def chinese_questions(cmrc: Path | None, squad: Path | None, half: Half) -> list[PassageQuestion]:
     """Return every second question of the files, `half` 0 the first, whose answer is short.
 
     Raises InvalidInputError for a file of another form.
     """
     found = [
-        Asked(one.question, one.answers[0], one.context, one.title, f"cmrc-{one.title}")
+        PassageQuestion(one.question, one.answers[0], one.context, one.title, f"cmrc-{one.title}")
         for one in (read_records(cmrc, _Cmrc)[half::2] if cmrc else [])
         if one.answers
     ]
     asked = (
-        Asked(
+        PassageQuestion(
             _closed(q.question),
             _closed(q.answers[0].text),
             _closed(paragraph.context),
@@ -126,12 +126,12 @@ def window_around(context: str, answer: str, random: Random) -> str:
     return kept if len(kept) <= _MOST_OF_WINDOW else spans[at].text[:_MOST_OF_WINDOW]
 
 
-def chinese_pairs(asked: Sequence[Asked], random: Random) -> Iterator[Example]:
+def chinese_pairs(asked: Sequence[PassageQuestion], random: Random) -> Iterator[TrainingPair]:
     """Make pairs of each question: a right and a wrong statement, and one on foreign evidence."""
-    by_kind: dict[str, list[Asked]] = {}
+    by_kind: dict[str, list[PassageQuestion]] = {}
     for one in asked:
         by_kind.setdefault(one.kind, []).append(one)
-    beside: dict[str, list[Asked]] = {}
+    beside: dict[str, list[PassageQuestion]] = {}
     for one in asked:
         beside.setdefault(one.context, []).append(one)
     for one in asked:
@@ -143,7 +143,9 @@ def chinese_pairs(asked: Sequence[Asked], random: Random) -> Iterator[Example]:
         yield from _sentences(one, wrong, evidence)
 
 
-def _stated(one: Asked, wrong: str | None, evidence: str, random: Random) -> Iterator[Example]:
+def _stated(
+    one: PassageQuestion, wrong: str | None, evidence: str, random: Random
+) -> Iterator[TrainingPair]:
     for answer, label in ((one.answer, "supported"), (wrong, "contradicted")):
         if answer is None:
             continue
@@ -160,7 +162,7 @@ def _stated(one: Asked, wrong: str | None, evidence: str, random: Random) -> Ite
         yield _example("zh-elsewhere", one, "", statement, "not_enough", text)
 
 
-def _sentences(one: Asked, wrong: str | None, evidence: str) -> Iterator[Example]:
+def _sentences(one: PassageQuestion, wrong: str | None, evidence: str) -> Iterator[TrainingPair]:
     """Yield the article's own sentence, shortened, and the same with another answer in it."""
     said = next((s.text for s in split_sentences(one.context) if one.answer in s.text), "")
     said = _BRACKETS.sub("", said)
@@ -179,12 +181,12 @@ def _sentences(one: Asked, wrong: str | None, evidence: str) -> Iterator[Example
 
 
 def _example(
-    make: str, one: Asked, question: str, statement: str, label: str, evidence: str
-) -> Example:
+    make: str, one: PassageQuestion, question: str, statement: str, label: str, evidence: str
+) -> TrainingPair:
     known: Label = "supported"
     if label != "supported":
         known = "contradicted" if label == "contradicted" else "not_enough"
-    return Example(
+    return TrainingPair(
         evidence=evidence,
         statement=statement,
         label=known,
@@ -195,7 +197,10 @@ def _example(
 
 
 def _other_answer(
-    one: Asked, near: Iterable[Asked], alike: Sequence[Asked], random: Random
+    one: PassageQuestion,
+    near: Iterable[PassageQuestion],
+    alike: Sequence[PassageQuestion],
+    random: Random,
 ) -> str | None:
     """Return an answer of the same kind: of the same passage if it can be, or with
     another number.

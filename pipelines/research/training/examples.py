@@ -31,7 +31,7 @@ LABELS: tuple[Label, ...] = ("supported", "contradicted", "not_enough")
 _WORD = re.compile(r"\w+(?:[.,'’-]\w+)*|%")
 
 
-class Example(Frozen):
+class TrainingPair(Frozen):
     """A training pair.
 
     `question` is what the statement answers, empty where there is none. `make` says how the pair
@@ -65,12 +65,12 @@ class Example(Frozen):
         return self.label == "supported"
 
     @property
-    def wholly_wrong(self) -> Example:
+    def wholly_wrong(self) -> TrainingPair:
         """This pair, with the whole statement unsupported by the evidence."""
         return self.model_copy(update={"wrong": ((0, len(self.statement)),)})
 
     @property
-    def wholly_right(self) -> Example:
+    def wholly_right(self) -> TrainingPair:
         """This pair, with the whole statement supported by the evidence."""
         return self.model_copy(update={"wrong": ()})
 
@@ -96,7 +96,7 @@ def differing(true: str, statement: str) -> tuple[Span, ...] | None:
     return tuple(found) if found and words <= max(3, len(after) // 2) else None
 
 
-def write_examples(path: Path, examples: Iterable[Example]) -> None:
+def write_examples(path: Path, examples: Iterable[TrainingPair]) -> None:
     """Write one JSON object a line."""
     lines = (json.dumps(one.model_dump(), ensure_ascii=False) for one in examples)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -25,17 +25,17 @@ from transformers.optimization import get_cosine_schedule_with_warmup
 
 from pipelines.evaluation.metrics.separation import auroc
 from pipelines.models.judges.inputs import (
-    Pair,
+    EncodedPair,
     asked_pieces,
     load_tokenizer,
     pairs_for,
     statement_offsets,
 )
 from pipelines.models.judges.network import Batch, JudgeNetwork, read_network, save_weights
-from pipelines.models.judges.trained import Calibration, JudgeReader, Scores
+from pipelines.models.judges.trained import JudgeReader, Scores, TemperatureScaling
 from pipelines.models.local.loading import choose_dtype, mixed_precision
 from pipelines.research.sources import Sources
-from pipelines.research.training.examples import LABELS, Example, Label
+from pipelines.research.training.examples import LABELS, Label, TrainingPair
 from pipelines.research.training.recipe import Recipe, Split, split
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ _MIN_SHARE = 1e-6
 _NO_WINDOW = -1e9
 
 
-class Schedule(NamedTuple):
+class JudgeSchedule(NamedTuple):
     """How long and how fast. Rates are per step at their highest, after `warmup` of all steps.
 
     They rise to that linearly, and fall to nothing in half a cosine.
@@ -89,26 +89,26 @@ class Schedule(NamedTuple):
     seed: int = 7
 
 
-class Prepared(NamedTuple):
+class EncodedExample(NamedTuple):
     """A pair as word pieces, with the labels that count as right.
 
     `doubted` says of the first word pieces, those of question and statement, whether the evidence
     does not support them: 1, 0, or -1 where that is not known.
     """
 
-    pair: Pair
+    pair: EncodedPair
     target: tuple[float, ...]
     doubted: tuple[int, ...] = ()
 
 
-def prepared(examples: Sequence[Example], folder: Path) -> list[Prepared]:
+def prepared(examples: Sequence[TrainingPair], folder: Path) -> list[EncodedExample]:
     """Return pairs as the network reads them; of long evidence the window most like the
     statement.
     """
     tokenizer = load_tokenizer(folder)
     read = {
         example: [
-            Prepared(pair, TARGETS[example.label], doubted_pieces(tokenizer, example))
+            EncodedExample(pair, TARGETS[example.label], doubted_pieces(tokenizer, example))
             for pair in pairs_for(tokenizer, example.claim, 1)
         ]
         for example in set(examples)
@@ -116,7 +116,7 @@ def prepared(examples: Sequence[Example], folder: Path) -> list[Prepared]:
     return [pair for example in examples for pair in read[example]]
 
 
-def doubted_pieces(tokenizer: Tokenizer, example: Example) -> tuple[int, ...]:
+def doubted_pieces(tokenizer: Tokenizer, example: TrainingPair) -> tuple[int, ...]:
     """Return, of every piece of `asked_pieces`, after the first special token, whether it
     is wrong.
     """
@@ -133,7 +133,10 @@ def doubted_pieces(tokenizer: Tokenizer, example: Example) -> tuple[int, ...]:
 
 
 def fit(
-    network: JudgeNetwork, pairs: Sequence[Prepared], schedule: Schedule, device: str = "cpu"
+    network: JudgeNetwork,
+    pairs: Sequence[EncodedExample],
+    schedule: JudgeSchedule,
+    device: str = "cpu",
 ) -> Iterator[tuple[int, float]]:
     """Train `network` in place; yield each step, from 1, and the moving mean of the loss.
 
@@ -192,7 +195,9 @@ def _loss_of_words(doubts: Tensor, doubted: Tensor) -> Tensor:
     )
 
 
-def _batches(pairs: Sequence[Prepared], schedule: Schedule) -> Iterator[list[Prepared]]:
+def _batches(
+    pairs: Sequence[EncodedExample], schedule: JudgeSchedule
+) -> Iterator[list[EncodedExample]]:
     """Yield batches of pairs of similar length, in a random order, pass after pass."""
     random = Random(schedule.seed)
     made = 0
@@ -267,7 +272,9 @@ def average(networks: Sequence[JudgeNetwork]) -> JudgeNetwork:
     return first
 
 
-def best_scaling(examples: Sequence[Example], scored: Sequence[Sequence[Scores]]) -> Calibration:
+def best_scaling(
+    examples: Sequence[TrainingPair], scored: Sequence[Sequence[Scores]]
+) -> TemperatureScaling:
     """Return the temperature and offsets with the highest likelihood of what is supported and
     what is not.
 
@@ -283,7 +290,7 @@ def best_scaling(examples: Sequence[Example], scored: Sequence[Sequence[Scores]]
     weights = np.array([1 / counts[example.make] for example in examples])
     right = np.array([example.supported for example in examples])
 
-    def loss(scaling: Calibration) -> float:
+    def loss(scaling: TemperatureScaling) -> float:
         scaled = scores / scaling.temperature + np.array(scaling.offsets)
         powers = np.exp(scaled - scaled.max(-1, keepdims=True))
         # The window that supports most decides, as in `combined`.
@@ -291,7 +298,7 @@ def best_scaling(examples: Sequence[Example], scored: Sequence[Sequence[Scores]]
         shares = np.where(right, supported, 1 - supported)
         return float((weights * -np.log(np.maximum(shares, _MIN_SHARE))).sum())
 
-    best = Calibration()
+    best = TemperatureScaling()
     for _ in range(_ROUNDS):
         best = min((best._replace(temperature=t) for t in _TEMPERATURES), key=loss)
         _, contradicted, rest = best.offsets
@@ -302,7 +309,7 @@ def best_scaling(examples: Sequence[Example], scored: Sequence[Sequence[Scores]]
 
 
 def _best_lean(
-    examples: Sequence[Example],
+    examples: Sequence[TrainingPair],
     scores: NDArray[np.float64],
     weights: NDArray[np.float64],
     temperature: float,
@@ -324,7 +331,7 @@ def _best_lean(
 def make_judge(
     files: Sources,
     recipes: Sequence[Recipe],
-    schedule: Schedule,
+    schedule: JudgeSchedule,
     encoder: Path,
     to: Path,
     *,
@@ -336,7 +343,7 @@ def make_judge(
     """
     networks: list[JudgeNetwork] = []
     cards: list[dict[str, Any]] = []
-    kept: list[Example] = []
+    kept: list[TrainingPair] = []
     for number, recipe in enumerate(recipes, start=1):
         print(f"recipe {number} of {len(recipes)}: {recipe._asdict()}", flush=True)
         pairs = split(files, recipe)
@@ -351,7 +358,7 @@ def make_judge(
 
 
 def _fitted(
-    pairs: Split, schedule: Schedule, encoder: Path, to: Path
+    pairs: Split, schedule: JudgeSchedule, encoder: Path, to: Path
 ) -> tuple[JudgeNetwork, dict[str, Any]]:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     started = time.monotonic()
@@ -384,7 +391,7 @@ def _fitted(
     }
 
 
-def scalings(folder: Path, encoder: Path, kept: Sequence[Example]) -> dict[str, Any]:
+def scalings(folder: Path, encoder: Path, kept: Sequence[TrainingPair]) -> dict[str, Any]:
     """Return the calibrations of statements and of answers, for the weights as they are shipped,
     which is rounded.
     """

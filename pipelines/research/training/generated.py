@@ -15,7 +15,7 @@ from itertools import combinations
 from random import Random
 from typing import NamedTuple
 
-from pipelines.research.training.examples import Example, Label, Text, differing
+from pipelines.research.training.examples import Label, Text, TrainingPair, differing
 from pipelines.research.training.rewriting import (
     as_question,
     claims_in,
@@ -46,7 +46,7 @@ class Swap:
     after: str = ""
 
 
-class Name(NamedTuple):
+class NameMention(NamedTuple):
     """A name in a sentence: what it names, start and end in characters, and its text."""
 
     kind: str
@@ -62,7 +62,7 @@ class Names:
     recognizer: EntityRecognizer = field(default_factory=EntityRecognizer)
     everywhere: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     _here: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    _known: dict[str, list[Name]] = field(default_factory=dict)
+    _known: dict[str, list[NameMention]] = field(default_factory=dict)
 
     def learn(self, texts: Iterable[Text]) -> None:
         """Add the names of `texts`."""
@@ -75,17 +75,17 @@ class Names:
             for kind, found in here.items():
                 self.everywhere[kind] += found
 
-    def of(self, sentence: str) -> list[Name]:
+    def of(self, sentence: str) -> list[NameMention]:
         """Return every name in `sentence`."""
         if sentence not in self._known:
             found = (
-                Name(_ALIKE.get(e.label, e.label), e.start, e.end, e.text)
+                NameMention(_ALIKE.get(e.label, e.label), e.start, e.end, e.text)
                 for e in self.recognizer.recognize(sentence, "en")
             )
             self._known[sentence] = [name for name in found if name.kind in _NAMES]
         return self._known[sentence]
 
-    def replacement(self, name: Name, text: Text, random: Random) -> str | None:
+    def replacement(self, name: NameMention, text: Text, random: Random) -> str | None:
         """Return another name of the same kind: half of the time one of the same text."""
         taken = name.text.lower()
 
@@ -206,7 +206,7 @@ _DETAIL = re.compile(
 
 def examples_of(
     text: Text, others: Sequence[Text], names: Names, random: Random
-) -> Iterator[Example]:
+) -> Iterator[TrainingPair]:
     """Yield every family of pairs for every sentence of `text`; `others` lend foreign sentences."""
     for at, sentence in enumerate(text.sentences):
         yield from PairMaker(text, others, names, random, at, sentence).examples()
@@ -223,7 +223,7 @@ class PairMaker:
     at: int
     sentence: str
 
-    def examples(self) -> Iterator[Example]:
+    def examples(self) -> Iterator[TrainingPair]:
         yield from self._by_evidence()
         yield from self._by_statement()
         yield from self._with_more()
@@ -231,7 +231,7 @@ class PairMaker:
         yield from self._claims()
         yield from self._of_another()
 
-    def _by_evidence(self) -> Iterator[Example]:
+    def _by_evidence(self) -> Iterator[TrainingPair]:
         """Yield one statement, three labels: the evidence says it, contradicts it, or lacks it."""
         sentence = self.sentence
         statement = self._worded(sentence)
@@ -249,7 +249,7 @@ class PairMaker:
             make = "evidence-poorer"
             yield self.example(statement, self.context(poorer[0]), "not_enough", make, true)
 
-    def _by_statement(self) -> Iterator[Example]:
+    def _by_statement(self) -> Iterator[TrainingPair]:
         """Yield one piece of evidence, three labels: it supports, contradicts or lacks the
         statement.
         """
@@ -270,7 +270,7 @@ class PairMaker:
             if self.random.random() < 0.4:
                 yield self.example(statement, self.context(None), "not_enough", "statement")
 
-    def _with_more(self) -> Iterator[Example]:
+    def _with_more(self) -> Iterator[TrainingPair]:
         """Yield a statement with a foreign end: one half is supported, the other is nowhere."""
         sentence = self.sentence
         tail = _TAIL.search(self.foreign())
@@ -281,7 +281,7 @@ class PairMaker:
         yield self.example(longer, self.context(sentence), "not_enough", "more", true)
         yield self.example(longer, self.context(f"{sentence[:-1]}{tail[0]}"), "supported", "more")
 
-    def _merged(self) -> Iterator[Example]:
+    def _merged(self) -> Iterator[TrainingPair]:
         """Yield two sentences in one, both true or one changed, each elsewhere in the evidence."""
         sentence = self.sentence
         if self.at + 1 >= len(self.text.sentences) or self.random.random() < 0.5:
@@ -302,7 +302,7 @@ class PairMaker:
                 changed = context.replace(sentence, first).replace(second, last)
                 yield self.example(joined, changed, "supported", "merged")
 
-    def _claims(self) -> Iterator[Example]:
+    def _claims(self) -> Iterator[TrainingPair]:
         """Yield what the sentence says in passing, as a statement of its own."""
         for claim in claims_in(self.sentence, self.text.title):
             yield self.example(claim, self.context(self.sentence), "supported", "claim")
@@ -312,7 +312,7 @@ class PairMaker:
                 yield self.example(change.text, context, "contradicted", make, claim)
             yield self.example(claim, self.context(None), "not_enough", "claim")
 
-    def _of_another(self) -> Iterator[Example]:
+    def _of_another(self) -> Iterator[TrainingPair]:
         """Yield a sentence about somebody else, said of this text's subject: made up in
         its style.
         """
@@ -417,14 +417,14 @@ class PairMaker:
 
     def example(
         self, statement: str, evidence: str, label: Label, make: str, true: str | None = None
-    ) -> Example:
+    ) -> TrainingPair:
         """Return `true` is what the evidence says instead of the statement, where that is known."""
         asked = as_question(statement) if self.random.random() < 0.25 else None
         if asked is not None:
             statement = asked
             true = as_question(true) if true is not None else None
         wrong = differing(true, statement) if true is not None else None
-        return Example(
+        return TrainingPair(
             evidence=evidence,
             statement=statement,
             label=label,

@@ -10,11 +10,11 @@ from random import Random
 from typing import cast
 
 from pipelines.evaluation.datasets.claims import Stance
-from pipelines.evaluation.datasets.questions import Facts, Paragraph, Question, Truthful
+from pipelines.evaluation.datasets.questions import Facts, Paragraph, SpanQuestion, Truthful
 from pipelines.evaluation.datasets.records import read_records
 from pipelines.evaluation.datasets.texts import Biography, QaRecord
 from pipelines.research.data import Half, read_articles
-from pipelines.research.training.examples import Example, Label, Text, text_of
+from pipelines.research.training.examples import Label, Text, TrainingPair, text_of
 from pipelines.research.training.generated import Names
 from pipelines.research.training.rewriting import as_statement
 
@@ -52,12 +52,12 @@ def resampled_texts(records: Sequence[Biography], random: Random, each: int) -> 
             yield text_of(f"{group}-{number}", record.name, sample, group)
 
 
-def biography_pairs(records: Sequence[Biography]) -> Iterator[Example]:
+def biography_pairs(records: Sequence[Biography]) -> Iterator[TrainingPair]:
     """Yield every annotated sentence with its article; an inaccurate one is "unsupported"."""
     for record in records:
         for sentence, annotation in zip(record.gpt3_sentences, record.annotation, strict=True):
             accurate = annotation == "accurate"
-            yield Example(
+            yield TrainingPair(
                 evidence=record.wiki_bio_text,
                 statement=" ".join(sentence.split()),
                 label="supported" if accurate else "unsupported",
@@ -67,10 +67,10 @@ def biography_pairs(records: Sequence[Biography]) -> Iterator[Example]:
             )
 
 
-def stance_pairs(path: Path | None, half: Half) -> Iterator[Example]:
+def stance_pairs(path: Path | None, half: Half) -> Iterator[TrainingPair]:
     """Yield claims with evidence of half a file; full and partial support are both support."""
     for record in read_records(path, Stance)[half::2]:
-        yield Example(
+        yield TrainingPair(
             evidence=" ".join(record.evidence.split()),
             statement=record.claim.strip(),
             label=_STANCES[record.stance],
@@ -93,14 +93,14 @@ def facts_texts(path: Path | None, half: Half) -> Iterator[Text]:
     return (text_of(group, "", text) for group, _, text in _facts(path, half))
 
 
-def facts_pairs(path: Path | None, half: Half, random: Random) -> Iterator[Example]:
+def facts_pairs(path: Path | None, half: Half, random: Random) -> Iterator[TrainingPair]:
     """Yield every question with its facts, which say yes or no, and with those of another
     question.
     """
     records = list(_facts(path, half))
     for group, record, text in records:
         foreign, _, foreign_text = random.choice(records)
-        own = Example(
+        own = TrainingPair(
             evidence=text,
             statement=record.question,
             label="supported" if record.answer else "contradicted",
@@ -120,7 +120,7 @@ def qa_texts(records: Sequence[QaRecord]) -> Iterator[Text]:
         yield text_of(f"qa-{number}", "", spaced)
 
 
-def qa_pairs(records: Sequence[QaRecord], names: Names, random: Random) -> Iterator[Example]:
+def qa_pairs(records: Sequence[QaRecord], names: Names, random: Random) -> Iterator[TrainingPair]:
     """Yield right and hallucinated answers, other names of the right one's kind, foreign
     evidence.
     """
@@ -140,9 +140,9 @@ def qa_pairs(records: Sequence[QaRecord], names: Names, random: Random) -> Itera
             yield right.model_copy(update=foreign).wholly_wrong
 
 
-def _right_answer(make: str, group: str, question: str, answer: str, evidence: str) -> Example:
+def _right_answer(make: str, group: str, question: str, answer: str, evidence: str) -> TrainingPair:
     """Return a question with its right answer and the evidence for it."""
-    return Example(
+    return TrainingPair(
         evidence=evidence,
         statement=answer,
         label="supported",
@@ -166,7 +166,7 @@ def article_texts(path: Path | None) -> Iterator[Text]:
     return (text_of(group, title, one.context) for group, title, one in _paragraphs(path))
 
 
-def _asked(path: Path | None, half: Half) -> list[tuple[str, Question, Paragraph]]:
+def _asked(path: Path | None, half: Half) -> list[tuple[str, SpanQuestion, Paragraph]]:
     """Return half of the questions of a file in SQuAD's form, each with its group and its
     paragraph.
     """
@@ -184,7 +184,9 @@ def article_questions(path: Path | None, half: Half) -> list[tuple[str, str, str
     return [(q.question, q.answers[0].text, p.context) for _, q, p in _asked(path, half)]
 
 
-def article_pairs(path: Path | None, half: Half, names: Names, random: Random) -> Iterator[Example]:
+def article_pairs(
+    path: Path | None, half: Half, names: Names, random: Random
+) -> Iterator[TrainingPair]:
     """Yield half of the questions of a file in SQuAD's form, with right answers and other spans."""
     for group, question, paragraph in _asked(path, half):
         answer = question.answers[0].text
@@ -220,7 +222,7 @@ def article_claims(
         yield context, claims
 
 
-def other_answer_pairs(path: Path | None, half: Half) -> Iterator[Example]:
+def other_answer_pairs(path: Path | None, half: Half) -> Iterator[TrainingPair]:
     """Yield half of the questions of a file in SQuAD's form, in any language.
 
     Each has its right answer, and the right answer to another question about its paragraph.
@@ -238,7 +240,7 @@ def other_answer_pairs(path: Path | None, half: Half) -> Iterator[Example]:
 
 def same_pairs(
     asked: Sequence[tuple[str, str, str]], names: Names, random: Random
-) -> Iterator[Example]:
+) -> Iterator[TrainingPair]:
     """Yield two answers to one question: the same in other words, or another one.
 
     `asked` has question, right answer and the text with the answer. Such a pair is never
@@ -254,7 +256,7 @@ def same_pairs(
         for second, label in zip(seconds, ("supported", "contradicted"), strict=True):
             pair = [first, second]
             random.shuffle(pair)
-            yield Example(
+            yield TrainingPair(
                 evidence=pair[0],
                 statement=pair[1],
                 label=cast("Label", label),
@@ -265,7 +267,7 @@ def same_pairs(
             )
 
 
-def truthful_pairs(path: Path | None, half: Half, random: Random) -> Iterator[Example]:
+def truthful_pairs(path: Path | None, half: Half, random: Random) -> Iterator[TrainingPair]:
     """Yield half of a file in TruthfulQA's form: the best answer with other right and
     wrong ones.
     """
@@ -274,7 +276,7 @@ def truthful_pairs(path: Path | None, half: Half, random: Random) -> Iterator[Ex
         for answers, label in ((record.right, "supported"), (record.wrong, "contradicted")):
             listed = [one.strip() for one in answers.split(";") if one.strip() != best]
             for answer in random.sample(listed, min(2, len(listed))):
-                yield Example(
+                yield TrainingPair(
                     evidence=best,
                     statement=answer,
                     label=cast("Label", label),

@@ -12,7 +12,7 @@ from pipelines.evaluation.datasets.bundled import sample_rows
 from pipelines.research.data import read_biographies, read_qa
 from pipelines.research.sources import Sources
 from pipelines.research.training import public
-from pipelines.research.training.examples import Example, Text, library, text_of
+from pipelines.research.training.examples import Text, TrainingPair, library, text_of
 from pipelines.research.training.generated import Names, examples_of
 from pipelines.research.training.rewriting import as_statement
 from pipelines.research.training.shortcuts import balanced, shortcut_areas, statement_alone
@@ -46,8 +46,8 @@ generated pairs and errs less on swapped facts.
 class Split(NamedTuple):
     """Pairs to train on, and pairs held out for the scaling."""
 
-    training: list[Example]
-    kept: list[Example]
+    training: list[TrainingPair]
+    kept: list[TrainingPair]
 
     def described(self) -> dict[str, Any]:
         """Return how many pairs of which labels and makes, and how far shortcuts would get."""
@@ -71,12 +71,12 @@ def split(files: Sources, recipe: Recipe) -> Split:
     return found
 
 
-def _build(files: Sources, recipe: Recipe) -> list[Example]:
+def _build(files: Sources, recipe: Recipe) -> list[TrainingPair]:
     random = Random(recipe.seed)
     texts = list(training_texts(files))
     names = Names()
     names.learn(texts)
-    generated: list[Example] = []
+    generated: list[TrainingPair] = []
     biographies = read_biographies(files.biographies, 0)
     for _ in range(recipe.rounds):
         more = list(public.resampled_texts(biographies, random, recipe.retold))
@@ -90,7 +90,7 @@ def _build(files: Sources, recipe: Recipe) -> list[Example]:
     return found
 
 
-def held_out(example: Example) -> bool:
+def held_out(example: TrainingPair) -> bool:
     """Return whether a pair is kept for the calibration: every twelfth group, by a checksum of
     its name.
 
@@ -117,7 +117,7 @@ def training_texts(files: Sources) -> Iterator[Text]:
     yield from (text for text in texts if len(text.sentences) > 1)
 
 
-def labelled_pairs(files: Sources, names: Names, random: Random) -> Iterator[Example]:
+def labelled_pairs(files: Sources, names: Names, random: Random) -> Iterator[TrainingPair]:
     """Yield the even half of every public file as pairs."""
     qa = read_qa(files.qa)[::2]
     answered = [
@@ -136,7 +136,7 @@ def labelled_pairs(files: Sources, names: Names, random: Random) -> Iterator[Exa
     yield from public.truthful_pairs(files.truthful, 0, random)
 
 
-def answer_as_statement(pair: Example) -> Example | None:
+def answer_as_statement(pair: TrainingPair) -> TrainingPair | None:
     """Return a pair with a short answer, changed to a statement that needs no question."""
     if len(pair.statement.split()) > _MAX_ANSWER_WORDS:
         return None

@@ -25,7 +25,7 @@ from pipelines.models.base import Claim, Model
 from pipelines.research.data import Half, read_biographies, read_qa
 from pipelines.research.sources import Sources
 from pipelines.research.training import public
-from pipelines.research.training.examples import LABELS, Example, Label, library
+from pipelines.research.training.examples import LABELS, Label, TrainingPair, library
 from pipelines.research.training.generated import Names
 from pipelines.research.training.rewriting import as_question
 from pipelines.types import Language, Passage
@@ -36,7 +36,7 @@ Probabilities = NDArray[np.float64]
 _AT_ONCE = 8
 
 
-def binary(examples: Sequence[Example], probabilities: Probabilities) -> dict[str, Any]:
+def binary(examples: Sequence[TrainingPair], probabilities: Probabilities) -> dict[str, Any]:
     """Measure supported against the rest: area under the ROC curve, calibration, base rate.
 
     `right` counts the examples on the right side of P(supported) = 0.5.
@@ -51,7 +51,7 @@ def binary(examples: Sequence[Example], probabilities: Probabilities) -> dict[st
     }
 
 
-def three_way(examples: Sequence[Example], probabilities: Probabilities) -> dict[str, Any]:
+def three_way(examples: Sequence[TrainingPair], probabilities: Probabilities) -> dict[str, Any]:
     """Return the macro F1 over the three labels, and each label's precision, recall and F1."""
     truth = [example.label for example in examples]
     predicted = [LABELS[column] for column in probabilities.argmax(1)]
@@ -101,11 +101,11 @@ def fitted_curve(scores: Sequence[float], right: Sequence[bool]) -> tuple[float,
     return round(float(offset[0]), 4), round(float(slope[0]), 4)
 
 
-class Suite(NamedTuple):
+class LabelledSuite(NamedTuple):
     """Pairs of one kind; with `three_way` their labels separate contradiction and gap."""
 
     name: str
-    examples: list[Example]
+    examples: list[TrainingPair]
     three_way: bool = False
 
     @property
@@ -114,7 +114,7 @@ class Suite(NamedTuple):
         return [example.claim for example in self.examples]
 
 
-def suites(files: Sources, half: Half, chinese: Path | None = None) -> list[Suite]:
+def suites(files: Sources, half: Half, chinese: Path | None = None) -> list[LabelledSuite]:
     """Return every suite for which there is a file; half 1 is the one to report on.
 
     `chinese` is the Chinese version of the articles. Our own statements belong to half 1, and so
@@ -129,14 +129,14 @@ def suites(files: Sources, half: Half, chinese: Path | None = None) -> list[Suit
         public.article_questions(files.articles, half), names, Random(11)
     )
     found = [
-        Suite("biographies", lives),
+        LabelledSuite("biographies", lives),
         *_answers(files.qa, half),
-        Suite("stances", list(public.stance_pairs(files.stances, half)), three_way=True),
-        Suite("facts", [one for one in facts if one.label != "not_enough"]),
-        Suite("articles", list(articles), three_way=True),
-        Suite("two_answers", list(two_answers)),
-        Suite("other_answers", list(public.other_answer_pairs(files.articles, half))),
-        Suite("other_answers_zh", list(public.other_answer_pairs(chinese, half))),
+        LabelledSuite("stances", list(public.stance_pairs(files.stances, half)), three_way=True),
+        LabelledSuite("facts", [one for one in facts if one.label != "not_enough"]),
+        LabelledSuite("articles", list(articles), three_way=True),
+        LabelledSuite("two_answers", list(two_answers)),
+        LabelledSuite("other_answers", list(public.other_answer_pairs(files.articles, half))),
+        LabelledSuite("other_answers_zh", list(public.other_answer_pairs(chinese, half))),
     ]
     if half == 1:
         ours = list(library_pairs("en"))
@@ -146,31 +146,31 @@ def suites(files: Sources, half: Half, chinese: Path | None = None) -> list[Suit
             if (question := as_question(example.statement))
         ]
         found += [
-            Suite("library", ours, three_way=True),
-            Suite("library_zh", list(library_pairs("zh")), three_way=True),
-            Suite("yes_or_no", asked),
+            LabelledSuite("library", ours, three_way=True),
+            LabelledSuite("library_zh", list(library_pairs("zh")), three_way=True),
+            LabelledSuite("yes_or_no", asked),
         ]
     return [suite for suite in found if suite.examples]
 
 
-def _answers(path: Path | None, half: Half) -> Iterator[Suite]:
+def _answers(path: Path | None, half: Half) -> Iterator[LabelledSuite]:
     records = read_qa(path)[half::2]
     names = Names()
     names.learn(public.qa_texts(records))
     pairs = list(public.qa_pairs(records, names, Random(11)))
     published = [one for one in pairs if one.make == "qa"]
-    yield Suite("answers", published)
+    yield LabelledSuite("answers", published)
     spans = {one.group: one for one in pairs if one.make == "qa-span"}
     right = [one for one in published if one.supported and one.group in spans]
     same_kind = [one for pair in right for one in (pair, spans[pair.group])]
-    yield Suite("answers_same_kind", same_kind)
+    yield LabelledSuite("answers_same_kind", same_kind)
 
 
-def library_pairs(language: Language) -> Iterator[Example]:
+def library_pairs(language: Language) -> Iterator[TrainingPair]:
     """Yield the hand-made statements about the sample library, each with its article."""
     articles = {article.id: article.text for article in library(language)}
     for row in sample_rows("statements.csv", language):
-        yield Example(
+        yield TrainingPair(
             evidence=articles[row["article"]],
             statement=row["statement"],
             label=cast("Label", row["label"]),
@@ -179,7 +179,7 @@ def library_pairs(language: Language) -> Iterator[Example]:
         )
 
 
-def measure(suite: Suite, said: Probabilities) -> dict[str, Any]:
+def measure(suite: LabelledSuite, said: Probabilities) -> dict[str, Any]:
     """Return how good `said`, shape [examples, 3], is on a suite."""
     found = binary(suite.examples, said)
     truth = [example.supported for example in suite.examples]
@@ -198,7 +198,7 @@ def measure(suite: Suite, said: Probabilities) -> dict[str, Any]:
     return found
 
 
-def equal_length_auroc(examples: Sequence[Example], said: Probabilities) -> float:
+def equal_length_auroc(examples: Sequence[TrainingPair], said: Probabilities) -> float:
     """Return how often a right answer scores above a wrong one of the same number of words;
     in [0, 1].
 

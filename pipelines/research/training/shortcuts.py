@@ -15,20 +15,20 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import SGDClassifier
 
 from pipelines.evaluation.metrics.separation import auroc
-from pipelines.research.training.examples import Example
+from pipelines.research.training.examples import TrainingPair
 
 
 def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def _overlap(example: Example) -> float:
+def _overlap(example: TrainingPair) -> float:
     statement = _words(example.statement)
     evidence = set(_words(example.evidence))
     return sum(word in evidence for word in statement) / max(1, len(statement))
 
 
-def _position(example: Example) -> float:
+def _position(example: TrainingPair) -> float:
     """Return where in the evidence the first of the statement's words is, in [0, 1]."""
     evidence = _words(example.evidence)
     wanted = set(_words(example.statement))
@@ -36,7 +36,7 @@ def _position(example: Example) -> float:
     return first / max(1, len(evidence))
 
 
-SHORTCUTS: dict[str, Callable[[Example], float]] = {
+SHORTCUTS: dict[str, Callable[[TrainingPair], float]] = {
     "statement length": lambda example: len(_words(example.statement)),
     "evidence length": lambda example: len(_words(example.evidence)),
     "word overlap": _overlap,
@@ -45,7 +45,7 @@ SHORTCUTS: dict[str, Callable[[Example], float]] = {
 """Numbers that a model could use instead of reading."""
 
 
-def shortcut_areas(examples: Sequence[Example]) -> dict[str, float]:
+def shortcut_areas(examples: Sequence[TrainingPair]) -> dict[str, float]:
     """Return the area under the ROC curve of each number for supported against the rest; 0.5
     is chance.
     """
@@ -57,7 +57,7 @@ def shortcut_areas(examples: Sequence[Example]) -> dict[str, float]:
 
 
 def statement_alone(
-    fitted_on: Sequence[Example], examples: Sequence[Example], side: str = "statement"
+    fitted_on: Sequence[TrainingPair], examples: Sequence[TrainingPair], side: str = "statement"
 ) -> float:
     """Return the area reached by the words of one side alone, by a linear model fitted on
     `fitted_on`.
@@ -77,7 +77,7 @@ _MIN_SHARE = 0.15
 """At least this share of each label stays in a bin, so that no kind of pair is lost."""
 
 
-def balanced(examples: Sequence[Example], random: Random) -> list[Example]:
+def balanced(examples: Sequence[TrainingPair], random: Random) -> list[TrainingPair]:
     """Return pairs of which, at every value of these shortcuts, as many are supported as not."""
     kept = list(examples)
     for name in ("statement length", "word overlap"):
@@ -86,19 +86,19 @@ def balanced(examples: Sequence[Example], random: Random) -> list[Example]:
 
 
 def _evened(
-    examples: Sequence[Example], number: Callable[[Example], float], random: Random
-) -> list[Example]:
+    examples: Sequence[TrainingPair], number: Callable[[TrainingPair], float], random: Random
+) -> list[TrainingPair]:
     """Return the pairs evened out: in bins of equally many pairs, the more frequent side is thinned
     out at random.
     """
     values = [number(example) for example in examples]
     ranked = sorted(values)
     edges = sorted({ranked[len(ranked) * n // _BINS] for n in range(1, _BINS)})
-    bins: dict[int, tuple[list[Example], list[Example]]] = defaultdict(lambda: ([], []))
+    bins: dict[int, tuple[list[TrainingPair], list[TrainingPair]]] = defaultdict(lambda: ([], []))
     for example, value in zip(examples, values, strict=True):
         number_of_bin = sum(value > edge for edge in edges)
         bins[number_of_bin][example.label != "supported"].append(example)
-    kept: list[Example] = []
+    kept: list[TrainingPair] = []
     for sides in bins.values():
         fewer = min(map(len, sides))
         for side in sides:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
-from pipelines.retrieval.reading.parsed import MAX_FILE, Kind, Reading, RefusedError
+from pipelines.retrieval.reading.parsed import MAX_FILE, Kind, ParsedFile, RefusedError
 from pipelines.retrieval.reading.sniffing import kind_of, promised
 
 
-def read_file(path: Path, name: str) -> Reading:
+def read_file(path: Path, name: str) -> ParsedFile:
     """Return what the file at `path`, which people call `name`, holds.
 
     Raises RefusedError, which says why it cannot be used. MemoryError and RecursionError are passed
@@ -34,7 +34,7 @@ def read_file(path: Path, name: str) -> Reading:
     return reading
 
 
-def _reader(kind: Kind) -> Callable[[Path, str], Reading]:
+def _reader(kind: Kind) -> Callable[[Path, str], ParsedFile]:
     """Return what reads a kind; imported here, because each library takes a while."""
     if kind == "pdf":
         from pipelines.retrieval.reading.pdf import read_pdf

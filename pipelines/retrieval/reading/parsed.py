@@ -56,7 +56,7 @@ class RefusedError(Exception):
         self.facts = facts
 
 
-class Part(NamedTuple):
+class DocumentPart(NamedTuple):
     """A text of its own: a whole document, or a row of a table.
 
     `label` is the number of its row, counted from 1. `breaks` are the offsets at which the pages
@@ -70,7 +70,7 @@ class Part(NamedTuple):
     breaks: tuple[int, ...] = ()
 
 
-class Reading(NamedTuple):
+class ParsedFile(NamedTuple):
     """A file that can be read. Asking for the next of `parts` may raise RefusedError.
 
     `title` is the document's own, or its file name without the ending. `remarks` are what people
@@ -79,6 +79,6 @@ class Reading(NamedTuple):
 
     kind: Kind
     title: str
-    parts: Iterator[Part]
+    parts: Iterator[DocumentPart]
     remarks: tuple[str, ...] = ()
     facts: Mapping[str, str | int] = MappingProxyType({})

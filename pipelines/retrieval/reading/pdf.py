@@ -11,7 +11,13 @@ from unicodedata import normalize
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError
 
-from pipelines.retrieval.reading.parsed import MAX_PAGES, MAX_TEXT, Part, Reading, RefusedError
+from pipelines.retrieval.reading.parsed import (
+    MAX_PAGES,
+    MAX_TEXT,
+    DocumentPart,
+    ParsedFile,
+    RefusedError,
+)
 from pipelines.text.languages import HAN
 
 # It logs every repair of a damaged file, which no user needs to see.
@@ -29,7 +35,7 @@ _SIGNS = {
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-def read_pdf(path: Path, title: str) -> Reading:
+def read_pdf(path: Path, title: str) -> ParsedFile:
     """Return a PDF file; pages without text are passed over, and a remark says so.
 
     Raises RefusedError for one that needs a password, one whose pages hold only images, and one
@@ -54,7 +60,7 @@ def read_pdf(path: Path, title: str) -> Reading:
     text, breaks = _joined(pages)
     own = _own_title(reader) or title
     remarks, facts = _remarks(pages)
-    return Reading("pdf", own, iter([Part(own, text, breaks=breaks)]), remarks, facts)
+    return ParsedFile("pdf", own, iter([DocumentPart(own, text, breaks=breaks)]), remarks, facts)
 
 
 def _pages(reader: PdfReader, count: int) -> tuple[list[str], int]:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from pipelines.retrieval.documents import plain_markdown
-from pipelines.retrieval.reading.parsed import MAX_TEXT, Part, Reading, RefusedError
+from pipelines.retrieval.reading.parsed import MAX_TEXT, DocumentPart, ParsedFile, RefusedError
 from pipelines.retrieval.reading.sniffing import unmarked_utf_16
 
 _GUESSED = ("gb18030", "big5", "cp1252", "shift_jis", "euc_kr", "euc_jp", "cp1251")
@@ -71,13 +71,13 @@ def _guess(data: bytes) -> str | None:
     return best.encoding if best else None
 
 
-def read_text(path: Path, title: str) -> Reading:
+def read_text(path: Path, title: str) -> ParsedFile:
     """Return a text file."""
     text, guessed = decoded(path.read_bytes())
     return _whole("text", title, text, guessed)
 
 
-def read_markdown(path: Path, title: str) -> Reading:
+def read_markdown(path: Path, title: str) -> ParsedFile:
     """Return a Markdown file: its title is that of its front matter, else its first heading."""
     text, guessed = decoded(path.read_bytes())
     front = _FRONT_MATTER.match(text)
@@ -88,13 +88,13 @@ def read_markdown(path: Path, title: str) -> Reading:
     return _whole("markdown", plain_markdown(found) or title, plain_markdown(body), guessed)
 
 
-def _whole(kind: str, title: str, text: str, guessed: str | None) -> Reading:
+def _whole(kind: str, title: str, text: str, guessed: str | None) -> ParsedFile:
     if not text.strip():
         raise RefusedError("empty")
-    return Reading(
+    return ParsedFile(
         "markdown" if kind == "markdown" else "text",
         title,
-        iter([Part(title, text.strip())]),
+        iter([DocumentPart(title, text.strip())]),
         ("encoding",) if guessed else (),
         {"encoding": guessed} if guessed else {},
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines.retrieval.reading.parsed import MAX_ROWS, Part, Reading, RefusedError
+from pipelines.retrieval.reading.parsed import MAX_ROWS, DocumentPart, ParsedFile, RefusedError
 from pipelines.retrieval.reading.plain import decoded
 from pipelines.text.tables import csv_source
 
@@ -18,29 +18,29 @@ _URL = ("url", "link", "网址", "链接")
 _DELIMITERS = ",;\t|"
 
 
-def read_csv(path: Path, title: str) -> Reading:
+def read_csv(path: Path, title: str) -> ParsedFile:
     """Return a table whose first row names its columns.
 
     A column called text, content, body or the like holds the texts; without one, a text is made of
     all cells of the row, each with its column's name.
     """
     text, guessed = decoded(path.read_bytes())
-    return Reading("csv", title, _rows(text, title), *_told(guessed))
+    return ParsedFile("csv", title, _rows(text, title), *_told(guessed))
 
 
-def read_jsonl(path: Path, title: str) -> Reading:
+def read_jsonl(path: Path, title: str) -> ParsedFile:
     """Return a JSON object on every line, or one array of objects; fields as the columns of
     a table.
     """
     text, guessed = decoded(path.read_bytes())
-    return Reading("jsonl", title, _objects(text, title), *_told(guessed))
+    return ParsedFile("jsonl", title, _objects(text, title), *_told(guessed))
 
 
 def _told(guessed: str | None) -> tuple[tuple[str, ...], dict[str, str | int]]:
     return (("encoding",), {"encoding": guessed}) if guessed else ((), {})
 
 
-def _rows(text: str, title: str) -> Iterator[Part]:
+def _rows(text: str, title: str) -> Iterator[DocumentPart]:
     line = text.lstrip("\n").partition("\n")[0]
     delimiter = max(_DELIMITERS, key=line.count)
     rows = csv.reader(csv_source(text.lstrip("\n")), delimiter=delimiter, strict=True)
@@ -64,7 +64,7 @@ def _rows(text: str, title: str) -> Iterator[Part]:
         raise RefusedError("no_rows")
 
 
-def _objects(text: str, title: str) -> Iterator[Part]:
+def _objects(text: str, title: str) -> Iterator[DocumentPart]:
     found = 0
     for line, value in _values(text):
         if not isinstance(value, dict):
@@ -113,7 +113,7 @@ def _read(text: str, line: int) -> Any:
         raise RefusedError("bad_line", line=line, said=getattr(error, "msg", "")) from None
 
 
-def _part(cells: Mapping[str, Any], title: str, number: int) -> Part | None:
+def _part(cells: Mapping[str, Any], title: str, number: int) -> DocumentPart | None:
     """Return a row as a text; None for one without any."""
     if number > MAX_ROWS:
         raise RefusedError("too_long", most=f"{MAX_ROWS:,}")
@@ -130,7 +130,7 @@ def _part(cells: Mapping[str, Any], title: str, number: int) -> Part | None:
         return None
     own = " ".join(_words(cells[of_title]).split()) if of_title else ""
     url = _words(cells[of_url]) if of_url else ""
-    return Part(own[:300] or title, text, str(number), url or None)
+    return DocumentPart(own[:300] or title, text, str(number), url or None)
 
 
 def _words(value: Any) -> str:

@@ -6,7 +6,7 @@ import logging
 import re
 from pathlib import Path
 
-from pipelines.retrieval.reading.parsed import Part, Reading, RefusedError
+from pipelines.retrieval.reading.parsed import DocumentPart, ParsedFile, RefusedError
 from pipelines.retrieval.reading.plain import decoded
 
 _CHARSET = re.compile(rb"<meta[^>]+charset=[\"'\s]*([\w-]+)", re.I)
@@ -15,7 +15,7 @@ _LITTLE = 200
 """Characters of an article below which the whole text of the page is taken if it is longer."""
 
 
-def read_html(path: Path, title: str) -> Reading:
+def read_html(path: Path, title: str) -> ParsedFile:
     """Return a web page. Raises RefusedError for one without text, such as one that a
     script fills.
     """
@@ -36,7 +36,7 @@ def read_html(path: Path, title: str) -> Reading:
         raise RefusedError("no_text", pages=1)
     own = _best_title(getattr(found, "title", None) or "", _title(page))
     url = getattr(found, "url", None)
-    return Reading("html", own or title, iter([Part(own or title, text, url=url)]))
+    return ParsedFile("html", own or title, iter([DocumentPart(own or title, text, url=url)]))
 
 
 def _best_title(guessed: str, named: str) -> str:

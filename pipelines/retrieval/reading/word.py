@@ -16,7 +16,7 @@ from docx.document import Document as DocumentObject
 from docx.oxml.ns import qn
 from docx.oxml.parser import parse_xml
 
-from pipelines.retrieval.reading.parsed import MAX_TEXT, Part, Reading, RefusedError
+from pipelines.retrieval.reading.parsed import MAX_TEXT, DocumentPart, ParsedFile, RefusedError
 
 _DECLARATION = b"<!DOCTYPE"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -36,7 +36,7 @@ _PICTURES = (
 _SPACES = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyphen": "-"}
 
 
-def read_docx(path: Path, title: str) -> Reading:
+def read_docx(path: Path, title: str) -> ParsedFile:
     """Return a DOCX file, whose unpacked size was looked at before. Headings are lines of
     their own.
 
@@ -63,7 +63,7 @@ def read_docx(path: Path, title: str) -> Reading:
         raise RefusedError("no_text" if pictures is None else "scanned", pages=1)
     own = " ".join((document.core_properties.title or "").split())[:300]
     own = own or _first_heading(document) or title
-    return Reading("docx", own, iter([Part(own, text)]))
+    return ParsedFile("docx", own, iter([DocumentPart(own, text)]))
 
 
 def _lines(document: DocumentObject) -> Iterator[str]:

@@ -14,7 +14,7 @@ from itertools import permutations
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from app.public.examples import Example, examples_for
+from app.public.examples import ExampleQuestion, examples_for
 from components.messages import lang
 from pipelines.samples.walkthroughs import walkthroughs
 from pipelines.types import Language
@@ -114,7 +114,7 @@ class Visitor:
         asked = next((one for one in self._samples() if not one.run), None)
         self._take(asked or [one for one in self._samples() if one.run][-2])
 
-    def _take(self, example: Example) -> None:
+    def _take(self, example: ExampleQuestion) -> None:
         items = self.page.locator("#examples .gallery-item")
         items.filter(has_text=example.question).first.click()
         self.expected.running = self.expected.played = False
@@ -162,7 +162,7 @@ class Visitor:
         self.page.locator("#pages [role=tab]").nth(at).click()
         self.expected.page = wanted
 
-    def _samples(self) -> list[Example]:
+    def _samples(self) -> list[ExampleQuestion]:
         return examples_for(self.expected.language)
 
 

@@ -65,8 +65,8 @@ class Both(NamedTuple):
             self.model.gate.set()
 
         self.first.engine.call(let_go())
-        going = self.first.api._going[self.run]
-        async for _ in going.follow():
+        pending = self.first.api._pending[self.run]
+        async for _ in pending.follow():
             pass
 
 
@@ -77,11 +77,11 @@ async def both(tmp_path: Path) -> AsyncIterator[Both]:
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(opened(tmp_path, model))
         second = await stack.enter_async_context(opened(tmp_path, model))
-        going = await first.api.ask(checked(AskRequest, ASKED), None)
-        async for _ in going.follow(leave=True):
-            if going.run_id is not None:
+        pending = await first.api.ask(checked(AskRequest, ASKED), None)
+        async for _ in pending.follow(leave=True):
+            if pending.run_id is not None:
                 break
-        yield Both(first, second, going.run, model)
+        yield Both(first, second, pending.run, model)
 
 
 async def test_a_run_of_the_other_process_goes_on_and_the_client_is_told_when_to_look_again(
@@ -125,7 +125,7 @@ async def test_only_the_process_that_carries_a_run_out_ends_or_deletes_it(both: 
         assert (refused.status_code, refused.json()["code"]) == (409, "elsewhere")
         assert refused.json()["message"]
         assert "the process that started the run" in refused.json()["remedy"]
-    assert both.run in both.first.api._going
+    assert both.run in both.first.api._pending
     await both.over()
     # What is over belongs to nobody's process.
     ended = await both.second.http.post(f"/runs/{both.run}/cancel")

@@ -11,7 +11,7 @@ from typing import Any
 from pipelines.annotation.joining import Invitation, enter
 from pipelines.annotation.leading import Lead, create_session
 from pipelines.annotation.types import Hidden, ItemBody, ModelVerdict, SessionItem, SessionSpec
-from pipelines.annotation.working import Task, Worker
+from pipelines.annotation.working import AssignedItem, Worker
 from pipelines.run.trace import Trace
 from pipelines.store import RunStore
 from pipelines.store.exchange import parse_lines
@@ -64,16 +64,16 @@ def join(lead: Lead, *names: str) -> list[Worker]:
     return [invitation.join(name)[0] for name in names]
 
 
-def take(worker: Worker) -> Task:
+def take(worker: Worker) -> AssignedItem:
     found = worker.next()
-    assert isinstance(found, Task), found
+    assert isinstance(found, AssignedItem), found
     return found
 
 
 def label_all(worker: Worker, values: dict[int, dict[str, Any]] | None = None) -> int:
     """Label everything there is, by item's number or else by its task; how many."""
     count = 0
-    while isinstance(found := worker.next(), Task):
+    while isinstance(found := worker.next(), AssignedItem):
         value = (values or {}).get(found.item, VALUES[found.body.task])
         worker.label(found.item, value, client=f"{worker.annotator}-{found.item}", seconds=5)
         count += 1

@@ -15,7 +15,7 @@ from pipelines.annotation.adjudication import (
     to_decide,
 )
 from pipelines.annotation.agreement import agreement_rounds, task_agreement
-from pipelines.annotation.labels import Decision, comments, decisions, standing_labels
+from pipelines.annotation.labels import Adjudication, comments, decisions, standing_labels
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.progress import session_progress
 from pipelines.annotation.types import ItemBody, SpanLabel, label_adapter, parse_label
@@ -183,7 +183,7 @@ def test_adjudication_from_the_lowest_agreement_to_the_final_labels(store: RunSt
     assert item_agreement([one.label for one in labels if one.item == 1]) == pytest.approx(1 / 3)
     assert to_decide(labels, {}) == [0, 1]
     wrong = label_adapter.validate_python(answer("wrong"))
-    decision = Decision(label=wrong, note="See the evidence.", gap=True, merged="annotator:1")
+    decision = Adjudication(label=wrong, note="See the evidence.", gap=True, merged="annotator:1")
     event = adjudicate(lead, "Lee", 0, decision, client="d")
     assert adjudicate(lead, "Lee", 0, decision, client="d") == event
     decided = decisions(lead.events())
@@ -203,7 +203,7 @@ def test_adjudication_from_the_lowest_agreement_to_the_final_labels(store: RunSt
     with pytest.raises(InvalidInputError, match="joined the session under this name"):
         adjudicate(lead, "A", 1, decision, client="e")
     with pytest.raises(InvalidInputError, match="task is answer"):
-        adjudicate(lead, "Lee", 1, Decision(label=SpanLabel()), client="f")
+        adjudicate(lead, "Lee", 1, Adjudication(label=SpanLabel()), client="f")
 
 
 def test_spans_that_differ_in_their_kind_alone_are_to_be_decided(store: RunStore):
@@ -220,7 +220,7 @@ def test_people_see_where_they_were_overruled_once_the_session_is_closed(store: 
     (ann,) = join(lead, "A")
     label_all(ann)
     wrong = label_adapter.validate_python(answer("wrong"))
-    adjudicate(lead, "Lee", 0, Decision(label=wrong, note="No."), client="d")
+    adjudicate(lead, "Lee", 0, Adjudication(label=wrong, note="No."), client="d")
     lead.close()
     ((number, own, decided, note),) = ann.overruled()
     assert (number, own, decided, note) == (0, ann.labels()[0].label, wrong, "No.")

@@ -21,7 +21,7 @@ from pipelines.annotation.formats import (
     read_label_studio,
     utf16_offset,
 )
-from pipelines.annotation.labels import Decision, ReadLabel, standing_labels
+from pipelines.annotation.labels import Adjudication, ReadLabel, standing_labels
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.sources import read_labels
 from pipelines.annotation.types import ItemPlace, SessionItem, SpanLabel, label_adapter
@@ -48,7 +48,7 @@ def worked(store: RunStore) -> Lead:
     ann.undo(3, client="u")
     ann.comment(0, "Delft \u2014 代尔夫特\u2028?", client="m")
     label = label_adapter.validate_python(VALUES["span"])
-    adjudicate(lead, "Lee", 1, Decision(label=label, gap=True), client="d")
+    adjudicate(lead, "Lee", 1, Adjudication(label=label, gap=True), client="d")
     published = label_adapter.validate_python(VALUES["answer"])
     lead.import_labels("published", [ReadLabel("answer-0", published)])
     return lead

@@ -13,7 +13,7 @@ from pipelines.annotation.judges import (
     evaluations_of,
     session_judges,
 )
-from pipelines.annotation.labels import Decision
+from pipelines.annotation.labels import Adjudication
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import AnswerLabel, Hidden, ModelVerdict, label_adapter
 from pipelines.evaluation.judging.spec import Grade
@@ -175,7 +175,7 @@ def test_what_people_disagree_on_is_counted_until_it_is_decided(store: RunStore)
     lead = labelled_session(store, items, PEOPLE, {KEYS[0]: "wrong"})
     before = one_judge(lead)
     assert (before.unresolved, before.rates[0].labels) == (1, 19)
-    decision = Decision(label=AnswerLabel(verdict="correct"))
+    decision = Adjudication(label=AnswerLabel(verdict="correct"))
     adjudicate(lead, "Chief", 0, decision, client="a")
     after = one_judge(lead)
     assert (after.unresolved, after.rates[0].labels) == (0, 20)

@@ -19,7 +19,7 @@ from pipelines.annotation.types import (
     SpanLabel,
     parse_label,
 )
-from pipelines.annotation.working import Task, Worker
+from pipelines.annotation.working import AssignedItem, Worker
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.store import RunStore
 from pipelines.store.annotation_work import NothingToDo
@@ -112,7 +112,7 @@ def test_labels_on_a_text_whose_verdicts_were_seen_with_another_item_are_not_bli
     ann.label(first.item, VALUES[first.body.task], client="first")
     shown = first.body.text
     ann.reveal(first.item, client="seen")
-    while isinstance(found := ann.next(), Task):
+    while isinstance(found := ann.next(), AssignedItem):
         event = ann.label(found.item, VALUES[found.body.task], client=str(found.item))
         assert event.revealed == (found.body.text == shown)
     assert {one.body["text"] == shown for one in lead.items()} == {True, False}
@@ -145,7 +145,7 @@ def test_a_label_on_offered_spans_is_not_blind_nor_one_on_the_same_text(store: R
     )
     (ann,) = join(lead, "Ann")
     seen: dict[int, bool] = {}
-    while isinstance(found := ann.next(), Task):
+    while isinstance(found := ann.next(), AssignedItem):
         event = ann.label(found.item, VALUES[found.body.task], client=str(found.item))
         # The sentence is not blind where the span item of its text was shown before.
         seen[found.item] = event.revealed
@@ -219,7 +219,7 @@ def test_which_text_is_shown_first_is_random_for_each_person(store: RunStore):
     orders = []
     for worker in join(lead, "Ann", "Bo"):
         order = {}
-        while isinstance(found := worker.next(), Task):
+        while isinstance(found := worker.next(), AssignedItem):
             order[found.item] = found.swapped
             worker.label(found.item, VALUES["comparison"], client=str(found.item))
         orders.append(order)
@@ -275,7 +275,7 @@ def test_control_items_are_mixed_in_and_look_like_the_others(store: RunStore):
     lead = lead_session(store, items, without_gold=False, gold_every=2, overlap=1)
     (ann,) = join(lead, "Ann")
     seen = []
-    while isinstance(found := ann.next(), Task):
+    while isinstance(found := ann.next(), AssignedItem):
         assert "gold" not in json.loads(found.model_dump_json())["body"]
         seen.append(found.item)
         ann.label(found.item, VALUES["answer"], client=str(found.item))
@@ -365,7 +365,7 @@ def test_what_is_left_falls_by_one_with_each_item_also_a_control_item(store: Run
     (ann,) = join(lead, "Ann")
     expected = ann.progress().left
     assert 8 < expected < 14
-    while isinstance(found := ann.next(), Task):
+    while isinstance(found := ann.next(), AssignedItem):
         # The open item is among them.
         assert ann.progress().left == expected
         ann.label(found.item, VALUES["answer"], client=str(found.item))

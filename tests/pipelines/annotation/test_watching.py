@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.annotation.adjudication import adjudicate
-from pipelines.annotation.labels import Decision
+from pipelines.annotation.labels import Adjudication
 from pipelines.annotation.types import SentenceLabel
 from pipelines.annotation.watching import agreement_now, watch_of
 from pipelines.errors import InvalidInputError, NotFoundError
@@ -78,7 +78,7 @@ def test_notes_name_the_items_that_need_the_lead(store: RunStore):
     assert alone.lacking == 1
     assert [one.kind for one in alone.notes] == ["skip", "comment"]
     label_all(join(lead, "Bob")[0])
-    decision = Decision(label=SentenceLabel(verdict="minor"), note="Dates?", gap=True)
+    decision = Adjudication(label=SentenceLabel(verdict="minor"), note="Dates?", gap=True)
     adjudicate(lead, "me", 2, decision, client="d")
     seen = watch_of(lead.whole())
     assert seen.lacking == 0

@@ -12,11 +12,11 @@ import pytest
 
 from pipelines.annotation.adjudication import adjudicate
 from pipelines.annotation.joining import Invitation, enter
-from pipelines.annotation.labels import Decision
+from pipelines.annotation.labels import Adjudication
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.types import Hidden, label_adapter
 from pipelines.annotation.visitors import VisitorsBook
-from pipelines.annotation.working import Task, Worker
+from pipelines.annotation.working import AssignedItem, Worker
 from pipelines.cli import main as cli
 from pipelines.cli.shared import OWNER
 from pipelines.store import RunStore, file_url
@@ -113,7 +113,7 @@ def line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Line]:
 
 
 def label_all(worker: Worker, **verdicts: str) -> None:
-    while isinstance(found := worker.next(), Task):
+    while isinstance(found := worker.next(), AssignedItem):
         value = {**VALUES[found.body.task]}
         if found.body.task in verdicts:
             value["verdict"] = verdicts[found.body.task]
@@ -291,11 +291,11 @@ def test_a_session_is_the_same_in_an_empty_database(
     ann, bo = line.join(token, "Ann"), line.join(token, "Bo")
     label_all(ann)
     first = bo.next()
-    assert isinstance(first, Task)
+    assert isinstance(first, AssignedItem)
     bo.skip(first.item, "The picture is missing 🌷.", client="s")
     label_all(bo, sentence="accurate")
     ann.comment(first.item, "她生于荷兰\u2028?", client="m")
-    decision = Decision(label=label_adapter.validate_python(VALUES[first.body.task]), gap=True)
+    decision = Adjudication(label=label_adapter.validate_python(VALUES[first.body.task]), gap=True)
     adjudicate(Lead(line.store(), session, OWNER), "Lee", first.item, decision, client="d")
     line.run("close", session)
     file, again = tmp_path / "first.jsonl", tmp_path / "second.jsonl"

@@ -14,7 +14,7 @@ from pipelines.cli import evaluate as commands
 from pipelines.cli import main as cli
 from pipelines.errors import ErrorInfo
 from pipelines.evaluation.results.terminal import text_width
-from pipelines.evaluation.runner import Progress
+from pipelines.evaluation.runner import EvaluationProgress
 from pipelines.store import RunStore, file_url
 
 QUESTIONS = [
@@ -137,7 +137,7 @@ def test_answers_that_fail_for_a_passing_reason_can_be_tried_again(
     evaluation = line.evaluated()
 
     async def away(self: object, most: int | None = None):
-        yield Progress(
+        yield EvaluationProgress(
             total=5,
             answered=3,
             failed=2,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import UnreachableError
-from pipelines.evaluation.judging.asking import Asked
-from pipelines.evaluation.judging.spec import Grade, Judged, Judgement, JudgeSpec
+from pipelines.evaluation.judging.asking import JudgingOutcome
+from pipelines.evaluation.judging.spec import Grade, JudgeInput, Judgement, JudgeSpec
 from pipelines.evaluation.outcomes import Cost
 from pipelines.run.materials import Slot
 from tests.pipelines.cli.test_evaluate import Line
@@ -115,13 +115,15 @@ class Judge:
         self.grades = list(grades)
         self.asked: list[str] = []
 
-    async def __call__(self, spec: JudgeSpec, slot: Slot, answer: Judged, *, owner: str) -> Asked:
+    async def __call__(
+        self, spec: JudgeSpec, slot: Slot, answer: JudgeInput, *, owner: str
+    ) -> JudgingOutcome:
         self.asked.append(answer.answer)
         grade = self.grades.pop(0) if len(self.grades) > 1 else self.grades[0]
         if grade is None:
             away = UnreachableError("Nobody answers.", remedy="Try it again.").info()
-            return Asked(None, Cost(calls=1), away)
-        return Asked(Judgement(grade=grade), Cost(calls=1))
+            return JudgingOutcome(None, Cost(calls=1), away)
+        return JudgingOutcome(Judgement(grade=grade), Cost(calls=1))
 
 
 def test_known_answers_are_left_where_the_judge_is_away(
@@ -147,9 +149,9 @@ def test_known_answers_are_left_where_the_judge_is_away(
     assert "Too many calls failed" in err
 
 
-async def away_for_runner(*_: object, **__: object) -> Asked:
+async def away_for_runner(*_: object, **__: object) -> JudgingOutcome:
     error = UnreachableError("Nobody answers.", remedy="Try it again.").info()
-    return Asked(None, Cost(calls=1), error)
+    return JudgingOutcome(None, Cost(calls=1), error)
 
 
 def test_known_answers_are_asked_once_and_within_the_hours(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pipelines.engine.effort_table import (
     Effort,
     EffortTable,
-    Measured,
     MeasuredChecks,
+    MeasuredEffort,
     Pace,
     PerText,
 )
@@ -16,7 +16,7 @@ def effort(calls: float, read: float = 0.0, written: float = 0.0) -> Effort:
     return Effort(calls=calls, read=read, written=written)
 
 
-WEAK = Measured(
+WEAK = MeasuredEffort(
     model="Small",
     questions=4,
     methods={
@@ -30,7 +30,7 @@ WEAK = Measured(
     },
 )
 
-STRONG = Measured(
+STRONG = MeasuredEffort(
     model="",
     questions=2,
     methods={

@@ -18,7 +18,7 @@ from pipelines.engine.budget import (
     raised,
     refuse_excess,
 )
-from pipelines.engine.estimate import Basis, Estimate, Money, efforts_of
+from pipelines.engine.estimate import Basis, Money, RunEstimate, efforts_of
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.reevaluate import reevaluate
@@ -41,11 +41,11 @@ HOSTED = ModelSpec(kind="openai", name="Far", model="m", base_url="http://127.0.
 PRICE = Price(read=1.0, written=2.0)
 
 
-def expected(**fields: Any) -> Estimate:
+def expected(**fields: Any) -> RunEstimate:
     known = {"calls": 40.0, "judge_calls": 1.0, "read": 3000.0, "written": 400.0, "seconds": 12.0}
     money = (Money(amount=0.01, currency="USD"),)
     basis = Basis(source="walkthroughs", measured=STRONG)
-    return Estimate(**{**known, "price": money, "basis": basis, **fields})
+    return RunEstimate(**{**known, "price": money, "basis": basis, **fields})
 
 
 @pytest.fixture

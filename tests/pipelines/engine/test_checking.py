@@ -24,7 +24,7 @@ from pipelines.engine.executor import MAX_QUESTION, make_plan
 from pipelines.errors import InvalidInputError
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import JUDGE, Capabilities
-from pipelines.retrieval.passages import GivenText
+from pipelines.retrieval.passages import TextRetriever
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import MAX_SOURCES, MAX_TEXT, EvidenceSpec, MethodSpec, ModelSpec
 from pipelines.run.view import RunView
@@ -85,12 +85,12 @@ def test_sources_are_the_evidence_each_kept_apart():
 
 
 async def test_a_passage_holds_nothing_of_two_sources():
-    found = await GivenText("Tea is hot.\n\nIce is cold.\n").search("ice", 5)
+    found = await TextRetriever("Tea is hot.\n\nIce is cold.\n").search("ice", 5)
     assert [(one.id, one.text) for one in found] == [
         ("given-2#0", "Ice is cold."),
         ("given-1#0", "Tea is hot."),
     ]
-    (alone,) = await GivenText("Tea is hot.\nIce is cold.").search("ice", 5)
+    (alone,) = await TextRetriever("Tea is hot.\nIce is cold.").search("ice", 5)
     assert alone.id == "given#0"
 
 

@@ -388,9 +388,9 @@ def test_names_lead_nowhere(given: str, kept: str):
 def test_the_index_is_built_beside_the_application(collections: Collections):
     """What reads foreign files is another process, which has ended when the indexing has."""
     started: list[int] = []
-    running = worker.Worker._running
+    running = worker.PreparationWorker._running
 
-    def noted(self: worker.Worker) -> Any:
+    def noted(self: worker.PreparationWorker) -> Any:
         process = running(self)
         started.append(process.pid)
         return process
@@ -398,7 +398,7 @@ def test_the_index_is_built_beside_the_application(collections: Collections):
     mine = collections.create(ME, "Sea")
     collections.add(ME, mine, "a.txt", b"Whales swim.")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker.Worker, "_running", noted)
+        patch.setattr(worker.PreparationWorker, "_running", noted)
         indexed(collections, mine)
     assert len(set(started)) == 2
     for pid in started:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from pipelines.engine.executor import Plan, execute, make_plan, start_event
+from pipelines.engine.executor import RunPlan, execute, make_plan, start_event
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.engine.service import Service
@@ -100,7 +100,7 @@ async def recorded(
         methods=tuple(MethodSpec(name=name, settings=settings.get(name, {})) for name in methods),
         models=specs,
     )
-    plan: Plan = make_plan(spec)
+    plan: RunPlan = make_plan(spec)
     live = LiveRun("run", OWNER, lambda _: None)
     start_event(live, plan)
 

@@ -9,9 +9,9 @@ from pipelines.engine.checking import STANDARD as CHECKED
 from pipelines.engine.effort_table import PerText
 from pipelines.engine.estimate import (
     Effort,
-    Estimate,
     Money,
-    Past,
+    RunEstimate,
+    RunUsage,
     basis_for,
     efforts_of,
     estimate,
@@ -47,24 +47,24 @@ def _small_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def of(
     *methods: str,
-    past: tuple[Past, ...] = (),
+    past: tuple[RunUsage, ...] = (),
     sentences: int | None = None,
     facts: int = 0,
     **models: ModelSpec,
-) -> Estimate:
+) -> RunEstimate:
     given = models or LOCAL
     size = None if sentences is None else TextSize(sentences, facts or sentences)
     return estimate(methods, given, basis_for(given["main"], past, size=size))
 
 
-def paid(found: Estimate) -> list[Money]:
+def paid(found: RunEstimate) -> list[Money]:
     assert found.price is not None
     return list(found.price)
 
 
-def past(seconds: float, main: ModelSpec = MAIN, **methods: dict[str, Effort]) -> Past:
+def past(seconds: float, main: ModelSpec = MAIN, **methods: dict[str, Effort]) -> RunUsage:
     """A run that really wrote 100 tokens and read none: the pace takes it for 10 seconds."""
-    return Past(main=main, methods=methods, made=effort(2, 0, 100), seconds=seconds)
+    return RunUsage(main=main, methods=methods, made=effort(2, 0, 100), seconds=seconds)
 
 
 def test_methods_are_added_up_and_judges_are_counted_apart():
@@ -270,7 +270,7 @@ def test_checks_of_a_strong_model_are_those_of_walkthroughs_else_of_the_default(
     assert found.seconds is None
 
 
-def checks(*found: tuple[int, dict[str, dict[str, Effort]]]) -> tuple[Past, ...]:
+def checks(*found: tuple[int, dict[str, dict[str, Effort]]]) -> tuple[RunUsage, ...]:
     """Earlier checks of texts of so many sentences."""
     return tuple(
         past(10.0).model_copy(update={"methods": methods, "size": TextSize(count, count)})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.executor import Plan, execute, make_plan, start_event
+from pipelines.engine.executor import RunPlan, execute, make_plan, start_event
 from pipelines.errors import MissingReply, RefusedRequestError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question, Settings
 from pipelines.models.base import Capabilities
@@ -81,7 +81,7 @@ async def run(need: Need, models: Mapping[str, Capabilities], *, evidence: bool 
 async def run_on(method: Needy, materials: Materials) -> Trace:
     need = method.lack
     spec = RunSpec(question="Who?", methods=(MethodSpec(name="needy"),))
-    plan = Plan(spec, Question(text="Who?", language="en"), ((method, Settings()),))
+    plan = RunPlan(spec, Question(text="Who?", language="en"), ((method, Settings()),))
     assert plan.needs_evidence is (need.reason == "evidence")
     live = LiveRun("run", "owner", lambda _: None)
     start_event(live, plan)

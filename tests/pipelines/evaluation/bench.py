@@ -13,7 +13,7 @@ from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.plan import EvaluationSpec, System, checked_spec, code_version, tasks_of
-from pipelines.evaluation.runner import Progress, Runner
+from pipelines.evaluation.runner import EvaluationProgress, Runner
 from pipelines.models.base import Model
 from pipelines.models.providers import ModelSpec, Price
 from pipelines.remote.retry import RetryPolicy
@@ -72,6 +72,6 @@ def dream(folder: Path, run: str) -> None:
     engine.dispose()
 
 
-async def carried_out(runner: Runner, most: int | None = None) -> Progress:
+async def carried_out(runner: Runner, most: int | None = None) -> EvaluationProgress:
     *_, last = [progress async for progress in runner.run(most)]
     return last

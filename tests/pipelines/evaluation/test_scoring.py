@@ -13,7 +13,7 @@ from pipelines.errors import NotFoundError
 from pipelines.evaluation import scoring
 from pipelines.evaluation.items import Item, LabelledSpan
 from pipelines.evaluation.metrics.table import METRICS, Metric
-from pipelines.evaluation.outcomes import Cost, Outcome, Piece
+from pipelines.evaluation.outcomes import Cost, Outcome, SpanVerdict
 from pipelines.evaluation.plan import EvaluationSpec, System, tasks_of
 from pipelines.evaluation.results.scores import MONEY, Evaluation, ItemScore
 from pipelines.evaluation.results.table import results_table
@@ -189,12 +189,20 @@ def test_what_stays_wrong_is_not_corrected(store: RunStore):
 
 def test_sentences_are_scored_one_by_one_in_the_group_of_their_text(store: RunStore):
     pieces = (
-        Piece(what="entity", start=0, end=3, draft=0, verdict="doubtful", text="Ada", doubt=0.9),
-        Piece(what="sentence", start=0, end=22, draft=0, verdict="supported", text="", doubt=0.1),
+        SpanVerdict(
+            what="entity", start=0, end=3, draft=0, verdict="doubtful", text="Ada", doubt=0.9
+        ),
+        SpanVerdict(
+            what="sentence", start=0, end=22, draft=0, verdict="supported", text="", doubt=0.1
+        ),
         # Not the same ends, but it overlaps most.
-        Piece(what="sentence", start=20, end=39, draft=0, verdict="doubtful", text="", doubt=0.8),
+        SpanVerdict(
+            what="sentence", start=20, end=39, draft=0, verdict="doubtful", text="", doubt=0.8
+        ),
         # Of another draft.
-        Piece(what="sentence", start=41, end=47, draft=1, verdict="doubtful", text="", doubt=0.7),
+        SpanVerdict(
+            what="sentence", start=41, end=47, draft=1, verdict="doubtful", text="", doubt=0.7
+        ),
     )
     cost = Cost(calls=6, seconds=3.0)
     found = scores(
@@ -238,10 +246,18 @@ def test_an_answer_has_the_overlap_with_what_its_method_found(store: RunStore):
 
 def test_marked_sentences_are_counted_against_labelled_ones(store: RunStore):
     pieces = (
-        Piece(what="entity", start=0, end=3, draft=0, verdict="doubtful", text="Ada", doubt=0.9),
-        Piece(what="sentence", start=0, end=22, draft=0, verdict="doubtful", text="", doubt=0.9),
-        Piece(what="sentence", start=23, end=40, draft=0, verdict="doubtful", text="", doubt=0.8),
-        Piece(what="sentence", start=41, end=47, draft=0, verdict="supported", text="", doubt=0.1),
+        SpanVerdict(
+            what="entity", start=0, end=3, draft=0, verdict="doubtful", text="Ada", doubt=0.9
+        ),
+        SpanVerdict(
+            what="sentence", start=0, end=22, draft=0, verdict="doubtful", text="", doubt=0.9
+        ),
+        SpanVerdict(
+            what="sentence", start=23, end=40, draft=0, verdict="doubtful", text="", doubt=0.8
+        ),
+        SpanVerdict(
+            what="sentence", start=41, end=47, draft=0, verdict="supported", text="", doubt=0.1
+        ),
     )
     found = scores(store, spec(checks="texts"), [CHECKED], {0: said(TEXT, pieces=pieces)})
     # Two sentences are marked, two are labelled, one is both; 17 characters of 39 and of 23.
@@ -260,7 +276,9 @@ def test_without_sentences_the_marked_parts_count_and_without_labels_nothing(sto
     spans = (LabelledSpan(start=16, end=21, label="major"),)
     phrase = CHECKED.model_copy(update={"id": "p", "sentences": (), "spans": spans})
     plain = CHECKED.model_copy(update={"id": "u", "sentences": (), "text": "Another."})
-    entity = Piece(what="entity", start=16, end=21, draft=0, verdict="contradicted", text="Delft")
+    entity = SpanVerdict(
+        what="entity", start=16, end=21, draft=0, verdict="contradicted", text="Delft"
+    )
     first, second = scores(
         store,
         spec(checks="texts"),
@@ -274,7 +292,7 @@ def test_without_sentences_the_marked_parts_count_and_without_labels_nothing(sto
 
 def test_a_verdict_on_a_question_is_not_one_on_the_sentence_at_its_offsets(store: RunStore):
     text = "Where did she die?"
-    asked = Piece(
+    asked = SpanVerdict(
         what="question", start=0, end=len(text), draft=0, verdict="contradicted", text=text, doubt=1
     )
     outcome = said(TEXT, pieces=(asked,), doubt=0.4)
@@ -284,7 +302,9 @@ def test_a_verdict_on_a_question_is_not_one_on_the_sentence_at_its_offsets(store
 
 def test_without_verdicts_on_sentences_the_worst_of_their_parts_counts(store: RunStore):
     pieces = tuple(
-        Piece(what="entity", start=at, end=at + 3, draft=0, verdict="doubtful", text="", doubt=d)
+        SpanVerdict(
+            what="entity", start=at, end=at + 3, draft=0, verdict="doubtful", text="", doubt=d
+        )
         for at, d in ((0, 0.3), (16, 0.6), (24, None))
     )
     found = scores(
@@ -371,7 +391,7 @@ def test_flags_tell_who_abstained(store: RunStore):
 
 def test_facts_are_those_that_a_method_has_looked_at(store: RunStore):
     pieces = tuple(
-        Piece(what="concept", start=0, end=5, draft=0, verdict=verdict, text="")
+        SpanVerdict(what="concept", start=0, end=5, draft=0, verdict=verdict, text="")
         for verdict in ("supported", "contradicted")
     )
     (found,) = scores(store, spec(system("ever")), [PARIS], {0: said("Paris", pieces=pieces)})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import log
 from typing import Any
 
-from pipelines.engine.executor import Plan, execute, start_event
+from pipelines.engine.executor import RunPlan, execute, start_event
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Question
 from pipelines.models.base import (
@@ -271,7 +271,7 @@ async def run_method(
     )
     about = given.text if given is not None and not given.asked else ""
     asked = Question(text=question, language=detect_language(about or question), about=about)
-    plan = Plan(spec, asked, ((method, method.settings(settings)),))
+    plan = RunPlan(spec, asked, ((method, method.settings(settings)),))
     live = LiveRun("run", "owner", lambda _: None)
     start_event(live, plan)
     # As in the pool, one model has one slot whatever its roles.

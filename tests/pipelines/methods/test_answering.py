@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.engine.libraries import SAMPLE_LIBRARY
-from pipelines.methods.answering import Subject, parts_of
+from pipelines.methods.answering import QuestionSubject, parts_of
 from pipelines.methods.base import Question
 from pipelines.methods.rag import Rag
 from pipelines.methods.replies.asked import figures, holds_kind
@@ -294,7 +294,7 @@ def test_where_belief_turns_to_fact(text: str, belief: bool, held: str | None):
 def test_how_far_a_sentence_is_from_the_subject(title: str, text: str, sentence: str, far: int):
     found = passage(title, text)
     asked = "Who planned Brasília?"
-    subject = Subject.of(asked, [], [passage("Brasília", "")])
+    subject = QuestionSubject.of(asked, [], [passage("Brasília", "")])
     assert subject.distance(found, sentence) == far
 
 

@@ -9,7 +9,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
-from pipelines.models.catalogue import Download, Piece
+from pipelines.models.catalogue import Download, FilePiece
 from tests.pipelines.models.hub import sha256
 
 
@@ -18,11 +18,11 @@ class Packages(NamedTuple):
 
     folder: Path
 
-    def wheel(self, piece: Piece) -> Path:
+    def wheel(self, piece: FilePiece) -> Path:
         name = piece.package.replace("-", "_")
         return self.folder / f"{name}-{piece.version}-py3-none-any.whl"
 
-    def publish(self, content: bytes, name: str = "data", version: str = "1.0") -> Piece:
+    def publish(self, content: bytes, name: str = "data", version: str = "1.0") -> FilePiece:
         """Put a wheel with `content` in it there; how it is pinned."""
         module = name.replace("-", "_")
         member = f"{module}/data/part.bin"
@@ -36,7 +36,7 @@ class Packages(NamedTuple):
             tags = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
             wheel.writestr(f"{about}/WHEEL", tags)
             wheel.writestr(f"{about}/RECORD", "")
-        return Piece(
+        return FilePiece(
             package=name,
             version=version,
             member=member,

@@ -10,7 +10,7 @@ import pytest
 from pipelines.errors import NotFoundError
 from pipelines.models.catalogue import (
     CatalogueEntry,
-    Manifest,
+    DownloadManifest,
     ModelFile,
     catalogue,
     catalogue_entry,
@@ -77,7 +77,7 @@ def test_a_download_is_complete_when_every_file_has_its_size(
 ):
     monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
     files = (ModelFile(name="a.json", size=2), ModelFile(name="b.bin", size=3))
-    manifest = Manifest(revision="main", commit="c", files=files)
+    manifest = DownloadManifest(revision="main", commit="c", files=files)
     folder = folder_of("some/model", tmp_path / "models")
     assert read_manifest(folder) is None
     write_manifest(folder, manifest)

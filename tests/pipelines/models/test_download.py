@@ -393,7 +393,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(place: Place):
 
 
 def test_a_disk_that_becomes_full_keeps_what_arrived(place: Place, monkeypatch: pytest.MonkeyPatch):
-    add = download._Part.add
+    add = download._PartialFile.add
 
     def full(part: Any, chunk: bytes, out: Any) -> None:
         if part.size:
@@ -401,7 +401,7 @@ def test_a_disk_that_becomes_full_keeps_what_arrived(place: Place, monkeypatch: 
         add(part, chunk, out)
 
     with monkeypatch.context() as patched:
-        patched.setattr(download._Part, "add", full)
+        patched.setattr(download._PartialFile, "add", full)
         place.downloads.start(ENTRY)
         state = place.over()
     assert state.error is not None

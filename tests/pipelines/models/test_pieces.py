@@ -21,7 +21,7 @@ from pipelines.models import catalogue, download, fetch, pieces
 from pipelines.models import hub as hub_module
 from pipelines.models.catalogue import (
     Download,
-    Piece,
+    FilePiece,
     fetched_file,
     part_of,
     pinned_files,
@@ -246,7 +246,7 @@ def test_the_client_is_this_pythons_pip_or_uv_s(place: Place, monkeypatch: pytes
         pieces._client(place.entry)
 
 
-def taken(place: Place, piece: Piece, work: Path, begin: int = 0) -> bytes:
+def taken(place: Place, piece: FilePiece, work: Path, begin: int = 0) -> bytes:
     nothing: Callable[..., None] = lambda *_: None  # noqa: E731
     chunks = pieces.piece_bytes(place.entry, piece, work, begin, check=nothing, arriving=nothing)
     return b"".join(chunks)

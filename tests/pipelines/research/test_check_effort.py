@@ -6,10 +6,10 @@ import pytest
 
 from pipelines.engine.checking import check_run
 from pipelines.engine.effort_table import Effort, PerText
-from pipelines.engine.estimate import Past
+from pipelines.engine.estimate import RunUsage
 from pipelines.engine.text_size import TextSize
 from pipelines.methods.ever import Ever
-from pipelines.research.check_effort import Taken, fitted, illustrated, measured, pace, texts
+from pipelines.research.check_effort import CheckUsage, fitted, illustrated, measured, pace, texts
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import GivenAnswer, MethodSpec, ModelSpec
 from pipelines.run.view import RunView, fold
@@ -32,10 +32,10 @@ async def view(given: GivenAnswer | None = None) -> RunView:
 
 def test_what_a_text_takes_and_what_each_sentence_adds():
     taken = [
-        Taken(TextSize(1, 3), {"main": effort(6, 110), "judge_1": effort(2)}),
-        Taken(TextSize(3, 3), {"main": effort(10, 130), "judge_1": effort(6)}),
-        Taken(TextSize(4, 9), {"main": effort(18, 140), "judge_1": effort(8)}),
-        Taken(TextSize(2, 8), {"main": effort(13, 120), "judge_1": effort(4)}),
+        CheckUsage(TextSize(1, 3), {"main": effort(6, 110), "judge_1": effort(2)}),
+        CheckUsage(TextSize(3, 3), {"main": effort(10, 130), "judge_1": effort(6)}),
+        CheckUsage(TextSize(4, 9), {"main": effort(18, 140), "judge_1": effort(8)}),
+        CheckUsage(TextSize(2, 8), {"main": effort(13, 120), "judge_1": effort(4)}),
     ]
     found = fitted(taken)
     # 1 call for a text, 2 for each sentence and 1 for each fact.
@@ -46,10 +46,10 @@ def test_what_a_text_takes_and_what_each_sentence_adds():
 
 
 def test_the_pace_is_that_of_tokens_and_of_calls_of_judges():
-    def past(read: float, written: float, judged: float) -> Past:
+    def past(read: float, written: float, judged: float) -> RunUsage:
         made = Effort(calls=1, read=read, written=written)
         seconds = 2 + 0.01 * read + 0.1 * written + 0.5 * judged
-        return Past(
+        return RunUsage(
             main=ModelSpec(),
             methods={},
             made=made,

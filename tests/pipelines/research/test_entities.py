@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets.records import read_records
-from pipelines.research.entities import LabelledSentence, Score, evaluate, main
+from pipelines.research.entities import EntityMatches, LabelledSentence, evaluate, main
 from pipelines.text import Entity, EntityRecognizer
 from pipelines.text.entity_rules import Label
 
@@ -47,9 +47,9 @@ def test_scores_by_hand() -> None:
 
 
 def test_nothing_to_find_and_nothing_found_is_perfect() -> None:
-    nothing = Score(set(), set())
+    nothing = EntityMatches(set(), set())
     assert (nothing.precision, nothing.recall, nothing.f1) == (1.0, 1.0, 1.0)
-    assert Score({(0, 0, 4)}, set()).f1 == 0.0
+    assert EntityMatches({(0, 0, 4)}, set()).f1 == 0.0
 
 
 # A little under what the rules reach; spans 0.978 and 0.957, with labels 0.907 and 0.957.

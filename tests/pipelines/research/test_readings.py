@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.models.judges.inputs import Reading
+from pipelines.models.judges.inputs import EvidenceReading
 from pipelines.models.judges.trained import WEIGHTS, TrainedJudge, encoder_folder, reading_of
 from pipelines.research import readings as module
 from pipelines.research.readings import Looked, cut, long_pairs, main, row, table
@@ -33,11 +33,11 @@ def test_a_row_says_what_is_read_and_what_changes():
     pairs = [pair("supported" if n % 2 else "contradicted", make="a") for n in range(40)]
     # Wrong statements look likely in a second window, right ones are clear in the second.
     looked = [Looked((NO, YES) if n % 2 else (NO, LIKELY), (60, 40)) for n in range(40)]
-    both, said = row(pairs, looked, Reading(pieces=60, windows=2))
+    both, said = row(pairs, looked, EvidenceReading(pieces=60, windows=2))
     assert said == pytest.approx([0.6, 0.9] * 20)
     assert (both.pieces, both.changed) == (100, 0)
     assert both.areas == {"all": 1.0, "makes": 1.0, "a": 1.0}
-    first, _ = row(pairs, looked, Reading(pieces=60, windows=1), said)
+    first, _ = row(pairs, looked, EvidenceReading(pieces=60, windows=1), said)
     assert (first.pieces, first.changed) == (60, 1.0)
     assert first.areas["all"] == 0.5
     lines = table([both, first]).splitlines()

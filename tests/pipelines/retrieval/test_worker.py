@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.retrieval.assembling import Assembly, Source
+from pipelines.retrieval.assembling import Assembly, IndexSource
 from pipelines.retrieval.preparing import PreparedDocument
 from pipelines.retrieval.reading.parsed import RefusedError
-from pipelines.retrieval.worker import StoppedError, Worker, WorkerFailedError
+from pipelines.retrieval.worker import PreparationStoppedError, PreparationWorker, WorkerFailedError
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def stopping() -> threading.Event:
 
 
 @pytest.fixture
-def worker(stopping: threading.Event) -> Iterator[Worker]:
-    worker = Worker(stopping.is_set)
+def worker(stopping: threading.Event) -> Iterator[PreparationWorker]:
+    worker = PreparationWorker(stopping.is_set)
     yield worker
     worker.close()
 
@@ -33,7 +33,7 @@ def file(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_a_file_is_prepared_and_another_refused(worker: Worker, tmp_path: Path):
+def test_a_file_is_prepared_and_another_refused(worker: PreparationWorker, tmp_path: Path):
     path = file(tmp_path, "Whales swim in the sea.")
     found = worker.prepare(path, "whales.txt", tmp_path / "a", "id", "https://e.org/w")
     assert (found.kind, found.title, found.language) == ("text", "whales", "en")
@@ -47,7 +47,7 @@ def test_a_file_is_prepared_and_another_refused(worker: Worker, tmp_path: Path):
     worker.prepare(file(tmp_path, "More."), "more.txt", tmp_path / "c", "id")
 
 
-def test_what_takes_too_long_is_ended(worker: Worker, tmp_path: Path):
+def test_what_takes_too_long_is_ended(worker: PreparationWorker, tmp_path: Path):
     path = tmp_path / "endless.txt"
     # A pipe that nobody writes to can be read for ever.
     os.mkfifo(path)
@@ -57,7 +57,7 @@ def test_what_takes_too_long_is_ended(worker: Worker, tmp_path: Path):
     assert worker.prepare(file(tmp_path, "More."), "more.txt", tmp_path / "b", "id").passages == 1
 
 
-def test_a_process_that_ends_says_so(worker: Worker, tmp_path: Path):
+def test_a_process_that_ends_says_so(worker: PreparationWorker, tmp_path: Path):
     path = file(tmp_path, "Text.")
     worker.prepare(path, "a.txt", tmp_path / "a", "id")
     assert worker._process is not None
@@ -68,15 +68,15 @@ def test_a_process_that_ends_says_so(worker: Worker, tmp_path: Path):
     assert worker.prepare(path, "a.txt", tmp_path / "b", "id").passages == 1
 
 
-def test_it_can_be_stopped(worker: Worker, stopping: threading.Event, tmp_path: Path):
+def test_it_can_be_stopped(worker: PreparationWorker, stopping: threading.Event, tmp_path: Path):
     stopping.set()
-    with pytest.raises(StoppedError):
+    with pytest.raises(PreparationStoppedError):
         worker.prepare(file(tmp_path, "Text."), "a.txt", tmp_path / "a", "id")
     assert worker._process is None
 
 
-def test_damaged_sources_are_not_assembled(worker: Worker, tmp_path: Path):
-    source = Source(id="a", digest="d", folder=tmp_path / "nothing")
+def test_damaged_sources_are_not_assembled(worker: PreparationWorker, tmp_path: Path):
+    source = IndexSource(id="a", digest="d", folder=tmp_path / "nothing")
     with pytest.raises(WorkerFailedError, match="No such file"):
         worker.assemble(
             Assembly(target=tmp_path / "index", sources=(source,)), lambda done, total: None

@@ -10,7 +10,7 @@ from pipelines.models.catalogue import (
     LARGE_MODEL,
     SHARED,
     SMALL_MODEL,
-    Manifest,
+    DownloadManifest,
     ModelFile,
     catalogue_entry,
     place_of,
@@ -36,7 +36,7 @@ def fetch(name: str, folder: Path) -> None:
     entry = catalogue_entry(name)
     place = place_of(entry, folder)
     file = ModelFile(name=entry.file, size=entry.size, sha256=entry.sha256)
-    manifest = Manifest(revision=entry.revision, commit="", files=(file,))
+    manifest = DownloadManifest(revision=entry.revision, commit="", files=(file,))
     write_manifest(place, manifest)
     with (place / entry.file).open("wb") as empty:
         empty.truncate(entry.size)

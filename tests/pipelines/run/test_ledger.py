@@ -10,7 +10,7 @@ import pytest
 from pipelines.errors import LimitReached
 from pipelines.models.base import ChoiceRequest, Option, ScoreRequest
 from pipelines.models.providers import Price
-from pipelines.run.ledger import Ledger, RunLimits, Taken, most_tokens, tokens_of
+from pipelines.run.ledger import Ledger, RunLimits, UsageTotals, most_tokens, tokens_of
 from pipelines.types import Generation, Message, Usage
 from tests.pipelines.run.fakes import request
 
@@ -39,7 +39,7 @@ async def test_exactly_as_many_calls_as_allowed_are_made():
         await call(ledger, reply(5, 7))
     assert refused.value.code == "limit_calls"
     assert "calls: 2" in refused.value.message
-    assert (ledger.reached, ledger.spent) == ("calls", Taken(2, 10, 14))
+    assert (ledger.reached, ledger.spent) == ("calls", UsageTotals(2, 10, 14))
 
 
 async def test_tokens_are_kept_by_what_a_call_may_take():
@@ -95,12 +95,12 @@ async def test_what_could_pass_a_limit_waits_for_the_calls_under_way():
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     # 30 are held by the first, so that the second, which may take 30 too, has to wait.
-    assert ledger.spent == Taken()
+    assert ledger.spent == UsageTotals()
     assert not second.done()
     opened.set()
     # The first took 20, so that the second fits: 20 + 30 = 50.
     await asyncio.gather(first, second)
-    assert (ledger.spent, ledger.reached) == (Taken(2, 16, 24), None)
+    assert (ledger.spent, ledger.reached) == (UsageTotals(2, 16, 24), None)
 
 
 async def test_of_calls_at_the_same_time_as_many_are_made_as_allowed():
@@ -135,11 +135,11 @@ async def test_runs_with_a_ledger_in_common_pass_no_limit_together():
         await call(one, reply(5, 7))
     assert refused.value.code == "limit_calls"
     # What is refused counts nowhere, and the run itself has no limit.
-    assert (whole.reached, whole.spent) == ("calls", Taken(2, 10, 14))
-    assert (one.reached, one.spent) == (None, Taken(1, 5, 7))
+    assert (whole.reached, whole.spent) == ("calls", UsageTotals(2, 10, 14))
+    assert (one.reached, one.spent) == (None, UsageTotals(1, 5, 7))
     with pytest.raises(LimitReached):
         await call(other, reply(5, 7))
-    assert other.spent == Taken(1, 5, 7)
+    assert other.spent == UsageTotals(1, 5, 7)
 
 
 async def test_money_of_several_runs_is_counted_at_the_prices_of_each():
@@ -170,11 +170,11 @@ async def test_what_another_run_has_under_way_is_held_back():
     await asyncio.sleep(0)
     # 30 are held by the first; the second may take 30 too.
     assert not second.done()
-    assert whole.spent == Taken()
+    assert whole.spent == UsageTotals()
     opened.set()
     # The first took 20: 20 + 30 are exactly 50.
     await asyncio.gather(first, second)
-    assert (whole.spent, whole.reached) == (Taken(2, 16, 24), None)
+    assert (whole.spent, whole.reached) == (UsageTotals(2, 16, 24), None)
 
 
 async def test_a_failed_attempt_is_a_call_without_tokens():
@@ -182,14 +182,14 @@ async def test_a_failed_attempt_is_a_call_without_tokens():
     with pytest.raises(ValueError, match="broken"):
         async with ledger.admitted("main", ASKED):
             raise ValueError("broken")
-    assert ledger.spent == Taken(1)
+    assert ledger.spent == UsageTotals(1)
 
 
 async def test_a_judge_counts_as_a_call_and_takes_no_tokens():
     ledger = Ledger(RunLimits(calls=5, tokens=1))
     async with ledger.admitted("judge_1", ASKED, writes=False) as settle:
         settle(())
-    assert ledger.spent == Taken(1)
+    assert ledger.spent == UsageTotals(1)
 
 
 async def test_seconds_end_the_work_and_are_said():
@@ -211,7 +211,7 @@ async def test_a_timeout_of_something_else_stays_one():
 async def test_without_limits_everything_is_counted_and_nothing_refused():
     ledger = Ledger(prices={"main": DOLLARS})
     await call(ledger, *[reply(1_000_000, 500_000)] * 3)
-    assert ledger.spent == Taken(3, 3_000_000, 1_500_000, {"USD": 6.0})
+    assert ledger.spent == UsageTotals(3, 3_000_000, 1_500_000, {"USD": 6.0})
 
 
 def test_what_a_call_takes_at_most():

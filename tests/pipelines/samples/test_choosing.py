@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipelines.samples.choosing import MOST, Outcomes, choose
-from pipelines.store.recordings import Chosen, choice
+from pipelines.store.recordings import ChosenRun, choice
 
 
 def runs(outcomes: Outcomes, most: int = MOST) -> list[str]:
@@ -17,7 +17,7 @@ def test_the_fewest_runs_that_show_every_method_are_chosen():
         "c": {"drad": "corrects", "rowen": "corrects", "slm": "confirms"},
     }
     found = choose(outcomes)
-    assert found.runs == (Chosen(run="c", shows={"drad": "corrects", "rowen": "corrects"}),)
+    assert found.runs == (ChosenRun(run="c", shows={"drad": "corrects", "rowen": "corrects"}),)
     assert found.recorded == outcomes
 
 
@@ -43,8 +43,8 @@ def test_a_failure_of_every_method_is_added():
         "c": {"drad": "spoils", "ever": "doubts"},
     }
     assert choose(outcomes).runs == (
-        Chosen(run="a", shows={"drad": "corrects"}),
-        Chosen(run="c", fails={"drad": "spoils", "ever": "doubts"}),
+        ChosenRun(run="a", shows={"drad": "corrects"}),
+        ChosenRun(run="c", fails={"drad": "spoils", "ever": "doubts"}),
     )
 
 
@@ -64,8 +64,8 @@ def test_a_method_stands_in_one_run_among_equals_in_the_one_that_stands_for_most
         "b": {"drad": "corrects", "ever": "corrects", "rag": "mends"},
     }
     assert choose(outcomes).runs == (
-        Chosen(run="a", shows={"slm": "catches"}),
-        Chosen(run="b", shows={"drad": "corrects", "ever": "corrects", "rag": "mends"}),
+        ChosenRun(run="a", shows={"slm": "catches"}),
+        ChosenRun(run="b", shows={"drad": "corrects", "ever": "corrects", "rag": "mends"}),
     )
 
 

@@ -12,16 +12,16 @@ from sqlalchemy import event, text
 from pipelines.errors import NotFoundError
 from pipelines.evaluation.items import Item
 from pipelines.store import RunStore
-from pipelines.store.evaluations import EvaluationStore, Task
+from pipelines.store.evaluations import AnswerTask, EvaluationStore
 from tests.pipelines.store import examples
 
 SYSTEMS = 2
 
 
-def tasks(items: int, prefix: str = "") -> Iterator[Task]:
+def tasks(items: int, prefix: str = "") -> Iterator[AnswerTask]:
     for number in range(items * SYSTEMS):
         position, system = divmod(number, SYSTEMS)
-        yield Task(number, position, system, 0, f"{prefix}{position}-{system}")
+        yield AnswerTask(number, position, system, 0, f"{prefix}{position}-{system}")
 
 
 def create(store: RunStore, name: str = "e", owner: str = "me", items: int = 3) -> EvaluationStore:
@@ -30,7 +30,7 @@ def create(store: RunStore, name: str = "e", owner: str = "me", items: int = 3) 
     return store.evaluations
 
 
-def answer(store: EvaluationStore, task: Task, name: str = "e", owner: str = "me") -> None:
+def answer(store: EvaluationStore, task: AnswerTask, name: str = "e", owner: str = "me") -> None:
     run = f"run-{name}-{task.number}"
     store.attempt(name, task.number, run)
     store.finish(name, owner, task, run, {"answer": task.key}, {"calls": 1})
@@ -160,7 +160,7 @@ def test_items_come_in_order_and_in_parts(store: RunStore):
 def test_nothing_of_an_evaluation_is_stored_where_a_part_cannot_be(store: RunStore):
     rows = [("q0", Item(id="q0", question="Who?"))]
 
-    def broken() -> Iterator[Task]:
+    def broken() -> Iterator[AnswerTask]:
         yield from tasks(1)
         raise RuntimeError("no more")
 

@@ -13,8 +13,8 @@ from pipelines.store.exchange import export_lines
 from pipelines.store.recordings import (
     CHOSEN,
     PREFIX,
-    Choice,
-    Chosen,
+    ChosenRun,
+    RecordingChoice,
     choice,
     is_recording,
     load_recording,
@@ -44,11 +44,11 @@ def test_recordings_are_listed_by_the_names_of_their_files(tmp_path: Path):
 def test_a_recording_says_why_it_was_chosen(tmp_path: Path):
     for name in ("en-001", "en-002"):
         keep(tmp_path, name)
-    chosen = Chosen(run="en-002", answer="Hope", shows={"drad": "corrects"})
-    why = Choice(recorded={"en-002": {"drad": "corrects"}}, runs=(chosen,))
+    chosen = ChosenRun(run="en-002", answer="Hope", shows={"drad": "corrects"})
+    why = RecordingChoice(recorded={"en-002": {"drad": "corrects"}}, runs=(chosen,))
     (tmp_path / CHOSEN).write_text(why.model_dump_json(), encoding="utf-8")
     assert choice(tmp_path) == why
-    assert [one.chosen for one in recordings(tmp_path)] == [Chosen(run="en-001"), chosen]
+    assert [one.chosen for one in recordings(tmp_path)] == [ChosenRun(run="en-001"), chosen]
 
 
 def test_a_recording_is_read_as_it_was_written(tmp_path: Path):
@@ -72,7 +72,7 @@ def test_nothing_else_is_read(tmp_path: Path, name: str):
 
 def test_no_folder_is_no_recording(tmp_path: Path):
     assert recordings(tmp_path / "nowhere") == ()
-    assert choice(tmp_path / "nowhere") == Choice()
+    assert choice(tmp_path / "nowhere") == RecordingChoice()
     with pytest.raises(NotFoundError):
         load_recording("sample-en-001", tmp_path / "nowhere")
 

@@ -23,7 +23,7 @@ from pipelines.evaluation.plan import Budget, EvaluationSpec, System, code_versi
 from pipelines.evaluation.ray_cluster import RayCluster
 from pipelines.evaluation.results.scores import Evaluation
 from pipelines.evaluation.results.table import results_table
-from pipelines.evaluation.runner import Progress, Runner
+from pipelines.evaluation.runner import EvaluationProgress, Runner
 from pipelines.evaluation.scoring import read_results
 from pipelines.models.providers import ModelSpec
 from pipelines.run.spec import MethodSpec
@@ -180,7 +180,7 @@ def without_times(found: Evaluation) -> list[dict[str, Any]]:
 
 async def on(
     nodes: Nodes, folder: Path, spec: EvaluationSpec, **options: Any
-) -> tuple[Progress, Evaluation]:
+) -> tuple[EvaluationProgress, Evaluation]:
     """The same on the workers of `nodes`; how it ended, and its results."""
     async with opened(folder) as service:
         name = create(service, spec, items=ITEMS)
@@ -260,7 +260,7 @@ async def test_it_is_stopped_and_goes_on_with_the_replies_that_it_has(
     async with opened(tmp_path) as service:
         name = create(service, spec, items=ITEMS)
 
-        async def work(stopping: bool) -> Progress:
+        async def work(stopping: bool) -> EvaluationProgress:
             cluster = await RayCluster.connect(
                 nodes.address, service.store, owner="me", keys={"served": KEY}
             )

@@ -15,13 +15,13 @@ from pyarrow import parquet
 from pipelines.error_words import phrase_in
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets import files
-from pipelines.evaluation.datasets.files import Table, read_json_lines, read_table, read_text
+from pipelines.evaluation.datasets.files import DataTable, read_json_lines, read_table, read_text
 
 ROWS = [{"question": "北京在哪里？", "answer": "中国"}, {"question": "café?", "answer": "oui"}]
 CSV = 'question,answer\n北京在哪里？,中国\n"Is it, so?","say ""yes"""\n'
 
 
-def place(table: Table, number: int) -> str:
+def place(table: DataTable, number: int) -> str:
     return phrase_in(table.place(number), "en")
 
 

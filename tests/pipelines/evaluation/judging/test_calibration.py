@@ -10,15 +10,15 @@ from pipelines.errors import InvalidInputError
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.judging.calibration import (
     GradedAnswer,
+    HumanGrades,
     KnownAnswer,
     LabelKey,
-    Labels,
     calibrated,
     calibrated_elsewhere,
     known_answers,
     read_labels,
 )
-from pipelines.evaluation.judging.spec import Grade, Judged, Judgement
+from pipelines.evaluation.judging.spec import Grade, JudgeInput, Judgement
 
 
 def answer(item: str, grade: Grade | None, system: str = "direct", repeat: int = 0) -> GradedAnswer:
@@ -63,7 +63,7 @@ def test_every_system_has_a_corrected_rate():
     said = {"q0": "correct", "q1": "correct", "q2": "correct", "q3": "wrong", "q9": "wrong"}
     grades = {LabelKey(item, "direct"): grade for item, grade in said.items()}
     grades[LabelKey("q10", "rag")] = "wrong"
-    found = calibrated(graded, Labels(grades, "mine"))
+    found = calibrated(graded, HumanGrades(grades, "mine"))
     assert found.agreement.accuracy.value == pytest.approx(0.8)
     assert found.agreement.undecided == 1
     direct = found.rates["direct"]
@@ -77,11 +77,11 @@ def test_every_system_has_a_corrected_rate():
 def test_labels_have_to_say_whose_answers_they_are_of():
     graded = [answer("a", "correct"), answer("a", "wrong", "rag")]
     with pytest.raises(InvalidInputError, match="several"):
-        calibrated(graded, Labels({LabelKey("a", ""): "correct"}, "mine"))
+        calibrated(graded, HumanGrades({LabelKey("a", ""): "correct"}, "mine"))
     with pytest.raises(InvalidInputError, match="'other'"):
-        calibrated(graded, Labels({LabelKey("a", "other"): "correct"}, "mine"))
+        calibrated(graded, HumanGrades({LabelKey("a", "other"): "correct"}, "mine"))
     with pytest.raises(InvalidInputError, match="No label of mine"):
-        calibrated(graded, Labels({LabelKey("z", "rag"): "correct"}, "mine"))
+        calibrated(graded, HumanGrades({LabelKey("z", "rag"): "correct"}, "mine"))
 
 
 def test_a_label_is_of_one_answer_of_several(tmp_path: Path):
@@ -89,7 +89,7 @@ def test_a_label_is_of_one_answer_of_several(tmp_path: Path):
     graded.append(answer("b", "wrong"))
     # One label would count for three different answers.
     with pytest.raises(InvalidInputError, match="which of the 3 answers to 'a'"):
-        calibrated(graded, Labels({LabelKey("a", ""): "correct"}, "mine"))
+        calibrated(graded, HumanGrades({LabelKey("a", ""): "correct"}, "mine"))
     file = tmp_path / "labels.csv"
     file.write_text("id,label,repeat\na,right,0\na,right,2\nb,wrong,\n", encoding="utf-8")
     labels = read_labels(file)
@@ -121,7 +121,7 @@ def test_known_answers_are_no_copies_where_that_can_be():
 
 
 def test_errors_found_elsewhere_correct_the_rates():
-    asked = Judged(question="Who?", answer="Ann", references=("Ann",))
+    asked = JudgeInput(question="Who?", answer="Ann", references=("Ann",))
     known = [
         (KnownAnswer(asked, True), Judgement(grade="correct")),
         (KnownAnswer(asked, True), Judgement(grade="correct")),

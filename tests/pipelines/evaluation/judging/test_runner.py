@@ -11,10 +11,10 @@ import pytest
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, NotFoundError, UnreachableError
 from pipelines.evaluation.items import Item
-from pipelines.evaluation.judging.calibration import LabelKey, Labels, calibrated
+from pipelines.evaluation.judging.calibration import HumanGrades, LabelKey, calibrated
 from pipelines.evaluation.judging.reading import graded_answers
 from pipelines.evaluation.judging.runner import JudgeRunner, JudgingProgress
-from pipelines.evaluation.judging.spec import Judged, JudgeSpec
+from pipelines.evaluation.judging.spec import JudgeInput, JudgeSpec
 from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.plan import Budget
 from pipelines.evaluation.results.table import results_table
@@ -210,7 +210,7 @@ async def test_who_stops_it_loses_nothing_that_was_said(tmp_path: Path):
 
 
 async def test_what_decides_a_judgement_is_in_its_key():
-    answer = Judged(question="Who?", answer="Ann", references=("Ann",))
+    answer = JudgeInput(question="Who?", answer="Ann", references=("Ann",))
     changed = [
         JudgeSpec(model=JUDGE.model, seed=1),
         JudgeSpec(model=JUDGE.model, temperature=0.5),
@@ -264,7 +264,7 @@ async def test_labels_say_how_good_the_judge_is(tmp_path: Path):
         store = service.store.evaluations
         graded = graded_answers(store, name, "me", JUDGE.fingerprint, ["direct"])
         said = {LabelKey("q0", ""): "correct", LabelKey("q1", ""): "wrong"}
-        labels = Labels(said, "x")
+        labels = HumanGrades(said, "x")
         found = calibrated(graded, labels)
         assert found.agreement.accuracy.value == 0.5
         assert found.rates["direct"].judge == 0.75

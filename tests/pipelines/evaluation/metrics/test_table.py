@@ -10,7 +10,7 @@ import pytest
 from components.messages import LANGUAGES, load_messages
 from pipelines.evaluation.datasets import applies, open_data_set
 from pipelines.evaluation.items import Item, LabelledSpan
-from pipelines.evaluation.metrics import METRICS, GivenAnswer
+from pipelines.evaluation.metrics import METRICS, MetricAnswer
 from pipelines.types import Passage
 
 QUESTION = Item(
@@ -21,7 +21,7 @@ QUESTION = Item(
     lists=(("Curie",), ("Becquerel",)),
     passages=(Passage(id="1", title="", text="Marie Curie found radium.", source="s"),),
 )
-ANSWER = GivenAnswer(
+ANSWER = MetricAnswer(
     text="It was Marie Curie, of course.",
     short="Marie Curie",
     supported=(True, False),
@@ -31,10 +31,10 @@ ANSWER = GivenAnswer(
     retrievals=2,
     seconds=1.5,
 )
-DECLINED = GivenAnswer(text="I don't know.")
+DECLINED = MetricAnswer(text="I don't know.")
 
 
-def value(name: str, answer: GivenAnswer = ANSWER, item: Item = QUESTION) -> float | None:
+def value(name: str, answer: MetricAnswer = ANSWER, item: Item = QUESTION) -> float | None:
     compute = METRICS[name].value
     assert compute is not None
     return compute(answer, item)
@@ -110,12 +110,12 @@ def test_values_of_an_abstention(name: str, expected: float | None):
 
 
 def test_lists_take_the_short_answer():
-    answer = GivenAnswer(text="Many did.", short="Curie\nNewton")
+    answer = MetricAnswer(text="Many did.", short="Curie\nNewton")
     assert value("list_precision", answer) == 0.5
     assert value("list_recall_5", answer) == 0.5
     assert value("list_f1_5", answer) == 0.5
     # An empty short answer is kept: nothing of the text was left.
-    assert value("list_precision", GivenAnswer(text="Curie", short="")) == 0
+    assert value("list_precision", MetricAnswer(text="Curie", short="")) == 0
 
 
 def test_overlap_is_with_the_items_passages_else_with_those_that_were_found():
@@ -125,7 +125,7 @@ def test_overlap_is_with_the_items_passages_else_with_those_that_were_found():
 
 
 def test_a_wrong_answer_is_wrong():
-    answer = GivenAnswer(text="Isaac Newton")
+    answer = MetricAnswer(text="Isaac Newton")
     assert value("wrong_answer", answer) == 1
     assert value("answered_accuracy", answer) == value("truthful", answer) == 0
 
@@ -206,7 +206,7 @@ def test_right_answers_of_the_samples_are_right():
         if metric.value is None or metric.better == "neither" or metric.kind != "answer":
             continue
         values = [
-            metric.value(GivenAnswer(text=item.answers[0], supported=(True,) * 10), item)
+            metric.value(MetricAnswer(text=item.answers[0], supported=(True,) * 10), item)
             for item in items
         ]
         known = [one for one in values if one is not None]

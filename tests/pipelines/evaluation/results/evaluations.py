@@ -10,7 +10,7 @@ from pipelines.evaluation.results.scores import (
     ItemScore,
     ItemSummary,
     MetricInfo,
-    System,
+    ScoredSystem,
 )
 from pipelines.types import Language
 
@@ -38,7 +38,7 @@ def evaluation(scores: Sequence[ItemScore], **more: Any) -> Evaluation:
         "name": "Trial",
         "data_set": "capitals",
         "data_hash": "5f2a9c0b1d2e3f4a",
-        "systems": {one.method: System(method=one.method) for one in scores},
+        "systems": {one.method: ScoredSystem(method=one.method) for one in scores},
         "items": {
             item: ItemSummary(
                 text=f"Question {item}?",

@@ -27,7 +27,7 @@ from pipelines.evaluation.results.export import (
     table_latex,
     table_markdown,
 )
-from pipelines.evaluation.results.scores import Evaluation, ItemScore, ItemSummary, System
+from pipelines.evaluation.results.scores import Evaluation, ItemScore, ItemSummary, ScoredSystem
 from pipelines.evaluation.results.table import ResultsTable, results_table
 from pipelines.evaluation.statistics.resampling import Estimate, Sampling
 from tests.pipelines.evaluation.results.evaluations import binary, evaluation, score
@@ -48,7 +48,7 @@ def printed() -> Evaluation:
     return evaluation(
         [score("q0", "R&D_1", 1, cost={"calls": 4}), score("q1", "R&D_1", 0, cost={"calls": 2})],
         data_set="StrategyQA",
-        systems={"R&D_1": System(method="rowen", models={"main": "tiny"})},
+        systems={"R&D_1": ScoredSystem(method="rowen", models={"main": "tiny"})},
     )
 
 

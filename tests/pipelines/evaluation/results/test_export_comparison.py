@@ -6,7 +6,7 @@ import csv
 import io
 import json
 
-from pipelines.evaluation.results.compare import Comparison, comparison
+from pipelines.evaluation.results.compare import SystemComparison, comparison
 from pipelines.evaluation.results.export_comparison import (
     comparison_csv,
     comparison_jsonl,
@@ -20,7 +20,7 @@ from tests.pipelines.evaluation.results.evaluations import binary
 SAMPLING = Sampling(resamples=200, permutations=199)
 
 
-def made() -> Comparison:
+def made() -> SystemComparison:
     return comparison(
         binary(a=[1, 1, 0, 1], b=[1, 0, 0, 0]), ["a", "b"], "accuracy", sampling=SAMPLING
     )

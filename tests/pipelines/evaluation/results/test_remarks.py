@@ -16,7 +16,7 @@ from pipelines.evaluation.results.export import (
     table_markdown,
 )
 from pipelines.evaluation.results.remarks import FEW_NOTE, has_few_groups
-from pipelines.evaluation.results.scores import Evaluation, System
+from pipelines.evaluation.results.scores import Evaluation, ScoredSystem
 from pipelines.evaluation.results.table import ResultsTable, results_table
 from pipelines.evaluation.results.terminal import table_text
 from pipelines.evaluation.statistics.resampling import Estimate, Sampling
@@ -32,7 +32,7 @@ def grouped(groups: int) -> Evaluation:
         score(f"q{place}", "a", float(place % 4 == 1), group=f"g{place // 2}")
         for place in range(2 * groups)
     ]
-    systems = {"a": System(method="a", models={"main": "writer"})}
+    systems = {"a": ScoredSystem(method="a", models={"main": "writer"})}
     versions = {"code": "abc"}
     return evaluation(scores, systems=systems, versions=versions, created=86400.0, seed=7)
 

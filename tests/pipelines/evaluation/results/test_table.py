@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.papers import paper_figures
-from pipelines.evaluation.results.scores import Evaluation, ItemSummary, MetricInfo, System
+from pipelines.evaluation.results.scores import Evaluation, ItemSummary, MetricInfo, ScoredSystem
 from pipelines.evaluation.results.table import ResultsTable, detectors, results_table
 from pipelines.evaluation.statistics.paired import mcnemar_midp
 from pipelines.evaluation.statistics.resampling import Sampling, wilson
@@ -209,7 +209,7 @@ def test_the_papers_figures_stand_with_their_method_and_data() -> None:
     base = evaluation(
         [score("q", "mine", 1)],
         data_set="StrategyQA (dev)",
-        systems={"mine": System(method="rowen")},
+        systems={"mine": ScoredSystem(method="rowen")},
     )
     figures = made(base).rows[0].papers
     printed = {(f.row.en, str(f.value)) for f in figures if f.metric == ACCURACY.name}
@@ -231,9 +231,9 @@ def test_figures_are_looked_up_by_the_name_of_the_data(
     assert len(paper_figures(method, data_set)) == count
 
 
-@pytest.mark.parametrize("systems", [{}, {"a": System(method="direct")}])
+@pytest.mark.parametrize("systems", [{}, {"a": ScoredSystem(method="direct")}])
 def test_an_evaluation_that_has_not_begun_is_a_table_without_numbers(
-    systems: dict[str, System],
+    systems: dict[str, ScoredSystem],
 ) -> None:
     begun = Evaluation(
         name="n",

@@ -7,8 +7,8 @@ import pytest
 
 from pipelines.evaluation.statistics.gamma import (
     MOST_PEOPLE,
+    MarkedSpan,
     MarkedText,
-    Span,
     _bounded,
     _shifts,
     disorder,
@@ -24,21 +24,26 @@ PUBLISHED = MarkedText(
     58,
     [
         [
-            Span(0, 7, "1"),
-            Span(9, 15, "2"),
-            Span(22, 28, "5"),
-            Span(30, 34, "6"),
-            Span(34, 42, "6"),
-            Span(42, 58, "7"),
+            MarkedSpan(0, 7, "1"),
+            MarkedSpan(9, 15, "2"),
+            MarkedSpan(22, 28, "5"),
+            MarkedSpan(30, 34, "6"),
+            MarkedSpan(34, 42, "6"),
+            MarkedSpan(42, 58, "7"),
         ],
-        [Span(0, 7, "1"), Span(9, 15, "3"), Span(17, 23, "5"), Span(30, 42, "6")],
         [
-            Span(0, 7, "1"),
-            Span(9, 15, "4"),
-            Span(19, 25, "5"),
-            Span(30, 34, "6"),
-            Span(34, 38, "6"),
-            Span(38, 42, "6"),
+            MarkedSpan(0, 7, "1"),
+            MarkedSpan(9, 15, "3"),
+            MarkedSpan(17, 23, "5"),
+            MarkedSpan(30, 42, "6"),
+        ],
+        [
+            MarkedSpan(0, 7, "1"),
+            MarkedSpan(9, 15, "4"),
+            MarkedSpan(19, 25, "5"),
+            MarkedSpan(30, 34, "6"),
+            MarkedSpan(34, 38, "6"),
+            MarkedSpan(38, 42, "6"),
         ],
     ],
 )
@@ -59,8 +64,10 @@ def test_places_differ_as_in_the_figure_of_the_paper(
     one: tuple[int, int], other: tuple[int, int], published: float
 ):
     # Figure 10 has the difference of places alone, which weighs three times that of kinds.
-    assert dissimilarity(Span(*one), Span(*other)) / 3 == pytest.approx(published, abs=0.05)
-    assert dissimilarity(Span(*one, "a"), Span(*one, "b")) == 1
+    assert dissimilarity(MarkedSpan(*one), MarkedSpan(*other)) / 3 == pytest.approx(
+        published, abs=0.05
+    )
+    assert dissimilarity(MarkedSpan(*one, "a"), MarkedSpan(*one, "b")) == 1
 
 
 def test_gamma_is_that_of_the_published_example():
@@ -73,26 +80,28 @@ def test_gamma_is_that_of_the_published_example():
 
 def test_the_best_alignment_by_hand():
     # The same span twice costs nothing; a span of one person alone costs 1.
-    assert disorder([[Span(0, 4)], [Span(0, 4)]]) == 0
-    assert disorder([[Span(0, 4)], []]) == 1
+    assert disorder([[MarkedSpan(0, 4)], [MarkedSpan(0, 4)]]) == 0
+    assert disorder([[MarkedSpan(0, 4)], []]) == 1
     # Ends 1 and 1 apart of lengths 4 and 4: 3 * (2 / 8) ** 2 = 0.1875, and 1 for the kinds.
-    assert disorder([[Span(0, 4, "a")], [Span(1, 5, "b")]]) == pytest.approx(1.1875)
+    assert disorder([[MarkedSpan(0, 4, "a")], [MarkedSpan(1, 5, "b")]]) == pytest.approx(1.1875)
     # Too far apart to be the same: 1 each, where together they would cost 3 * (20 / 8) ** 2.
-    assert disorder([[Span(0, 4)], [Span(10, 14)]]) == 2
+    assert disorder([[MarkedSpan(0, 4)], [MarkedSpan(10, 14)]]) == 2
     # Of three people two agree: of three pairs of people two have a span on one side alone.
-    assert disorder([[Span(0, 4)], [Span(0, 4)], []]) == pytest.approx(2 / 3)
+    assert disorder([[MarkedSpan(0, 4)], [MarkedSpan(0, 4)], []]) == pytest.approx(2 / 3)
     # Each span is in one part: the second of a person who marked it twice stays alone.
-    assert disorder([[Span(0, 4), Span(0, 4, "b")], [Span(0, 4)]]) == 1
+    assert disorder([[MarkedSpan(0, 4), MarkedSpan(0, 4, "b")], [MarkedSpan(0, 4)]]) == 1
     assert disorder([[], []]) == 0
 
 
 def test_equal_spans_are_perfect_and_random_ones_are_chance():
-    same = [MarkedText(80, [[Span(n, n + 9)], [Span(n, n + 9)]]) for n in range(0, 60, 3)]
+    same = [
+        MarkedText(80, [[MarkedSpan(n, n + 9)], [MarkedSpan(n, n + 9)]]) for n in range(0, 60, 3)
+    ]
     assert gamma(same, FEW).value == 1
     random = np.random.default_rng(5)
 
-    def anywhere() -> list[Span]:
-        return [Span(int(at), int(at) + 8) for at in random.integers(0, 72, 2)]
+    def anywhere() -> list[MarkedSpan]:
+        return [MarkedSpan(int(at), int(at) + 8) for at in random.integers(0, 72, 2)]
 
     apart = gamma([MarkedText(80, [anywhere(), anywhere()]) for _ in range(150)], FEW)
     assert apart.value is not None
@@ -103,19 +112,19 @@ def test_equal_spans_are_perfect_and_random_ones_are_chance():
 
 
 def test_another_kind_of_error_is_a_smaller_difference_than_another_place():
-    def of(other: Span) -> float:
-        texts = [MarkedText(100, [[Span(n, n + 10, "a")], [other]]) for n in (20, 20, 20)]
+    def of(other: MarkedSpan) -> float:
+        texts = [MarkedText(100, [[MarkedSpan(n, n + 10, "a")], [other]]) for n in (20, 20, 20)]
         found = gamma(texts, FEW).value
         assert found is not None
         return found
 
-    kinds, places = of(Span(20, 30, "b")), of(Span(60, 70, "a"))
+    kinds, places = of(MarkedSpan(20, 30, "b")), of(MarkedSpan(60, 70, "a"))
     assert places < kinds < 1
 
 
 def test_what_is_not_defined_is_explained():
     assert gamma([], FEW).why == "no_items"
-    assert gamma([MarkedText(10, [[Span(0, 2)]])], FEW).why == "no_items"
+    assert gamma([MarkedText(10, [[MarkedSpan(0, 2)]])], FEW).why == "no_items"
     nothing = gamma([MarkedText(10, [[], []])] * 3, FEW)
     assert (nothing.value, nothing.why, nothing.n) == (None, "all_equal", 3)
     alone = gamma([PUBLISHED], FEW)
@@ -123,8 +132,8 @@ def test_what_is_not_defined_is_explained():
 
 
 def test_texts_of_different_numbers_of_people_count_together():
-    two = MarkedText(60, [[Span(0, 8)], [Span(1, 8)]])
-    three = MarkedText(60, [[Span(20, 30)], [Span(20, 30)], []])
+    two = MarkedText(60, [[MarkedSpan(0, 8)], [MarkedSpan(1, 8)]])
+    three = MarkedText(60, [[MarkedSpan(20, 30)], [MarkedSpan(20, 30)], []])
     found = gamma([two, three, two, three], FEW)
     assert found.n == 4
     assert found.value is not None
@@ -136,9 +145,9 @@ def test_texts_of_different_numbers_of_people_count_together():
 
 
 def test_large_sessions_are_drawn_from():
-    crowd = MarkedText(100, [[Span(0, 9)]] * (MOST_PEOPLE + 6))
+    crowd = MarkedText(100, [[MarkedSpan(0, 9)]] * (MOST_PEOPLE + 6))
     assert gamma([crowd, crowd], FEW).value == 1
-    long = [MarkedText(9_000, [[Span(n, n + 3) for n in range(0, 900, 9)]] * 2)] * 20
+    long = [MarkedText(9_000, [[MarkedSpan(n, n + 3) for n in range(0, 900, 9)]] * 2)] * 20
     kept = _bounded(long, np.random.default_rng(0))
     assert sum(len(own) for text in kept for own in text.people) <= 1_500
     assert len(kept) == 7

@@ -19,11 +19,11 @@ from pipelines.evaluation.results.scores import (
     Evaluation,
     ItemScore,
     ItemSummary,
-    System,
+    ScoredSystem,
 )
 from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.evaluation.studies.running import score_sweep
-from pipelines.evaluation.studies.table import Measured, study_table
+from pipelines.evaluation.studies.table import StudyMeasurements, study_table
 
 QUICK = Sampling(resamples=100, permutations=99)
 
@@ -33,11 +33,11 @@ def measured(
     diverged: list[int] | None = None,
     groups: list[str] | None = None,
     current: int | None = 0,
-) -> Measured:
+) -> StudyMeasurements:
     arrays = {name: np.array(rows, dtype=float) for name, rows in values.items()}
     count, items = next(iter(arrays.values())).shape
     missing = diverged or [0] * count
-    return Measured(
+    return StudyMeasurements(
         points=[{"theta": number / 10} for number in range(count)],
         values=arrays,
         groups=groups or [""] * items,
@@ -229,7 +229,7 @@ def test_thresholds_on_scores():
         name="e",
         data_set="d",
         data_hash="h",
-        systems={"slm": System(method="slm")},
+        systems={"slm": ScoredSystem(method="slm")},
         items={f"q{number}": ItemSummary() for number in range(4)},
         scores=scores,
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.methods.haarag.alignment import AlignmentRules, Opinion
+from pipelines.methods.haarag.alignment import AlignmentRules, MeanSupport
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.events import Verdict
 from tests.pipelines.methods.bench import ClaimReader
@@ -33,28 +33,28 @@ RULES = AlignmentRules(tau_a=0.6, judges_decide=True, floored=True)
 @pytest.mark.parametrize(
     ("value", "opinions", "verdict"),
     [
-        (0.8, [Opinion(0.9)], "supported"),
-        (0.8, [Opinion(0.9), Opinion(0.4)], "doubtful"),
-        (0.8, [Opinion(0.4, bare=True)], "aligned"),
-        (0.8, [Opinion(0.9), Opinion(0.55)], "aligned"),
-        (0.8, [Opinion(0.9), Opinion(None)], "unchecked"),
-        (0.5, [Opinion(0.9)], "not_aligned"),
+        (0.8, [MeanSupport(0.9)], "supported"),
+        (0.8, [MeanSupport(0.9), MeanSupport(0.4)], "doubtful"),
+        (0.8, [MeanSupport(0.4, bare=True)], "aligned"),
+        (0.8, [MeanSupport(0.9), MeanSupport(0.55)], "aligned"),
+        (0.8, [MeanSupport(0.9), MeanSupport(None)], "unchecked"),
+        (0.5, [MeanSupport(0.9)], "not_aligned"),
         # Entailed, it need not add to the alignment of its question.
-        (0.65, [Opinion(0.9, bare=True)], "supported"),
-        (0.65, [Opinion(0.4, bare=True)], "unchecked"),
-        (None, [Opinion(0.4, bare=True)], "unchecked"),
+        (0.65, [MeanSupport(0.9, bare=True)], "supported"),
+        (0.65, [MeanSupport(0.4, bare=True)], "unchecked"),
+        (None, [MeanSupport(0.4, bare=True)], "unchecked"),
     ],
 )
 def test_verdict_of_alignment_and_judges(
-    value: float | None, opinions: list[Opinion], verdict: Verdict
+    value: float | None, opinions: list[MeanSupport], verdict: Verdict
 ) -> None:
     assert RULES.verdict(value, opinions, 0.7) == verdict
 
 
 def test_the_papers_rule_knows_neither_judges_nor_the_question_alone() -> None:
     paper = AlignmentRules(tau_a=0.6)
-    assert paper.verdict(0.65, [Opinion(0.1)], 0.7) == "aligned"
-    assert paper.verdict(0.55, [Opinion(0.9)], 0.7) == "not_aligned"
+    assert paper.verdict(0.65, [MeanSupport(0.1)], 0.7) == "aligned"
+    assert paper.verdict(0.55, [MeanSupport(0.9)], 0.7) == "not_aligned"
 
 
 async def test_only_the_judge_tells_a_wrong_answer_that_aligns_from_the_right_one():

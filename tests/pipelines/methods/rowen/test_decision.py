@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines.methods.rowen import Rowen, RowenSettings
-from pipelines.methods.rowen.decision import Pair, conclude, is_certain
+from pipelines.methods.rowen.decision import ComparedPair, conclude, is_certain
 from pipelines.run.findings import SIDES, PairCompared, Side, Variant
 from tests.worlds import worlds
 
@@ -19,10 +19,12 @@ def settings_of(**values: Any) -> RowenSettings:
     return Rowen().settings(values)
 
 
-def paired(cl: Sequence[float | None] = (), cm: Sequence[float | None] = ()) -> list[Pair]:
+def paired(cl: Sequence[float | None] = (), cm: Sequence[float | None] = ()) -> list[ComparedPair]:
     given: dict[Side, Sequence[float | None]] = {"cl": cl, "cm": cm}
     return [
-        Pair(PairCompared(side=side, index=n, hard=hard, soft=None, source="model"), f"{side}{n}")
+        ComparedPair(
+            PairCompared(side=side, index=n, hard=hard, soft=None, source="model"), f"{side}{n}"
+        )
         for side, values in given.items()
         for n, hard in enumerate(values)
     ]
@@ -107,7 +109,7 @@ def test_certain_means_that_nothing_left_can_change_the_decision(seed):
         [chance.choice([0.0, 1.0, None]) for _ in range(chance.randint(0, planned))] for _ in sides
     ]
 
-    def complete(rest: Sequence[float | None]) -> list[Pair]:
+    def complete(rest: Sequence[float | None]) -> list[ComparedPair]:
         left = list(rest)
         filled = [[*one, *(left.pop() for _ in range(planned - len(one)))] for one in known]
         return paired(**dict(zip(sides, filled, strict=True)))

@@ -7,7 +7,7 @@ from math import log
 import pytest
 
 from pipelines.methods.together.features import (
-    Evidence,
+    BestEvidence,
     SentenceReadings,
     evidence_of,
     feature_names,
@@ -79,12 +79,12 @@ def test_a_subject_that_no_passage_names_is_unknown():
 
 def test_a_statement_without_words_has_no_evidence():
     assert evidence_of("Never?", [CURIE]).sentence in ("", CURIE.text.split(". ")[1])
-    assert evidence_of("...", [CURIE]) == Evidence()
+    assert evidence_of("...", [CURIE]) == BestEvidence()
 
 
 def test_readings_are_log_odds_kept_from_the_ends():
     said = SentenceReadings(values={"judge": 0.8, "concepts": 0.5}, against=0.25)
-    found = features_of(said, Evidence(shared=0.5, subject=True))
+    found = features_of(said, BestEvidence(shared=0.5, subject=True))
     assert found["judge"] == pytest.approx(log(4))
     assert (found["concepts"], found["concepts_against"], found["no_subject"]) == (0.5, 0.25, 0.0)
     assert set(feature_names(("judge", "concepts"))) <= set(found)

@@ -10,8 +10,8 @@ from pipelines.methods.together import verdict as module
 from pipelines.methods.together.features import READINGS, Reading, SentenceReadings, feature_names
 from pipelines.methods.together.verdict import (
     Combination,
-    Line,
-    Measured,
+    HeldOutScores,
+    LinearLogOdds,
     TogetherFound,
     Why,
     combination_for,
@@ -22,7 +22,7 @@ from pipelines.methods.together.verdict import (
 )
 from pipelines.types import Language, Passage
 
-GOOD = Measured(statements=10, auroc=0.9, accuracy=0.9, false_supported=0.1, true_doubted=0.1)
+GOOD = HeldOutScores(statements=10, auroc=0.9, accuracy=0.9, false_supported=0.1, true_doubted=0.1)
 CURIE = Passage(
     id="p", title="Marie Curie", text="She was born in Warsaw in 1867.", source="library"
 )
@@ -38,8 +38,8 @@ def fitted(
         languages=(language,),
         readings=readings,
         names=names,
-        support=Line(weights=tuple(float(name == "judge") for name in names), bias=0.0),
-        against=Line(weights=(0.0,) * len(names), bias=1.0),
+        support=LinearLogOdds(weights=tuple(float(name == "judge") for name in names), bias=0.0),
+        against=LinearLogOdds(weights=(0.0,) * len(names), bias=1.0),
         means=(0.0,) * len(names),
         threshold=0.5,
         fitted=10,

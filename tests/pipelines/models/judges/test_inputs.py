@@ -8,8 +8,8 @@ from pipelines.models.base import Claim
 from pipelines.models.judges import inputs
 from pipelines.models.judges.inputs import (
     MAX_PIECES,
-    Pieces,
-    Reading,
+    EvidenceReading,
+    WordPieces,
     asked_pieces,
     load_tokenizer,
     pair_of,
@@ -32,8 +32,8 @@ def tokenizer():
     return load_tokenizer(encoder_folder())
 
 
-def pieces(*ids: int) -> Pieces:
-    return Pieces(ids, (True,) * len(ids))
+def pieces(*ids: int) -> WordPieces:
+    return WordPieces(ids, (True,) * len(ids))
 
 
 def about(statement: str, *evidence: str, **more: str) -> Claim:
@@ -100,18 +100,18 @@ def test_a_claim_is_read_as_the_reading_says(tokenizer):
     asked = about("The port of the city is deep.", text)
     (plain,) = pairs_for(tokenizer, asked, 1)
     assert len(plain.ids) <= MAX_PIECES
-    (wide,) = pairs_for(tokenizer, asked, 1, Reading(pieces=384))
+    (wide,) = pairs_for(tokenizer, asked, 1, EvidenceReading(pieces=384))
     assert MAX_PIECES < len(wide.ids) <= 384
 
     def near(statement: str, sentences) -> list[float]:
         assert statement == asked.statement
         return [1.0 if "harbour" in sentence else 0.0 for sentence in sentences]
 
-    narrow = Reading(pieces=24, nearness=1.0)
+    narrow = EvidenceReading(pieces=24, nearness=1.0)
     (chosen,) = pairs_for(tokenizer, asked, 1, narrow, near)
     assert "harbour" in tokenizer.decode(chosen.ids)
     # "It is deep" has the statement's words; what "it" is stands before it.
-    (leaning,) = pairs_for(tokenizer, asked, 1, Reading(pieces=22, neighbours=True))
+    (leaning,) = pairs_for(tokenizer, asked, 1, EvidenceReading(pieces=22, neighbours=True))
     assert "oslo has a harbor" in tokenizer.decode(leaning.ids).replace("harbour", "harbor")
 
 
@@ -120,7 +120,7 @@ def test_nothing_is_embedded_of_evidence_that_fits(tokenizer):
         raise AssertionError("nothing had to be embedded")
 
     asked = about("Oslo lies in Norway.", "Oslo lies in Norway. It has a harbour.")
-    assert pairs_for(tokenizer, asked, 1, Reading(nearness=1.0), near) == pairs_for(
+    assert pairs_for(tokenizer, asked, 1, EvidenceReading(nearness=1.0), near) == pairs_for(
         tokenizer, asked, 1
     )
 

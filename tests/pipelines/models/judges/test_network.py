@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 from transformers import BertConfig, BertModel
 
 from pipelines.errors import UnknownModelError
-from pipelines.models.judges.inputs import Pair, Reading
+from pipelines.models.judges.inputs import EncodedPair, EvidenceReading
 from pipelines.models.judges.network import Batch, JudgeNetwork, _worst, load_weights, save_weights
-from pipelines.models.judges.trained import Calibration, calibrations_of, reading_of
+from pipelines.models.judges.trained import TemperatureScaling, calibrations_of, reading_of
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +33,9 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def pair(*ids: int, evidence: int = 2) -> Pair:
+def pair(*ids: int, evidence: int = 2) -> EncodedPair:
     asked = len(ids) - evidence
-    return Pair(list(ids), [0] * asked + [1] * evidence, [1] * len(ids))
+    return EncodedPair(list(ids), [0] * asked + [1] * evidence, [1] * len(ids))
 
 
 def changed(encoder: Path) -> JudgeNetwork:
@@ -49,7 +49,7 @@ def changed(encoder: Path) -> JudgeNetwork:
     return network
 
 
-def scores(network: JudgeNetwork, *pairs: Pair) -> torch.Tensor:
+def scores(network: JudgeNetwork, *pairs: EncodedPair) -> torch.Tensor:
     with torch.inference_mode():
         return network(Batch(list(pairs))).labels
 
@@ -156,7 +156,7 @@ def test_a_card_may_say_how_far_scores_lean_towards_contradiction(tmp_path: Path
 def test_a_card_says_the_scaling_of_statements_and_of_answers(tmp_path: Path):
     (tmp_path / "judge.json").write_text(card(1.25, [0.5, -1.0, 0.0]))
     offsets = (0.5, -1.0, 0.0)
-    statements, answers = Calibration(1.25, offsets), Calibration(1.0, offsets)
+    statements, answers = TemperatureScaling(1.25, offsets), TemperatureScaling(1.0, offsets)
     # Questions and two answers are scaled as these where the card does not tell them apart.
     assert calibrations_of(tmp_path) == {
         "statements": statements,
@@ -174,12 +174,12 @@ def test_a_card_says_how_evidence_is_read_and_what_lengths_are_worth(tmp_path: P
     found = calibrations_of(tmp_path)
     assert (found["questions"].longer, found["same"].longer) == (0.5, 0.0)
     assert found["statements"].wordier == -0.25
-    assert reading_of(tmp_path) == Reading(384, 3, True, 0.5)
+    assert reading_of(tmp_path) == EvidenceReading(384, 3, True, 0.5)
 
 
 def test_without_a_word_on_reading_it_is_the_usual_one(tmp_path: Path):
     (tmp_path / "judge.json").write_text(card(1.25, [0.5, -1.0, 0.0]))
-    assert reading_of(tmp_path) == Reading()
+    assert reading_of(tmp_path) == EvidenceReading()
 
 
 @pytest.mark.parametrize("reading", [{"letters": 5}, [1]])

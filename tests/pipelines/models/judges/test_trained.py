@@ -15,14 +15,14 @@ from pipelines.errors import UnknownModelError
 from pipelines.models.base import ChoiceRequest, Claim, Option
 from pipelines.models.judges import trained
 from pipelines.models.judges.base import ClaimVerdict
-from pipelines.models.judges.inputs import Pair, Reading
+from pipelines.models.judges.inputs import EncodedPair, EvidenceReading
 from pipelines.models.judges.network import read_network
 from pipelines.models.judges.trained import (
     WEIGHTS,
-    Calibration,
     JudgeReader,
     Lengths,
     Scores,
+    TemperatureScaling,
     TrainedJudge,
     WordDoubt,
     combined,
@@ -196,18 +196,20 @@ def test_what_is_not_supported_is_shared_as_the_first_window_says():
 def test_a_temperature_above_one_makes_less_sure():
     # Scores of ln 4, 0 and 0 are shares of 4/6; halved they are ln 2: 2/4.
     assert combined([(log(4), 0.0, 0.0)])[0] == pytest.approx(4 / 6)
-    assert combined([(log(4), 0.0, 0.0)], Calibration(temperature=2.0))[0] == pytest.approx(2 / 4)
+    assert combined([(log(4), 0.0, 0.0)], TemperatureScaling(temperature=2.0))[0] == pytest.approx(
+        2 / 4
+    )
 
 
 def test_offsets_are_added_to_what_the_temperature_leaves():
     # ln 4 / 2 + ln 3 is ln 6: shares of 6, 1 and 1.
-    scaling = Calibration(2.0, (log(3), 0.0, 0.0))
+    scaling = TemperatureScaling(2.0, (log(3), 0.0, 0.0))
     assert combined([(log(4), 0.0, 0.0)], scaling)[0] == pytest.approx(6 / 8)
 
 
 def test_the_lean_shares_what_is_not_supported():
     # Shares of 1, 1 and 1: two thirds are not supported, of which ln 3 gives contradiction 3 of 4.
-    reading = combined([(0.0, 0.0, 0.0)], Calibration(lean=log(3)))
+    reading = combined([(0.0, 0.0, 0.0)], TemperatureScaling(lean=log(3)))
     assert reading == pytest.approx((1 / 3, 2 / 3 * 3 / 4, 2 / 3 * 1 / 4))
 
 
@@ -218,21 +220,21 @@ def test_scores_beyond_all_measure_are_no_error():
 
 def test_lengths_move_the_log_odds_of_support():
     # 512 pieces are two doublings of 128, 8 are half of 16: 2 ln 3 - (-1) ln 2 is ln 18.
-    scaling = Calibration(longer=log(3), wordier=-log(2))
+    scaling = TemperatureScaling(longer=log(3), wordier=-log(2))
     verdict = combined([scores(0.5, 0.25, 0.25)], scaling, Lengths(8, 512))
     assert verdict == pytest.approx((18 / 19, 0.5 / 19, 0.5 / 19))
     # Usual lengths, and lengths that nobody knows, change nothing.
     for lengths in (Lengths(16, 128), Lengths()):
         assert combined([scores(0.5, 0.25, 0.25)], scaling, lengths)[0] == pytest.approx(0.5)
     # What is shorter than any real evidence counts as 16 pieces: three halvings.
-    assert combined([scores(0.5, 0.25, 0.25)], Calibration(longer=log(2)), Lengths(16, 2))[
+    assert combined([scores(0.5, 0.25, 0.25)], TemperatureScaling(longer=log(2)), Lengths(16, 2))[
         0
     ] == pytest.approx(1 / 9)
 
 
 def test_lengths_are_those_of_the_texts_without_marks():
-    first = Pair([1, 5, 6, 2, 7, 2], [0, 0, 0, 0, 1, 1], [0] * 6)
-    second = Pair([1, 5, 6, 2, 8, 9, 2], [0, 0, 0, 0, 1, 1, 1], [0] * 7)
+    first = EncodedPair([1, 5, 6, 2, 7, 2], [0, 0, 0, 0, 1, 1], [0] * 6)
+    second = EncodedPair([1, 5, 6, 2, 8, 9, 2], [0, 0, 0, 0, 1, 1, 1], [0] * 7)
     assert lengths_of([first, second]) == Lengths(2, 3)
     assert lengths_of([]) == Lengths()
 
@@ -281,12 +283,12 @@ def test_after_a_window_that_clearly_supports_no_other_one_is_read(trained_judge
     claims = [claim(f"Bill Clinton was born in {place}.", evidence) for place in ("Hope", "Paris")]
     encoder = encoder_folder()
     network = read_network(WEIGHTS, encoder)
-    all_of_it = JudgeReader(network, encoder, {}, Reading(pieces=128, windows=3))
+    all_of_it = JudgeReader(network, encoder, {}, EvidenceReading(pieces=128, windows=3))
     whole = all_of_it.looked_at(claims)
     assert [len(one.scores) for one in whole] == [3, 3]
     right, wrong = (combined(one.scores[:1]).supported for one in whole)
     assert right > wrong + 0.2
-    reading = Reading(pieces=128, windows=3, sure=right - 0.1)
+    reading = EvidenceReading(pieces=128, windows=3, sure=right - 0.1)
     read = JudgeReader(network, encoder, {}, reading).looked_at(claims)
     assert [len(one.scores) for one in read] == [1, 3]
     # What is read is judged alike, and calibrated by all that there was to read.

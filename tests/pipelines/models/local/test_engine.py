@@ -19,7 +19,7 @@ from transformers import (
 )
 from transformers.models.auto.modeling_auto import AutoModelForCausalLM
 
-from pipelines.models.local.engine import Engine, Rows
+from pipelines.models.local.engine import InferenceEngine, Rows
 from pipelines.models.local.prompting import Vocabulary
 
 SIZES: dict[str, Any] = {
@@ -60,7 +60,7 @@ LENGTHS = (3, 9, 5, 17, 1, 9)
 class Table:
     """The rows of an engine beside the token ids they should stand for."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: InferenceEngine) -> None:
         self.engine = engine
         self.rows: Rows | None = None
         self.ids: list[list[int]] = []
@@ -95,21 +95,21 @@ class Table:
         self.ids = [list(self.ids[index]) for index in indices]
 
 
-def make_engine(config: PreTrainedConfig) -> Engine:
+def make_engine(config: PreTrainedConfig) -> InferenceEngine:
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(config).eval()
     tokenizer: Any = SimpleNamespace(eos_token_id=4)
     names: list[bytes | None] = [str(token).encode() for token in range(SIZES["vocab_size"])]
-    return Engine(model, Vocabulary(tokenizer, names, {}, prepends_space=False))
+    return InferenceEngine(model, Vocabulary(tokenizer, names, {}, prepends_space=False))
 
 
 @pytest.fixture(scope="module", params=CONFIGS)
-def engine(request: pytest.FixtureRequest) -> Engine:
+def engine(request: pytest.FixtureRequest) -> InferenceEngine:
     return make_engine(CONFIGS[request.param])
 
 
 @pytest.fixture(scope="module")
-def llama() -> Engine:
+def llama() -> InferenceEngine:
     return make_engine(CONFIGS["llama"])
 
 
@@ -120,7 +120,7 @@ def prompts() -> list[tuple[int, ...]]:
     ]
 
 
-def test_rows_join_grow_and_leave(engine: Engine) -> None:
+def test_rows_join_grow_and_leave(engine: InferenceEngine) -> None:
     table, (first, second, third, fourth, fifth, sixth) = Table(engine), prompts()
     table.add([first, second, third])
     table.step()
@@ -139,7 +139,7 @@ def test_rows_join_grow_and_leave(engine: Engine) -> None:
     table.step()
 
 
-def test_scores_equal_a_plain_pass(engine: Engine) -> None:
+def test_scores_equal_a_plain_pass(engine: InferenceEngine) -> None:
     prompt, reply = prompts()[1], prompts()[3]
     outcomes = engine.score(prompt, reply, top_k=3)
     logprobs = Table(engine).plain([*prompt, *reply]).log_softmax(-1)[len(prompt) - 1 : -1]
@@ -151,7 +151,9 @@ def test_scores_equal_a_plain_pass(engine: Engine) -> None:
         assert [int(one.text) for one in outcome.alternatives] == best.indices[row].tolist()
 
 
-def test_long_replies_are_scored_in_parts(llama: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_replies_are_scored_in_parts(
+    llama: InferenceEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prompt, reply = prompts()[1], prompts()[3]
     whole = llama.score(prompt, reply, top_k=0)
     monkeypatch.setattr("pipelines.models.local.engine._SCORE_TOKENS", 5)
@@ -160,7 +162,7 @@ def test_long_replies_are_scored_in_parts(llama: Engine, monkeypatch: pytest.Mon
 
 
 def test_prompts_are_grouped_by_length_within_a_budget(
-    llama: Engine, monkeypatch: pytest.MonkeyPatch
+    llama: InferenceEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pipelines.models.local.engine._PREFILL_TOKENS", 18)
     groups = llama.groups(prompts())
@@ -173,7 +175,7 @@ def test_recurrent_models_read_equal_lengths_together() -> None:
     assert lengths == [[1], [3], [5], [9, 9], [17]]
 
 
-def test_limits_and_ends_come_from_the_model(llama: Engine) -> None:
+def test_limits_and_ends_come_from_the_model(llama: InferenceEngine) -> None:
     assert llama.context == 256
     assert llama.stop_ids == {3, 4, 5}
     assert llama.max_rows == 32
@@ -182,7 +184,7 @@ def test_limits_and_ends_come_from_the_model(llama: Engine) -> None:
     assert mamba.context is None
 
 
-def test_a_look_at_chosen_tokens(llama: Engine) -> None:
+def test_a_look_at_chosen_tokens(llama: InferenceEngine) -> None:
     logits = torch.tensor([0.0, 1.0, 2.0])
     expected = torch.tensor([0.0, 1.0, 2.0]).softmax(0)
     masses, best = llama.look(logits, [2, 0])

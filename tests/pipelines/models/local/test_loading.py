@@ -27,7 +27,7 @@ from pipelines.errors import (
 from pipelines.models.base import GenerationRequest
 from pipelines.models.local import LocalModel
 from pipelines.models.local.loading import (
-    Source,
+    WeightsSource,
     choose_dtype,
     explain_failure,
     find_source,
@@ -143,11 +143,15 @@ def test_end_tokens_of_the_generation_settings_count(broken: Path) -> None:
 
 def test_paths_and_hub_ids_are_recognised(llama_folder: Path, tmp_path: Path) -> None:
     assert find_source(str(llama_folder)).folder == llama_folder
-    assert find_source("Qwen/Qwen3-0.6B") == Source("Qwen/Qwen3-0.6B", hub_id="Qwen/Qwen3-0.6B")
+    assert find_source("Qwen/Qwen3-0.6B") == WeightsSource(
+        "Qwen/Qwen3-0.6B", hub_id="Qwen/Qwen3-0.6B"
+    )
     assert find_source("gpt2").hub_id == "gpt2"
-    assert find_source("a/b:b.Q4.gguf") == Source("b.Q4.gguf", hub_id="a/b", gguf_file="b.Q4.gguf")
+    assert find_source("a/b:b.Q4.gguf") == WeightsSource(
+        "b.Q4.gguf", hub_id="a/b", gguf_file="b.Q4.gguf"
+    )
     (tmp_path / "small.gguf").touch()
-    assert find_source(tmp_path / "small.gguf") == Source(
+    assert find_source(tmp_path / "small.gguf") == WeightsSource(
         "small.gguf", folder=tmp_path, gguf_file="small.gguf"
     )
 
@@ -205,14 +209,14 @@ def test_failures_of_the_hub(error: Exception, expected: type[VeriscopeError]) -
     # The hub's client wraps what happened in an error of its own.
     outer = OSError("cannot load")
     outer.__cause__ = error
-    explained = explain_failure(outer, Source("a/b", hub_id="a/b"), None)
+    explained = explain_failure(outer, WeightsSource("a/b", hub_id="a/b"), None)
     assert type(explained) is expected
     assert explained.remedy
     assert explained.provider == "a/b"
 
 
 def test_failures_of_the_machine(tmp_path: Path) -> None:
-    source = Source("m", folder=tmp_path)
+    source = WeightsSource("m", folder=tmp_path)
     full = explain_failure(torch.OutOfMemoryError("CUDA out of memory"), source, tmp_path)
     assert "does not fit" in full.message
     disk = explain_failure(OSError(errno.ENOSPC, "No space left"), source, None)

@@ -3,7 +3,7 @@ from math import log
 import pytest
 import torch
 
-from pipelines.models.local.engine import Engine
+from pipelines.models.local.engine import InferenceEngine
 from tests.pipelines.models.local.test_engine import CONFIGS, make_engine
 
 LOGITS = torch.tensor([[0.0, log(2.0), log(5.0)], [log(7.0), log(2.0), log(1.0)]])
@@ -11,31 +11,31 @@ LOGITS = torch.tensor([[0.0, log(2.0), log(5.0)], [log(7.0), log(2.0), log(1.0)]
 
 
 def test_greedy_takes_the_first_of_the_most_probable() -> None:
-    assert Engine.draw(LOGITS, [0.0, 0.0], [0.99, 0.99]) == [2, 0]
-    assert Engine.draw(torch.tensor([[1.0, 3.0, 3.0]]), [0.0], [0.0]) == [1]
+    assert InferenceEngine.draw(LOGITS, [0.0, 0.0], [0.99, 0.99]) == [2, 0]
+    assert InferenceEngine.draw(torch.tensor([[1.0, 3.0, 3.0]]), [0.0], [0.0]) == [1]
 
 
 @pytest.mark.parametrize(
     ("uniform", "token"), [(0.0, 0), (0.124, 0), (0.126, 1), (0.374, 1), (0.376, 2), (0.999, 2)]
 )
 def test_drawing_inverts_the_cumulative_distribution(uniform: float, token: int) -> None:
-    assert Engine.draw(LOGITS, [1.0, 0.0], [uniform, 0.0]) == [token, 0]
+    assert InferenceEngine.draw(LOGITS, [1.0, 0.0], [uniform, 0.0]) == [token, 0]
 
 
 def test_temperature_sharpens_and_flattens() -> None:
     # At 0.5 the weights are squared: 1, 4, 25 of 30; the last begins at 1/6.
-    assert Engine.draw(LOGITS[:1], [0.5], [0.166]) == [1]
-    assert Engine.draw(LOGITS[:1], [0.5], [0.167]) == [2]
+    assert InferenceEngine.draw(LOGITS[:1], [0.5], [0.166]) == [1]
+    assert InferenceEngine.draw(LOGITS[:1], [0.5], [0.167]) == [2]
     # At 2 they are square roots: 1, 1.414, 2.236 of 4.650; the last begins at 0.519.
-    assert Engine.draw(LOGITS[:1], [2.0], [0.518]) == [1]
-    assert Engine.draw(LOGITS[:1], [2.0], [0.520]) == [2]
-    assert Engine.draw(LOGITS[:1], [1e-6], [0.0]) == [2]
+    assert InferenceEngine.draw(LOGITS[:1], [2.0], [0.518]) == [1]
+    assert InferenceEngine.draw(LOGITS[:1], [2.0], [0.520]) == [2]
+    assert InferenceEngine.draw(LOGITS[:1], [1e-6], [0.0]) == [2]
 
 
 def test_a_token_of_probability_zero_is_never_drawn() -> None:
     logits = torch.tensor([[-torch.inf, 0.0, -torch.inf]])
-    assert Engine.draw(logits, [1.0], [0.0]) == [1]
-    assert Engine.draw(logits, [1.0], [1 - 1e-16]) == [1]
+    assert InferenceEngine.draw(logits, [1.0], [0.0]) == [1]
+    assert InferenceEngine.draw(logits, [1.0], [1 - 1e-16]) == [1]
 
 
 @pytest.mark.parametrize("row", [[torch.nan, 1.0], [torch.inf, 1.0], [-torch.inf, -torch.inf]])
@@ -52,10 +52,13 @@ def test_what_is_no_number_is_neither_drawn_nor_measured(row: list[float]) -> No
 
 
 def test_rows_do_not_disturb_each_other() -> None:
-    both = Engine.draw(LOGITS, [1.0, 1.0], [0.3, 0.8])
+    both = InferenceEngine.draw(LOGITS, [1.0, 1.0], [0.3, 0.8])
     assert (
         both
-        == [*Engine.draw(LOGITS[:1], [1.0], [0.3]), *Engine.draw(LOGITS[1:], [1.0], [0.8])]
+        == [
+            *InferenceEngine.draw(LOGITS[:1], [1.0], [0.3]),
+            *InferenceEngine.draw(LOGITS[1:], [1.0], [0.8]),
+        ]
         == [1, 1]
     )
 

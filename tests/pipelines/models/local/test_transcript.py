@@ -3,7 +3,7 @@ from collections.abc import Iterable
 import pytest
 
 from pipelines.models.base import Delta
-from pipelines.models.local.work import Outcome, Transcript
+from pipelines.models.local.work import TokenScore, Transcript
 from pipelines.types import Alternative
 
 OTHER = Alternative(text="x", logprob=-0.1)
@@ -16,7 +16,7 @@ def write(
     transcript = Transcript(stop, drops_space=drops_space)
     shown = []
     for number, piece in enumerate(pieces):
-        transcript.add(piece, Outcome(-float(number), 0.5, (OTHER,)))
+        transcript.add(piece, TokenScore(-float(number), 0.5, (OTHER,)))
         if transcript.stopped:
             break
         shown.append(transcript.take())

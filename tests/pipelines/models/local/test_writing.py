@@ -198,13 +198,13 @@ async def test_a_reproducible_text_waits_for_the_others(endless: LocalModel) -> 
 async def test_a_failing_step_fails_its_callers_only(
     endless: LocalModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pipelines.models.local.engine import Engine
+    from pipelines.models.local.engine import InferenceEngine
 
     def fail(*_: object) -> None:
         raise ArithmeticError("overflow")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Engine, "step", fail)
+        patch.setattr(InferenceEngine, "step", fail)
         with pytest.raises(ServerFailedError, match="ArithmeticError: overflow") as failure:
             await endless.generate(request(max_tokens=3, n=2))
     assert failure.value.retryable
@@ -217,12 +217,12 @@ async def test_running_out_of_memory_says_what_to_do(
 ) -> None:
     import torch
 
-    from pipelines.models.local.engine import Engine
+    from pipelines.models.local.engine import InferenceEngine
 
     def fail(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(Engine, "prefill", fail)
+    monkeypatch.setattr(InferenceEngine, "prefill", fail)
     with pytest.raises(RefusedRequestError, match="choose a smaller model"):
         await endless.generate(request(max_tokens=3))
 

@@ -19,7 +19,7 @@ from transformers import PreTrainedTokenizerFast
 from pipelines.errors import BusyError, ServerFailedError
 from pipelines.models.base import ChoiceRequest, Delta, GenerationRequest, Option, ScoreRequest
 from pipelines.models.local import LocalModel
-from pipelines.models.local.engine import Engine
+from pipelines.models.local.engine import InferenceEngine
 from pipelines.models.local.zerogpu import spaces_gpu
 from pipelines.types import Message
 from tests.pipelines.models.local import tiny
@@ -198,7 +198,7 @@ async def test_errors_of_the_copy_come_back_as_they_were(
     def broken(*_: object) -> None:
         raise ValueError("no such number")
 
-    monkeypatch.setattr(Engine, "prefill", broken)
+    monkeypatch.setattr(InferenceEngine, "prefill", broken)
     with pytest.raises(ServerFailedError, match="no such number") as caught:
         await endless.generate(request(max_tokens=2))
     assert caught.value.remedy.startswith("Ask again")

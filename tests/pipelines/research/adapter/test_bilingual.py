@@ -7,10 +7,10 @@ from random import Random
 from pipelines.methods.slm.judging import judge_request
 from pipelines.prompts import load_prompts
 from pipelines.research.adapter.bilingual import judge_pair, translation_pair
-from pipelines.research.training.examples import Example
+from pipelines.research.training.examples import TrainingPair
 from pipelines.types import Language, Passage
 
-TRUE = Example(
+TRUE = TrainingPair(
     evidence="The old bridge: It was built in 1432.",
     statement="The bridge dates from 1432.",
     label="supported",

@@ -16,8 +16,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from pipelines.models.base import EMBEDDED_NAME, GenerationRequest, no_progress
 from pipelines.models.embedded import GgufServer, ServedModel, gguf_path
 from pipelines.research.adapter import fit as fitting
-from pipelines.research.adapter.fit import Schedule, write_adapter
-from pipelines.research.adapter.measure import Arm, Found, table
+from pipelines.research.adapter.fit import AdapterSchedule, write_adapter
+from pipelines.research.adapter.measure import Arm, ReplyCounts, table
 from pipelines.research.adapter.pairs import Task
 from pipelines.types import Message
 
@@ -53,7 +53,7 @@ def read(tokens: list[int], reply_at: int) -> Any:
 def test_only_the_adapter_learns_and_only_replies_count(model: Any) -> None:
     before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
     pairs = [read([1, 2, 3, 10 + n, 20 + n, 5], 4) for n in range(4)]
-    schedule = Schedule(epochs=60, batch=2, rate=5e-3, rank=RANK)
+    schedule = AdapterSchedule(epochs=60, batch=2, rate=5e-3, rank=RANK)
     losses = [loss for _, loss in fitting.fit(model, pairs, schedule, "cpu")]
     assert len(losses) == 120
     assert losses[-1] < losses[0] - 0.25
@@ -134,11 +134,11 @@ async def test_only_a_request_switches_it_on(tmp_path: Path) -> None:
 
 
 def test_the_table_compares_what_can_be_used() -> None:
-    found: dict[Task, dict[Arm, Found]] = {
+    found: dict[Task, dict[Arm, ReplyCounts]] = {
         "answer": {
-            "demonstrations": Found(3, 4, 100, 10),
-            "bare": Found(1, 4, 60, 20),
-            "adapter": Found(4, 4, 60, 8),
+            "demonstrations": ReplyCounts(3, 4, 100, 10),
+            "bare": ReplyCounts(1, 4, 60, 20),
+            "adapter": ReplyCounts(4, 4, 60, 8),
         }
     }
     rows = table(found).splitlines()

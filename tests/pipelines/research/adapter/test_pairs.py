@@ -15,7 +15,7 @@ from pipelines.research.adapter.pairs import (
     ABSENT,
     PARAPHRASES,
     TASKS,
-    Pair,
+    PromptReply,
     pairs,
     paraphrase_prompt,
 )
@@ -53,23 +53,25 @@ def articles(tmp_path_factory: pytest.TempPathFactory) -> list[Article]:
 
 
 @pytest.fixture(scope="module")
-def made(articles: list[Article]) -> list[Pair]:
+def made(articles: list[Article]) -> list[PromptReply]:
     return pairs(articles, most=8)
 
 
-def test_every_task_is_trained_and_none_more_often_than_asked(made: list[Pair]) -> None:
+def test_every_task_is_trained_and_none_more_often_than_asked(made: list[PromptReply]) -> None:
     counts = Counter(pair.task for pair in made)
     assert set(counts) == set(TASKS)
     assert counts["paraphrase"] == 12
     assert max(count for task, count in counts.items() if task != "paraphrase") <= 8
 
 
-def test_the_same_seed_makes_the_same_pairs(articles: list[Article], made: list[Pair]) -> None:
+def test_the_same_seed_makes_the_same_pairs(
+    articles: list[Article], made: list[PromptReply]
+) -> None:
     assert pairs(articles, most=8) == made
     assert pairs(articles, most=8, seed=8) != made
 
 
-def test_a_prompt_is_the_app_s_without_its_demonstrations(made: list[Pair]) -> None:
+def test_a_prompt_is_the_app_s_without_its_demonstrations(made: list[PromptReply]) -> None:
     for pair in made:
         assert pair.messages[-1].role == "user"
         assert not any(message.role == "assistant" for message in pair.messages)
@@ -78,7 +80,7 @@ def test_a_prompt_is_the_app_s_without_its_demonstrations(made: list[Pair]) -> N
     assert len(with_shots) > 1
 
 
-def test_what_is_learned_can_be_used_by_the_methods(made: list[Pair]) -> None:
+def test_what_is_learned_can_be_used_by_the_methods(made: list[PromptReply]) -> None:
     for pair in made:
         if pair.task == "paraphrase":
             asked = pair.messages[-1].content.rpartition("Question: ")[2]
@@ -105,6 +107,6 @@ def test_questions_that_report_are_not_trained_on(articles: list[Article]) -> No
             assert not any(question in pair.messages[-1].content for question in kept)
 
 
-def test_a_sentence_stands_with_its_title(made: list[Pair]) -> None:
+def test_a_sentence_stands_with_its_title(made: list[PromptReply]) -> None:
     (pair, *_) = [pair for pair in made if pair.task == "answer"]
     assert any(pair.messages[-1].content.startswith(f"{city}: ") for city in CITIES)

@@ -15,7 +15,7 @@ from pipelines.evaluation.datasets.questions import Article
 from pipelines.evaluation.datasets.texts import QaRecord
 from pipelines.research.calibration import __main__ as command
 from pipelines.research.calibration import haarag
-from pipelines.research.calibration.haarag import Measured, fit, measure, on_halueval
+from pipelines.research.calibration.haarag import LibraryContrast, fit, measure, on_halueval
 from pipelines.research.data import read_articles
 from pipelines.text import has_han
 from pipelines.types import Language
@@ -100,7 +100,7 @@ def test_the_forms_of_an_answer():
 def test_even_questions_fit_and_odd_ones_report():
     # Even: own 0.9 and ten times 0.7, foreign 0.3: up to 0.70 none of its own lies below, and at
     # 0.71 ten of eleven do. Odd: own 0.8 and ten times 0.4, foreign 0.75.
-    found = fit([Measured([0.9, 0.8] + [0.7, 0.4] * 10, [0.3, 0.75] * 11, [])])
+    found = fit([LibraryContrast([0.9, 0.8] + [0.7, 0.4] * 10, [0.3, 0.75] * 11, [])])
     assert found["value"] == 0.7
     fitted, reported = found["report"]["fitted"], found["report"]["reported"]
     assert (fitted["youden"], fitted["auroc"], fitted["questions"]) == (1.0, 1.0, 11)
@@ -111,10 +111,10 @@ def test_even_questions_fit_and_odd_ones_report():
 
 
 def test_at_most_one_right_answer_in_ten_lies_below_in_every_form():
-    def measured(own: list[float]) -> Measured:
+    def measured(own: list[float]) -> LibraryContrast:
         # Every question twice, so that the even-numbered ones are all of them.
         twice = [value for value in own for _ in range(2)]
-        return Measured(twice, [0.0] * len(twice), [])
+        return LibraryContrast(twice, [0.0] * len(twice), [])
 
     values = [0.35, *(0.5 + number / 100 for number in range(9))]
     # One of ten lies below 0.50, two below 0.51.
@@ -135,7 +135,7 @@ def test_the_sample_library_gives_articles_with_questions(language: Language):
 
 def test_numbers_that_say_nothing_give_no_threshold():
     with pytest.raises(InvalidInputError, match="No threshold"):
-        fit([Measured([0.5, 0.5], [0.5, 0.5], [])])
+        fit([LibraryContrast([0.5, 0.5], [0.5, 0.5], [])])
 
 
 def test_halueval_reports_the_odd_records_and_what_length_alone_is_worth():

@@ -19,7 +19,7 @@ from pipelines.prompts import load_prompts
 from pipelines.research.calibration import __main__ as command
 from pipelines.research.calibration.slm import (
     JudgedAnswer,
-    KnownAnswer,
+    LabelledAnswer,
     answers_about,
     answers_of,
     cuts,
@@ -35,7 +35,7 @@ from tests.pipelines.methods.slm.judges import JudgeModel, statement_of
 def judged(right: bool, *sentences: float | None, text: str = "An answer.") -> JudgedAnswer:
     known = [p for p in sentences if p is not None]
     return JudgedAnswer(
-        answer=KnownAnswer(question="?", context="", text=text, right=right),
+        answer=LabelledAnswer(question="?", context="", text=text, right=right),
         sentences=sentences,
         other_masses=tuple(0.25 for _ in sentences),
         whole=known[0] if known else None,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.research.default_report.__main__ import main
-from pipelines.research.default_report.asking import Record, questions, record_of
+from pipelines.research.default_report.asking import QuestionRecord, questions, record_of
 from pipelines.store.recordings import load_recording, recordings
 from tests.pipelines.scripted_service import scripted
 
@@ -35,7 +35,7 @@ def test_a_table_and_records_are_written(tmp_path: Path, capsys):
     replies = scripted(*2 * ["William Jefferson Blythe, who found polonium"])
     assert main([*arguments, *files], open_service=replies) == 0
     lines = records.read_text(encoding="utf-8").splitlines()
-    first, second = (Record.model_validate_json(line) for line in lines)
+    first, second = (QuestionRecord.model_validate_json(line) for line in lines)
     assert first.asked.id == "en-002"
     direct = first.methods["direct"]
     assert direct.outcome == direct.original_outcome == "right"
@@ -75,7 +75,7 @@ def test_unusable_input_is_said(arguments: list[str], tmp_path: Path, capsys):
     assert "veriscope: " in capsys.readouterr().err
 
 
-def shipped() -> list[Record]:
+def shipped() -> list[QuestionRecord]:
     """What the report reads of the recorded runs of English questions."""
     asked = {f"sample-{one.id}": one for one in (*questions("tune"), *questions("report"))}
     return [
@@ -95,6 +95,6 @@ def test_recorded_runs_are_read_whole():
         assert all(end is not None and end <= record.seconds for end in ends)
         assert record.methods["slm"].judge_calls > 0
         assert record.methods["ever"].verdict is not None
-        assert Record.model_validate_json(record.model_dump_json()) == record
+        assert QuestionRecord.model_validate_json(record.model_dump_json()) == record
     assert any(record.paraphrases for record in records)
     assert any(record.concepts for record in records)

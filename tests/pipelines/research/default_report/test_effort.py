@@ -10,7 +10,7 @@ import pytest
 from pipelines.engine.estimate import Effort, EffortTable
 from pipelines.methods.direct import Direct
 from pipelines.research.default_report import __main__ as command
-from pipelines.research.default_report.asking import Attempt, Record
+from pipelines.research.default_report.asking import MethodAnswer, QuestionRecord
 from pipelines.research.default_report.effort import effort_table, nonnegative, pace, with_records
 from pipelines.run.defaults import default_models
 from pipelines.run.view import RunView, fold
@@ -18,12 +18,14 @@ from tests.pipelines.methods.bench import PieceModel, run_method
 from tests.pipelines.research.default_report.test_measures import ASKED
 
 
-def attempt(calls: int, read: int, written: int, judges: int = 0, error: str = "") -> Attempt:
-    return Attempt(calls=calls, judge_calls=judges, prompt_tokens=read, tokens=written, error=error)
+def attempt(calls: int, read: int, written: int, judges: int = 0, error: str = "") -> MethodAnswer:
+    return MethodAnswer(
+        calls=calls, judge_calls=judges, prompt_tokens=read, tokens=written, error=error
+    )
 
 
-def record(seconds: float, **methods: Attempt) -> Record:
-    return Record(asked=ASKED, methods=methods, seconds=seconds)
+def record(seconds: float, **methods: MethodAnswer) -> QuestionRecord:
+    return QuestionRecord(asked=ASKED, methods=methods, seconds=seconds)
 
 
 RECORDS = [

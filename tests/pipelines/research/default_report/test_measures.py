@@ -8,19 +8,19 @@ import pytest
 
 from pipelines.research.default_report import measures
 from pipelines.research.default_report.asking import (
-    Asked,
-    Attempt,
-    Concept,
+    MethodAnswer,
     Paraphrase,
     Part,
-    Record,
+    QuestionRecord,
+    ReportConcept,
+    ReportQuestion,
 )
-from pipelines.research.default_report.measures import Share
+from pipelines.research.default_report.measures import Ratio
 from pipelines.research.default_report.table import report
 from pipelines.run.events import Verdict
 from pipelines.samples.scoring import Outcome, Reference
 
-ASKED = Asked(
+ASKED = ReportQuestion(
     part="tune", number=2, id="en-002", reference=Reference(question="Where?", answer="Ulm")
 )
 
@@ -32,8 +32,8 @@ def attempt(
     verdict: Verdict | None = None,
     seconds: float | None = 1.0,
     calls: int = 2,
-) -> Attempt:
-    return Attempt(
+) -> MethodAnswer:
+    return MethodAnswer(
         outcome=outcome,
         original_outcome=original,
         verdict=verdict,
@@ -45,13 +45,15 @@ def attempt(
     )
 
 
-def record(part: Part = "tune", seconds: float = 9.0, **methods: Attempt) -> Record:
+def record(part: Part = "tune", seconds: float = 9.0, **methods: MethodAnswer) -> QuestionRecord:
     asked = ASKED.model_copy(update={"part": part})
-    return Record(asked=asked, methods=methods, seconds=seconds)
+    return QuestionRecord(asked=asked, methods=methods, seconds=seconds)
 
 
-def concept(claim: str, sentence: str, verdict: Verdict, *, fallback: bool = False) -> Concept:
-    return Concept(
+def concept(
+    claim: str, sentence: str, verdict: Verdict, *, fallback: bool = False
+) -> ReportConcept:
+    return ReportConcept(
         text="Ulm",
         sentence=sentence,
         question="?",
@@ -62,19 +64,19 @@ def concept(claim: str, sentence: str, verdict: Verdict, *, fallback: bool = Fal
 
 
 def test_a_share_shows_its_count():
-    assert str(Share(3, 8)) == "3 of 8 (38 %)"
-    assert str(Share(0, 0)) == "0 of 0 (–)"
+    assert str(Ratio(3, 8)) == "3 of 8 (38 %)"
+    assert str(Ratio(0, 0)) == "0 of 0 (–)"
 
 
 def test_outcomes_are_counted():
     found = [attempt("right", original="right"), attempt("abstained"), attempt("right")]
     assert measures.outcomes(found) == {
-        "right": Share(2, 3),
-        "wrong": Share(0, 3),
-        "abstained": Share(1, 3),
-        "failed": Share(0, 3),
+        "right": Ratio(2, 3),
+        "wrong": Ratio(0, 3),
+        "abstained": Ratio(1, 3),
+        "failed": Ratio(0, 3),
     }
-    assert measures.originals_right(found) == Share(1, 3)
+    assert measures.originals_right(found) == Ratio(1, 3)
 
 
 def test_direct_answers_are_mended_and_spoiled():
@@ -86,7 +88,7 @@ def test_direct_answers_are_mended_and_spoiled():
         record(direct=attempt("right"), drad=attempt("failed")),
         record(direct=attempt("abstained"), drad=attempt("right")),
     ]
-    assert measures.repairs(records, "drad") == (Share(1, 2), Share(2, 3))
+    assert measures.repairs(records, "drad") == (Ratio(1, 2), Ratio(2, 3))
 
 
 def test_a_verdict_doubts_wrong_and_right_originals():
@@ -99,7 +101,7 @@ def test_a_verdict_doubts_wrong_and_right_originals():
         attempt("right", original="right", verdict="unchecked"),
         attempt("right", original="abstained", verdict="doubtful"),
     ]
-    assert measures.detection(found) == (Share(2, 4), Share(1, 2))
+    assert measures.detection(found) == (Ratio(2, 4), Ratio(1, 2))
 
 
 def test_paraphrases_are_counted_over_all_questions():
@@ -111,9 +113,9 @@ def test_paraphrases_are_counted_over_all_questions():
         record(),
     ]
     found = measures.paraphrasing(records)
-    assert found.taken == Share(7, 10)
+    assert found.taken == Ratio(7, 10)
     assert found.discarded == {"meaning": 2, "repeated": 1}
-    assert found.enough == Share(1, 3)
+    assert found.enough == Ratio(1, 3)
 
 
 def test_a_claim_that_says_the_sentence_again_is_a_verdict_on_its_only_concept():
@@ -125,9 +127,9 @@ def test_a_claim_that_says_the_sentence_again_is_a_verdict_on_its_only_concept()
         concept("Einstein was born in Ulm.", "He was born in Ulm.", "supported"),
     )
     found = measures.checking([record().model_copy(update={"concepts": concepts})])
-    assert found.written == Share(2, 4)
-    assert found.alone == Share(3, 4)
-    assert found.narrower == Share(2, 4)
+    assert found.written == Ratio(2, 4)
+    assert found.alone == Ratio(3, 4)
+    assert found.narrower == Ratio(2, 4)
     assert found.verdicts == {"supported": 2, "not_enough": 1, "contradicted": 1}
 
 
@@ -182,7 +184,7 @@ def test_the_report_has_a_section_for_each_part():
 
 def test_every_row_of_a_table_has_its_cells():
     paraphrases = (Paraphrase(text="x?"), Paraphrase(text="y?", discarded="meaning"))
-    one = Record(
+    one = QuestionRecord(
         asked=ASKED,
         methods=dict.fromkeys(("direct", "rag", "rowen", "drad", "ever"), attempt("right")),
         paraphrases=paraphrases,

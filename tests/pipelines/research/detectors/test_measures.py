@@ -16,7 +16,7 @@ from pipelines.evaluation.results.scores import (
     Evaluation,
     ItemScore,
     ItemSummary,
-    System,
+    ScoredSystem,
 )
 from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.research.detectors.__main__ import markdown
@@ -66,7 +66,7 @@ def evaluation() -> Evaluation:
         name="e",
         data_set="wikibio_gpt3:odd",
         data_hash="h",
-        systems={"selfcheck": System(method="selfcheck", settings={"variant": "nli"})},
+        systems={"selfcheck": ScoredSystem(method="selfcheck", settings={"variant": "nli"})},
         items={score.item: ItemSummary() for score in scores},
         scores=scores,
     )
@@ -157,7 +157,7 @@ def test_answers_are_measured_where_a_detector_scored_them():
         name="e",
         data_set="mine",
         data_hash="h",
-        systems={"a": System(method="p_true"), "b": System(method="p_yes")},
+        systems={"a": ScoredSystem(method="p_true"), "b": ScoredSystem(method="p_yes")},
         items={str(n): ItemSummary() for n in range(4)},
         scores=scores,
     )

@@ -12,7 +12,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score
 
 from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.research.judges.measures import (
-    Measured,
+    BootstrapMeasure,
     balanced_accuracy,
     best_threshold,
     example_f1,
@@ -21,13 +21,13 @@ from pipelines.research.judges.measures import (
     span_f1,
     value_of,
 )
-from pipelines.research.judges.scoring import Piece, ScoredText
+from pipelines.research.judges.scoring import ScoredSpan, ScoredText
 
 SAMPLING = Sampling(resamples=400)
 
 
 def text(doubt: float, wrong: bool, group: str = "") -> ScoredText:
-    return ScoredText(wrong, doubt, group, (Piece(0, 10, doubt),))
+    return ScoredText(wrong, doubt, group, (ScoredSpan(0, 10, doubt),))
 
 
 # Of three wrong texts two are flagged at 0.5, of two right ones one is.
@@ -52,7 +52,7 @@ def test_example_f1_counts_flagged_texts():
 
 
 def test_labelled_sentences_are_the_statements_where_there_are_any():
-    pieces = (Piece(0, 5, 0.8), Piece(6, 9, 0.3), Piece(10, 20, 0.4))
+    pieces = (ScoredSpan(0, 5, 0.8), ScoredSpan(6, 9, 0.3), ScoredSpan(10, 20, 0.4))
     one = ScoredText(
         True,
         0.8,
@@ -66,7 +66,7 @@ def test_labelled_sentences_are_the_statements_where_there_are_any():
     # 5 characters are flagged, all of them wrong, of 15: 2 * 5 / (5 + 15).
     assert value_of(span_f1([one], 0.5)) == pytest.approx(1 / 2)
     # A clean text with a flagged sentence adds 4 flagged characters: 2 * 5 / (9 + 15).
-    clean = ScoredText(False, 0.9, "b", (Piece(0, 4, 0.9),), ())
+    clean = ScoredText(False, 0.9, "b", (ScoredSpan(0, 4, 0.9),), ())
     assert value_of(span_f1([one, clean], 0.5)) == pytest.approx(10 / 24)
     # One whose pieces nobody labelled does not count.
     assert value_of(span_f1([one, text(0.9, True)], 0.5)) == pytest.approx(1 / 2)
@@ -146,7 +146,7 @@ def test_the_mean_over_sets_is_narrower_than_each():
     assert mean.value == pytest.approx(0.7)
     assert mean.n == 200
 
-    def width(found: Measured) -> float:
+    def width(found: BootstrapMeasure) -> float:
         low, high = found.estimate.low, found.estimate.high
         assert low is not None
         assert high is not None

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import torch
 from transformers import BertConfig, BertModel
 
-from pipelines.models.judges.inputs import Pair
+from pipelines.models.judges.inputs import EncodedPair
 from pipelines.models.judges.network import JudgeNetwork
 from pipelines.research.long_training.prepared import PreparedClaim, Shelf, shelved
-from pipelines.research.training.examples import Example, Label, text_of
+from pipelines.research.training.examples import Label, TrainingPair, text_of
 
 TEXT = text_of(
     "ada",
@@ -25,8 +25,8 @@ OTHER = text_of(
 SUPPORTED, CONTRADICTED = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
 
 
-def pair(label: Label = "supported", make: str = "m", group: str = "g", **more) -> Example:
-    return Example(
+def pair(label: Label = "supported", make: str = "m", group: str = "g", **more) -> TrainingPair:
+    return TrainingPair(
         **{"evidence": "e", "statement": "s", "label": label, "make": make, "group": group, **more}
     )
 
@@ -46,10 +46,10 @@ def network(seed: int = 0, layers: int = 2) -> JudgeNetwork:
     return JudgeNetwork(BertModel(config))
 
 
-def window(word: int, *others: int) -> Pair:
+def window(word: int, *others: int) -> EncodedPair:
     """A statement of one word and evidence of others."""
     matches = [1 if other == word else 2 for other in others]
-    return Pair(
+    return EncodedPair(
         ids=[1, word, 2, *others, 2],
         types=[0, 0, 0, *[1] * (len(others) + 1)],
         matches=[0, 1 if word in others else 2, 0, *matches, 0],

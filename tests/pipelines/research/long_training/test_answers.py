@@ -10,17 +10,17 @@ from random import Random
 import pytest
 
 from pipelines.research.long_training.answers import (
-    Asked,
+    AnsweredQuestion,
     answer_pairs,
     both_ways,
     hand_written,
     short_and_long,
 )
 from pipelines.research.sources import Sources
-from pipelines.research.training.examples import Example
+from pipelines.research.training.examples import TrainingPair
 from pipelines.research.training.generated import Names
 
-ASKED = Asked(
+ASKED = AnsweredQuestion(
     "Who wrote the notes?",
     "Ada Lovelace",
     "The notes were written by Ada Lovelace. She met Charles Babbage in London.",
@@ -109,7 +109,7 @@ def test_a_reason_goes_with_its_yes_or_no(names: Names, tmp_path: Path):
 
 def test_pairs_written_by_hand_are_read_as_they_stand():
     (one,) = hand_written([{"question": "Who?", "first": "Ada", "second": "Eve.", "same": False}])
-    assert one == Example(
+    assert one == TrainingPair(
         evidence="Eve.",
         statement="Ada",
         label="contradicted",

@@ -9,11 +9,11 @@ import pytest
 import torch
 from transformers import BertModel
 
-from pipelines.models.judges.inputs import Reading
+from pipelines.models.judges.inputs import EvidenceReading
 from pipelines.models.judges.network import JudgeNetwork, read_network, save_weights
 from pipelines.models.judges.trained import calibrations_of, reading_of
 from pipelines.research.long_training import averaging
-from pipelines.research.long_training.stages import Plan
+from pipelines.research.long_training.stages import TrainingPlan
 from pipelines.research.training.examples import Label, write_examples
 from tests.pipelines.research.long_training.examples import pair
 
@@ -25,7 +25,7 @@ KEPT = [
 ]
 
 
-def judge(folder: Path, encoder: Path, moved: float, reading: Reading) -> Path:
+def judge(folder: Path, encoder: Path, moved: float, reading: EvidenceReading) -> Path:
     """A judge whose trained weights are those of the encoder, and `moved` away from them."""
     torch.manual_seed(0)
     network = JudgeNetwork(BertModel.from_pretrained(encoder))
@@ -46,8 +46,8 @@ def folders(
 ) -> tuple[Path, Path]:
     monkeypatch.setattr(averaging, "encoder_folder", lambda: small_encoder)
     write_examples(tmp_path / "kept.jsonl", KEPT)
-    one = judge(tmp_path / "one", small_encoder, 0.25, Reading(pieces=64))
-    return one, judge(tmp_path / "other", small_encoder, 0.75, Reading())
+    one = judge(tmp_path / "one", small_encoder, 0.25, EvidenceReading(pieces=64))
+    return one, judge(tmp_path / "other", small_encoder, 0.75, EvidenceReading())
 
 
 def biases(folder: Path, encoder: Path) -> dict[str, torch.Tensor]:
@@ -69,7 +69,7 @@ def test_the_weights_are_the_mean_and_it_reads_as_the_training_does(
     for name, value in mean.items():
         assert torch.allclose(value, (low[name] + high[name]) / 2, atol=1e-2)
         assert torch.allclose(value - low[name], torch.full_like(value, 0.25), atol=1e-2)
-    assert reading_of(tmp_path / "mean") == Plan().reading
+    assert reading_of(tmp_path / "mean") == TrainingPlan().reading
     card = json.loads((tmp_path / "mean" / "judge.json").read_text())
     assert card["averaged"] == [json.loads((f / "judge.json").read_text()) for f in folders]
     assert card["scaling"]["statements"]["pairs"] == len(KEPT)
@@ -81,7 +81,7 @@ def test_one_judge_can_be_calibrated_for_another_reading(
 ):
     less = ("--reading-pieces", 48, "--reading-windows", 1, "--reading-sure", 0.7)
     assert run(tmp_path, "--judges", folders[0], *less, "--reading-neighbours", "no") == 0
-    assert reading_of(tmp_path / "mean") == Reading(pieces=48, windows=1, sure=0.7)
+    assert reading_of(tmp_path / "mean") == EvidenceReading(pieces=48, windows=1, sure=0.7)
     after, before = (biases(f, small_encoder) for f in (tmp_path / "mean", folders[0]))
     assert all(torch.equal(value, before[name]) for name, value in after.items())
 

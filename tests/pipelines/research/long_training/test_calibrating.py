@@ -7,14 +7,14 @@ from random import Random
 
 import pytest
 
-from pipelines.models.judges.trained import Calibration, Lengths, Read, combined
+from pipelines.models.judges.trained import Lengths, Read, TemperatureScaling, combined
 from pipelines.research.long_training.calibrating import (
     best_calibration,
     calibrated,
     pair_weights,
     with_all_kinds,
 )
-from pipelines.research.training.examples import Example
+from pipelines.research.training.examples import TrainingPair
 from tests.pipelines.research.long_training.examples import pair
 
 
@@ -23,9 +23,11 @@ def read(odds: float, evidence: int = 128, statement: int = 16) -> Read:
     return Read([(odds, -30.0, 0.0)], Lengths(statement, evidence), [])
 
 
-def drawn(shares: dict[float, float], number: int = 400, **more) -> list[tuple[Example, float]]:
+def drawn(
+    shares: dict[float, float], number: int = 400, **more
+) -> list[tuple[TrainingPair, float]]:
     """Pairs at these log-odds, of which the given share is supported."""
-    found: list[tuple[Example, float]] = []
+    found: list[tuple[TrainingPair, float]] = []
     for odds, share in shares.items():
         for at in range(number):
             label = "supported" if at < round(share * number) else "unsupported"
@@ -33,7 +35,7 @@ def drawn(shares: dict[float, float], number: int = 400, **more) -> list[tuple[E
     return found
 
 
-def said(scaling: Calibration, one: Read) -> float:
+def said(scaling: TemperatureScaling, one: Read) -> float:
     return combined(one.scores, scaling, one.lengths).supported
 
 
@@ -108,8 +110,8 @@ class Reader:
 def test_every_kind_of_claim_is_calibrated_on_its_own_makes():
     random = Random(0)
 
-    def made(make: str, slope: float, **more) -> list[Example]:
-        pairs: list[Example] = []
+    def made(make: str, slope: float, **more) -> list[TrainingPair]:
+        pairs: list[TrainingPair] = []
         for number in range(400):
             odds = random.uniform(-3, 3)
             right = random.random() < 1 / (1 + exp(-slope * odds))

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.models.judges.inputs import Reading
+from pipelines.models.judges.inputs import EvidenceReading
 from pipelines.research.long_training import __main__ as command
 from pipelines.research.long_training.cosines import remembered_cosines
 from pipelines.research.long_training.mixture import Mixture
-from pipelines.research.long_training.stages import Plan, StoppedError, Training
+from pipelines.research.long_training.stages import Training, TrainingPlan, TrainingStoppedError
 from pipelines.research.long_training.trainer import Course
 
 
@@ -46,7 +46,7 @@ def test_without_options_the_plan_is_the_usual_one(
 ):
     assert command.main(["--data", str(data), "--to", str(tmp_path / "to")]) == 0
     (training,) = made
-    assert training.plan == Plan()
+    assert training.plan == TrainingPlan()
     assert training.folder == tmp_path / "to"
     assert training.sources.hard == data / "fool_me_twice.jsonl"
 
@@ -56,9 +56,9 @@ def test_everything_that_is_to_be_tried_is_an_option(data: Path, made: list[Trai
     options += " --course-layer-decay 0.8 --reading-pieces 384 --reading-neighbours no"
     options += " --mixture-people 9 --balance 1 --every 10"
     assert command.main(["--data", str(data), *options.split()]) == 0
-    assert made[0].plan == Plan(
+    assert made[0].plan == TrainingPlan(
         mixture=Mixture(people=9),
-        reading=Reading(pieces=384, windows=2, neighbours=False),
+        reading=EvidenceReading(pieces=384, windows=2, neighbours=False),
         course=Course(steps=50, margin=2.5, layer_decay=0.8),
         seeds=(3,),
         distil=False,
@@ -72,7 +72,7 @@ def test_a_training_that_was_stopped_says_so(
     data: Path, made: list[Training], monkeypatch: pytest.MonkeyPatch
 ):
     def run(self: Training) -> dict[str, Any]:
-        raise StoppedError
+        raise TrainingStoppedError
 
     monkeypatch.setattr(Training, "run", run)
     assert command.main(["--data", str(data)]) == 3

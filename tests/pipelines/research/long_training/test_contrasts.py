@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from pipelines.research.long_training.contrasts import ContrastMaker, _said_of, contrasts_of
-from pipelines.research.training.examples import Example
+from pipelines.research.training.examples import TrainingPair
 from pipelines.research.training.generated import Names, PairMaker
 from tests.pipelines.research.long_training.examples import OTHER, TEXT
 
@@ -21,7 +21,7 @@ def names() -> Names:
 
 
 @pytest.fixture(scope="module")
-def pairs(names: Names) -> list[Example]:
+def pairs(names: Names) -> list[TrainingPair]:
     return [
         pair
         for seed in range(30)
@@ -29,13 +29,13 @@ def pairs(names: Names) -> list[Example]:
     ]
 
 
-def test_every_family_is_there(pairs: list[Example]):
+def test_every_family_is_there(pairs: list[TrainingPair]):
     families = {pair.make.split("-")[0] for pair in pairs}
     assert families == {"far", "less exact", "two sentences"}
     assert {pair.label for pair in pairs} == {"supported", "contradicted", "not_enough"}
 
 
-def test_a_statement_has_both_labels_and_so_has_the_evidence(pairs: list[Example]):
+def test_a_statement_has_both_labels_and_so_has_the_evidence(pairs: list[TrainingPair]):
     chosen = [p for p in pairs if p.make.startswith("far-") or p.make == "less exact"]
     for at in range(0, len(chosen), 4):
         four = chosen[at : at + 4]
@@ -47,7 +47,7 @@ def test_a_statement_has_both_labels_and_so_has_the_evidence(pairs: list[Example
             assert list(labels.values()) == [{"supported", "contradicted"}] * 2
 
 
-def test_the_words_that_are_wrong_are_known(pairs: list[Example]):
+def test_the_words_that_are_wrong_are_known(pairs: list[TrainingPair]):
     for pair in pairs:
         if pair.label == "supported":
             assert pair.wrong == ()
@@ -57,7 +57,7 @@ def test_the_words_that_are_wrong_are_known(pairs: list[Example]):
             assert all(said)
 
 
-def test_a_statement_over_two_sentences_needs_both(pairs: list[Example]):
+def test_a_statement_over_two_sentences_needs_both(pairs: list[TrainingPair]):
     two = [pair for pair in pairs if pair.make == "two sentences"]
     whole = [pair for pair in two if pair.label == "supported"]
     assert all(pair.statement.startswith("Ada Lovelace, who ") for pair in two)

@@ -26,7 +26,7 @@ from pipelines.research.long_training.mixture import (
     written,
 )
 from pipelines.research.sources import Sources
-from pipelines.research.training.examples import Example, write_examples
+from pipelines.research.training.examples import TrainingPair, write_examples
 from tests.pipelines.research.long_training.examples import OTHER, TEXT, pair
 
 PEOPLE = Mixture(rounds=0, contrasts=0, repeats=0, people=3, answers=0)
@@ -180,5 +180,5 @@ def test_it_is_said_what_the_claim_alone_tells():
 def test_pairs_survive_being_written(tmp_path: Path):
     pairs = [pair(statement="line\u2028separator", wrong=((0, 4),)), pair(wrong=None)]
     write_examples(tmp_path / "pairs.jsonl", pairs)
-    found: list[Example] = read_examples(tmp_path / "pairs.jsonl")
+    found: list[TrainingPair] = read_examples(tmp_path / "pairs.jsonl")
     assert found == pairs

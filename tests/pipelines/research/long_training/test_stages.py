@@ -10,19 +10,24 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from pipelines.models.judges.inputs import Reading
+from pipelines.models.judges.inputs import EvidenceReading
 from pipelines.models.judges.network import read_network
 from pipelines.models.judges.trained import calibrations_of, reading_of
 from pipelines.research.long_training import stages as module
 from pipelines.research.long_training.mixture import Mixture
-from pipelines.research.long_training.stages import Plan, StoppedError, Training, areas_of
+from pipelines.research.long_training.stages import (
+    Training,
+    TrainingPlan,
+    TrainingStoppedError,
+    areas_of,
+)
 from pipelines.research.long_training.trainer import Course
 from pipelines.research.sources import Sources
 from tests.pipelines.research.long_training.examples import pair
 
-PLAN = Plan(
+PLAN = TrainingPlan(
     mixture=Mixture(rounds=0, contrasts=0, repeats=0, people=1, answers=0),
-    reading=Reading(windows=2, neighbours=True),
+    reading=EvidenceReading(windows=2, neighbours=True),
     course=Course(steps=4, batch=4),
     seeds=(1, 2),
     every=3,
@@ -117,7 +122,7 @@ def test_a_training_that_is_stopped_again_and_again_ends_in_the_same_judge(
         try:
             # Enough for a few steps, or to choose among the four candidates.
             parts = training(tmp_path, sources, small_encoder, after(5)).run()
-        except StoppedError:
+        except TrainingStoppedError:
             stops += 1
     assert stops == 3
     assert parts["candidates"] == whole.card["candidates"]

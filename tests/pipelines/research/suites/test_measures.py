@@ -12,7 +12,7 @@ from pipelines.evaluation.metrics.separation import (
 )
 from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.research.suites.measures import (
-    Judged,
+    SuitePredictions,
     area,
     balanced_at,
     best_balanced,
@@ -79,7 +79,7 @@ def test_several_draws_are_measured_at_once():
 
 
 def test_an_answer_is_as_supported_as_its_weakest_sentence():
-    judged = Judged(
+    judged = SuitePredictions(
         np.array([0.9, 0.3, 0.8]), np.array([True, False, True]), ("first", "first", "second")
     )
     weakest = judged.weakest()
@@ -89,7 +89,7 @@ def test_an_answer_is_as_supported_as_its_weakest_sentence():
 
 
 def test_some_pairs_are_chosen_with_their_groups():
-    chosen = Judged(SAID, TRUTH, ("a", "b", "c", "d")).chosen([True, False, False, True])
+    chosen = SuitePredictions(SAID, TRUTH, ("a", "b", "c", "d")).chosen([True, False, False, True])
     assert chosen.said.tolist() == [0.9, 0.2]
     assert chosen.groups == ("a", "d")
 
@@ -98,8 +98,8 @@ def test_intervals_are_over_groups():
     source = np.random.default_rng(0)
     said = source.random(200)
     truth = source.random(200) < said
-    alone = Judged(said, truth, tuple(map(str, range(200))))
-    by_ten = Judged(said, truth, tuple(str(n // 20) for n in range(200)))
+    alone = SuitePredictions(said, truth, tuple(map(str, range(200))))
+    by_ten = SuitePredictions(said, truth, tuple(str(n // 20) for n in range(200)))
     one, ten = (estimated(area, judged, FEW) for judged in (alone, by_ten))
     assert one.value == ten.value
     assert (one.groups, ten.groups) == (200, 10)
@@ -111,10 +111,10 @@ def test_intervals_are_over_groups():
 
 
 def test_what_is_not_defined_says_why():
-    nothing = Judged(np.array([]), np.array([], dtype=bool), ())
+    nothing = SuitePredictions(np.array([]), np.array([], dtype=bool), ())
     assert estimated(area, nothing, FEW).reason == "no_items"
-    one_kind = Judged(np.array([0.1, 0.9]), np.array([True, True]), ("a", "b"))
+    one_kind = SuitePredictions(np.array([0.1, 0.9]), np.array([True, True]), ("a", "b"))
     assert estimated(area, one_kind, FEW).reason == "one_class"
-    one_group = Judged(SAID, TRUTH, ("a",) * 4)
+    one_group = SuitePredictions(SAID, TRUTH, ("a",) * 4)
     found = estimated(area, one_group, FEW)
     assert (found.value, found.low, found.reason) == (3.5 / 4, None, "too_few_groups")

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from pipelines.research.training.chinese import (
-    Asked,
+    PassageQuestion,
     as_chinese_statement,
     chinese_pairs,
     chinese_questions,
@@ -19,8 +19,8 @@ from pipelines.research.training.chinese import (
 CONTEXT = "老桥位于河边。老桥建于1432年，由工匠李平设计。桥长48米，宽6米。"
 
 
-def asked(question: str, answer: str) -> Asked:
-    return Asked(question, answer, CONTEXT, "老桥", "cmrc-老桥")
+def asked(question: str, answer: str) -> PassageQuestion:
+    return PassageQuestion(question, answer, CONTEXT, "老桥", "cmrc-老桥")
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ import pytest
 
 from pipelines.models.base import EMBEDDED_NAME
 from pipelines.research.training import __main__ as command
-from pipelines.research.training.examples import Example, Label
+from pipelines.research.training.examples import Label, TrainingPair
 from pipelines.research.training.recipe import Split
-from pipelines.research.training.report import Suite
+from pipelines.research.training.report import LabelledSuite
 
 LABELS: dict[str, Label] = {"Norway": "supported", "Sweden": "contradicted", "1901": "not_enough"}
 PAIRS = [
-    Example(
+    TrainingPair(
         evidence="Oslo lies in Norway.",
         statement=f"Oslo lies in {place}.",
         label=label,
@@ -33,7 +33,9 @@ def test_pairs_are_written_and_described(
     monkeypatch.setattr(command, "split", lambda files, recipe: Split(PAIRS, PAIRS[:2]))
     to = tmp_path / "pairs.jsonl"
     assert command.main(["pairs", "--to", str(to), "--rounds", "1", "--repeats", "1"]) == 0
-    written = [Example.model_validate_json(line) for line in to.read_text("utf-8").splitlines()]
+    written = [
+        TrainingPair.model_validate_json(line) for line in to.read_text("utf-8").splitlines()
+    ]
     assert written == PAIRS
     (described,) = json.loads(capsys.readouterr().out)
     assert (described["trained on"], described["kept back"]) == (3, 2)
@@ -42,7 +44,7 @@ def test_pairs_are_written_and_described(
 def test_every_judge_is_measured_on_every_suite(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    suites = [Suite("stances", PAIRS, three_way=True)]
+    suites = [LabelledSuite("stances", PAIRS, three_way=True)]
     monkeypatch.setattr(command, "suites", lambda *given: suites)
     monkeypatch.setattr(command, "_CALIBRATION", tmp_path / "judges.json")
     arguments = ["report", "--judge", str(tmp_path), "--date", "2026-01-31"]
@@ -78,7 +80,7 @@ def test_what_the_language_model_said_stays_until_it_has_said_everything_again(
     table = tmp_path / "judges.json"
     said = {"stances": {"auroc": 0.5}}
     table.write_text(json.dumps({"quality": {EMBEDDED_NAME: said}}), encoding="utf-8")
-    monkeypatch.setattr(command, "suites", lambda *given: [Suite("stances", PAIRS)])
+    monkeypatch.setattr(command, "suites", lambda *given: [LabelledSuite("stances", PAIRS)])
     monkeypatch.setattr(command, "_CALIBRATION", table)
     monkeypatch.setattr(command, "_zero_shot", stopped)
     arguments = ["report", "--judge", str(tmp_path), "--every", "8"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.research.training.examples import Example, differing, write_examples
+from pipelines.research.training.examples import TrainingPair, differing, write_examples
 
 
 def words(true: str, statement: str) -> list[str] | None:
@@ -37,16 +37,16 @@ def test_the_words_that_differ(true: str, statement: str, different: list[str] |
 
 
 def test_a_pair_of_which_all_is_right_or_wrong():
-    pair = Example(evidence="e", statement="Oslo", label="supported", make="m", group="g")
+    pair = TrainingPair(evidence="e", statement="Oslo", label="supported", make="m", group="g")
     assert (pair.wrong, pair.wholly_right.wrong, pair.wholly_wrong.wrong) == (None, (), ((0, 4),))
 
 
 def test_pairs_are_written_a_line_each(tmp_path: Path):
-    pair = Example(
+    pair = TrainingPair(
         evidence="北京", statement="s", label="supported", make="m", group="g", wrong=((0, 1),)
     )
     write_examples(tmp_path / "pairs.jsonl", [pair, pair])
     lines = (tmp_path / "pairs.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 2
     assert "北京" in lines[0]
-    assert Example.model_validate(json.loads(lines[0])) == pair
+    assert TrainingPair.model_validate(json.loads(lines[0])) == pair

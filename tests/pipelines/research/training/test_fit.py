@@ -10,14 +10,14 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel
 
-from pipelines.models.judges.inputs import MAX_PIECES, Pair
+from pipelines.models.judges.inputs import MAX_PIECES, EncodedPair
 from pipelines.models.judges.network import Batch, JudgeNetwork, read_network
 from pipelines.models.judges.trained import combined, encoder_folder
 from pipelines.research.sources import Sources
-from pipelines.research.training.examples import Example, Label
+from pipelines.research.training.examples import Label, TrainingPair
 from pipelines.research.training.fit import (
-    Prepared,
-    Schedule,
+    EncodedExample,
+    JudgeSchedule,
     _loss,
     _loss_of_words,
     attend,
@@ -47,22 +47,22 @@ def network(seed: int = 0, width: int = 16) -> JudgeNetwork:
     return JudgeNetwork(BertModel(config))
 
 
-def pairs() -> list[Prepared]:
+def pairs() -> list[EncodedExample]:
     """The evidence repeats the statement's word, or has another."""
-    found: list[Prepared] = []
+    found: list[EncodedExample] = []
     for word in range(5, 15):
         for other in (word, word % 10 + 5):
             same = word == other
             match = 1 if same else 2
-            pair = Pair([1, word, 2, other, 2], [0, 0, 0, 1, 1], [0, match, 0, match, 0])
+            pair = EncodedPair([1, word, 2, other, 2], [0, 0, 0, 1, 1], [0, match, 0, match, 0])
             target = SUPPORTED if same else CONTRADICTED
-            found.append(Prepared(pair, target, (-1, int(not same))))
+            found.append(EncodedExample(pair, target, (-1, int(not same))))
     return found
 
 
 def test_it_learns_what_the_pairs_show():
     learner = network()
-    schedule = Schedule(steps=60, batch=8, rate=3e-3, head_rate=1e-2, seed=1)
+    schedule = JudgeSchedule(steps=60, batch=8, rate=3e-3, head_rate=1e-2, seed=1)
     seen = list(fit(learner, pairs(), schedule))
     assert [step for step, _ in seen] == list(range(1, 61))
     assert seen[-1][1] < seen[0][1]
@@ -77,7 +77,7 @@ def test_word_embeddings_stay_as_they_are():
     learner = network()
     before = learner.encoder.embeddings.word_embeddings.weight.clone()
     layers = learner.encoder.encoder.layer[0].output.dense.weight.clone()
-    assert len(list(fit(learner, pairs(), Schedule(steps=3, batch=4)))) == 3
+    assert len(list(fit(learner, pairs(), JudgeSchedule(steps=3, batch=4)))) == 3
     assert torch.equal(before, learner.encoder.embeddings.word_embeddings.weight)
     assert not torch.equal(layers, learner.encoder.encoder.layer[0].output.dense.weight)
 
@@ -86,7 +86,7 @@ def test_the_same_seed_gives_the_same_judge():
     states = []
     for _ in range(2):
         learner = network()
-        assert len(list(fit(learner, pairs(), Schedule(steps=4, batch=4, seed=3)))) == 4
+        assert len(list(fit(learner, pairs(), JudgeSchedule(steps=4, batch=4, seed=3)))) == 4
         states.append(learner.head[1].weight)
     assert torch.equal(*states)
 
@@ -130,7 +130,7 @@ def test_where_no_word_is_known_nothing_is_learnt_of_words():
     ],
 )
 def test_pieces_inside_wrong_words_are_wrong(question: str, wrong, doubted: tuple[int, ...]):
-    example = Example(
+    example = TrainingPair(
         evidence="Oslo lies in Norway.",
         statement="Oslo lies in Sweden.",
         label="contradicted",
@@ -145,7 +145,7 @@ def test_pieces_inside_wrong_words_are_wrong(question: str, wrong, doubted: tupl
 
 def test_of_long_evidence_the_part_that_is_about_it_is_read():
     far = "Nothing of interest is said here about anything at all. " * 40
-    example = Example(
+    example = TrainingPair(
         evidence=f"{far}Oslo lies in Norway. {far}",
         statement="Oslo lies in Norway.",
         label="unsupported",
@@ -251,9 +251,9 @@ MAKES = ("told", "article")
 LABELS: dict[str, Label] = {"Norway": "supported", "Sweden": "contradicted"}
 
 
-def labelled() -> list[Example]:
+def labelled() -> list[TrainingPair]:
     return [
-        Example(
+        TrainingPair(
             evidence="Oslo lies in Norway.",
             statement=f"Oslo lies in {place}.",
             label=label,
@@ -284,7 +284,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Recipe]:
 def test_the_judge_is_the_mean_of_one_of_every_recipe(tmp_path: Path, asked: list[Recipe]):
     recipes = [Recipe(rounds=1), Recipe(rounds=2)]
     encoder, to, keep = encoder_folder(), tmp_path / "judge", tmp_path / "parts"
-    schedule = Schedule(steps=2, batch=2)
+    schedule = JudgeSchedule(steps=2, batch=2)
     card = make_judge(Sources(), recipes, schedule, encoder, to, keep=keep)
     assert asked == recipes
     first, second, mean = (
@@ -310,7 +310,7 @@ def test_the_scaling_is_of_the_weights_as_they_lie_on_disk(
 ):
     monkeypatch.setattr("pipelines.research.training.fit._CHECKPOINT", 2)
     encoder = encoder_folder()
-    recipes, schedule = [Recipe()], Schedule(steps=3, batch=2)
+    recipes, schedule = [Recipe()], JudgeSchedule(steps=3, batch=2)
     card = make_judge(Sources(), recipes, schedule, encoder, tmp_path)
     assert asked == recipes
     # Measured regularly and at the end.
@@ -318,8 +318,8 @@ def test_the_scaling_is_of_the_weights_as_they_lie_on_disk(
     assert scalings(tmp_path, encoder, labelled()) == card["scaling"]
 
 
-def pair(label: str, make: str = "one") -> Example:
-    return Example.model_validate(
+def pair(label: str, make: str = "one") -> TrainingPair:
+    return TrainingPair.model_validate(
         {"evidence": "e", "statement": "s", "label": label, "make": make, "group": "g"}
     )
 

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from pipelines.research.training import generated
-from pipelines.research.training.examples import Example, Text, library, text_of
+from pipelines.research.training.examples import Text, TrainingPair, library, text_of
 from pipelines.research.training.generated import Names, Swap, examples_of, swapped
 
 TEXT = text_of(
@@ -82,22 +82,22 @@ def texts() -> list[Text]:
 
 
 @pytest.fixture(scope="module")
-def pairs(texts: list[Text]) -> list[Example]:
+def pairs(texts: list[Text]) -> list[TrainingPair]:
     return made(texts)
 
 
-def made(texts: list[Text]) -> list[Example]:
+def made(texts: list[Text]) -> list[TrainingPair]:
     names = Names()
     names.learn(texts)
     random = Random(5)
     return [pair for text in texts for pair in examples_of(text, texts, names, random)]
 
 
-def test_the_same_seed_makes_the_same_pairs(texts: list[Text], pairs: list[Example]):
+def test_the_same_seed_makes_the_same_pairs(texts: list[Text], pairs: list[TrainingPair]):
     assert made(texts) == pairs
 
 
-def test_every_label_and_family_is_there(pairs: list[Example]):
+def test_every_label_and_family_is_there(pairs: list[TrainingPair]):
     labels = Counter(pair.label for pair in pairs)
     assert set(labels) == {"supported", "contradicted", "not_enough", "unsupported"}
     del labels["unsupported"]
@@ -106,14 +106,14 @@ def test_every_label_and_family_is_there(pairs: list[Example]):
     assert families == {"evidence", "statement", "more", "merged", "claim", "another"}
 
 
-def test_a_contradicted_statement_is_not_in_its_evidence(pairs: list[Example]):
+def test_a_contradicted_statement_is_not_in_its_evidence(pairs: list[TrainingPair]):
     wrong = [
         pair for pair in pairs if pair.label == "contradicted" and pair.statement in pair.evidence
     ]
     assert not wrong
 
 
-def test_one_statement_has_several_labels(pairs: list[Example]):
+def test_one_statement_has_several_labels(pairs: list[TrainingPair]):
     labels: dict[str, set[str]] = defaultdict(set)
     for pair in pairs:
         labels[pair.statement].add(pair.label)
@@ -121,7 +121,7 @@ def test_one_statement_has_several_labels(pairs: list[Example]):
     assert several > len(labels) / 4
 
 
-def test_pairs_belong_to_the_text_they_come_from(texts: list[Text], pairs: list[Example]):
+def test_pairs_belong_to_the_text_they_come_from(texts: list[Text], pairs: list[TrainingPair]):
     assert {pair.group for pair in pairs} == {text.name for text in texts}
 
 
@@ -130,7 +130,7 @@ def test_only_whole_sentences_are_made_use_of():
     assert text.sentences == ("This is a whole sentence here.",)
 
 
-def test_what_contradicts_here_is_supported_elsewhere(pairs: list[Example]):
+def test_what_contradicts_here_is_supported_elsewhere(pairs: list[TrainingPair]):
     changed = [pair for pair in pairs if pair.make.startswith("statement-")]
     sides = {
         label: {pair.statement for pair in changed if pair.label == label}
@@ -141,7 +141,7 @@ def test_what_contradicts_here_is_supported_elsewhere(pairs: list[Example]):
 
 
 def test_what_is_told_of_another_is_made_up_unless_the_evidence_says_it(
-    texts: list[Text], pairs: list[Example]
+    texts: list[Text], pairs: list[TrainingPair]
 ):
     told = [pair for pair in pairs if pair.make == "another"]
     assert {pair.label for pair in told} == {"supported", "unsupported"}
@@ -149,16 +149,16 @@ def test_what_is_told_of_another_is_made_up_unless_the_evidence_says_it(
     assert all(last[pair.group] in pair.statement for pair in told)
 
 
-def test_some_statements_are_asked_as_questions(pairs: list[Example]):
+def test_some_statements_are_asked_as_questions(pairs: list[TrainingPair]):
     asked = [pair for pair in pairs if pair.statement.endswith("?")]
     assert 0.02 < len(asked) / len(pairs) < 0.15
 
 
-def test_some_evidence_is_longer_than_a_window(pairs: list[Example]):
+def test_some_evidence_is_longer_than_a_window(pairs: list[TrainingPair]):
     assert max(len(pair.evidence.split()) for pair in pairs) > 250
 
 
-def test_of_most_wrong_statements_it_is_known_which_words_are_wrong(pairs: list[Example]):
+def test_of_most_wrong_statements_it_is_known_which_words_are_wrong(pairs: list[TrainingPair]):
     assert all(pair.wrong == () for pair in pairs if pair.label == "supported")
     wrong = [pair for pair in pairs if pair.label == "contradicted"]
     assert sum(bool(pair.wrong) for pair in wrong) > 0.95 * len(wrong)

@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.evaluation.datasets.bundled import sample_rows
 from pipelines.research.sources import Sources
-from pipelines.research.training.examples import Example
+from pipelines.research.training.examples import TrainingPair
 from pipelines.research.training.recipe import (
     Recipe,
     answer_as_statement,
@@ -16,8 +16,8 @@ from pipelines.research.training.recipe import (
 )
 
 
-def pair(make: str, number: int = 0, group: str = "g") -> Example:
-    return Example(
+def pair(make: str, number: int = 0, group: str = "g") -> TrainingPair:
+    return TrainingPair(
         evidence="e", statement=f"s{number}", label="supported", make=make, group=f"{group}{number}"
     )
 
@@ -55,8 +55,8 @@ def test_a_group_is_trained_on_or_held_out():
     assert not {one.group for one in found.training} & {one.group for one in found.kept}
 
 
-def answer(said: str, question: str = "Who wrote the play?", **more) -> Example:
-    return Example(
+def answer(said: str, question: str = "Who wrote the play?", **more) -> TrainingPair:
+    return TrainingPair(
         evidence="Ann Lee wrote it.",
         statement=said,
         label="contradicted",

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from pipelines.research.sources import Sources
-from pipelines.research.training.examples import Example, Label
+from pipelines.research.training.examples import Label, TrainingPair
 from pipelines.research.training.report import (
-    Suite,
+    LabelledSuite,
     binary,
     calibration_error,
     equal_length_auroc,
@@ -28,8 +28,10 @@ from pipelines.research.training.shortcuts import SHORTCUTS, balanced, shortcut_
 from tests.pipelines.methods.slm.judges import JudgeModel
 
 
-def pair(label: Label, statement: str = "a b", evidence: str = "c", group: str = "g") -> Example:
-    return Example(evidence=evidence, statement=statement, label=label, make="m", group=group)
+def pair(
+    label: Label, statement: str = "a b", evidence: str = "c", group: str = "g"
+) -> TrainingPair:
+    return TrainingPair(evidence=evidence, statement=statement, label=label, make="m", group=group)
 
 
 def test_supported_against_the_rest():
@@ -101,8 +103,8 @@ def test_a_curve_through_what_is_right_and_wrong():
     assert slope == pytest.approx(2 * np.log(3), abs=2e-2)
 
 
-def same(statement: str, other: str, label: str) -> Example:
-    return Example.model_validate(
+def same(statement: str, other: str, label: str) -> TrainingPair:
+    return TrainingPair.model_validate(
         {
             "evidence": other,
             "statement": statement,
@@ -151,7 +153,7 @@ def test_statements_that_can_be_asked_are_asked():
 
 
 def test_two_answers_are_compared_without_the_question():
-    suite = Suite("two_answers", [same("Hope", "In Hope", "supported")])
+    suite = LabelledSuite("two_answers", [same("Hope", "In Hope", "supported")])
     (claim,) = suite.claims
     assert (claim.relation, claim.statement, claim.evidence) == ("same", "Hope", ("In Hope",))
     assert claim.question == "Where?"
@@ -160,16 +162,19 @@ def test_two_answers_are_compared_without_the_question():
 def test_a_suite_is_measured_by_what_was_said():
     pairs = [same("a", "b", "supported"), same("c", "d", "contradicted")]
     said = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0]])
-    found = measure(Suite("two_answers", pairs), said)
+    found = measure(LabelledSuite("two_answers", pairs), said)
     assert (found["auroc"], found["right"], found["examples"]) == (1.0, 2, 2)
     assert found["reliability"] == [[0.2, 0.0, 1], [0.9, 1.0, 1]]
     assert "macro_f1" not in found
-    assert measure(Suite("x", pairs, three_way=True), said)["auroc_supported_or_contradicted"] == 1
+    assert (
+        measure(LabelledSuite("x", pairs, three_way=True), said)["auroc_supported_or_contradicted"]
+        == 1
+    )
 
 
 async def test_a_language_model_is_asked_as_the_slm_check_asks():
     model = JudgeModel("asked", {"a": 0.7, "c": None})
-    claims = Suite("x", [same("a", "b", "supported"), same("c", "d", "supported")]).claims
+    claims = LabelledSuite("x", [same("a", "b", "supported"), same("c", "d", "supported")]).claims
     said = await yes_or_no(model, claims)
     # One that says neither is worth a coin.
     assert said.tolist() == [pytest.approx([0.7, 0.3, 0.0]), [0.5, 0.5, 0.0]]

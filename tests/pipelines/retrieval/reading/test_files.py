@@ -13,7 +13,7 @@ from pipelines.error_words import entries
 from pipelines.errors import failure
 from pipelines.retrieval.reading import parsed
 from pipelines.retrieval.reading.files import read_file
-from pipelines.retrieval.reading.parsed import Part, Reading, RefusedError
+from pipelines.retrieval.reading.parsed import DocumentPart, ParsedFile, RefusedError
 from pipelines.retrieval.reading.pdf import flowing
 from tests.pipelines.retrieval.reading.made import (
     PAGE,
@@ -28,7 +28,7 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
 BOMB = b"<?xml version='1.0'?><!DOCTYPE a [<!ENTITY x 'ha'>]><w:document/>"
 
 
-def read(tmp_path: Path, name: str, data: bytes) -> tuple[Reading, list[Part]]:
+def read(tmp_path: Path, name: str, data: bytes) -> tuple[ParsedFile, list[DocumentPart]]:
     path = tmp_path / "original"
     path.write_bytes(data)
     reading = read_file(path, name)
