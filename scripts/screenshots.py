@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -24,6 +25,8 @@ from typing import get_args
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from components.messages import LANGUAGES, Catalogue
+from pipelines.models.catalogue import SHARED
+from pipelines.paths import data_folder
 from pipelines.types import Language
 from tests.app.public.looking import PAGE_FITS, each_tab, looking, open_space
 from tests.app.public.starting import started
@@ -48,7 +51,7 @@ WIDTHS = (DESKTOP["width"], PHONE["width"])
 
 OF_README: dict[str, tuple[Language, int]] = {
     "ask": ("en", 1960),
-    "rowen": ("zh", 1500),
+    "rowen-chinese": ("zh", 1500),
     "drad": ("en", 1300),
     "evaluate": ("en", 1200),
     "annotate-item": ("en", 900),
@@ -263,6 +266,8 @@ def main(arguments: Sequence[str]) -> int:
     ]
     schemes = _parts(chosen.schemes, SCHEMES, "scheme")
     widths = [int(one) for one in _parts(chosen.widths, [str(one) for one in WIDTHS], "width")]
+    # The folder that is filled for the pictures has no models of its own.
+    os.environ.setdefault(SHARED, str(data_folder() / "models"))
     expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright, TemporaryDirectory() as temporary:
         data = chosen.data or Path(temporary)

@@ -64,7 +64,8 @@ class Filled:
     """What a data folder was filled with, each by what its address says.
 
     `owner` is the browser it belongs to; `run` holds a run of all methods by language, `changed` is
-    another run of the question in English, and `checked` a text that was checked; `join` and
+    another run of the question in English, `checked` a text that was checked, and `chinese` a
+    Chinese sample run; `join` and
     `worker` are secret links to the session, for who is new to it and for who has labelled some.
     """
 
@@ -78,6 +79,7 @@ class Filled:
     worker: str
     collection: str
     checked: str
+    chinese: str
 
 
 def fill(data: Path, open_engine: Callable[[Path], Engine] = Engine, *, items: int = 12) -> Filled:
@@ -111,6 +113,7 @@ def fill(data: Path, open_engine: Callable[[Path], Engine] = Engine, *, items: i
             worker=worker,
             collection=_collection(engine.service.collections, owner),
             checked=_checked(engine, owner),
+            chinese=runs[-1],
         )
     finally:
         engine.close()
@@ -300,6 +303,7 @@ SIGHTS: tuple[Sight, ...] = (
     *(Sight(name, f"/{name}?run={{run}}") for name in _RUN_PAGES),
     Sight("baselines", "/baselines?run={baselines}"),
     Sight("rowen-new", "/rowen", guest=True),
+    Sight("rowen-chinese", "/rowen?run={chinese}"),
     Sight("compare", "/compare?run={run}"),
     Sight("compare-changes", "/compare?runs={run},{changed}&view=changes"),
     Sight("compare-new", "/compare", guest=True),

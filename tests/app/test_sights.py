@@ -9,7 +9,7 @@ from pipelines.methods.registry import METHODS, method_pages
 from tests.app.serving import ROOT
 from tests.app.sights import BASELINES, SIGHTS, Filled
 
-FILLED = Filled("me", {"en": "e", "zh": "z"}, "c", "b", "v", "s", "j", "w", "k", "t")
+FILLED = Filled("me", {"en": "e", "zh": "z"}, "c", "b", "v", "s", "j", "w", "k", "t", "zh")
 
 
 def navigation() -> set[str]:

@@ -62,9 +62,12 @@ async def translation_of(
             sample=attempt if attempt and not adapted else None,
             role=role,
         )
+        if tries and written == tries[0][0]:
+            break
         read = await _read(step, written, text, target, names, min_similarity)
         tries.append((written, read))
-        if not read.reason and (read.similarity is None or read.similarity >= _SURE):
+        near = read.similarity is None or read.similarity >= _SURE
+        if not read.reason and (near or not helped):
             break
     usable = [(read.similarity or 0.0, written) for written, read in tries if not read.reason]
     used = usable[0][1] if usable else ""

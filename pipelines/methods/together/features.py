@@ -277,9 +277,23 @@ def evidence_of(statement: str, passages: Sequence[Passage], before: str = "") -
                 pairs_shared=_share(_pairs(statement), _pairs(span) | _pairs(passage.title)),
                 names_apart=tuple(n for n in names if not _content(n) & said),
             )
-    about = _folded(subject)
-    known = any(about in _folded(f"{one.title} {one.text}") for one in passages) if about else True
-    return best._replace(subject=known)
+    return best._replace(subject=not subject or any(_names_it(one, subject) for one in passages))
+
+
+def passages_on_subject(
+    statement: str, passages: Sequence[Passage], before: str = ""
+) -> Sequence[Passage]:
+    """Return the passages that name the subject of `statement`, as `evidence_of` finds it; all of
+    them where none does.
+
+    Where another person was born there is no reason to doubt where this one was.
+    """
+    subject = next(iter(_names(statement) or _names(before)), "")
+    return [one for one in passages if subject and _names_it(one, subject)] or passages
+
+
+def _names_it(passage: Passage, subject: str) -> bool:
+    return _folded(subject) in _folded(f"{passage.title} {passage.text}")
 
 
 @lru_cache(maxsize=4096)

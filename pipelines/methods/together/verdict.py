@@ -29,6 +29,7 @@ from pipelines.methods.together.features import (
     feature_names,
     features_of,
     passages_of,
+    passages_on_subject,
     sentence_readings,
 )
 from pipelines.paths import ASSETS
@@ -308,9 +309,11 @@ def judged_together(
             found.append(TogetherFound(verdict=verdict, why=(why,), use=use))
             continue
         short = question and len(words) < _FEW_WORDS
-        evidence = evidence_of(f"{question} {sentence}" if short else sentence, passages, before)
+        stated = f"{question} {sentence}" if short else sentence
+        evidence = evidence_of(stated, passages, before)
+        shown = evidence_of(stated, passages_on_subject(stated, passages, before), before)
         before += f" {sentence}"
-        one = _judged(readings, evidence, use, language)
+        one = _judged(readings, evidence, shown, use, language)
         if one.verdict == "supported" and expected and not readings.values:
             one = one.model_copy(
                 update={"verdict": "unchecked", "probability": None, "why": (Why(name="unjudged"),)}
@@ -376,8 +379,14 @@ def text_together(sentences: Sequence[TogetherFound]) -> TogetherFound | None:
 
 
 def _judged(
-    said: SentenceReadings, evidence: BestEvidence, use: Use, language: Language
+    said: SentenceReadings,
+    evidence: BestEvidence,
+    shown: BestEvidence,
+    use: Use,
+    language: Language,
 ) -> TogetherFound:
+    """Return the verdict by what is said of a sentence and by its `evidence`; what it rests on and
+    its reasons are those of the evidence that is `shown`."""
     chosen = combination_for(said.values, use, language)
     judges = dict.fromkeys(
         name
@@ -387,9 +396,9 @@ def _judged(
     )
     place = TogetherFound(
         verdict="unchecked",
-        evidence=evidence.sentence,
-        passage=evidence.passage,
-        title=evidence.title,
+        evidence=shown.sentence,
+        passage=shown.passage,
+        title=shown.title,
         why=(Why(name="unjudged"),),
         use=use,
     )
@@ -409,7 +418,7 @@ def _judged(
             "verdict": verdict,
             "probability": probability,
             "supported": supported,
-            "why": _reasons(verdict, chosen, features, said, evidence),
+            "why": _reasons(verdict, chosen, features, said, shown),
             "judges": tuple(judges),
             "nearest": chosen.use != use,
             "readings": chosen.readings,
