@@ -322,7 +322,7 @@ def test_the_third_run_of_one_address_is_refused_and_the_others_go_on(
     assert "cancel the one that waits" in third.json()["remedy"]
     assert http.post(f"/runs/{runs[1]['run']}/cancel").json()["status"] == "cancelled"
     assert http.post("/ask", json={**anew(), "wait": 0}).json()["status"] == "waiting"
-    for run in list(held.space.api._going):
+    for run in list(held.space.api._pending):
         http.delete(f"/runs/{run}")
 
 
