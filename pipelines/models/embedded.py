@@ -37,6 +37,7 @@ from pipelines.models.base import (
     Watcher,
     no_progress,
 )
+from pipelines.models.catalogue import SHARED
 from pipelines.models.limiter import Limiter
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.models.requantized import requantized
@@ -287,13 +288,18 @@ def _shared_server() -> GgufServer:
     return GgufServer(
         gguf_path(),
         name=EMBEDDED_NAME,
-        faster=_faster_copy,
+        faster=faster_copy,
         adapter=None if adapter is None else adapter.path,
     )
 
 
-def _faster_copy(path: Path) -> Path | None:
-    return requantized(path, data_folder() / "models")
+def faster_copy(path: Path) -> Path | None:
+    """Return a copy of weights that is read faster, made in the models folder unless it is there or
+    in the shared one; blocks for seconds then. None where there is none.
+    """
+    shared = os.environ.get(SHARED)
+    others = [Path(shared).expanduser()] if shared else []
+    return requantized(path, data_folder() / "models", *others)
 
 
 class _Forced(GenerationRequest):
@@ -390,7 +396,7 @@ class GgufModel(ServedModel):
         adapter: Path | None = None,
         **known: Unpack[Overrides],
     ) -> None:
-        server = GgufServer(path, name=name, faster=_faster_copy, adapter=adapter)
+        server = GgufServer(path, name=name, faster=faster_copy, adapter=adapter)
         super().__init__(server, "local", progress, **known)
 
     async def aclose(self) -> None:

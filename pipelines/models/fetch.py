@@ -106,6 +106,17 @@ def progress_line(state: DownloadState) -> str:
     return line
 
 
+def _prepare() -> None:
+    """Make the copies that are read faster, so that no first question waits for them."""
+    from pipelines.models.embedded import faster_copy, gguf_path, is_available
+
+    make_data_folder(data_folder(), str(data_folder()))
+    if is_available():
+        faster_copy(gguf_path())
+    if (small := fetched_file(SMALL_MODEL)) is not None:
+        faster_copy(small)
+
+
 class _Line:
     """The line that says how far the download of `name` is."""
 
@@ -152,6 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             fetch_if_possible(SETS[options.set])
         else:
             fetch(missing(SETS[options.set]))
+
+        _prepare()
 
     return exit_status(bring)
 

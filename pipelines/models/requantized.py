@@ -55,8 +55,10 @@ _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 _TEXT, _ARRAY = 8, 9
 
 
-def requantized(source: Path, folder: Path) -> Path | None:
-    """Return the copy of `source` in `folder`, made if it is not there; blocks for seconds then.
+def requantized(source: Path, folder: Path, *others: Path) -> Path | None:
+    """Return the copy of `source` in `folder`, or in one of `others`, which are only read.
+
+    Where it is in none it is made, which blocks for seconds.
 
     The copy's name holds the digests of the source and of itself, so that one which is damaged, or
     of another source, is not used. None where the copy gains nothing or cannot be made: no room
@@ -66,10 +68,12 @@ def requantized(source: Path, folder: Path) -> Path | None:
         if not _gains(source):
             return None
         stem = f"{source.stem.removesuffix('.Q4_1')}.Q8_0.{_digest(source)}"
-        for known in sorted(folder.glob(f"{stem}.*.gguf")):
-            if known.name == f"{stem}.{_digest(known)}.gguf":
-                return known
-            known.unlink()
+        for place in (folder, *others):
+            for known in sorted(place.glob(f"{stem}.*.gguf")):
+                if known.name == f"{stem}.{_digest(known)}.gguf":
+                    return known
+                if place == folder:
+                    known.unlink()
         return _made(source, folder, stem)
     except Exception as error:
         # Whatever it is, the source serves as well, only more slowly.

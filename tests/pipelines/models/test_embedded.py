@@ -17,6 +17,7 @@ from pipelines.errors import (
 )
 from pipelines.models import embedded
 from pipelines.models.base import Delta
+from pipelines.models.catalogue import SHARED
 from pipelines.models.embedded import EmbeddedModel, GgufModel, GgufServer, gguf_path
 from tests.pipelines.models.wire import asks
 
@@ -112,7 +113,8 @@ def test_the_embedded_model_is_served_from_its_faster_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
-    copy = embedded._faster_copy(gguf_path())
+    monkeypatch.delenv(SHARED, raising=False)
+    copy = embedded.faster_copy(gguf_path())
     assert copy is not None
     assert copy.parent == tmp_path / "models"
     server = GgufServer(gguf_path(), name="Mine", faster=lambda _: copy)

@@ -178,3 +178,16 @@ def test_what_a_killed_process_left_is_deleted(source: Path, tmp_path: Path):
     assert not old.exists()
     # Another process may be writing it.
     assert new.exists()
+
+
+def test_a_copy_in_another_folder_is_used_and_never_deleted(source: Path, tmp_path: Path):
+    shared, own = tmp_path / "shared", tmp_path / "models"
+    copy = requantized(source, shared)
+    assert copy is not None
+    assert requantized(source, own, shared) == copy
+    damaged = copy.read_bytes()[:-40]
+    copy.write_bytes(damaged)
+    made = requantized(source, own, shared)
+    assert made is not None
+    assert made.parent == own
+    assert copy.read_bytes() == damaged
