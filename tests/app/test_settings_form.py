@@ -95,7 +95,10 @@ def test_an_unset_number_says_what_it_effective_default():
     threshold = place("threshold", "rowen")
     assert threshold not in [slider.key for slider in test.slider]
     # Which of the two "auto" comes to depends on the models that a run has.
-    both = "By default 0.50 for “Languages and models (hybrid)”, 0.80 for “Models (CM)”"
+    both = (
+        "By default 0.50 for “Languages and models (hybrid)”, 0.80 for “Models (CM)”,"
+        " 1.0 for “Hybrid of a weak main model”"
+    )
     assert [caption.value for caption in test.caption] == [both]
     test.selectbox(key=place("variant", "rowen")).set_value("cm").run()
     assert [caption.value for caption in test.caption] == ["By default 0.80"]

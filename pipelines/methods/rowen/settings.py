@@ -115,7 +115,8 @@ class RowenSettings(Settings):
         if name != "threshold":
             return {}
         variants = _AUTO if self.variant == "auto" else (self.variant,)
-        return {f"variant.{variant}": _THRESHOLDS[variant] for variant in variants}
+        weak = {"variant.weak": _WEAK_HYBRID} if "hybrid" in variants else {}
+        return {f"variant.{variant}": _THRESHOLDS[variant] for variant in variants} | weak
 
     def reasons(self, *, weak: bool) -> bool:
         """Return whether answers are reasoned first, by a model that is `weak` or not."""
