@@ -140,8 +140,8 @@ def basis_for(
     if embedded:
         usual = sum((_all_of(roles) for roles in measured.methods.values()), Effort())
         expected.append(pace.seconds(usual, _judged(measured.methods.values())))
-        # Of the Chinese default's checks only those of the English one were measured.
-        slower = size is not None and not usual_model
+        # Where the Chinese default was not measured, the English one stands in.
+        slower = not usual_model and (size is not None or table.chinese is None)
         real.append(expected[-1] * (_SLOWER if slower else 1.0))
     known = sum(expected) > 0
     return Basis(
