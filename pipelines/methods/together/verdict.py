@@ -311,7 +311,8 @@ def judged_together(
         short = question and len(words) < _FEW_WORDS
         stated = f"{question} {sentence}" if short else sentence
         evidence = evidence_of(stated, passages, before)
-        shown = evidence_of(stated, passages_on_subject(stated, passages, before), before)
+        about = passages_on_subject(stated, passages, before)
+        shown = evidence if about is passages else evidence_of(stated, about, before)
         before += f" {sentence}"
         one = _judged(readings, evidence, shown, use, language)
         if one.verdict == "supported" and expected and not readings.values:

@@ -19,6 +19,7 @@ from pipelines.evaluation.results.scores import MONEY, Evaluation, ItemScore
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.scoring import read_results
 from pipelines.models.providers import ModelSpec, Price
+from pipelines.run.events import Verdict, What
 from pipelines.run.spec import MethodSpec
 from pipelines.store import RunStore
 from pipelines.store.tables import to_json
@@ -187,22 +188,29 @@ def test_what_stays_wrong_is_not_corrected(store: RunStore):
     assert [one.original_values for one in results.scores if one.method == "slm"] == [{}]
 
 
+def judged(
+    what: What,
+    start: int,
+    end: int,
+    verdict: Verdict,
+    doubt: float,
+    *,
+    draft: int = 0,
+) -> SpanVerdict:
+    text = TEXT[start:end] if what == "entity" else ""
+    return SpanVerdict(
+        what=what, start=start, end=end, draft=draft, verdict=verdict, text=text, doubt=doubt
+    )
+
+
 def test_sentences_are_scored_one_by_one_in_the_group_of_their_text(store: RunStore):
     pieces = (
-        SpanVerdict(
-            what="entity", start=0, end=3, draft=0, verdict="doubtful", text="Ada", doubt=0.9
-        ),
-        SpanVerdict(
-            what="sentence", start=0, end=22, draft=0, verdict="supported", text="", doubt=0.1
-        ),
+        judged("entity", 0, 3, "doubtful", 0.9),
+        judged("sentence", 0, 22, "supported", 0.1),
         # Not the same ends, but it overlaps most.
-        SpanVerdict(
-            what="sentence", start=20, end=39, draft=0, verdict="doubtful", text="", doubt=0.8
-        ),
+        judged("sentence", 20, 39, "doubtful", 0.8),
         # Of another draft.
-        SpanVerdict(
-            what="sentence", start=41, end=47, draft=1, verdict="doubtful", text="", doubt=0.7
-        ),
+        judged("sentence", 41, 47, "doubtful", 0.7, draft=1),
     )
     cost = Cost(calls=6, seconds=3.0)
     found = scores(
@@ -246,18 +254,10 @@ def test_an_answer_has_the_overlap_with_what_its_method_found(store: RunStore):
 
 def test_marked_sentences_are_counted_against_labelled_ones(store: RunStore):
     pieces = (
-        SpanVerdict(
-            what="entity", start=0, end=3, draft=0, verdict="doubtful", text="Ada", doubt=0.9
-        ),
-        SpanVerdict(
-            what="sentence", start=0, end=22, draft=0, verdict="doubtful", text="", doubt=0.9
-        ),
-        SpanVerdict(
-            what="sentence", start=23, end=40, draft=0, verdict="doubtful", text="", doubt=0.8
-        ),
-        SpanVerdict(
-            what="sentence", start=41, end=47, draft=0, verdict="supported", text="", doubt=0.1
-        ),
+        judged("entity", 0, 3, "doubtful", 0.9),
+        judged("sentence", 0, 22, "doubtful", 0.9),
+        judged("sentence", 23, 40, "doubtful", 0.8),
+        judged("sentence", 41, 47, "supported", 0.1),
     )
     found = scores(store, spec(checks="texts"), [CHECKED], {0: said(TEXT, pieces=pieces)})
     # Two sentences are marked, two are labelled, one is both; 17 characters of 39 and of 23.
