@@ -22,7 +22,7 @@ from app.profiles import (
     settings_start,
     use_profile,
 )
-from app.session import keep_key, key_for, owner
+from app.session import keep_key, key_for, language, owner
 from app.settings_form import draw_settings, read_settings
 from components.markup import visible
 from components.messages import Catalogue
@@ -56,6 +56,7 @@ from pipelines.run.trace import Trace
 from pipelines.run.view import RunView
 from pipelines.store import RunFilter
 from pipelines.text import detect_language
+from pipelines.types import Language
 
 EVIDENCE_SOURCES: tuple[EvidenceSource, ...] = tuple(
     source for source in get_args(EvidenceSource) if source not in ("given", "qdrant")
@@ -293,8 +294,7 @@ def draw_sources(t: Catalogue, methods: Sequence[str]) -> None:
         _web_search(evidence, t)
     models = chosen_models()
     if "rowen" in methods:
-        question = st.session_state.get("question") or ""
-        spoken = detect_language(question) if question.strip() else t.language
+        spoken = _spoken()
         then = by_language(models, spoken)
         st.caption(parts_ahead(then, method_settings("rowen"), spoken, t))
     for role in roles:
@@ -419,15 +419,21 @@ def _first_methods() -> list[str]:
     runs tell.
     """
     if _FIRST not in st.session_state:
-        models = default_models()
+        models = default_models(_spoken())
         st.session_state[_FIRST] = first_methods(models, basis(models["main"]))
     return st.session_state[_FIRST]
 
 
 def chosen_estimate() -> RunEstimate | None:
     """Return what a press on Run will take; None where no method is chosen."""
-    names, models = chosen_methods(), chosen_models()
+    names, models = chosen_methods(), by_language(chosen_models(), _spoken())
     return estimate(names, models, basis(models["main"])) if names else None
+
+
+def _spoken() -> Language:
+    """Return the language of the question, or that of the page where none is typed yet."""
+    question = st.session_state.get("question") or ""
+    return detect_language(question) if question.strip() else language()
 
 
 def _settings(name: str, question: str) -> dict[str, Any]:

@@ -49,6 +49,7 @@ from pipelines.methods.replies.questions import (
 from pipelines.methods.replies.verdicts import YES_NO, checker, claim_of
 from pipelines.methods.sentences import NearSentence, least_nearness
 from pipelines.methods.slm.judging import judge_sentence, probability_of_yes, taught_judges
+from pipelines.methods.subjects import said_beyond
 from pipelines.methods.telling import (
     asks_who,
     belief_in,
@@ -263,7 +264,8 @@ class _NearestCorrection:
         """
         if not draft or declines(draft):
             return None
-        if not self.states and echoes(draft, self.question):
+        # Whatever only has words of the question does not answer it, true or not.
+        if not self.states and not said_beyond(draft, self.question.text):
             return None
         if await self._supports(near[0].alone, draft, "draft"):
             return near[0]

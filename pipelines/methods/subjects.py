@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from pipelines.methods.wording import load_wording
-from pipelines.retrieval.bm25 import content_terms
+from pipelines.retrieval.bm25 import content_terms, word_spans
 from pipelines.text.english_names import is_common
 from pipelines.text.languages import has_han, unaccented
 from pipelines.text.segmentation import tagged_words
@@ -48,6 +48,9 @@ _NAMES_ZH = ("nr", "ns", "nt", "nz")
 _PRONOUNS = frozenset({"he", "she", "it", "they", "his", "her", "its", "their", "yes", "no"})
 _FEW_WORDS, _FEW_CHARACTERS = 5, 6
 """Words of an English and characters of a Chinese answer that may be no sentence."""
+
+_MOST_WORDS = 12
+_ANNOUNCING = frozenset({"answer", "answers", "question", "questions", "sentence"})
 
 _NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
 _STEM = 4
@@ -309,3 +312,35 @@ def holds_details(concept: str, passages: Sequence[Passage]) -> bool:
         return True
     name = unaccented(telling[-1]).casefold()
     return name[: max(_STEM, len(name) - 2)] in text.casefold()
+
+
+def said_beyond(sentence: str, question: str) -> str:
+    """Return what a sentence says beyond `question`: from its first new content word to the last.
+
+    At most twelve words; "" where it says nothing new, or nothing but that it is an answer.
+    """
+    if has_han(sentence):
+        words = word_spans(sentence)
+    else:
+        words = [found.span() for found in WORD.finditer(sentence)]
+    asked, known = unaccented(question).casefold(), set(content_terms(question))
+    new = [
+        (start, end)
+        for start, end in words
+        if not known.issuperset(content_terms(sentence[start:end]))
+        and not (has_han(sentence[start:end]) and sentence[start:end] in asked)
+    ]
+    if not new:
+        return ""
+    first, last = new[0][0], new[-1][1]
+    within = [end for start, end in words if first <= start and end <= last][:_MOST_WORDS]
+    text = sentence[first : within[-1]]
+    return "" if announces(text) else text
+
+
+def announces(text: str) -> bool:
+    """Return whether a text only announces what is said, such as "The answer to the
+    question is".
+    """
+    words = {word.casefold() for word in words_of(text)} - SMALL_WORDS
+    return bool(words) and words <= _ANNOUNCING

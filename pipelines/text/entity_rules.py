@@ -27,14 +27,15 @@ Label = Literal[
     "ORDINAL",
     "CARDINAL",
     "MISC",
+    "ANSWER",
 ]
 
 
 class Entity(Span):
     """A named entity: `source[start:end] == text`.
 
-    `label` is one of the eighteen of OntoNotes 5.0, or "MISC" for a name whose kind the rules
-    cannot tell.
+    `label` is one of the eighteen of OntoNotes 5.0, "MISC" for a name whose kind the rules
+    cannot tell, or "ANSWER" for what an answer says beyond its question, which is no name.
     """
 
     label: Label

@@ -157,11 +157,16 @@ class Detection:
         return await self._found(step, query or self.question.query)
 
     def _thresholds(self, generation: Generation) -> DetectorThresholds:
-        found = rhd.thresholds_for(self.settings, self.measured_by, generation.tokens)
+        found = rhd.thresholds_for(
+            self.settings, self.measured_by, generation.tokens, self.question.language
+        )
         return found.model_copy(update={"confidence": self.later_source})
 
     def _readings(self, generation: Generation, entities: Sequence[Entity]) -> list[EntityReading]:
-        return rhd.read_entities(generation.text, units_of(generation), self.question, entities)
+        text = generation.text
+        if self.settings.answer_part:
+            entities = rhd.with_answer_part(text, self.question, entities)
+        return rhd.read_entities(text, units_of(generation), self.question, entities)
 
 
 def goes_on(whole: Generation, start: int, question: Question) -> bool:

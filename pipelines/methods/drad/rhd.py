@@ -27,11 +27,12 @@ from pipelines.methods.drad.settings import (
     calibrated_theta_2,
     calibrated_with_these_prompts,
 )
+from pipelines.methods.subjects import said_beyond
 from pipelines.run.events import Score
 from pipelines.run.findings import ConfidenceSource, DetectorThresholds, EntityReading
 from pipelines.run.scope import Scope
 from pipelines.text import Entity, repeats_question, split_sentences, tokens_covering
-from pipelines.types import Frozen, Token
+from pipelines.types import Frozen, Language, Token
 
 
 class EntityVerdict(Frozen):
@@ -114,18 +115,20 @@ def entropies_over(counts: Iterable[int | None]) -> str:
 
 
 def thresholds_for(
-    settings: DradSettings, model: str, tokens: Sequence[Token] | None
+    settings: DradSettings, model: str, tokens: Sequence[Token] | None, language: Language
 ) -> DetectorThresholds:
-    """Return the thresholds for entropies of `model`, computed as those of `tokens` were."""
+    """Return the thresholds for entropies of `model` in a language, computed as those of
+    `tokens` were.
+    """
     entropies = entropies_over(token.top_k for token in tokens or () if token.entropy is not None)
-    calibrated = calibrated_theta_2(model, entropies)
+    calibrated = calibrated_theta_2(model, entropies, language)
     if not settings.use_entropy:
         theta_2, source = None, "off"
     elif settings.theta_2 is not None:
         theta_2, source = settings.theta_2, "set"
     else:
         theta_2, source = calibrated, "missing" if calibrated is None else "calibrated"
-        if calibrated is not None and not calibrated_with_these_prompts(model, entropies):
+        if calibrated is not None and not calibrated_with_these_prompts(model, entropies, language):
             source = "reworded"
     return DetectorThresholds(
         theta_1=settings.theta_1,
@@ -207,6 +210,25 @@ def read_entities(
             )
         )
     return readings
+
+
+def with_answer_part(text: str, question: Question, entities: Sequence[Entity]) -> list[Entity]:
+    """Return the entities, with what `text` says beyond the question where they only repeat it.
+
+    "He had a heart disease." names nothing, and is the answer all the same: without its last words
+    RHD would have nothing to doubt (ours). The first sentence that says more counts.
+    """
+    asked = "" if question.about else question.text
+    if not asked or not all(repeats_question(entity.text, asked) for entity in entities):
+        return list(entities)
+    for sentence in split_sentences(text):
+        said = said_beyond(sentence.text, asked)
+        if said:
+            start = sentence.start + sentence.text.index(said)
+            part = Entity(text=said, start=start, end=start + len(said), label="ANSWER")
+            apart = [one for one in entities if one.end <= part.start or one.start >= part.end]
+            return sorted([*apart, part], key=lambda one: one.start)
+    return list(entities)
 
 
 def headline(verdicts: Sequence[EntityVerdict]) -> EntityVerdict | None:

@@ -11,6 +11,7 @@ from pipelines.calibration import calibration
 from pipelines.methods.base import AnswerTokens, Settings, Wording
 from pipelines.prompts import load_prompts
 from pipelines.run.spec import ModelSpec
+from pipelines.types import Language
 
 EntityPooling = Literal["mean", "geometric", "min", "max", "first", "product", "sum"]
 """f, which makes P(E) of the probabilities of an entity's tokens."""
@@ -29,6 +30,7 @@ class DradSettings(Settings):
         "pooling",
         "entropy_pooling",
         "skip_repeats",
+        "answer_part",
     )
 
     theta_1: float = Field(
@@ -52,6 +54,11 @@ class DradSettings(Settings):
     )
     skip_repeats: bool = Field(
         False, description="Leave entities alone that only repeat the question (ours: off)."
+    )
+    answer_part: bool = Field(
+        True,
+        description="Where an answer names nothing that the question does not name, read what it"
+        " says beyond the question as one entity (paper: names only).",
     )
     m: int = Field(
         16, ge=1, le=64, description="Tokens around the entity that make the query (ours: 16)."
@@ -77,26 +84,27 @@ class DradSettings(Settings):
         if name != "theta_2" or not self.use_entropy:
             return {}
         model = ModelSpec().name
-        values = {k: calibrated_theta_2(model, k) for k in calibration("drad").get(model, {})}
+        known = calibration("drad").get(model, {})
+        values = {k: calibrated_theta_2(model, k, "en") for k in known}
         return {f"theta_2.{k}": value for k, value in values.items() if value is not None}
 
 
-def calibrated_theta_2(model: str, entropies: str) -> float | None:
-    """Return the calibrated theta_2 in nats for the entropies of a model's tokens.
+def calibrated_theta_2(model: str, entropies: str, language: Language) -> float | None:
+    """Return the calibrated theta_2 in nats for the entropies of a model's tokens in a language.
 
     `entropies` is "full" for those over the whole vocabulary, or k for those over the k most
     probable tokens. None for what was not measured: such entropies are not comparable.
     """
-    entry = _calibrated(model, entropies)
+    entry = _calibrated(model, entropies, language)
     return None if entry is None else float(entry["value"])
 
 
-def calibrated_with_these_prompts(model: str, entropies: str) -> bool:
+def calibrated_with_these_prompts(model: str, entropies: str, language: Language) -> bool:
     """Return whether theta_2 was calibrated on answers to the prompts that are in force."""
-    entry = _calibrated(model, entropies)
+    entry = _calibrated(model, entropies, language)
     present = f"direct {load_prompts('direct').hash}"
     return entry is not None and entry.get("prompt", present) == present
 
 
-def _calibrated(model: str, entropies: str) -> dict[str, Any] | None:
-    return calibration("drad").get(model, {}).get(entropies, {}).get("theta_2")
+def _calibrated(model: str, entropies: str, language: Language) -> dict[str, Any] | None:
+    return calibration("drad").get(model, {}).get(entropies, {}).get("theta_2", {}).get(language)

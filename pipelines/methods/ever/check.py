@@ -16,7 +16,6 @@ from pipelines.methods.ever.concepts import (
     Concepts,
     concepts_in,
     read_concepts,
-    said_beyond,
 )
 from pipelines.methods.ever.questions import Checked, Validation, validation_for
 from pipelines.methods.ever.settings import EverSettings
@@ -29,7 +28,7 @@ from pipelines.methods.replies.verdicts import (
 )
 from pipelines.methods.sentences import sentences_of
 from pipelines.methods.slm.judging import judge_sentence
-from pipelines.methods.subjects import holds_details, main_subject, passages_about
+from pipelines.methods.subjects import holds_details, main_subject, passages_about, said_beyond
 from pipelines.methods.writing import adapts, ask_list, distinct, found_for
 from pipelines.models.base import ChoiceRequest
 from pipelines.run.events import Score, Verdict

@@ -10,7 +10,7 @@ from pipelines.methods.subjects import (
     AROUND,
     DETERMINERS,
     SMALL_WORDS,
-    WORD,
+    announces,
     chinese_head,
     chinese_names,
     leading_name,
@@ -23,9 +23,6 @@ from pipelines.retrieval.bm25 import content_terms
 from pipelines.text import Span
 from pipelines.text.languages import has_han
 from pipelines.types import Frozen
-
-_MOST_WORDS = 12
-_ANNOUNCING = frozenset({"answer", "answers", "question", "questions", "sentence"})
 
 _COMPARED = load_wording("ever").pattern("compared")
 
@@ -100,7 +97,7 @@ def concepts_in(sentence: str, listed: Sequence[str], limit: int, question: str 
         one
         for one in spans
         if one.text in compared
-        or not (_part_of(one.text, about) or _announces(one.text) or _is_small(one.text))
+        or not (_part_of(one.text, about) or announces(one.text) or _is_small(one.text))
     ]
     said = any(_is_said(one, subject) for one in listed)
     if [one.text for one in kept] == [subject] and not said:
@@ -133,36 +130,6 @@ def _is_small(concept: str) -> bool:
 def _is_said(concept: str, text: str) -> bool:
     """Return whether every content word of a concept stands in a text, in whatever order."""
     return set(content_terms(concept)) <= set(content_terms(text))
-
-
-def said_beyond(sentence: str, question: str) -> str:
-    """Return what an English sentence says beyond `question`: from its first new content word to
-    the last.
-
-    At most twelve words; "" where it says nothing new, or nothing but that it is an answer.
-    """
-    if has_han(sentence):
-        return ""
-    known = set(content_terms(question))
-    new = [
-        found
-        for found in WORD.finditer(sentence)
-        if any(term not in known for term in content_terms(found[0]))
-    ]
-    if not new:
-        return ""
-    stretch = sentence[new[0].start() : new[-1].end()]
-    words = list(WORD.finditer(stretch))[:_MOST_WORDS]
-    text = stretch[: words[-1].end()]
-    return "" if _announces(text) else text
-
-
-def _announces(text: str) -> bool:
-    """Return whether a text only announces what is said, such as "The answer to the
-    question is".
-    """
-    words = {word.casefold() for word in words_of(text)} - SMALL_WORDS
-    return bool(words) and words <= _ANNOUNCING
 
 
 def _part_of(concept: str, subject: str) -> bool:

@@ -95,12 +95,13 @@ async def _derive_drad(options: argparse.Namespace) -> dict[str, Any]:
         "value": found["value"],
         "unit": "nats",
         "model": _described(spec, answers),
-        "data": f"{len(answers)} English questions of sample_data/questions.csv, answered by"
-        " the model; an entity is right when the supporting article or the reference answer"
-        " names it, and is left out when it only repeats the question",
+        "data": f"{len(answers)} {_LANGUAGES[options.language]} questions of"
+        " sample_data/questions.csv, answered by the model; an entity is right when the supporting"
+        " article or the reference answer names it, and is left out when it only repeats the"
+        " question",
         "fitted_on": "even-numbered questions (0, 2, 4, ...); the odd-numbered ones report",
         "entities": found["entities"],
-        "recognizer": EntityRecognizer().source_for("en"),
+        "recognizer": EntityRecognizer().source_for(options.language),
         "prompt": f"direct {load_prompts('direct').hash}",
         "criterion": drad.CRITERION,
         "date": options.date.isoformat(),
@@ -108,7 +109,8 @@ async def _derive_drad(options: argparse.Namespace) -> dict[str, Any]:
     }
     # By model and by what its entropies are computed over; the file's other entries stay.
     entropies = entropies_over(k for each in answers for k in each.top_k)
-    table.setdefault(spec.name, {})[entropies] = {"theta_2": theta_2}
+    entry = table.setdefault(spec.name, {}).setdefault(entropies, {"theta_2": {}})
+    entry["theta_2"][options.language] = theta_2
     return table
 
 
@@ -267,7 +269,9 @@ async def _answers(options: argparse.Namespace, spec: ModelSpec) -> list[drad.An
         libraries = Libraries(Path(folder) / "index", find_embedder=lambda: None)
         service = Service(Path(folder), libraries=libraries)
         try:
-            return await drad.answer_all(service, spec, drad.sample_questions(), keys)
+            return await drad.answer_all(
+                service, spec, drad.sample_questions(options.language), keys
+            )
         finally:
             await service.aclose()
 
@@ -320,6 +324,8 @@ def _quantization(weights: Path) -> str:
 def _model(options: argparse.Namespace) -> ModelSpec:
     if options.profile == "embedded":
         return ModelSpec()
+    if options.profile == "small":
+        return model_spec(catalogue_entry(SMALL_MODEL))
     if not options.model:
         raise failure("command.needs_model", profile=options.profile)
     # The last part alone: the file must not name a folder of this machine.
@@ -328,6 +334,8 @@ def _model(options: argparse.Namespace) -> ModelSpec:
         kind=options.profile, name=name, model=options.model, base_url=options.base_url
     )
 
+
+_LANGUAGES: dict[Language, str] = {"en": "English", "zh": "Chinese"}
 
 _DATA = {
     "--qa": "HaluEval's QA",
@@ -343,8 +351,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True)
     model = argparse.ArgumentParser(add_help=False)
-    profiles = ["embedded", "local", "openai", "dashscope"]
-    model.add_argument("--profile", choices=profiles, default="embedded", help="the model")
+    profiles = ["embedded", "small", "local", "openai", "dashscope"]
+    model.add_argument(
+        "--profile", choices=profiles, default="embedded", help="the model; small: the fetched 0.5B"
+    )
     model.add_argument("--model", default="", help="file, folder, hub id or the server's name")
     model.add_argument("--base-url", help="address of a model server")
     model.add_argument("--key-env", metavar="NAME", help="environment variable with the key")
@@ -366,7 +376,9 @@ def _parser() -> argparse.ArgumentParser:
         )
         return command
 
-    add("drad", _derive_drad, [model], "DRAD's entropy threshold theta_2").add_argument(
+    command = add("drad", _derive_drad, [model], "DRAD's entropy threshold theta_2")
+    command.add_argument("--language", choices=_LANGUAGES, default="en", help="of the questions")
+    command.add_argument(
         "--wikibio", type=Path, metavar="FILE", help="SelfCheckGPT's annotations, to report on too"
     )
     what = "judges' scales, and the SLM check's thresholds"

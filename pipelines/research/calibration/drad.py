@@ -24,7 +24,7 @@ from pipelines.run.events import Judged, Revised, RunFailed
 from pipelines.run.findings import DetectorThresholds
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.text import repeats_question
-from pipelines.types import Frozen
+from pipelines.types import Frozen, Language
 
 _OWNER = "calibration"
 # With theta_1 = 0 and without theta_2 nothing is doubtful, so nothing is corrected.
@@ -37,6 +37,7 @@ class SampleQuestion(Frozen):
     id: str
     text: str
     evidence: tuple[str, ...]
+    language: Language = "en"
 
 
 class Answered(Frozen):
@@ -47,8 +48,8 @@ class Answered(Frozen):
     top_k: frozenset[int | None] = frozenset()
 
 
-def sample_questions() -> list[SampleQuestion]:
-    """Return the English sample questions in file order.
+def sample_questions(language: Language = "en") -> list[SampleQuestion]:
+    """Return the sample questions of a language in file order.
 
     Their evidence is the supporting article's title and text, the reference answer and its other
     spellings.
@@ -58,6 +59,7 @@ def sample_questions() -> list[SampleQuestion]:
         SampleQuestion(
             id=row["id"],
             text=row["question"],
+            language=language,
             evidence=(
                 articles[row["article"]].title,
                 articles[row["article"]].text,
@@ -65,7 +67,7 @@ def sample_questions() -> list[SampleQuestion]:
                 *filter(None, row["aliases"].split("|")),
             ),
         )
-        for row in sample_rows("questions.csv", "en")
+        for row in sample_rows("questions.csv", language)
     ]
 
 
@@ -91,7 +93,7 @@ async def _answer(
         methods=(MethodSpec(name="drad", settings=_READ_ONLY),),
         models={"main": model},
         evidence=EvidenceSpec(mode="bm25"),
-        language="en",
+        language=question.language,
         reproducible=True,
     )
     readings: list[EntityReading] = []

@@ -184,10 +184,10 @@ def test_what_no_method_of_the_run_uses_is_left_out():
 def test_calibrations_do_not_apply_to_another_wording():
     judge = "Word overlap"
     assert shipped_scale(judge, "en").source == "calibrated"
-    assert calibrated_with_these_prompts("SmolLM2-135M-Instruct", "10")
+    assert calibrated_with_these_prompts("SmolLM2-135M-Instruct", "10", "en")
     with worded({"slm": {"en": {"system": "Judge."}}, **SHORT}):
         assert shipped_scale(judge, "en").source == "neutral"
-        assert not calibrated_with_these_prompts("SmolLM2-135M-Instruct", "10")
+        assert not calibrated_with_these_prompts("SmolLM2-135M-Instruct", "10", "en")
 
 
 async def test_earlier_scores_count_under_their_own_wording_only(service: Service):

@@ -25,7 +25,7 @@ def quick_answers(monkeypatch: pytest.MonkeyPatch):
 
 def entry(text: str, model: str = "SmolLM2-135M-Instruct", entropies: str = "10") -> Any:
     """theta_2 of a model in what was written."""
-    return json.loads(text)[model][entropies]["theta_2"]
+    return json.loads(text)[model][entropies]["theta_2"]["en"]
 
 
 def run(*arguments: str) -> int:

@@ -151,7 +151,7 @@ def test_right_and_wrong_entities_are_needed():
 def shipped() -> dict[str, Any]:
     """The entry for the default model and its entropies over ten tokens."""
     table = json.loads(SHIPPED.read_text(encoding="utf-8"))
-    return table[ModelSpec().name]["10"]["theta_2"]
+    return table[ModelSpec().name]["10"]["theta_2"]["en"]
 
 
 def test_the_shipped_file_says_where_its_value_comes_from():
@@ -183,9 +183,9 @@ def test_the_shipped_report_is_consistent(half: str):
 
 
 def test_drad_uses_the_shipped_value_for_this_model_and_k_alone():
-    assert calibrated_theta_2(ModelSpec().name, "10") == shipped()["value"]
-    assert calibrated_theta_2(ModelSpec().name, "full") is None
-    assert calibrated_theta_2("another", "10") is None
+    assert calibrated_theta_2(ModelSpec().name, "10", "en") == shipped()["value"]
+    assert calibrated_theta_2(ModelSpec().name, "full", "en") is None
+    assert calibrated_theta_2("another", "10", "en") is None
     defaults = Drad().settings()
     assert defaults.theta_2 is None
     assert list(defaults.effective_default("theta_2").values()) == [shipped()["value"]]
