@@ -122,12 +122,16 @@ def heading(watched: live.Watched, t: Catalogue) -> None:
 
 
 def draw_run(
-    watched: live.Watched, draw: Callable[[live.Watched, Catalogue], None], *, title: str = ""
+    watched: live.Watched,
+    draw: Callable[[live.Watched, Catalogue], None],
+    *,
+    title: str = "",
+    beside: Callable[[live.Watched, Catalogue], None] | None = None,
 ) -> None:
     """Draw the run that is looked at, again and again while it goes on.
 
-    On top is what ticks, with Stop beside it while there is something to stop; `draw` draws what is
-    below, on the page called `title`, or on Ask.
+    On top is what ticks, with what `beside` draws, and Stop while there is something to stop;
+    `draw` draws what is below, on the page called `title`, or on Ask.
     """
     running = not watched.pull().over
 
@@ -143,6 +147,8 @@ def draw_run(
                 show_html(bar, key="bar")
             if not view.over:
                 stop_button(t, key="stop", stop=live.stop)
+            if beside is not None:
+                beside(watched, t)
         with guarded(title or t("nav.ask"), key="run"):
             draw(watched, t)
         if running and view.over:

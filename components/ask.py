@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
-from components.elements import answer_text, button, counters, reserved
+from components.diff import diff_html
+from components.elements import answer_text, button, counters, fold, reserved
 from components.evidence import EvidenceItem, evidence
 from components.heatmap import heatmap
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, named
-from components.method_cards import agreement_strip, method_cards
+from components.method_cards import MethodRow, agreement_words, method_cards
+from components.outcome import Outcome, outcome_of
 from components.page import illustration_note, loading_note, run_notices, section
 from components.run_view import (
     Original,
@@ -22,7 +24,6 @@ from components.run_view import (
     original_of,
     passages_of,
     run_status,
-    supporting,
     totals,
 )
 from components.spending import spending
@@ -34,7 +35,8 @@ from pipelines.engine.pool import Loading
 from pipelines.methods.registry import METHODS
 from pipelines.methods.together.verdict import answer_together
 from pipelines.paths import SAMPLE_DATA
-from pipelines.run.view import MethodView, RunView
+from pipelines.run.findings import SentenceChosen
+from pipelines.run.view import RunView
 from pipelines.types import Language
 
 
@@ -61,6 +63,7 @@ def ask_view(
     # What went wrong with the run, unless a method's card says so already.
     told = any(method.error == view.error for method in view.methods.values())
     calls = timeline(call_bars(view), t, now=None if view.over else clock(view, now))
+    over_time = fold(t("ask.timeline.unfold"), calls, key="timeline-fold")
     return tag(
         "div.vs-run",
         illustration_note(view, t),
@@ -68,25 +71,64 @@ def ask_view(
         None if view.over else loading_note(_own(loading, view), t),
         run_notices(view, None if told else view.error, t),
         results(view, t, now=now),
-        section("timeline", t("ask.timeline"), calls),
+        section("timeline", t("ask.timeline"), over_time),
         section("evidence", t("evidence.title"), found_evidence(view, t)),
         key="run",
     )
 
 
 def results(view: RunView, t: Catalogue, *, now: float | None = None) -> Html:
-    """Return the answer before any correction, and beside it what each method made of it."""
+    """Return the answer before any correction, and beside it what becomes of it: in a sentence,
+    as a change, and in a line a method.
+    """
     rows, original = method_rows(view, now), original_of(view)
-    found: list[Child] = [method_cards(rows, t)]
+    text = "" if original is None or original.writing else original.text
+    found: list[Child] = [method_cards(rows, text, t)]
     if not language_unsupported(view):
-        text = "" if original is None or original.writing else original.text
-        found = [agreement_strip(rows, text, t), *found, _links(view, t)]
+        found = [_head(rows, text, view, t), *found, _links(view, t)]
     return tag(
         "div.vs-run-main",
-        section("answer", t("ask.original"), _answer(original, view, t), _together(view, t)),
+        section("answer", _title(original, t), _answer(original, view, t), _together(view, t)),
         section("methods", t("ask.results"), *found),
         key="main",
     )
+
+
+def _title(original: Original | None, t: Catalogue) -> str:
+    if original is None or original.method in ("direct", "drad"):
+        return t("ask.original")
+    return t("ask.original_of", name=named("method", original.method, t))
+
+
+def _head(rows: Sequence[MethodRow], original: str, view: RunView, t: Catalogue) -> Html | None:
+    """Return whether the answer holds, and what most methods answer in the end."""
+    header = view.header
+    if header is None:
+        return None
+    outcome = outcome_of(rows, original, header.spec.question, header.language)
+    parts = [_outcome(outcome, original, header.language, t), agreement_words(rows, original, t)]
+    if not any(parts):
+        return None
+    return tag("div.vs-outcome.vs-card.vs-padded", parts, key="outcome")
+
+
+def _outcome(outcome: Outcome, original: str, language: Language, t: Catalogue) -> Html | None:
+    if outcome.kind == "none":
+        return None
+    words = t(
+        f"outcome.{outcome.kind}", count=len(outcome.methods), list=_names(outcome.methods, t)
+    )
+    said = tag("strong.vs-outcome-phrase", outcome.phrase, dir="auto") if outcome.phrase else None
+    change: Child = None
+    if outcome.kind == "corrected":
+        quoted = not outcome.phrase or not original
+        change = (
+            answer_text(outcome.answer)
+            if quoted
+            else diff_html(original, outcome.answer, language, t)
+        )
+    line = tag("p.vs-outcome-line", words, " ", said)
+    return tag("div.vs-outcome-found", line, change, key="found")
 
 
 def _together(view: RunView, t: Catalogue) -> Html | None:
@@ -108,26 +150,33 @@ def _own(loading: Sequence[Loading], view: RunView) -> list[Loading]:
 
 
 def evidence_items(view: RunView) -> list[EvidenceItem]:
-    """Return every passage found, each once, with the methods that used it and its nearest
-    sentence.
+    """Return every passage found, each once, with the methods that used it and the sentences that
+    decided.
     """
     items: dict[str, EvidenceItem] = {}
+    decided = {(one.passage, one.start, one.end) for one in _deciding(view)}
     for method in view.methods.values():
-        target = _claim(method)
         for passage, query in passages_of(method):
             known = items.get(passage.id, EvidenceItem(passage, query))
-            marks = dict.fromkeys((*known.marks, *supporting(passage.text, target)))
-            methods = (*known.methods, method.name)
-            items[passage.id] = replace(known, methods=methods, marks=tuple(marks))
+            marks = tuple((start, end) for of, start, end in decided if of == passage.id)
+            items[passage.id] = replace(
+                known, methods=(*known.methods, method.name), marks=tuple(sorted(marks))
+            )
     return list(items.values())
 
 
-def _claim(method: MethodView) -> str:
-    """Return what the method wrote, or checked, with the passages in view."""
-    if len(method.drafts) > 1:
-        return " ".join(draft.after[draft.start :] for draft in method.drafts[1:])
-    grounded = method.name in METHODS and METHODS[method.name].grounded
-    return method.drafts[0].after if grounded and method.drafts else ""
+def _deciding(view: RunView) -> dict[SentenceChosen, list[str]]:
+    """Return the sentences that answers rest on, with the methods that took them, in order."""
+    found: dict[SentenceChosen, list[str]] = {}
+    places: dict[tuple[str, int], SentenceChosen] = {}
+    for method in view.methods.values():
+        for event in method.judged:
+            chosen = event.detail
+            if isinstance(chosen, SentenceChosen) and chosen.form != "none":
+                first = places.setdefault((chosen.passage, chosen.start), chosen)
+                names = found.setdefault(first, [])
+                names += [] if method.name in names else [method.name]
+    return found
 
 
 def _answer(original: Original | None, view: RunView, t: Catalogue) -> Html:
@@ -167,14 +216,33 @@ def _links(view: RunView, t: Catalogue) -> Html | None:
     return tag("div.vs-steps-links", steps, compare, complete, key="links")
 
 
-def found_evidence(view: RunView, t: Catalogue) -> str:
-    """Return every passage found, as cards, or why there is none."""
+def found_evidence(view: RunView, t: Catalogue, *, folded: bool = True) -> str:
+    """Return the sentences that answers rest on, and every passage found, as cards to unfold;
+    or why there is none.
+    """
     items = evidence_items(view)
     if not items and not view.over:
         return tag("p.vs-empty", t("ask.no_evidence_yet"), key="evidence")
     if not any(method.searches for method in view.methods.values()):
         return tag("p.vs-empty", t("evidence.unasked"), key="evidence")
-    return evidence(items, t)
+    rests = [
+        tag(
+            "li",
+            tag("q", chosen.sentence, dir="auto"),
+            tag("span.vs-note", f" {chosen.title} · ", _names(methods, t)),
+            key=f"{chosen.passage}-{chosen.start}",
+        )
+        for chosen, methods in _deciding(view).items()
+    ]
+    decided = tag("ul.vs-deciding", rests, key="deciding") if rests else None
+    cards = Html(evidence(items, t))
+    if folded:
+        cards = fold(t("evidence.all", count=len(items)), cards, key="evidence-fold")
+    return tag("div.vs-evidence-found", decided, cards, key="found-evidence")
+
+
+def _names(methods: Iterable[str], t: Catalogue) -> str:
+    return t("list.separator").join(named("method", one, t) for one in methods)
 
 
 _EXAMPLES = {

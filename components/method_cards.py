@@ -1,4 +1,4 @@
-"""What each method of a run found, in a card a method, and how far the methods agree."""
+"""What each method of a run found, in a line a method, and what they say of the answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Literal
 from components.calibrated import calibrated_notes
 from components.diff import diff_html
 from components.elements import (
-    VERDICT_SIGNS,
     Status,
     answer_text,
     error_note,
@@ -20,7 +19,6 @@ from components.elements import (
     sign,
     status_badge,
     verdict_badge,
-    verdict_class,
 )
 from components.glossary import what_it_means
 from components.markup import Child, Html, tag
@@ -38,7 +36,8 @@ class MethodRow:
 
     `cached` calls were answered from the cache and are not among `calls`. `seconds` is time so far;
     `answer` is None until there is one; `step` names what is being done (a key under `step.*`);
-    `flags` are keys under `flag.*`; `calibrated` is what the run's calibrations say of `score`. A
+    `flags` are keys under `flag.*`; `corrected` is the verdict on the answer in the original's
+    place, where there is one; `calibrated` is what the run's calibrations say of `score`. A
     method that does not judge gives no verdict, and one that does not rewrite leaves the answer as
     it is.
     """
@@ -47,6 +46,7 @@ class MethodRow:
     status: Status
     language: Language = "en"
     verdict: Verdict | None = None
+    corrected: Verdict | None = None
     score: Score | None = None
     calibrated: tuple[CalibratedReading, ...] = ()
     calls: int = 0
@@ -64,26 +64,76 @@ class MethodRow:
     rewrites: bool = True
 
 
-def method_cards(rows: Sequence[MethodRow], t: Catalogue) -> str:
-    """Return the rows, in the order given."""
-    return tag("div.vs-methods", (_card(row, t) for row in rows), id="methods", key="methods")
+def method_cards(rows: Sequence[MethodRow], original: str, t: Catalogue) -> str:
+    """Return the rows, in the order given: a line a method, and its details to unfold.
+
+    `original` is the answer that the page shows as the original.
+    """
+    tally = agreement(rows, original)
+    cards = (_card(row, original, tally.stances.get(row.method), t) for row in rows)
+    return tag("div.vs-methods", cards, id="methods", key="methods")
 
 
-def _card(row: MethodRow, t: Catalogue) -> Html:
+def _card(row: MethodRow, original: str, stance: Stance | None, t: Catalogue) -> Html:
     key = f"methods-{row.method}"
-    doing = named("step", row.step, t) if row.status == "running" and row.step else None
-    title = tag("h3.vs-method-name", named("method", row.method, t), id=f"{key}-name")
-    return tag(
-        f"article.vs-card.vs-method.vs-method-{row.status}",
-        tag("header", title, status_badge(row.status, t, doing)),
+    line = (
+        tag("h3.vs-method-name", named("method", row.method, t), id=f"{key}-name"),
+        tag("span.vs-method-said", _verdicts(row, stance, t)),
+        tag("span.vs-method-answer", _line(row, original, t), dir="auto"),
+        tag("span.vs-method-brief.vs-num", _brief(row, t)),
+    )
+    more = tag(
+        "div.vs-method-more",
         tag("div.vs-method-verdict", judgement(row, t)),
         tag("dl.vs-method-costs.vs-num", costs(row, t)),
         tag("div.vs-method-outcome", _outcome(row, key, t)),
+    )
+    retry = row.method if row.status in ("failed", "cancelled") else None
+    return tag(
+        f"article.vs-card.vs-method.vs-method-{row.status}",
+        tag("details.vs-method-fold", tag("summary", line), more, key="fold"),
+        None if row.error is None else error_note(row.error, t, retry=retry),
         aria_labelledby=f"{key}-name",
         aria_busy=row.status == "running",
         id=key,
         key=key,
     )
+
+
+def _verdicts(row: MethodRow, stance: Stance | None, t: Catalogue) -> list[Child]:
+    """Return the verdict on the original and, after an arrow, that on the answer in its place.
+
+    A verdict on an answer that the page does not show says so.
+    """
+    if row.verdict is None:
+        doing = named("step", row.step, t) if row.status == "running" and row.step else None
+        return [] if row.status == "done" else [status_badge(row.status, t, doing)]
+    parts: list[Child] = [verdict_badge(row.verdict, t)]
+    if row.status == "running":
+        parts.append(status_badge("running", t, named("step", row.step, t) if row.step else None))
+    elif row.corrected is not None:
+        parts += [sign("→"), tag("span.vs-sr", t("row.then")), verdict_badge(row.corrected, t)]
+    if stance == "own":
+        parts.append(tag("span.vs-note", t("row.own")))
+    return parts
+
+
+def _line(row: MethodRow, original: str, t: Catalogue) -> Child:
+    """Return the method's answer, on a line; words where there is none, or none of its own."""
+    if row.abstained:
+        return tag("span.vs-note", t("ask.abstained"))
+    if row.answer is None:
+        return None
+    if not row.rewrites:
+        return tag("span.vs-note", t("row.checks_only"))
+    if original and text_key(row.answer) == text_key(original):
+        return tag("span.vs-note", t("row.same" if row.judges else "row.original"))
+    return row.answer
+
+
+def _brief(row: MethodRow, t: Catalogue) -> str:
+    said = [t("row.calls", count=row.calls)] if row.calls else []
+    return " · ".join([*said, duration(row.seconds, t)] if row.seconds else said)
 
 
 def judgement(row: MethodRow, t: Catalogue) -> list[Child]:
@@ -117,9 +167,6 @@ def costs(row: MethodRow, t: Catalogue) -> list[Html]:
 
 def _outcome(row: MethodRow, key: str, t: Catalogue) -> list[Child]:
     parts: list[Child] = []
-    if row.error is not None:
-        retry = row.method if row.status in ("failed", "cancelled") else None
-        parts.append(error_note(row.error, t, retry=retry))
     if row.abstained:
         parts.append(tag("p.vs-strong", t("ask.abstained")))
     elif row.answer is not None and row.original and row.answer != row.original:
@@ -138,7 +185,6 @@ def _outcome(row: MethodRow, key: str, t: Catalogue) -> list[Child]:
 Stance = Literal["doubts", "holds", "own", "about", "unchecked", "open", "ended"]
 
 _HOLDS: frozenset[Verdict] = frozenset({"confident", "supported"})
-_SIGNS: dict[Stance, str] = {"unchecked": "–", "open": "", "ended": "✗"}
 _ENOUGH = 2
 
 
@@ -151,14 +197,13 @@ class VerdictTally:
     what it says of the answer shown: "own" when its verdict is on another answer, "about" when it
     says what the answer is about and not whether it is right, "open" while
     nothing is known yet, "ended" when it failed or was stopped without a verdict. `own` maps the
-    methods with stance "own" to what they say of their answer, "doubts" or "holds". `groups` are
-    the methods with one and the same final answer, the largest group first; `silent` those that
-    gave none on purpose; `weak` those whose verdict comes from a model that is no good judge.
+    methods with stance "own" to what they say of their answer, "doubts" or "holds". `silent` are
+    the methods that gave no answer on purpose; `weak` those whose verdict comes from a model that
+    is no good judge.
     """
 
     stances: dict[str, Stance] = field(default_factory=dict)
     own: dict[str, Stance] = field(default_factory=dict)
-    groups: tuple[tuple[str, ...], ...] = ()
     silent: tuple[str, ...] = ()
     weak: tuple[str, ...] = ()
 
@@ -170,10 +215,6 @@ class VerdictTally:
 def agreement(rows: Iterable[MethodRow], original: str = "") -> VerdictTally:
     """Return the tally of `rows`; `original` is the answer that the page shows as the original."""
     rows = list(rows)
-    groups: dict[str, list[str]] = {}
-    for row in rows:
-        if row.status == "done" and row.answer is not None and not row.abstained and row.rewrites:
-            groups.setdefault(text_key(row.answer), []).append(row.method)
     judging = [row for row in rows if row.judges]
     stances: dict[str, Stance] = {row.method: _stance(row) for row in judging}
     own: dict[str, Stance] = {
@@ -185,31 +226,20 @@ def agreement(rows: Iterable[MethodRow], original: str = "") -> VerdictTally:
     return VerdictTally(
         stances={name: "own" if name in own else stance for name, stance in stances.items()},
         own=own,
-        groups=tuple(map(tuple, sorted(groups.values(), key=len, reverse=True))),
         silent=tuple(row.method for row in rows if row.abstained),
         weak=tuple(row.method for row in judging if "weak_judge" in row.flags),
     )
 
 
-def agreement_strip(rows: Sequence[MethodRow], original: str, t: Catalogue) -> Html | None:
-    """Return the tally in a line of dots and a few sentences; None with fewer than two judging
-    methods.
-
-    Every method has its dot from the beginning: what is not known yet is shown as open.
-    """
+def agreement_words(rows: Sequence[MethodRow], original: str, t: Catalogue) -> Html | None:
+    """Return the tally in a few sentences; None with fewer than two judging methods."""
     tally = agreement(rows, original)
     if len(tally.stances) < _ENOUGH:
         return None
-    dots = (_dot(row, tally.stances[row.method], t) for row in rows if row.judges)
     judged = tag("p.vs-strong", _judged(tally, t), key="judged")
     rest = (tag("p.vs-note", words, key=key) for key, words in _rest(tally, t))
-    return tag(
-        "div.vs-agreement.vs-card",
-        tag("ul.vs-agreement-dots", dots, key="dots"),
-        tag("div.vs-agreement-words", judged, rest, key="words"),
-        aria_busy=bool(tally.of("open")),
-        key="agreement",
-    )
+    busy = bool(tally.of("open"))
+    return tag("div.vs-agreement-words", judged, rest, aria_busy=busy, key="words")
 
 
 def _stance(row: MethodRow) -> Stance:
@@ -222,26 +252,6 @@ def _stance(row: MethodRow) -> Stance:
     if row.verdict is None and row.status in ("waiting", "running"):
         return "open"
     return "ended" if row.status in ("failed", "cancelled") else "unchecked"
-
-
-def _dot(row: MethodRow, stance: Stance, t: Catalogue) -> Html:
-    look: Verdict = "unchecked"
-    if row.verdict is not None and stance in ("doubts", "holds", "own", "about"):
-        mark, words = VERDICT_SIGNS[row.verdict], t(f"verdict.{row.verdict}")
-        if stance == "own":
-            words = t("agreement.stance.own", verdict=words)
-        else:
-            look = row.verdict
-    else:
-        mark, words = _SIGNS[stance], t(f"agreement.stance.{stance}")
-    return tag(
-        f"li.vs-badge.{verdict_class(look)}.vs-stance-{stance}",
-        sign(mark),
-        tag("span", named("method", row.method, t)),
-        tag("span.vs-sr", t("agreement.dot", verdict=words)),
-        title=words,
-        key=row.method,
-    )
 
 
 def _judged(tally: VerdictTally, t: Catalogue) -> str:
@@ -270,25 +280,9 @@ def _rest(tally: VerdictTally, t: Catalogue) -> list[tuple[str, str]]:
         if names := [name for name, said_of_own in tally.own.items() if said_of_own == stance]:
             words = t(f"agreement.own.{stance}", count=len(names), list=_names(names, t))
             said.append((f"own-{stance}", words))
-    if sum(map(len, tally.groups)) >= _ENOUGH:
-        said.append(("answers", _answers(tally, t)))
     if tally.silent:
         said.append(("silent", t("agreement.silent", list=_names(tally.silent, t))))
     return said
-
-
-def _answers(tally: VerdictTally, t: Catalogue) -> str:
-    if len(tally.groups) == 1:
-        names = tally.groups[0]
-        return t("agreement.answers.same", count=len(names), list=_names(names, t))
-    alike = [group for group in tally.groups if len(group) > 1]
-    alone = _names((group[0] for group in tally.groups if len(group) == 1), t)
-    if not alike:
-        return t("agreement.answers.all_differ", count=len(tally.groups), list=alone)
-    groups = t("agreement.separator").join(_names(group, t) for group in alike)
-    said = [t("agreement.answers.alike", list=groups)]
-    said += [t("agreement.answers.alone", list=alone)] if alone else []
-    return t("sentence.separator").join(said)
 
 
 def _names(methods: Iterable[str], t: Catalogue) -> str:

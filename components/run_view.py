@@ -87,12 +87,15 @@ def language_unsupported(view: RunView) -> bool:
 
 
 def original_of(view: RunView) -> Original | None:
-    """Return the answer everything is compared with: Direct's, else DRAD's draft, else the
-    first known.
-
-    Both come from the same prompt; whichever is further on is shown.
+    """Return the answer everything is compared with: Direct's, where it is asked, or DRAD's draft,
+    which comes from the same prompt, whichever is further on; else the first one known.
     """
+    asked = [spec.name for spec in view.header.spec.methods] if view.header else []
     ranked = sorted(view.methods.values(), key=lambda m: {"direct": 0, "drad": 1}.get(m.name, 2))
+    direct = view.methods.get("direct")
+    if "direct" in asked and not view.over and (direct is None or direct.outcome is None):
+        # While Direct writes, what another method wrote first is not the original.
+        ranked = [method for method in ranked if method.name in ("direct", "drad")]
     for method in ranked:
         if method.drafts:
             generation, text = method.drafts[0].generation, _original(method)
@@ -136,6 +139,7 @@ def method_row(view: RunView, name: str, now: float | None = None) -> MethodRow:
         row,
         status=method_status(view, method),
         verdict=verdict,
+        corrected=_corrected(method),
         score=score,
         calibrated=readings(view.header.spec, name, "answer", score),
         calls=len(method.made),
@@ -213,6 +217,15 @@ def _answer(method: MethodView, *, judges: bool) -> str | None:
     if method.drafts:
         return method.drafts[0].after
     return method.writing.text if method.writing else None
+
+
+def _corrected(method: MethodView) -> Verdict | None:
+    """Return the verdict on what stands in the original's place; None where nothing does."""
+    answer = method.answer
+    if answer is None or answer.abstained or answer.text == answer.original:
+        return None
+    found = [event.verdict for event in method.judged if event.what == "correction"]
+    return found[-1] if found and found[-1] != "unchecked" else None
 
 
 def _judgement(method: MethodView) -> tuple[Verdict | None, Score | None]:

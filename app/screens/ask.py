@@ -35,6 +35,7 @@ from app.screens.setup import (
     completed_spec,
     draw_setup,
     fold_away,
+    offer_setup,
     unfold_setup,
 )
 from app.session import language, messages
@@ -66,17 +67,20 @@ def show() -> None:
     draw_estimate(chosen_estimate(), t("ask.no_method"), t)
     anyway = partial(_ask, anyway=True)
     over = draw_over_limit("ask", chosen_estimate(), t, start=anyway, fewer=unfold_setup)
-    if watched is not None:
-        _examples(t)
-        more = st.popover(t("samples.title"), key=SAMPLES, width="content", on_change="rerun")
-        draw_unfolded(more, partial(draw_samples, t, place="more"))
-    draw_setup(t)
+    if watched is None:
+        draw_setup(t)
+    else:
+        with st.container(horizontal=True, key="ask-more"):
+            more = st.popover(t("samples.title"), key=SAMPLES, width="content", on_change="rerun")
+            draw_unfolded(more, partial(_more, t))
+            offer_setup(t)
+        draw_setup(t, folded=True)
     refusal = _refusal(t) if st.session_state.get(_REFUSED) else None
     if refusal is not None:
         show_html(notice(refusal, "refusal", role="alert"), key="refusal")
     failed = draw_error("ask", missing)
     if watched is not None:
-        draw_run(watched, _draw_view)
+        draw_run(watched, _draw_view, beside=_keep)
         return
     offer_tour(t)
     if refusal is None and not failed and not over:
@@ -130,6 +134,11 @@ def _examples(t: Catalogue) -> None:
     )
 
 
+def _more(t: Catalogue) -> None:
+    _examples(t)
+    draw_samples(t, place="more")
+
+
 def _take_example() -> None:
     chosen = st.session_state.get(_EXAMPLE)
     if chosen:
@@ -156,11 +165,14 @@ def _refusal(t: Catalogue) -> str | None:
     return None if chosen_methods() else t("ask.no_method")
 
 
-def _draw_view(watched: live.Watched, t: Catalogue) -> None:
-    # There from the beginning, so that nothing moves when the run is over.
+def _keep(watched: live.Watched, t: Catalogue) -> None:
+    """Draw what keeps the run: there from the beginning, so that nothing moves when it is over."""
     with st.container(horizontal=True, vertical_alignment="center", key="run-kept"):
         save_buttons(watched.run_id, t, key="shown", disabled=not watched.view.over)
         address_note(watched.run_id)
+
+
+def _draw_view(watched: live.Watched, t: Catalogue) -> None:
     if watched.spec.profile:
         st.caption(t("run.profile", name=watched.spec.profile))
     loading = engine().service.loading()

@@ -68,6 +68,8 @@ _COLLECTION = "collection "
 
 _SETUP = "setup"
 _SETTINGS = "settings"
+_FOLDS = {_SETUP: "ask.setup", _SETTINGS: "ask.settings"}
+"""The folds of the controls, with the keys of their titles."""
 SAMPLES = "samples"
 _FIRST = "_first_methods"
 _USE_HISTORY = "slm.use_history"
@@ -87,13 +89,26 @@ def unfold_setup() -> None:
     st.session_state[_SETUP] = True
 
 
-def draw_setup(t: Catalogue) -> None:
-    """Draw the controls, folded away until somebody wants them."""
+def offer_setup(t: Catalogue) -> None:
+    """Draw a button for each fold of the controls that is not open, to stand on one line."""
+    for fold, title in _FOLDS.items():
+        if not st.session_state.get(fold):
+            st.button(t(title), key=f"unfold-{fold}", on_click=_unfold, args=(fold,))
+
+
+def _unfold(fold: str) -> None:
+    st.session_state[fold] = True
+
+
+def draw_setup(t: Catalogue, *, folded: bool = False) -> None:
+    """Draw the controls, folded away until somebody wants them.
+
+    With `folded`, folds that are not open are left out: `offer_setup` opens them.
+    """
     draw_own_prompts(t)
-    setup = st.expander(t("ask.setup"), key=_SETUP, on_change="rerun")
-    draw_unfolded(setup, partial(_choices, t))
-    settings = st.expander(t("ask.settings"), key=_SETTINGS, on_change="rerun")
-    draw_unfolded(settings, partial(_all_settings, t))
+    for (fold, title), draw in zip(_FOLDS.items(), (_choices, _all_settings), strict=True):
+        if not folded or st.session_state.get(fold):
+            draw_unfolded(st.expander(t(title), key=fold, on_change="rerun"), partial(draw, t))
 
 
 def _choices(t: Catalogue) -> None:

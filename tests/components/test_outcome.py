@@ -1,0 +1,67 @@
+"""What becomes of an original answer: which answers say the same, and what is said of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from components.method_cards import MethodRow
+from components.outcome import outcome_of
+from pipelines.types import Language
+
+ASKED = "Where was Bill Clinton born?"
+WRONG = "Bill Clinton was born in New York City."
+
+
+def ended(method: str, answer: str | None, **fields: object) -> MethodRow:
+    return MethodRow(method=method, status="done", retrievals=1, answer=answer, **fields)  # type: ignore[arg-type]
+
+
+DIRECT = MethodRow(method="direct", status="done", answer=WRONG, judges=False)
+
+
+def test_what_most_say_in_the_fewest_words_stands_for_all_who_say_it():
+    rows = [
+        DIRECT,
+        ended("rag", "“Clinton was born as William Blythe in Hope, Arkansas.” (Bill Clinton)"),
+        ended("ever", "Bill Clinton was born in Hope, Arkansas."),
+        ended("drad", "Bill Clinton was born in Little Rock."),
+    ]
+    found = outcome_of(rows, WRONG, ASKED, "en")
+    assert (found.kind, found.phrase) == ("corrected", "Hope, Arkansas")
+    assert found.answer == "Bill Clinton was born in Hope, Arkansas."
+    assert found.methods == ("rag", "ever")
+    assert found.asked == 3
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "original", "answers", "kind", "phrase"),
+    [
+        ("en", ASKED, "He was born in Hope, Arkansas.", ["Hope, Arkansas"], "confirmed", ""),
+        ("en", ASKED, WRONG, [None], "unanswered", ""),
+        ("en", "Did he win?", "Yes, he won.", ["No. “He lost it.” (He)"], "corrected", ""),
+        ("en", "Did he win?", "Yes, he won.", ["Yes."], "confirmed", ""),
+        ("zh", "谁设计了灯塔？", "灯塔是卡尔设计的。", ["灯塔是安娜设计的。"], "corrected", "安娜"),
+    ],
+)
+def test_what_is_said_of_the_original(
+    language: Language,
+    question: str,
+    original: str,
+    answers: list[str | None],
+    kind: str,
+    phrase: str,
+):
+    rows = [ended("rag", one, abstained=one is None) for one in answers]
+    found = outcome_of([DIRECT, *rows], original, question, language)
+    assert found.kind == kind
+    assert kind != "corrected" or found.phrase == phrase
+
+
+def test_nothing_is_said_before_a_method_has_ended():
+    waiting = MethodRow(method="ever", status="running")
+    assert outcome_of([DIRECT, waiting], WRONG, ASKED, "en").kind == "open"
+
+
+def test_detectors_alone_give_no_answer():
+    checked = MethodRow(method="slm", status="done", rewrites=False, answer=WRONG)
+    assert outcome_of([DIRECT, checked], WRONG, ASKED, "en").kind == "none"
