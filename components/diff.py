@@ -94,11 +94,9 @@ def diff_html(
 ) -> str:
     """Return the change as HTML: one running text, or both texts beside each other."""
     operations = diff_words(before, after, language)
-    removed = sum(op.kind == "removed" for op in operations)
-    added = sum(op.kind == "added" for op in operations)
-    summary = (
-        t("diff.summary", removed=removed, added=added) if removed or added else t("diff.none")
-    )
+    kinds = ["same", *(op.kind for op in operations)]
+    places = sum(a == "same" != b for a, b in pairwise(kinds))
+    summary = t("diff.summary", count=places) if places else t("diff.none")
 
     def text(*kinds: str) -> Html:
         drawn = (_op_html(op, t) for op in operations if op.kind in kinds)

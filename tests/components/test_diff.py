@@ -121,7 +121,7 @@ def test_inline_html_marks_changes_for_eyes_and_ears(t: Catalogue) -> None:
     assert page.one("del").text() == "removed: Chicago"
     assert page.one("ins").text() == "added: Hope"
     assert page.one(".vs-diff-text").text("vs-sr") == "born in ChicagoHope"
-    assert page.one(".vs-diff-summary").text() == "1 removed, 1 added"
+    assert page.one(".vs-diff-summary").text() == "1 place changed"
     assert page.one(".vs-diff").attributes["lang"] == "en"
 
 
