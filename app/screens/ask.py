@@ -21,12 +21,11 @@ from app.parts import (
     page_of_run,
     page_title,
     remembered,
-    section_title,
     show_html,
 )
 from app.saving import address_note, save_buttons
 from app.screens.catalogue import draw_missing
-from app.screens.samples import draw_samples
+from app.screens.samples import draw_first_run, draw_samples
 from app.screens.setup import (
     SAMPLES,
     chosen_estimate,
@@ -42,7 +41,6 @@ from app.session import language, messages
 from app.touring import offer_tour, tour_button
 from components.ask import ask_view, examples
 from components.elements import notice
-from components.markup import tag
 from components.messages import Catalogue, integer
 from pipelines.engine.executor import MAX_QUESTION
 from pipelines.errors import VeriscopeError
@@ -64,6 +62,8 @@ def show() -> None:
         # After a reload the form shows what the run was asked.
         st.session_state[_QUESTION] = watched.spec.question
     _question_row(t)
+    if watched is None:
+        _examples(t)
     draw_estimate(chosen_estimate(), t("ask.no_method"), t)
     anyway = partial(_ask, anyway=True)
     over = draw_over_limit("ask", chosen_estimate(), t, start=anyway, fewer=unfold_setup)
@@ -84,10 +84,8 @@ def show() -> None:
         return
     offer_tour(t)
     if refusal is None and not failed and not over:
-        st.html(tag("p", t("ask.empty"), class_="workbench-empty"))
+        draw_first_run(t)
         draw_samples(t, place="empty")
-    section_title(t("samples.examples"))
-    _examples(t)
 
 
 def _follow(t: Catalogue) -> tuple[VeriscopeError | None, live.Watched | None]:

@@ -9,17 +9,53 @@ from typing import get_args
 import streamlit as st
 
 from app import live
-from app.parts import draw_unfolded, in_rows, remembered, section_title
+from app.parts import (
+    Action,
+    act,
+    draw_unfolded,
+    in_rows,
+    remembered,
+    section_title,
+    show_html,
+)
 from app.screens.setup import fold_away
 from app.session import language
+from components.ask import results
 from components.markup import shown, tag
 from components.messages import Catalogue, lang
 from components.samples import Part, nowhere_note, outcomes_in, recording_card, recordings_note
+from pipelines.run.view import fold
 from pipelines.samples.walkthroughs import Walkthrough, walkthrough, walkthroughs
-from pipelines.store.recordings import choice, recordings
+from pipelines.store.recordings import choice, load_recording, recordings
+from pipelines.types import Language
 
 _FIRST = 4
 """How many walkthroughs are in view; the others wait behind a fold."""
+
+
+def draw_first_run(t: Catalogue) -> None:
+    """Draw what became of a recorded question in the visitor's language, as a run ends."""
+    first = next((one for one in recordings() if one.language == language()), None)
+    if first is None:
+        return
+    section_title(t("samples.first"))
+    st.caption(t("samples.first.note"))
+    show_html(_ended(first.id, language()), key="first-run", on_action=partial(_follow, first.id))
+    st.button(t("samples.first.open"), key="first-run-open", on_click=_open, args=(first.id,))
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _ended(name: str, page: Language) -> str:
+    t, view = Catalogue(page), fold(load_recording(name).events)
+    question = view.header.spec.question if view.header else ""
+    title = tag("h2.vs-question", shown(question), dir="auto")
+    return tag("div.vs-run", title, results(view, t))
+
+
+def _follow(name: str, action: Action) -> None:
+    """Open the run, and the page that a button of it leads to."""
+    _open(name)
+    act("ask", action)
 
 
 def draw_samples(t: Catalogue, *, place: str) -> None:
@@ -29,8 +65,8 @@ def draw_samples(t: Catalogue, *, place: str) -> None:
         st.caption(t("samples.walkthroughs.note"))
         _walkthroughs(walkthroughs()[:_FIRST], t, place)
     if more := walkthroughs()[_FIRST:]:
-        fold = st.expander(t("samples.more"), key=f"walkthroughs-{place}", on_change="rerun")
-        draw_unfolded(fold, partial(_more, more, t, place))
+        rest = st.expander(t("samples.more"), key=f"walkthroughs-{place}", on_change="rerun")
+        draw_unfolded(rest, partial(_more, more, t, place))
     if recordings():
         section_title(t("samples.recordings"))
         st.caption(recordings_note(choice(), t))
