@@ -15,6 +15,7 @@ from pipelines.models.base import ChoiceRequest, GenerationRequest
 from pipelines.models.providers import ModelSpec, only_judges
 from pipelines.run.cache import request_key
 from pipelines.run.events import Judged, ModelCalled, Verdict, What
+from pipelines.run.findings import ConceptVerified
 from pipelines.run.trace import Trace
 from pipelines.run.view import MethodView, fold
 from pipelines.types import Frozen
@@ -51,7 +52,11 @@ class Cost(Frozen):
 
 
 class SpanVerdict(Frozen):
-    """A verdict on [start, end) of a draft, with its scores by name; `doubt` as in `Outcome`."""
+    """A verdict on [start, end) of a draft, with its scores by name; `doubt` as in `Outcome`.
+
+    `sentence` counts the sentences of the text from 0, and `round` how often that sentence was
+    checked before; both are 0 where a method says nothing of them.
+    """
 
     what: What
     start: int
@@ -62,6 +67,8 @@ class SpanVerdict(Frozen):
     label: str = ""
     scores: dict[str, float] = Field(default_factory=dict)
     doubt: float | None = None
+    sentence: int = 0
+    round: int = 0
 
 
 class Outcome(Frozen):
@@ -201,6 +208,8 @@ def _piece(event: Judged) -> SpanVerdict:
         label=event.label,
         scores=_scores(event),
         doubt=_doubt(event),
+        sentence=event.sentence or 0,
+        round=event.detail.round if isinstance(event.detail, ConceptVerified) else 0,
     )
 
 

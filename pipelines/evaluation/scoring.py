@@ -48,6 +48,7 @@ from pipelines.evaluation.results.scores import (
     ScoredSystem,
 )
 from pipelines.methods.registry import get_method
+from pipelines.methods.subjects import find_concept
 from pipelines.prompts import own_prompts
 from pipelines.run.events import Verdict, What
 from pipelines.store.evaluations import AnswerTask, EvaluationStore, StoredEvaluation
@@ -370,9 +371,28 @@ _SAYS: dict[Verdict, bool] = {
 alignment, so it is measured as the detector that the paper has."""
 
 
+def final_facts(outcome: Outcome) -> list[SpanVerdict]:
+    """Return the verdicts on the facts of the final answer, in order.
+
+    A sentence that was rectified was checked again: only its last round counts, and only facts that
+    the answer still states. What could not be checked is neither supported nor wrong.
+    """
+    concepts = [one for one in outcome.pieces if one.what == "concept"]
+    last: dict[int, int] = {}
+    for one in concepts:
+        last[one.sentence] = max(one.round, last.get(one.sentence, 0))
+    return [
+        one
+        for one in concepts
+        if one.round == last[one.sentence]
+        and one.verdict != "unchecked"
+        and (not one.text or find_concept(outcome.answer, one.text))
+    ]
+
+
 def _given(outcome: Outcome) -> MetricAnswer:
     """Return the final answer as metrics take it."""
-    supported = (one.verdict == "supported" for one in outcome.pieces if one.what == "concept")
+    supported = (one.verdict == "supported" for one in final_facts(outcome))
     return MetricAnswer(
         text=outcome.answer,
         short=outcome.short,

@@ -398,6 +398,32 @@ def test_facts_are_those_that_a_method_has_looked_at(store: RunStore):
     assert (found.values["facts"], found.values["fact_precision"]) == (2, 0.5)
 
 
+def test_facts_of_a_rejected_draft_do_not_count(store: RunStore):
+    def fact(text: str, verdict: Verdict, sentence: int, round: int) -> SpanVerdict:
+        return SpanVerdict(
+            what="concept",
+            start=0,
+            end=5,
+            draft=round,
+            verdict=verdict,
+            text=text,
+            sentence=sentence,
+            round=round,
+        )
+
+    pieces = (
+        fact("Lyon", "contradicted", 0, 0),
+        fact("Paris", "supported", 0, 1),
+        # Kept from its first round, unchecked, and no longer stated.
+        fact("1889", "contradicted", 1, 0),
+        fact("iron", "unchecked", 1, 0),
+        fact("Rome", "contradicted", 1, 0),
+    )
+    answer = said("It is in Paris. It was built in 1889 of iron.", pieces=pieces)
+    (found,) = scores(store, spec(system("ever")), [PARIS], {0: answer})
+    assert (found.values["facts"], found.values["fact_precision"]) == (2, 0.5)
+
+
 def read_again(store: RunStore) -> Evaluation:
     return read_results(store.evaluations, "e", "me")[1]
 
