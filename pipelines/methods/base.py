@@ -97,7 +97,9 @@ class Question(Frozen):
 
 
 class Need(Frozen):
-    """Something a method cannot do without. `reason` is a catalogue key under `need.*`.
+    """Something a method cannot do without, or makes use of where it is there (not `required`).
+
+    `reason` is a catalogue key under `need.*`.
 
     `languages` are those the model of `role` must speak, for the reason "languages". "scores" is
     the probability of each token of a text that is there already: `role` gives it, or one of
@@ -119,6 +121,7 @@ class Need(Frozen):
     role: str = "main"
     others: tuple[str, ...] = ()
     languages: frozenset[Language] = frozenset()
+    required: bool = True
 
     def unmet(
         self, models: Mapping[str, Capabilities], *, has_evidence: bool, asked: bool = True
@@ -127,8 +130,8 @@ class Need(Frozen):
 
         `asked` is False where a text is checked without its question.
         """
-        if self.reason == "evidence":
-            return not has_evidence
+        if self.reason == "evidence" or not self.required:
+            return self.required and not has_evidence
         if self.reason in ("question", "writes"):
             return self.reason == "writes" or not asked
         if self.reason in ("scores", "speaks"):

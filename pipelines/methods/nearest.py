@@ -23,7 +23,7 @@ left open, the sentence stands alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipelines.calibration import calibrated
@@ -102,12 +102,13 @@ class Correction:
     `form` says which of these it is (see `CorrectionForm`). `text` is the draft where that stays,
     and "" where no sentence is near the question. `shortened` is what the model answered from the
     sentence, whether it was taken or not; "" where it gave no answer in one sentence, or was not
-    asked.
+    asked. `doubt` is the judge's number that spoke against what was written, if there is one.
     """
 
     form: CorrectionForm
     text: str = ""
     shortened: str = ""
+    doubt: Score | None = None
 
     @property
     def changes(self) -> bool:
@@ -542,7 +543,8 @@ class _NearestCorrection:
             scores=self.scores,
             detail=chosen,
         )
-        return correction
+        doubts = (score for score in self.scores if score.flagged and score.name != "nearness")
+        return replace(correction, doubt=next(doubts, None))
 
 
 def _complete(written: str) -> str:

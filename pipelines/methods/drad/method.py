@@ -57,7 +57,7 @@ class Drad(Method[DradSettings]):
 
     def needs_for_text(self, settings: DradSettings, *, asked: bool) -> tuple[Need, ...]:
         # Where nothing can be searched for, the text is marked and not corrected.
-        needs = [Need(reason="model")]
+        needs = [Need(reason="model"), Need(reason="evidence", required=False)]
         match settings.confidence:
             case "samples":
                 needs.append(Need(reason="question"))

@@ -306,6 +306,8 @@ class _Loop:
         deciding = alignment.deciding_score(rules)
         if self._quotation(number) and verdict != "not_aligned":
             verdict = "doubtful"
+            correction = self.corrections[number]
+            deciding = (correction and correction.doubt) or deciding
         if verdict in ("supported", "aligned") and low:
             verdict = "not_enough"
             confidence = retrieval.scores(self.tau_r)[0]

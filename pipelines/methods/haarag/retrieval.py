@@ -1,8 +1,9 @@
 """HAARAG's searching: query forms, retrieval confidence C_r, and the filter that makes the context.
 
 Source: the HAARAG paper, steps 1 to 5. C_r is its mean over the k chunks retrieved, taken before
-the filter. Ours where the paper is silent: k stays the same while the search is widened, and a
-chunk is as near as it is to the nearest form of the question.
+the filter. Ours where the paper is silent: a chunk is as near as it is to the question as asked, or
+to a part of an answer; a rewording only brings candidates, since an invented one would be near to
+whatever it found. The context has room for more chunks the wider the search is.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from math import sqrt
+from math import log2, sqrt
 from statistics import fmean
 
 from pipelines.concurrency import together
@@ -94,8 +95,10 @@ def rate(
     given: Set[str] = frozenset(),
     supporting: Set[str] = frozenset(),
     parts: int = 0,
+    depth: int = 0,
 ) -> Retrieval:
-    """Return C_r of what was found, and which chunks make the context: at most k.
+    """Return C_r of what was found, and which chunks make the context: k, and half as many more for
+    each time that `depth`, the chunks of a search, was doubled.
 
     Nothing is dropped before C_r is taken. For the context, `given` chunks are left out, which an
     earlier answer was written from, unless they are `supporting`, so that a sentence rests on them,
@@ -104,9 +107,12 @@ def rate(
     sets hold chunks as they were indexed. With `parts`, the sentences of a given text, there is
     room for one more chunk for each of them, up to the limit of a search.
     """
-    room = settings.k if not parts else min(settings.k + parts, max(settings.k, settings.k_limit))
+    most = max(settings.k, settings.k_limit)
+    wider = settings.k * log2(max(1.0, depth / settings.k)) / 2
+    room = min(settings.k + parts + int(wider), most)
     keys = [indexed_text(passage) for passage in found.passages]
-    columns = list(zip(*found.to_queries, strict=True))
+    rows = (*found.to_queries[:1], *found.to_queries[found.forms :])
+    columns = list(zip(*rows, strict=True))
     nearest = [max(column) for column in columns]
     order = sorted(range(len(keys)), key=lambda at: (-nearest[at], at))
     new = [at for at in order if keys[at] not in given]
@@ -138,13 +144,13 @@ def rate(
         ChunkRated(
             id=found.passages[at].id,
             similarity=nearest[at],
-            query=columns[at].index(nearest[at]),
+            query=_query_of(columns[at].index(nearest[at]), found.forms),
             outcome=outcomes[at][0],
             like="" if (twin := outcomes[at][1]) is None else found.passages[twin].id,
         )
         for at in order
     )
-    to_question = [max(column) for column in zip(*found.to_queries[: found.forms], strict=True)]
+    to_question = list(found.to_queries[0]) if found.to_queries else []
     counted = sorted(range(len(to_question)), key=lambda at: (-to_question[at], at))[: settings.k]
     if not counted:
         return Retrieval(chunks=chunks)
@@ -160,6 +166,11 @@ def rate(
         context=tuple(found.passages[at] for at in order if outcomes[at][0] == "kept"),
         fresh=len(kept) > len(stays),
     )
+
+
+def _query_of(row: int, forms: int) -> int:
+    """Return which query a row of similarities is about: the question as asked, or a part."""
+    return 0 if row == 0 else forms + row - 1
 
 
 class ChunkSearch:
@@ -222,7 +233,12 @@ class ChunkSearch:
         self.span = step.id
         found = await self._compare(step)
         retrieval = rate(
-            found, self.settings, given=given, supporting=supporting, parts=self._sentences
+            found,
+            self.settings,
+            given=given,
+            supporting=supporting,
+            parts=self._sentences,
+            depth=depth,
         )
         verdict: Verdict = "doubtful" if retrieval.is_low(self.tau_r) else "supported"
         if self.tau_r is None or retrieval.confidence is None:
