@@ -15,7 +15,7 @@ def paper_section(method: str, t: Catalogue) -> Html:
     source, name = paper(method), named("method", method, t)
     content = tag(
         "div.vs-stack",
-        _reference(source, name, t),
+        _reference(source, t),
         tag("p.vs-paper-words", t("papers.not_comparable")),
         tag("p.vs-note", t("papers.legend")),
         (_table(table, t) for table in source.tables),
@@ -23,9 +23,7 @@ def paper_section(method: str, t: Catalogue) -> Html:
     return fold(t("papers.title", method=name), content, css="vs-paper", key=f"paper-{method}")
 
 
-def _reference(source: Paper, name: str, t: Catalogue) -> Html:
-    if source.title is None:
-        return tag("p.vs-paper-words", t("papers.untitled", method=name))
+def _reference(source: Paper, t: Catalogue) -> Html:
     pages = t("papers.pages", pages=source.pages) if source.pages else None
     where: list[Child] = [part for part in (source.venue, pages) if part]
     if source.arxiv:

@@ -111,9 +111,9 @@ class PaperTable(_Record):
 
 
 class Paper(_Record):
-    """A method's paper, as far as it is known, and its tables in order."""
+    """A method's paper and its tables in order."""
 
-    title: Text | None = None
+    title: Text
     authors: tuple[Text, ...] = ()
     venue: Text | None = None
     pages: Text | None = None
