@@ -268,8 +268,6 @@ def _source(entry: GlossaryEntry, t: Catalogue) -> Child:
     if not entry.method:
         return tag("span", entry.paper, lang="en") if entry.paper else None
     found, method = paper(entry.method), named("method", entry.method, t)
-    if found.title is None:
-        return t("papers.untitled", method=method)
     title: Child = tag("cite", found.title, lang="en")
     if found.arxiv:
         address = f"https://arxiv.org/abs/{found.arxiv}"

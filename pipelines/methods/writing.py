@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from pipelines.calibration import calibration
@@ -14,8 +15,8 @@ from pipelines.methods.replies.parsing import visible
 from pipelines.models.base import AdaptedStep, Watcher
 from pipelines.prompts import Prompts
 from pipelines.run.scope import Scope
-from pipelines.text import text_key, without_thinking
-from pipelines.text.languages import HAN
+from pipelines.text import split_sentences, text_key, without_thinking
+from pipelines.text.languages import HAN, has_han
 from pipelines.types import Generation, Message, Passage, Token
 
 # One unit per Chinese character or run of other visible characters, where there are no tokens.
@@ -343,9 +344,20 @@ class Continuation:
 
 
 def joined_to(prefix: str, written: Generation) -> Generation:
-    """Return `written` without a repeated `prefix`, and with the space that separates two words."""
-    drop = len(prefix) if written.text.startswith(prefix) else 0
-    rest = part_of(written, drop, len(written.text))
+    """Return what `written` adds to `prefix`, with the space that separates two words.
+
+    A model without prefill often repeats the end of what it goes on from, or starts the text anew:
+    what stands there already is left out. Nothing is left of a new beginning that does not
+    come to where the prefix ends.
+    """
+    text = written.text
+    drop = _repeated(prefix, text)
+    marks = _MARKS_AT_END.search(prefix)
+    if drop and marks is not None and text.startswith(marks[0], drop):
+        drop = drop + len(marks[0])
+    if drop and prefix[-1:].isspace():
+        drop += len(text[drop:]) - len(text[drop:].lstrip())
+    rest = part_of(written, drop, len(text))
     needs_space = (
         bool(rest.text)
         and prefix[-1].isascii()
@@ -354,3 +366,35 @@ def joined_to(prefix: str, written: Generation) -> Generation:
         and rest.text[0].isalnum()
     )
     return appended(Generation(text=" "), rest) if needs_space else rest
+
+
+_WRITTEN = re.compile(rf"[{HAN}]|[^\W{HAN}]+")
+_MARKS_AT_END = re.compile(r"[^\w\s]+(?=\s*\Z)")
+_ANEW, _ANEW_ZH = 3, 6
+"""Words or characters alike at the beginning of two texts that make the one a new start of the
+other."""
+
+
+def _repeated(prefix: str, text: str) -> int:
+    """Return how many characters of `text` say once more what `prefix` says already.
+
+    Words are compared without case and punctuation. After a complete sentence a repetition
+    is one of that whole sentence: the next one may well begin with the name it ended with.
+    """
+    before = [found[0].casefold() for found in _WRITTEN.finditer(prefix)]
+    after = [(found[0].casefold(), found.end()) for found in _WRITTEN.finditer(text)]
+    words = [word for word, _ in after]
+    complete = prefix.rstrip().endswith((".", "!", "?", "。", "！", "？"))
+    last = split_sentences(prefix)[-1].text if complete and prefix.strip() else ""
+    least = len(_WRITTEN.findall(last)) if complete else 1
+    for count in range(min(len(before), len(words)), least - 1, -1):
+        if before[-count:] == words[:count] and (count > 1 or not has_han(words[0])):
+            return after[count - 1][1]
+    pairs = zip(before, words, strict=False)
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    if complete or alike < (_ANEW_ZH if has_han(prefix) else _ANEW):
+        return 0
+    end = before[-_ANEW:]
+    places = (at for at in range(len(words) - _ANEW, -1, -1) if words[at : at + _ANEW] == end)
+    found = next(places, None)
+    return len(text) if found is None else after[found + _ANEW - 1][1]

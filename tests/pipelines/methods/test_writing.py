@@ -79,6 +79,18 @@ def test_a_reply_without_tokens_is_cleaned_too():
         ("Born in", ", they say", ", they say"),
         ("出生在", "霍普。", "霍普。"),
         ("Born in", "", ""),
+        # The end alone, in other letters; the whole text anew; a sentence of it.
+        ("She lived in Rome. She moved to", "She moved to Paris.", " Paris."),
+        ("She moved to", "to Paris.", " Paris."),
+        ("She moved to ", "she moved to Paris.", "Paris."),
+        ("She lived, and moved to", "She lived and then moved to, and moved to Paris.", " Paris."),
+        ("She was born in Rome. She", "She was born in Rome. She moved.", " moved."),
+        ("她出生在罗马。后来她搬到", "后来她搬到巴黎。", "巴黎。"),
+        # A new beginning that goes elsewhere adds nothing.
+        ("She was born in 1867 in", "She was born and raised abroad.", ""),
+        # A sentence may begin with the name that the one before ended with.
+        ("She liked Paris.", "Paris is large.", " Paris is large."),
+        ("She liked Paris.", "She liked Paris. It is large.", " It is large."),
     ],
 )
 def test_a_continuation_neither_repeats_the_beginning_nor_glues_words(prefix, written, joined):
