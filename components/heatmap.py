@@ -58,8 +58,8 @@ class Unit:
 
     @property
     def entropy(self) -> float | None:
-        """Largest entropy of the tokens in nats; None when none is known."""
-        return max((t.entropy for t in self.tokens if t.entropy is not None), default=None)
+        """Entropy of the first token in nats, when the unit was open; None when none is known."""
+        return next((t.entropy for t in self.tokens if t.entropy is not None), None)
 
     def value(self, measure: Measure) -> float | None:
         """Return the unit's probability or entropy."""

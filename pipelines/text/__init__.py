@@ -1,6 +1,6 @@
 """Text with exact offsets: languages, sentences, entities, and tokens aligned to characters."""
 
-from pipelines.text.alignment import Span, token_spans, tokens_covering
+from pipelines.text.alignment import Span, by_characters, token_spans, tokens_covering
 from pipelines.text.entities import Entity, EntityRecognizer
 from pipelines.text.languages import changes_to_chinese, detect_language, has_han
 from pipelines.text.sentences import split_sentences
@@ -10,6 +10,7 @@ __all__ = [
     "Entity",
     "EntityRecognizer",
     "Span",
+    "by_characters",
     "changes_to_chinese",
     "detect_language",
     "has_han",

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-from pipelines.types import Frozen, Offset
+from pipelines.types import Frozen, Offset, Token
 
 
 class Span(Frozen):
@@ -79,3 +79,23 @@ def tokens_covering(spans: Sequence[tuple[int, int]], start: int, end: int) -> r
     """
     hits = [i for i, (first, last) in enumerate(spans) if max(first, start) < min(last, end)]
     return range(hits[0], hits[-1] + 1) if hits else range(0)
+
+
+def by_characters(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens with those that share a character taken as one, in order.
+
+    Bytes of one character are one outcome of the model: its probability is the product of theirs,
+    None where one is not known, and its entropy that of the first, at which the character was
+    still open.
+    """
+    found: list[Token] = []
+    for token in tokens:
+        before = found[-1] if found else None
+        if before is None or token.start >= before.end or token.start == token.end:
+            found.append(token)
+            continue
+        known = before.logprob is not None and token.logprob is not None
+        joint = (before.logprob or 0.0) + (token.logprob or 0.0) if known else None
+        changed = {"end": max(before.end, token.end), "logprob": joint}
+        found[-1] = before.model_copy(update=changed)
+    return found

@@ -30,7 +30,12 @@ from pipelines.methods.writing import (
 from pipelines.models.base import ScoreRequest
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
-from pipelines.text import changes_to_chinese, split_sentences, tokens_covering
+from pipelines.text import (
+    by_characters,
+    changes_to_chinese,
+    split_sentences,
+    tokens_covering,
+)
 from pipelines.types import Generation, Passage, Token
 
 # What DRAD asks for is asked for here in the same words: passages in view, and the rest of a text.
@@ -79,7 +84,7 @@ def read_sentences(generation: Generation, kind: type[R]) -> list[R]:
                 end=span.end,
                 before=spans[number - 1].end if number else 0,
                 last=number == len(spans) - 1,
-                tokens=tuple(tokens[index] for index in covered),
+                tokens=tuple(by_characters([tokens[index] for index in covered])),
             )
         )
     return readings

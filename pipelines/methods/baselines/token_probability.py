@@ -35,7 +35,7 @@ from pipelines.models.base import ScoreRequest
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
 from pipelines.run.scope import Scope
-from pipelines.text import tokens_covering
+from pipelines.text import by_characters, tokens_covering
 from pipelines.types import Answer, Token
 
 TokenMeasure = Literal["logprob_avg", "logprob_max", "entropy_avg", "entropy_max"]
@@ -144,13 +144,13 @@ class TokenProbability(Method[TokenProbabilitySettings]):
             scores: list[list[Score]] = []
             for sentence in subject.sentences:
                 covered = tokens_covering(spans, sentence.start, sentence.end)
-                inside = [measured.tokens[index] for index in covered]
+                inside = by_characters([measured.tokens[index] for index in covered])
                 scores.append(_scores(inside, settings, measured.span))
             counts = judge_sentences(step, subject, scores)
             # The values of every token stand with its sentence.
             whole = [
                 score.model_copy(update={"inputs": ()})
-                for score in _scores(measured.tokens, settings, measured.span)
+                for score in _scores(by_characters(measured.tokens), settings, measured.span)
             ]
         return judge_answer(scope, subject, whole, measured.flags, counts)
 

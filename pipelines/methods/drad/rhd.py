@@ -31,7 +31,7 @@ from pipelines.methods.subjects import said_beyond
 from pipelines.run.events import Score
 from pipelines.run.findings import ConfidenceSource, DetectorThresholds, EntityReading
 from pipelines.run.scope import Scope
-from pipelines.text import Entity, repeats_question, split_sentences, tokens_covering
+from pipelines.text import Entity, by_characters, repeats_question, split_sentences, tokens_covering
 from pipelines.types import Frozen, Language, Token
 
 
@@ -107,11 +107,13 @@ class EntityVerdict(Frozen):
 def entropies_over(counts: Iterable[int | None]) -> str:
     """Return what entropies are computed over, from the `top_k` of their tokens.
 
-    "full" for the whole vocabulary, else the largest k as a decimal number; "" without a token.
+    "full" for the whole vocabulary, else the smallest k as a decimal number; "" without a token. A
+    token of a given text that is none of the k most probable ones is counted beside them: its k is
+    one more, and its entropy is comparable all the same.
     """
     found = set(counts)
     known = [count for count in found if count is not None]
-    return "" if not found else str(max(known)) if len(known) == len(found) else "full"
+    return "" if not found else str(min(known)) if len(known) == len(found) else "full"
 
 
 def thresholds_for(
@@ -190,7 +192,7 @@ def read_entities(
     readings = []
     for entity in entities:
         covered = tokens_covering(spans, entity.start, entity.end)
-        inside = [tokens[index] for index in covered]
+        inside = by_characters([tokens[index] for index in covered])
         sentence = max(
             (n for n, span in enumerate(sentences) if span.start <= entity.start), default=0
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from math import log
 
 import pytest
 
-from pipelines.text.alignment import token_spans, tokens_covering
+from pipelines.text.alignment import by_characters, token_spans, tokens_covering
+from pipelines.types import Token
 from tests.worlds import worlds
 
 ENGLISH = [b"Bill", b" Clinton", b" was", b" born", b" in", b" Hope", b",", b" Arkansas", b"."]
@@ -138,3 +140,17 @@ def test_spans_cover_the_decoded_text_however_bytes_are_cut(seed: int) -> None:
             except UnicodeDecodeError:
                 continue
             assert text[start:end] == alone
+
+
+def test_bytes_of_one_character_are_one_outcome():
+    def token(start: int, end: int, probability: float, entropy: float) -> Token:
+        return Token(text="", start=start, end=end, logprob=log(probability), entropy=entropy)
+
+    # "长" in two tokens and "江" in one, which holds the end of nothing else.
+    split = [token(0, 1, 0.5, 1.2), token(0, 1, 0.4, 0.1), token(1, 2, 0.9, 0.3)]
+    joined = by_characters(split)
+    assert [(one.start, one.end) for one in joined] == [(0, 1), (1, 2)]
+    assert [one.probability for one in joined] == [pytest.approx(0.2), pytest.approx(0.9)]
+    assert [one.entropy for one in joined] == [1.2, 0.3]
+    unknown = [split[0], split[1].model_copy(update={"logprob": None})]
+    assert by_characters(unknown)[0].probability is None

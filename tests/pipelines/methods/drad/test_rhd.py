@@ -146,7 +146,7 @@ def test_the_first_doubtful_entity_decides_else_the_least_probable():
 
 
 @pytest.mark.parametrize(
-    ("counts", "words"), [([], ""), ([5, 5], "5"), ([10, 11], "11"), ([None], "full")]
+    ("counts", "words"), [([], ""), ([5, 5], "5"), ([10, 11], "10"), ([None], "full")]
 )
 def test_what_entropies_are_computed_over(counts: list[int | None], words: str):
     assert entropies_over(counts) == words
