@@ -39,12 +39,15 @@ VERDICT_METRICS = (
     "verdict_precision",
     "verdict_recall",
     "verdict_f1",
+    "verdict_precision_accurate",
+    "verdict_recall_accurate",
     "verdict_f1_accurate",
     "verdict_accuracy",
     "flagged",
 )
 """Of the method's own verdicts, against people's labels or the accepted answers. Positive is
-hallucinated, except for `verdict_f1_accurate`; `flagged` is the share of items found hallucinated.
+hallucinated, except for those whose names end in "_accurate", which are the SLM paper's; `flagged`
+is the share of items found hallucinated.
 """
 
 _PREFERRED = ("accuracy", "f1", "truthful", "list_f1_5", "factscore", "verdict_f1", "auroc")
@@ -268,6 +271,8 @@ def _ratios(values: Mapping[str, Floats]) -> dict[str, _Ratio]:
     found["verdict_precision"] = _Ratio(f * h, f)
     found["verdict_recall"] = _Ratio(f * h, h)
     found["verdict_f1"] = _Ratio(2 * f * h, f + h)
+    found["verdict_precision_accurate"] = _Ratio(clear * right, clear)
+    found["verdict_recall_accurate"] = _Ratio(clear * right, right)
     found["verdict_f1_accurate"] = _Ratio(2 * clear * right, clear + right)
     found["verdict_accuracy"] = _Ratio(f * h + clear * right, both.astype(np.float64))
     return found

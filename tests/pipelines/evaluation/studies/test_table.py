@@ -126,6 +126,8 @@ def test_verdicts_against_labels():
     assert found["verdict_precision"].value == pytest.approx(2 / 3)
     assert found["verdict_recall"].value == pytest.approx(2 / 3)
     assert found["verdict_f1"].value == pytest.approx(2 / 3)
+    assert found["verdict_precision_accurate"].value == pytest.approx(1 / 2)
+    assert found["verdict_recall_accurate"].value == pytest.approx(1 / 2)
     assert found["verdict_f1_accurate"].value == pytest.approx(1 / 2)
     assert found["verdict_accuracy"].value == pytest.approx(3 / 5)
     assert found["flagged"].value == pytest.approx(3 / 5)
