@@ -49,7 +49,7 @@ from pipelines.methods.replies.questions import (
 from pipelines.methods.replies.verdicts import YES_NO, checker, claim_of
 from pipelines.methods.sentences import NearSentence, least_nearness
 from pipelines.methods.slm.judging import judge_sentence, probability_of_yes, taught_judges
-from pipelines.methods.subjects import said_beyond
+from pipelines.methods.subjects import as_claim, said_beyond
 from pipelines.methods.telling import (
     asks_who,
     belief_in,
@@ -458,7 +458,7 @@ class _NearestCorrection:
         if words_shared(f"{sentence.title}: {sentence.text}", self.question.text) < _CLAIMED:
             # Too little of the claim stands there for a judge of this size to be asked.
             return None
-        claim = self.question.text.rstrip("?？ ")
+        claim = as_claim(self.question.text)
         value = await self._support(sentence, claim, "claim", "")
         if value is None or value < SUPPORTED:
             # What a sentence does not support it need not deny.

@@ -52,6 +52,8 @@ _FEW_WORDS, _FEW_CHARACTERS = 5, 6
 _MOST_WORDS = 12
 _ANNOUNCING = frozenset({"answer", "answers", "question", "questions", "sentence"})
 
+_ASKS_AT_END_ZH = re.compile(r"(?:[，,]?(?:对吗|是吗|对不对|是不是)|[吗嘛么])$")
+
 _NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
 _STEM = 4
 """Letters by which a name is known in another form: "Brazil" in "Brazilian"."""
@@ -344,3 +346,23 @@ def announces(text: str) -> bool:
     """
     words = {word.casefold() for word in words_of(text)} - SMALL_WORDS
     return bool(words) and words <= _ANNOUNCING
+
+
+def as_claim(question: str) -> str:
+    """Return what yes to a question of yes or no claims: "Was Ada Brandt a poet?" becomes "Ada
+    Brandt was a poet".
+
+    Without what asks where the words do not tell whom it is about.
+    """
+    text = question.rstrip("?？ ")
+    if has_han(text):
+        return _ASKS_AT_END_ZH.sub("", text)
+    first, *rest = text.split()
+    if first.casefold() not in AUXILIARIES:
+        return text
+    before = rest[:1] if rest and rest[0].casefold() in DETERMINERS else []
+    rest = rest[len(before) :]
+    name = leading_name([word.strip(",") for word in rest])
+    size = len(name) or (3 if rest[1:2] == ["of"] else 1)
+    said = " ".join([*before, *rest[:size], first.lower(), *rest[size:]])
+    return said[:1].upper() + said[1:]

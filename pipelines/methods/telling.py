@@ -187,6 +187,13 @@ def belief_in(text: str, language: Language) -> str:
     return _REPORTS[language].sub(" ", _MISTAKEN[language].sub(" ", text[:held]))
 
 
+def is_of_a_part(text: str, claim: str, language: Language) -> bool:
+    """Return whether `claim` is about all of a kind, and `text` says it of some of them only."""
+    if not _ALL[language].search(claim) or not _PART[language].search(text):
+        return False
+    return shares_words(text, claim)
+
+
 def denies(text: str, question: str, language: Language) -> bool:
     """Return whether `text` denies something, by its own words and about what `question` asks."""
     held = held_from(text, language)

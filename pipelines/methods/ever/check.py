@@ -29,6 +29,7 @@ from pipelines.methods.replies.verdicts import (
 from pipelines.methods.sentences import sentences_of
 from pipelines.methods.slm.judging import judge_sentence
 from pipelines.methods.subjects import holds_details, main_subject, passages_about, said_beyond
+from pipelines.methods.telling import is_of_a_part
 from pipelines.methods.writing import adapts, ask_list, distinct, found_for
 from pipelines.models.base import ChoiceRequest
 from pipelines.run.events import Score, Verdict
@@ -430,7 +431,12 @@ class Checker:
         near = sorted(
             sentences, key=lambda one: -words_shared(f"{one[0].title} {one[1].text}", claim)
         )
-        alone = (one.model_copy(update={"text": span.text}) for one, span in near[:_SENTENCES])
+        near = near[:_SENTENCES]
+        language = self.question.language
+        if any(is_of_a_part(span.text, claim, language) for _, span in near):
+            # Judges of this size read past "only three of them".
+            return False
+        alone = (one.model_copy(update={"text": span.text}) for one, span in near)
         each = await together(*(self._read(own, claim, (one,)) for one in alone))
         return any(one.best == "true" for one in each)
 
