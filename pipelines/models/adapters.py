@@ -17,15 +17,21 @@ _FOLDER = ASSETS / "adapter"
 
 
 class Adapter(NamedTuple):
-    """A file of llama.cpp beside a model's weights, and the steps that it is used for."""
+    """A file of llama.cpp beside a model's weights, and the steps that it is made for.
+
+    One that is `always` on serves every step: llama.cpp computes calls together that have
+    the same adapters, so that switching one makes the others wait.
+    """
 
     path: Path
     steps: tuple[AdaptedStep, ...]
+    always: bool = False
 
 
 class _Listed(Frozen):
     file: str
     steps: tuple[AdaptedStep, ...]
+    always: bool = False
 
 
 @cache
@@ -37,7 +43,7 @@ def _listed() -> dict[str, _Listed]:
 def adapter_of(model: str) -> Adapter | None:
     """Return the adapter of the model that people see by this name; None where none ships."""
     found = _listed().get(model)
-    return None if found is None else Adapter(_FOLDER / found.file, found.steps)
+    return None if found is None else Adapter(_FOLDER / found.file, found.steps, found.always)
 
 
 def adapted_steps(model: str) -> tuple[AdaptedStep, ...]:

@@ -26,7 +26,7 @@ from weakref import WeakSet
 from pipelines.concurrency import usable_cores
 from pipelines.errors import CapabilityError, failure
 from pipelines.loading import package_folder
-from pipelines.models.adapters import adapted_steps, adapter_of
+from pipelines.models.adapters import Adapter, adapted_steps, adapter_of
 from pipelines.models.base import (
     EMBEDDED_NAME,
     LLAMA_CPP,
@@ -98,7 +98,7 @@ class GgufServer:
         *,
         name: str,
         faster: Callable[[Path], Path | None] = lambda _: None,
-        adapter: Path | None = None,
+        adapter: Adapter | None = None,
         threads: int | None = None,
     ) -> None:
         self.path = path
@@ -224,9 +224,9 @@ class GgufServer:
         params.enable_reasoning = 0
         if self.adapter is not None:
             lora = _llama_cpp().CommonAdapterLoraInfo()
-            lora.path, lora.scale = str(self.adapter), 0.0
+            lora.path, lora.scale = str(self.adapter.path), float(self.adapter.always)
             params.lora_adapters = [lora]
-            params.lora_init_without_apply = True
+            params.lora_init_without_apply = not self.adapter.always
         return params
 
     def _check_file(self) -> None:
@@ -289,7 +289,7 @@ def _shared_server() -> GgufServer:
         gguf_path(),
         name=EMBEDDED_NAME,
         faster=faster_copy,
-        adapter=None if adapter is None else adapter.path,
+        adapter=adapter,
     )
 
 
@@ -365,7 +365,8 @@ class ServedModel(OpenAIModel):
         fields = super()._fields(request, n, index)
         if isinstance(request, _Forced):
             fields["grammar"] = request.grammar
-        if self.server.adapter is not None:
+        adapter = self.server.adapter
+        if adapter is not None and not adapter.always:
             # Said every time: without a word it stays as it was at the request before.
             fields["lora"] = [{"id": 0, "scale": float(request.adapted)}]
         return fields
@@ -393,7 +394,7 @@ class GgufModel(ServedModel):
         *,
         name: str,
         progress: Progress = no_progress,
-        adapter: Path | None = None,
+        adapter: Adapter | None = None,
         **known: Unpack[Overrides],
     ) -> None:
         server = GgufServer(path, name=name, faster=faster_copy, adapter=adapter)

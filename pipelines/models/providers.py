@@ -328,7 +328,7 @@ def _local(request: BuildRequest) -> Model:
             path,
             name=spec.name,
             progress=request.progress,
-            adapter=None if adapter is None else adapter.path,
+            adapter=adapter,
             **spec.found_locally,
         )
     return _loaded(request, spec.model, **spec.found_locally)

@@ -25,6 +25,7 @@ from pipelines.methods.rowen.forms import question_pattern
 from pipelines.methods.rowen.reading import paraphrases_in
 from pipelines.methods.rowen.settings import RowenSettings
 from pipelines.methods.writing import list_schema
+from pipelines.models.adapters import Adapter
 from pipelines.models.base import (
     ChoiceRequest,
     GenerationRequest,
@@ -255,7 +256,7 @@ async def measure(adapter: Path) -> dict[Task, dict[Arm, ReplyCounts]]:
 
     There is no arm "bare" where its prompt is the one with demonstrations.
     """
-    server = GgufServer(gguf_path(), name=EMBEDDED_NAME, adapter=adapter)
+    server = GgufServer(gguf_path(), name=EMBEDDED_NAME, adapter=Adapter(adapter, ()))
     bench = _Bench(*_cases())
     plain, adapted = AdaptedModel(server, adapted=False), AdaptedModel(server, adapted=True)
     arms: dict[Arm, tuple[Model, bool]] = {

@@ -13,6 +13,7 @@ from gguf import GGUFReader, GGUFWriter
 from peft import LoraConfig, get_peft_model
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from pipelines.models.adapters import Adapter
 from pipelines.models.base import EMBEDDED_NAME, GenerationRequest, no_progress
 from pipelines.models.embedded import GgufServer, ServedModel, gguf_path
 from pipelines.research.adapter import fit as fitting
@@ -111,7 +112,7 @@ def noise(path: Path) -> None:
 
 async def written(adapter: Path | None, *adapted: bool) -> list[str]:
     """What the bundled model writes to one prompt, its adapter switched on or not."""
-    server = GgufServer(gguf_path(), name=EMBEDDED_NAME, adapter=adapter)
+    server = GgufServer(gguf_path(), name=EMBEDDED_NAME, adapter=adapter and Adapter(adapter, ()))
     model = ServedModel(server, "embedded", no_progress)
     asked = GenerationRequest(
         messages=(Message(role="user", content="What is the capital of France?"),), max_tokens=12
