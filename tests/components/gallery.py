@@ -8,7 +8,7 @@ from components.evidence import evidence
 from components.heatmap import entity_table, heatmap
 from components.markup import Html, join, tag
 from components.messages import Catalogue
-from components.method_cards import agreement_strip, method_cards
+from components.method_cards import agreement_words, method_cards
 from components.timeline import timeline
 from pipelines.models.base import ChoiceRequest, SimilarityRequest
 from pipelines.run.spec import ModelSpec
@@ -60,7 +60,9 @@ def gallery(language: Language = "en") -> Html:
         tag("h1", t("app.name")),
         counters(t, status="running", seconds=4.1, calls=12, retrievals=2, tokens=1696),
         section(
-            t("ask.results"), agreement_strip(s.ROWS, s.TEXT, t) or "", method_cards(s.ROWS, t)
+            t("ask.results"),
+            agreement_words(s.ROWS, s.TEXT, t) or "",
+            method_cards(s.ROWS, s.TEXT, t),
         ),
         section(
             t("ask.original"),

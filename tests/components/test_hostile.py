@@ -53,7 +53,7 @@ def everything(text: str, t: Catalogue) -> Html:
         diff_html(f"a {text} b", text, "en", t),
         evidence([EvidenceItem(passage, text, (text,), ((0, 3),))], t),
         timeline([CallBar(text, text, call)], t),
-        method_cards([row], t),
+        method_cards([row], row.original, t),
         score_line(Score(name=text, value=0.5, threshold=0.6), t, follows=text),
         counters(t, status="done", seconds=1, calls=1, retrievals=0, tokens=0),
     ])  # fmt: skip

@@ -1,4 +1,4 @@
-"""Who doubts the answer, and whose final answers coincide, told in one strip."""
+"""Who doubts the answer, told in words, and a line a method with its details to unfold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from components.ask import ask_view
 from components.elements import error_note
 from components.messages import Catalogue
-from components.method_cards import MethodRow, agreement, agreement_strip, method_cards
+from components.method_cards import MethodRow, agreement, agreement_words, method_cards
 from components.run_view import method_row, method_rows, original_of
 from pipelines.errors import ErrorInfo
 from pipelines.run.spec import ModelSpec
@@ -20,7 +20,7 @@ from tests.components.recorded import CORRECTED, ORIGINAL, Record, full_method, 
 
 
 def card(t: Catalogue, row: MethodRow) -> Node:
-    return read(method_cards([row], t)).one("article")
+    return read(method_cards([row], row.original, t)).one("article")
 
 
 def test_a_corrected_answer_is_shown_as_a_change(t: Catalogue) -> None:
@@ -28,7 +28,9 @@ def test_a_corrected_answer_is_shown_as_a_change(t: Catalogue) -> None:
     assert [node.text("vs-sr") for node in page.all("del")] == ["Chicago, Illinois"]
     assert [node.text("vs-sr") for node in page.all("ins")] == ["Hope, Arkansas"]
     assert page.one(".vs-method-score").text() == "0.18 < 0.60"
-    assert page.one(".vs-verdict-doubtful").text("vs-sign") == "Doubtful"
+    assert page.one("summary").one(".vs-verdict-doubtful").text("vs-sign") == "Doubtful"
+    assert page.one(".vs-method-answer").text() == s.ROWS[1].answer
+    assert page.one(".vs-method-brief").text() == "3 calls · 2.4 s"
     assert "local proxy model" in page.one(".vs-flag").text()
 
 
@@ -54,7 +56,7 @@ def test_an_answer_without_original_or_change(t: Catalogue) -> None:
 def test_a_running_method_names_its_step_and_reserves_space(t: Catalogue) -> None:
     page = card(t, s.ROWS[2])
     assert page.attributes["aria-busy"] == "true"
-    assert page.one(".vs-badge").text() == "Writing the answer"
+    assert page.one("summary").one(".vs-badge").text() == "Writing the answer"
     assert len(page.all(".vs-reserved")) == 1
     assert card(t, MethodRow("rag", "running")).one(".vs-badge").text() == "Running"
 
@@ -90,7 +92,7 @@ def test_no_verdict_is_said_and_not_guessed(t: Catalogue) -> None:
 
 
 def test_cards_keep_order_and_keys(t: Catalogue) -> None:
-    page = read(method_cards(s.ROWS, t))
+    page = read(method_cards(s.ROWS, s.TEXT, t))
     assert [node.attributes["data-key"] for node in page.all("article")] == [
         "methods-direct",
         "methods-drad",
@@ -129,7 +131,7 @@ def five() -> Record:
 
 
 def strip(view: RunView, t: Catalogue) -> Node:
-    html = agreement_strip(method_rows(view), ORIGINAL, t)
+    html = agreement_words(method_rows(view), ORIGINAL, t)
     assert html is not None
     return read(html)
 
@@ -143,30 +145,22 @@ def test_a_tally_by_hand() -> None:
         "haarag": "holds",
         "slm": "holds",
     }
-    # The check rewrites nothing, so it has no answer of its own to compare.
-    assert tally.groups == (("direct", "haarag"), ("rowen", "ever"), ("drad",))
     assert (tally.silent, tally.own, tally.weak) == ((), {}, ("slm",))
 
 
-def test_the_strip_says_it_in_words_and_dots(t: Catalogue) -> None:
+def test_it_is_said_in_words(t: Catalogue) -> None:
     page = strip(five().finish(), t)
-    words = page.one(".vs-agreement-words").text()
+    words = page.text()
     assert "3 of the 5 methods that judged this answer doubt it: " in words
     assert "; 2 do not: " in words
-    assert "The same final answer: Direct, " in words
-    assert "Different from all others: DRAD." in words
     assert "no better than chance" in words
-    dots = page.one(".vs-agreement-dots").all("li")
-    assert [dot.one(".vs-sign").text() for dot in dots] == ["!", "!", "✗", "✓", "✓"]
-    assert dots[2].classes >= {"vs-badge", "vs-verdict-contradicted"}
-    assert "Contradicted" in dots[2].text()
-    assert "aria-busy" not in page.one(".vs-agreement").attributes
+    assert "aria-busy" not in page.one(".vs-agreement-words").attributes
 
 
 def test_one_judging_method_agrees_with_nobody(t: Catalogue) -> None:
     record = Record("direct", "rag", "drad")
     full_method(record, "drad", "doubtful")
-    assert agreement_strip(method_rows(record.finish()), ORIGINAL, t) is None
+    assert agreement_words(method_rows(record.finish()), ORIGINAL, t) is None
 
 
 @pytest.mark.parametrize(
@@ -191,38 +185,16 @@ def test_every_outcome_has_its_sentence(
     assert ("could not check it" in said) is ("unchecked" in verdicts)
 
 
-@pytest.mark.parametrize(
-    ("answers", "english", "chinese"),
-    [
-        ("AA", "Both final answers are the same: ", "两个最终回答相同："),
-        ("AB", "The two final answers are different: ", "两个最终回答不同："),
-        ("AAA", "The final answers are all the same: ", "最终回答完全相同："),
-        ("ABC", "The final answers are all different: ", "最终回答各不相同："),
-    ],
-)
-def test_two_answers_are_not_called_all(
-    t: Catalogue, answers: str, english: str, chinese: str
-) -> None:
-    methods = METHODS[1 : 1 + len(answers)]
-    record = Record(*methods)
-    for method, answer in zip(methods, answers, strict=True):
-        full_method(record, method, "doubtful", answer)
-    view = record.finish()
-    assert english in strip(view, t).text()
-    assert chinese in strip(view, Catalogue("zh")).text()
-
-
 def test_what_ended_or_gave_nothing_is_named(t: Catalogue) -> None:
     record = Record("rowen", "ever", "drad")
     record.begin("rowen").end("rowen", error=ERROR)
     full_method(record, "ever", "not_enough", "", abstained=True)
     full_method(record, "drad", "confident", ORIGINAL, original="Another text.")
     page = strip(record.finish(), t)
-    assert page.one(".vs-stance-ended").one(".vs-sign").text() == "✗"
     words = page.text().lower()
     assert "ended without a verdict: rowen." in words
     assert "none could be confirmed: ever." in words
-    assert "drad checked an answer of its own instead, and does not doubt that one." in words
+    assert "drad wrote a first answer of its own, and does not doubt that one." in words
 
 
 def mixed() -> Record:
@@ -245,17 +217,16 @@ def test_a_verdict_counts_only_for_the_text_it_is_about(t: Catalogue) -> None:
     page = strip(view, t)
     words = page.one(".vs-agreement-words").text()
     assert "Both methods that judged this answer doubt it: Rowen" in words
-    assert "HAARAG checked an answer of its own instead, and doubts that one." in words
-    assert "EVER checked an answer of its own instead, and does not doubt that one." in words
-    rowen, _, haarag, ever = page.one(".vs-agreement-dots").all("li")
-    assert rowen.classes >= {"vs-verdict-doubtful", "vs-stance-doubts"}
-    # No colour of a verdict on this answer, but the sign of the one on its own.
-    assert haarag.classes >= {"vs-verdict-unchecked", "vs-stance-own"}
-    assert haarag.one(".vs-sign").text() == "!"
-    assert haarag.attributes["title"] == "on an answer of its own: Doubtful"
-    assert ever.one(".vs-sign").text() == "✓"
+    assert "HAARAG wrote a first answer of its own, and doubts that one." in words
+    assert "EVER wrote a first answer of its own, and does not doubt that one." in words
+    cards = read(method_cards(method_rows(view), ORIGINAL, t))
+    said = {
+        node.attributes["id"]: node.one(".vs-method-said").text() for node in cards.all("article")
+    }
+    assert "own first answer" in said["methods-haarag"]
+    assert "own first answer" not in said["methods-drad"]
     chinese = strip(view, Catalogue("zh")).text()
-    assert "判断过该回答的两种方法都对它存疑：" in chinese
+    assert "作出判定的两种方法均认为该回答存疑：" in chinese
     assert "HAARAG 核查的是自己写的另一个回答，并对其存疑。" in chinese
 
 
@@ -265,27 +236,26 @@ def test_verdicts_on_other_texts_alone_say_nothing_about_the_answer(t: Catalogue
     full_method(record, "ever", "not_enough", "Ada was English.", original="Ada was English.")
     words = strip(record.finish(), t).one(".vs-agreement-words").text()
     assert "No method reached a verdict on this answer." in words
-    assert "EVER, HAARAG checked an answer of their own instead, and doubt that one." in words
+    assert "EVER, HAARAG wrote first answers of their own, and doubt those." in words
 
 
-def test_the_strip_keeps_its_dots_in_order_while_the_run_goes_on(t: Catalogue) -> None:
+def test_every_method_has_its_line_while_the_run_goes_on(t: Catalogue) -> None:
     events = five().events
     keys: set[tuple[str, ...]] = set()
     for end in range(1, len(events) + 1):
-        page = strip(fold(events[:end]), t)
-        dots = page.one(".vs-agreement-dots").all("li")
-        keys.add(tuple(dot.attributes["data-key"] for dot in dots))
-    assert keys == {METHODS[1:]}
+        page = read(method_cards(method_rows(fold(events[:end])), "", t))
+        keys.add(tuple(node.attributes["data-key"] for node in page.all("article")))
+    assert keys == {tuple(f"methods-{name}" for name in METHODS)}
     early = strip(fold(events[:1]), t)
-    assert early.one(".vs-agreement").attributes["aria-busy"] == "true"
+    assert early.one(".vs-agreement-words").attributes["aria-busy"] == "true"
     assert "No verdict yet." in early.text()
     assert "Not decided yet" in early.text()
 
 
-def test_the_ask_page_has_the_strip_the_links_and_the_label(t: Catalogue) -> None:
+def test_the_ask_page_has_the_head_the_links_and_the_label(t: Catalogue) -> None:
     view = five().finish()
     page = read(ask_view(view, t))
-    assert len(page.all(".vs-agreement")) == 1
+    assert len(page.all(".vs-outcome")) == 1
     buttons = page.one(".vs-steps-links").all("button")
     assert [node.attributes["data-value"] for node in buttons] == [
         "rowen",
@@ -340,8 +310,8 @@ def test_an_original_written_in_parts_is_the_one_of_the_answer() -> None:
 
 def test_chinese() -> None:
     page = strip(five().finish(), Catalogue("zh"))
-    assert "判断过该回答的 5 种方法中，有 3 种对它存疑" in page.text()
-    assert "其余 2 种未提出怀疑" in page.text()
+    assert "作出判定的 5 种方法中，3 种认为该回答存疑" in page.text()
+    assert "其余 2 种不存疑" in page.text()
 
 
 def test_hostile_names_stay_text(t: Catalogue) -> None:
@@ -351,4 +321,4 @@ def test_hostile_names_stay_text(t: Catalogue) -> None:
     full_method(record, "ever", "supported")
     page = read(ask_view(record.finish(), t))
     assert page.all("img") == []
-    assert bad in page.one(".vs-agreement").text()
+    assert bad in page.one(".vs-outcome").text()
