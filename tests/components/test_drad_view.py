@@ -154,7 +154,7 @@ async def test_what_a_correction_wrote_rests_on_its_search_and_call(t: Catalogue
 
 
 async def test_a_text_without_entities_says_so(t: Catalogue):
-    outcome = await drad_outcome(recognizer=FixedRecognizer())
+    outcome = await drad_outcome(recognizer=FixedRecognizer(), answer_part=False)
     page = page_of(outcome, t)
     assert "names no entity" in page.one(".vs-section-drad-decision").text()
     assert "Not checked" in page.one(".vs-section-drad-decision").text()
@@ -194,7 +194,7 @@ async def test_the_threshold_of_entropies_is_said_with_where_it_comes_from(
 async def test_a_calibrated_threshold_names_its_model(
     t: Catalogue, monkeypatch: pytest.MonkeyPatch
 ):
-    table = {"pieces": {"5": {"theta_2": {"value": 1.5}}}}
+    table = {"pieces": {"5": {"theta_2": {"en": {"value": 1.5}}}}}
     monkeypatch.setattr(drad_settings, "calibration", lambda method: table)
     notes = page_of(await drad_outcome(), t).one(".vs-source-notes").text()
     assert "θ₂ = 1.50 nats was calibrated on answers of pieces" in notes

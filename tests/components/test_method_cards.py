@@ -28,7 +28,7 @@ def test_a_corrected_answer_is_shown_as_a_change(t: Catalogue) -> None:
     assert [node.text("vs-sr") for node in page.all("del")] == ["Chicago, Illinois"]
     assert [node.text("vs-sr") for node in page.all("ins")] == ["Hope, Arkansas"]
     assert page.one(".vs-method-score").text() == "0.18 < 0.60"
-    assert page.one("summary").one(".vs-verdict-doubtful").text("vs-sign") == "Doubtful"
+    assert page.one(".vs-method-said").one(".vs-verdict-doubtful").text("vs-sign") == "Doubtful"
     assert page.one(".vs-method-answer").text() == s.ROWS[1].answer
     assert page.one(".vs-method-brief").text() == "3 calls · 2.4 s"
     assert "local proxy model" in page.one(".vs-flag").text()
@@ -56,7 +56,7 @@ def test_an_answer_without_original_or_change(t: Catalogue) -> None:
 def test_a_running_method_names_its_step_and_reserves_space(t: Catalogue) -> None:
     page = card(t, s.ROWS[2])
     assert page.attributes["aria-busy"] == "true"
-    assert page.one("summary").one(".vs-badge").text() == "Writing the answer"
+    assert page.one(".vs-method-said").one(".vs-badge").text() == "Writing the answer"
     assert len(page.all(".vs-reserved")) == 1
     assert card(t, MethodRow("rag", "running")).one(".vs-badge").text() == "Running"
 

@@ -116,7 +116,7 @@ def named(model: PieceModel, name: str) -> PieceModel:
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> None:
     """theta_2 = 1.5 for the model "pieces" and entropies over its 5 most probable tokens."""
-    entry = {"theta_2": {"value": 1.5}}
+    entry = {"theta_2": {"en": {"value": 1.5}}}
     known = {"pieces": {"5": entry}}
     monkeypatch.setattr(settings, "calibration", lambda method: known)
 
