@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import starmap
 from typing import Any, get_args
 
 from pipelines.annotation.adjudication import Status, final_labels
@@ -28,9 +29,10 @@ from pipelines.cli.shared import OWNER, listed_names, whole
 from pipelines.engine.service import Service
 from pipelines.error_words import phrase
 from pipelines.errors import failure
-from pipelines.evaluation.results.export import estimate_words
-from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE
-from pipelines.evaluation.results.terminal import WIDTH, aligned_parts
+from pipelines.evaluation.results.columns import Column
+from pipelines.evaluation.results.export import columns_markdown
+from pipelines.evaluation.results.remarks import few_notes
+from pipelines.evaluation.results.terminal import aligned_parts
 from pipelines.evaluation.statistics.agreement import WORDS, Coefficient, Share
 from pipelines.evaluation.statistics.detection import DetectorRankings
 from pipelines.evaluation.statistics.ranking import Ranking
@@ -46,6 +48,19 @@ _RANKINGS: dict[Ranking, str] = {
     "auc_pr_nonfactual": "AUC-PR, errors",
     "auc_pr_factual": "AUC-PR, others",
 }
+_Ranked = tuple[str, Mapping[Ranking, Estimate]]
+"""A detector with its rankings."""
+
+
+def _ranking(name: Ranking, title: str) -> Column[_Ranked]:
+    return Column(name, title, "higher", lambda row: row[1].get(name))
+
+
+_COLUMNS: list[Column[_Ranked]] = [
+    Column("detector", "detector", None, lambda row: row[0]),
+    Column("n", "n", None, lambda row: row[1]["auroc"].n if "auroc" in row[1] else 0),
+    *starmap(_ranking, _RANKINGS.items()),
+]
 _LEVEL = "Brackets are 95 % intervals."
 
 
@@ -289,20 +304,12 @@ def results_text(found: TaskResults, *, markdown: bool = False) -> str:
         f"{detection.n} items in {found.groups} texts have a label and a score. {_LEVEL}"
         + ("" if rate is None else f" AUC-PR of chance: {rate:.2f} errors, {1 - rate:.2f} others.")
     )
-    rows = [
-        [name, str(ranked["auroc"].n if "auroc" in ranked else 0)]
-        + [_estimate(ranked.get(one)) for one in _RANKINGS]
-        for name, ranked in zip(detection.detectors, detection.rankings, strict=True)
-    ]
-    heads = ["detector", "n", *_RANKINGS.values()]
+    rows = [*zip(detection.detectors, detection.rankings, strict=True)]
+    few = few_notes(one for ranked in detection.rankings for one in ranked.values())
     if markdown:
-        table = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
-        lines = ["\n".join(f"| {' | '.join(row)} |" for row in table), "", *lines[1:]]
+        lines = [columns_markdown(_COLUMNS, rows, [*lines, *few], 2).rstrip("\n")]
     else:
-        turned = [list(column) for column in zip(heads, *rows, strict=True)]
-        lines += aligned_parts(turned[0], turned[1:], WIDTH)
-    if any(FEW_MARK in cell for row in rows for cell in row):
-        lines.append(FEW_NOTE)
+        lines += [*aligned_parts(_COLUMNS, rows), *few]
     if found.fitted:
         lines += ["", "Fitted on a part of the texts, reported on the others:"]
         lines += [f"{'- ' if markdown else '  '}{_fit(one)}" for one in found.fitted]
@@ -324,10 +331,6 @@ def _fit(one: FittedDetector) -> str:
             said += f"; {words} {_share(part)}"
     errors = [f"{name} {quality.brier:.3f}" for name, quality in one.quality.items()]
     return said + (f"; Brier score {', '.join(errors)}" if errors else "")
-
-
-def _estimate(one: Estimate | None) -> str:
-    return "-" if one is None else estimate_words(one, 2, "-")
 
 
 async def _moderate(service: Service, options: argparse.Namespace) -> int:
