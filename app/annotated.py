@@ -10,28 +10,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from app.engine import engine
-from pipelines.annotation.adjudication import (
-    by_item,
-    final_labels,
-    item_agreement,
-    to_decide,
-)
+from pipelines.annotation.adjudication import by_item, item_agreement, to_decide
 from pipelines.annotation.agreement import TaskAgreement, task_agreement
-from pipelines.annotation.detectors import (
-    DetectorReport,
-    FittedDetector,
-    LabelledScores,
-    detector_report,
-    fit_detectors,
-    labelled_scores,
-)
-from pipelines.annotation.judges import (
-    DetectorAgreement,
-    SessionJudges,
-    detector_agreements,
-    evaluations_of,
-    session_judges,
-)
+from pipelines.annotation.detectors import FittedDetector, fit_detectors, labelled_scores
+from pipelines.annotation.judges import SessionJudges, evaluations_of, session_judges
 from pipelines.annotation.labels import (
     Adjudication,
     Comment,
@@ -44,17 +26,19 @@ from pipelines.annotation.labels import (
     standing_labels,
 )
 from pipelines.annotation.leading import Lead
-from pipelines.annotation.located import LocatedSpans, located_spans
 from pipelines.annotation.people import PersonAgreement, people_agreement
 from pipelines.annotation.profiles import Behind, methods_behind
-from pipelines.annotation.types import TASKS, ItemBody, Label, Task
+from pipelines.annotation.results import (
+    Detectors,
+    FinalLabels,
+    SessionLabels,
+    session_detectors,
+    session_finals,
+    session_labels,
+)
+from pipelines.annotation.types import ItemBody, Task
 from pipelines.errors import NotFoundError
-from pipelines.evaluation.statistics.probabilities import ProbabilityErrors, probability_errors
-from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.store.annotation_records import Annotator, WholeSession
-
-SAMPLING = Sampling(resamples=1000)
-"""Intervals to two digits, in a second for a few hundred items and ten people."""
 
 
 class SessionKey(NamedTuple):
@@ -62,36 +46,6 @@ class SessionKey(NamedTuple):
 
     session: str
     stamp: tuple[int, int, int]
-
-
-class SessionLabels(NamedTuple):
-    """The labels of a session, without those of control items.
-
-    `last` are the current ones, `blind` those before models' verdicts were shown; `changed` counts
-    the labels that differ between the two, by task.
-    """
-
-    bodies: dict[int, ItemBody]
-    last: list[GivenLabel]
-    blind: list[GivenLabel]
-    tasks: tuple[Task, ...]
-    changed: dict[Task, int]
-    names: dict[int, str]
-
-
-class Detectors(NamedTuple):
-    """What the labels say of the detectors on one task.
-
-    `report` is None where no item with a final label has a detector's score. `unresolved` items
-    have labels that differ and no decision: they are missing everywhere here.
-    """
-
-    scores: LabelledScores
-    report: DetectorReport | None
-    errors: dict[str, ProbabilityErrors]
-    agreements: list[DetectorAgreement]
-    located: list[LocatedSpans]
-    unresolved: int
 
 
 class Disputed(NamedTuple):
@@ -132,77 +86,30 @@ def whole_of(key: SessionKey) -> WholeSession:
 @lru_cache(maxsize=2)
 def labels_of(key: SessionKey) -> SessionLabels:
     """Return every label. Raises NotFoundError."""
-    whole = whole_of(key)
-    control = {one.number for one in whole.items if one.gold is not None}
-    last, blind = (
-        [one for one in standing_labels(whole.events, which) if one.item not in control]
-        for which in ("last", "blind")
-    )
-    bodies = {one.number: ItemBody.model_validate(one.body) for one in whole.items}
-    first = {(one.item, one.annotator): one.label for one in blind}
-    changed: dict[Task, int] = dict.fromkeys(TASKS, 0)
-    for one in last:
-        earlier = first.get((one.item, one.annotator))
-        changed[bodies[one.item].task] += earlier is not None and earlier != one.label
-    held = {bodies[one.item].task for one in (*last, *blind)}
-    return SessionLabels(
-        bodies=bodies,
-        last=last,
-        blind=blind,
-        tasks=tuple(task for task in TASKS if task in held),
-        changed=changed,
-        names={one.number: one.name for one in whole.annotators},
-    )
+    return session_labels(whole_of(key))
 
 
 @lru_cache(maxsize=16)
 def agreement_of(key: SessionKey, task: Task, which: Which) -> TaskAgreement:
     """Return how far people agree on one task."""
     found = labels_of(key)
-    given = found.blind if which == "blind" else found.last
-    return task_agreement(task, given, found.bodies, SAMPLING)
+    return task_agreement(task, found.given(which), found.bodies)
 
 
 def people_of(key: SessionKey, task: Task, which: Which) -> list[PersonAgreement]:
     """Return how far each person agrees with the others on one task."""
     found = labels_of(key)
-    given = found.blind if which == "blind" else found.last
-    return people_agreement(agreement_of(key, task, which), given, found.bodies, SAMPLING)
+    return people_agreement(agreement_of(key, task, which), found.given(which), found.bodies)
 
 
 @lru_cache(maxsize=8)
-def _finals(key: SessionKey, which: Which) -> tuple[dict[int, Label], frozenset[int]]:
-    """Return final labels by item, and the items on which people disagree undecided."""
-    whole = whole_of(key)
-    given = standing_labels(whole.events, which)
-    numbers = (one.number for one in whole.items)
-    found = final_labels(numbers, given, decisions(whole.events))
-    labels = {item: one.label for item, one in found.items() if one.label is not None}
-    return labels, frozenset(item for item, one in found.items() if one.status == "unresolved")
+def _finals(key: SessionKey, which: Which) -> FinalLabels:
+    return session_finals(whole_of(key), which)
 
 
 def detectors_of(key: SessionKey, task: Task, which: Which) -> Detectors:
     """Return the detectors against the final labels."""
-    whole = whole_of(key)
-    labels, unresolved = _finals(key, which)
-    scores = labelled_scores(task, whole.items, labels)
-    report = detector_report(scores, SAMPLING) if scores.methods else None
-    errors = {
-        method: found
-        for method, row in zip(scores.methods, scores.scores, strict=True)
-        if (found := probability_errors(row, scores.labels, scores.groups, SAMPLING)) is not None
-    }
-    return Detectors(
-        scores=scores,
-        report=report,
-        errors=errors,
-        agreements=detector_agreements(task, whole.items, labels),
-        located=located_spans(whole.items, labels, SAMPLING) if task == "span" else [],
-        unresolved=sum(
-            one.number in unresolved and one.task == task and one.gold is None
-            for one in whole.items
-        ),
-    )
+    return session_detectors(whole_of(key), _finals(key, which), task)
 
 
 def fitted_of(
@@ -210,7 +117,7 @@ def fitted_of(
 ) -> tuple[list[FittedDetector], dict[str, Behind]]:
     """Return thresholds and calibrations fitted on a `share` of the groups, and whose they are."""
     whole = whole_of(key)
-    scores = labelled_scores(task, whole.items, _finals(key, which)[0])
+    scores = labelled_scores(task, whole.items, _finals(key, which).labels)
     fitted = fit_detectors(scores, share_trained=share, seed=seed)
     return fitted, methods_behind(engine().service.store, whole)
 

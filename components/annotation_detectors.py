@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from components.annotation_results import confusion_table, detector_name, missing, scale
+from components.annotation_results import detector_name, missing, scale
 from components.elements import Column, TableRow, fold, notice, table
-from components.evaluation_numbers import estimate_cell, estimate_text, number
+from components.evaluation_numbers import (
+    columns_table,
+    confusion_table,
+    estimate_cell,
+    estimate_text,
+    number,
+)
 from components.evaluation_study import setting_title
 from components.glossary import means_list
 from components.markup import Child, Html, join, tag, visible
@@ -25,6 +31,8 @@ from pipelines.annotation.judges import (
     SessionJudges,
 )
 from pipelines.annotation.located import LocatedSpans
+from pipelines.annotation.results import DETECTOR_COLUMNS, DetectorRow, detector_rows
+from pipelines.evaluation.results.columns import held
 from pipelines.evaluation.statistics.agreement import Share
 from pipelines.evaluation.statistics.judges import JudgeAgreement
 from pipelines.evaluation.statistics.probabilities import ProbabilityErrors
@@ -43,36 +51,26 @@ def detectors_view(
 ) -> str:
     """Return every detector's rankings and errors as probabilities, with intervals."""
     found = report.detection
-    columns = [
-        Column(t("annotate.results.detector")),
-        *(
-            Column(_head(name, arrow, t), "vs-num", t(f"annotate.results.{name}"))
-            for name, arrow in (
-                ("auroc", "↑"),
-                ("auc_pr", "↑"),
-                ("brier", "↓"),
-                ("ece", "↓"),
-            )
-        ),
-        Column(t("annotate.results.items"), "vs-num"),
-    ]
-    rows: list[TableRow] = []
-    for place, method in enumerate(found.detectors):
-        ranking, error = found.rankings[place], errors.get(method)
-        name = tag(
+    rows = detector_rows(found, errors)
+    named_scores = dict(zip(scores.methods, scores.names, strict=True))
+
+    def name(row: DetectorRow) -> Html:
+        return tag(
             "span.vs-estimate-cell",
-            tag("span", detector_name(method, t)),
-            tag("span.vs-note", _scores_of(scores.names[place], t)),
+            tag("span", detector_name(row.method, t)),
+            tag("span.vs-note", _scores_of(named_scores[row.method], t)),
         )
-        cells: list[Child] = [
-            name,
-            estimate_cell(ranking["auroc"], t),
-            estimate_cell(ranking["auc_pr_nonfactual"], t),
-            missing(t) if error is None else estimate_cell(error.brier, t),
-            missing(t) if error is None else estimate_cell(error.calibration, t),
-            integer(ranking["auroc"].n),
-        ]
-        rows.append(TableRow(f"detector-{method}", cells))
+
+    body = columns_table(
+        t("annotate.results.detectors"),
+        t("annotate.results.detector"),
+        held(DETECTOR_COLUMNS[1:], rows),
+        rows,
+        t,
+        name=name,
+        key=lambda row: f"detector-{row.method}",
+        css="vs-detector-table",
+    )
     rate = found.base_rate
     said = t(
         "annotate.results.detectors.help",
@@ -80,23 +78,16 @@ def detectors_view(
         rate="–" if rate is None else number(rate, 2),
     )
     left = t("annotate.results.unresolved", count=unresolved)
-    body = table(
-        t("annotate.results.detectors"), columns, rows, row_names=True, css="vs-detector-table"
-    )
     return tag(
         "div.vs-run.vs-stack.vs-evaluation",
         tag("p.vs-note", said),
         notice(left, "unresolved") if unresolved else None,
-        tag(
-            "div.vs-evaluation-scroll",
-            body,
-            role="region",
-            aria_label=t("annotate.results.detectors"),
-            tabindex=0,
-        ),
+        body,
         tag("p.vs-note", t("annotate.results.detectors.columns")),
         means_list(
-            ["auroc", "auc_pr_nonfactual", "brier", "ece", "base_rate", *_each(scores.names)], t
+            [*(one.key for one in DETECTOR_COLUMNS), "base_rate", *_each(scores.names)],
+            t,
+            anchors=True,
         ),
         key="detectors",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import ceil
 from typing import Literal, NamedTuple
 
 from components.annotation import (
@@ -14,7 +13,7 @@ from components.annotation import (
     reliability_level,
 )
 from components.elements import Column, TableRow, fold, notice, sign, table
-from components.evaluation_numbers import estimate_text, number
+from components.evaluation_numbers import confusion_table, estimate_text, number
 from components.glossary import meaning, means_list, what_it_means
 from components.markup import Child, Html, shown, tag, visible
 from components.messages import Catalogue, comparison, integer, named
@@ -31,9 +30,6 @@ _COLOURS: dict[Reliability, str] = {
 }
 _PAIRS = 30
 """Pairs of people that are listed, those who agree least."""
-
-_STEPS = 6
-"""Tints of a confusion matrix."""
 
 
 class CoefficientRow(NamedTuple):
@@ -343,30 +339,6 @@ def _pair(
     )
     key = f"pair-{pair.first}-{pair.second}"
     return tag("li", fold(summary, tag("p.vs-note", why) if why else None, body, key=key))
-
-
-def confusion_table(
-    caption: str, corner: str, names: Sequence[str], counts: Sequence[Sequence[int]]
-) -> Html:
-    """Return how often two people gave each pair of labels: darker is more often; equal
-    is framed.
-    """
-    largest = max((count for row in counts for count in row), default=0)
-    columns = [Column(corner), *(Column(name, "vs-confusion") for name in names)]
-
-    def cell(count: int, *, same: bool) -> Html:
-        tint = ceil(_STEPS * count / largest) if count else 0
-        look = f"span.vs-confusion-cell.vs-num.vs-tint-{tint}"
-        return tag(look + (".vs-confusion-same" if same else ""), integer(count))
-
-    rows = (
-        TableRow(
-            None,
-            [name, *(cell(count, same=at == place) for place, count in enumerate(row))],
-        )
-        for at, (name, row) in enumerate(zip(names, counts, strict=True))
-    )
-    return table(caption, columns, rows, css="vs-confusion-table", row_names=True)
 
 
 def detector_name(name: str, t: Catalogue) -> str:

@@ -10,8 +10,13 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from components.evaluation_numbers import estimate_text, metric_head, metric_title, number
-from components.evaluation_table import cost_text
+from components.evaluation_numbers import (
+    cost_text,
+    estimate_text,
+    metric_head,
+    metric_title,
+    number,
+)
 from components.markup import visible
 from components.messages import Catalogue, integer
 from components.theme import Theme, plotly_template, tokens

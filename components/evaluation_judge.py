@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from components.elements import Column, TableRow, notice, table
-from components.evaluation_numbers import estimate_text
+from components.elements import notice
+from components.evaluation_numbers import columns_table, confusion_table, estimate_text
 from components.evaluation_state import spent_words
 from components.failures import happened
 from components.glossary import means_list
-from components.markup import Child, Html, join, tag, visible
-from components.messages import Catalogue, integer, two_digits
-from pipelines.evaluation.judging.calibration import JudgeCalibration
+from components.markup import Html, tag, visible
+from components.messages import Catalogue, integer
+from pipelines.evaluation.judging.calibration import JudgeCalibration, rate_columns, rate_rows
 from pipelines.evaluation.judging.runner import JudgingProgress
-from pipelines.evaluation.statistics.judges import CorrectedRate
-from pipelines.evaluation.statistics.resampling import Estimate
 
 
 def judging_view(progress: JudgingProgress | None, t: Catalogue, *, going_on: bool) -> str:
@@ -66,63 +62,38 @@ def calibration_view(title: str, found: JudgeCalibration, t: Catalogue) -> str:
     return tag(
         "div.vs-run.vs-stack",
         tag("p", agrees),
-        _confusion(seen.grades, seen.confusion, t),
-        _rates(found.rates, t),
-        _transferred(found, t),
+        tag("p.vs-note", t("evaluate.judge.confusion")),
+        confusion_table(
+            t("evaluate.judge.confusion"),
+            t("evaluate.judge.people"),
+            [t(f"evaluate.grade.{grade}") for grade in seen.grades],
+            seen.confusion,
+        ),
+        _rates(found, t),
         means_list(("kappa", "corrected_rate", "confidence_interval"), t),
         key=f"calibration-{title}",
     )
 
 
-def _confusion(grades: Sequence[str], counts: Sequence[Sequence[int]], t: Catalogue) -> Html:
-    names = [t(f"evaluate.grade.{grade}") for grade in grades]
-    columns = [Column(t("evaluate.judge.people")), *(Column(name, "vs-num") for name in names)]
-    rows = (
-        TableRow(f"grade-{grade}", [name, *map(integer, row)])
-        for grade, name, row in zip(grades, names, counts, strict=True)
-    )
-    caption = t("evaluate.judge.confusion")
-    return table(caption, columns, rows, caption_css=None, row_names=True)
-
-
-def _rates(rates: dict[str, CorrectedRate], t: Catalogue) -> Html | None:
-    if not rates:
+def _rates(found: JudgeCalibration, t: Catalogue) -> Html | None:
+    rows = rate_rows(found)
+    if not rows:
         return None
-    columns = [
-        Column(t("evaluate.system")),
-        Column(t("evaluate.judge.rate"), "vs-num"),
-        Column(t("evaluate.judge.rate.people"), "vs-num"),
-        Column(t("evaluate.judge.rate.powered"), "vs-num"),
-        Column(t("evaluate.judge.rate.rogan_gladen"), "vs-num"),
-    ]
-    rows = (TableRow(f"rate-{name}", _rate(name, rate, t)) for name, rate in rates.items())
-    said = (tag("li", f"{visible(name)}: {rate.why}") for name, rate in rates.items() if rate.why)
+    why = [(name, rate.why) for name, rate in found.rates.items() if rate.why]
+    said = (tag("li", f"{visible(name)}: {words}") for name, words in why)
+    title = t("evaluate.judge.rates")
     return tag(
         "div.vs-stack",
-        table(t("evaluate.judge.rates"), columns, rows, caption_css=None, row_names=True),
-        tag("p.vs-note", t("evaluate.judge.rates.help")),
-        tag("ul.vs-note", said, lang="en") if any(rate.why for rate in rates.values()) else None,
+        tag("p.vs-label", title),
+        columns_table(
+            title,
+            t("evaluate.system"),
+            rate_columns(found)[1:],
+            rows,
+            t,
+            name=lambda row: visible(row.system),
+            key=lambda row: f"rate-{row.system}",
+        ),
+        tag("p.vs-note", t("evaluate.judge.rates.help")) if found.rates else None,
+        tag("ul.vs-note", said, lang="en") if why else None,
     )
-
-
-def _rate(name: str, rate: CorrectedRate, t: Catalogue) -> list[Child]:
-    known = (rate.people, rate.prediction_powered, rate.rogan_gladen)
-    judged = t("evaluate.judge.rate.of", rate=two_digits(rate.judge), count=integer(rate.n))
-    return [visible(name), judged, *(_estimate(one, t) for one in known)]
-
-
-def _estimate(estimate: Estimate | None, t: Catalogue) -> Child:
-    if estimate is None:
-        return join([tag("span", "–", aria_hidden=True), tag("span.vs-sr", t("papers.not_given"))])
-    return estimate_text(estimate, t)
-
-
-def _transferred(found: JudgeCalibration, t: Catalogue) -> Html | None:
-    if not found.transferred:
-        return None
-    columns = [Column(t("evaluate.system")), Column(t("evaluate.judge.rate.there"), "vs-num")]
-    rows = (
-        TableRow(f"there-{name}", [visible(name), _estimate(one, t)])
-        for name, one in found.transferred.items()
-    )
-    return table(t("evaluate.judge.rates"), columns, rows, caption_css=None, row_names=True)

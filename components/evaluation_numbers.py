@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable, Sequence
+from math import ceil
+from typing import Literal, TypeVar
 
-from components.elements import sign
+from components.elements import Column, TableRow, sign, table
 from components.glossary import means_link
-from components.markup import Child, Html, join, tag
-from components.messages import Catalogue, integer, named, two_digits
+from components.markup import Child, Content, Html, join, tag
+from components.messages import Catalogue, duration, integer, named, two_digits
+from pipelines.evaluation.results.columns import Answered, Spent, Value
+from pipelines.evaluation.results.columns import Column as ResultsColumn
+from pipelines.evaluation.results.papers import PaperFigure
 from pipelines.evaluation.results.remarks import has_few_groups
-from pipelines.evaluation.results.scores import JUDGED, WEAK, MetricInfo
+from pipelines.evaluation.results.scores import JUDGED, MONEY, WEAK, Cost, MetricInfo
 from pipelines.evaluation.statistics.paired import PairedDifference
 from pipelines.evaluation.statistics.resampling import Estimate, Sampling
 
+Row = TypeVar("Row")
+
 _ARROWS = {"higher": "↑", "lower": "↓"}
 _NARROW = 0.02
+_STEPS = 6
+"""Tints of a confusion matrix."""
 
 
 def digits_of(estimate: Estimate) -> int:
@@ -146,20 +155,150 @@ def range_text(info: MetricInfo) -> str:
     return f"≤ {info.high:g}" if info.high is not None else ""
 
 
-def metric_head(info: MetricInfo, t: Catalogue) -> tuple[Html, str]:
+def metric_head(info: MetricInfo, t: Catalogue, title: str = "") -> tuple[Html, str]:
     """Return the head of a metric's column, and what a narrow screen calls it: name, range,
-    direction.
+    direction. `title` stands for the name.
 
     The head leads to what the metric means: the view needs a `means_list` with anchors for it.
     """
-    title, span = metric_title(info.name, t), range_text(info)
+    title, span = title or metric_title(info.name, t), range_text(info)
     arrow = _ARROWS.get(info.better or "", "")
     unit: list[Child] = [span]
     if info.better is not None:
         better = tag("span.vs-sr", t(f"papers.better.{info.better}"))
         unit += [" ", tag("span", arrow, aria_hidden=True), better]
-    head = join([title, " ", tag("span.vs-paper-unit", unit), means_link(info.name, t)])
+    told = tag("span.vs-paper-unit", unit) if any(unit) else None
+    head = join([title, " ", told, means_link(info.name, t)])
     return head, " ".join(filter(None, [title, span, arrow]))
+
+
+def columns_table(
+    caption: str,
+    first: str,
+    columns: Sequence[ResultsColumn[Row]],
+    rows: Sequence[Row],
+    t: Catalogue,
+    *,
+    name: Callable[[Row], Content],
+    key: Callable[[Row], str],
+    items: int | None = None,
+    mark: Callable[[ResultsColumn[Row], Row], Child] = lambda column, row: None,
+    css: str | None = None,
+) -> Html:
+    """Return a table of results: every column under its title, a row under each `name`.
+
+    `first` is the title of the names, `key` tells rows apart. Numbers say of how many items they
+    are where it is not `items`. `mark` stands behind an estimate.
+    """
+
+    def cell(column: ResultsColumn[Row], row: Row) -> Content:
+        # A rate of correction is of the answers that were wrong, or right, before.
+        among = None if column.group == "correction" else items
+        return [value_cell(column.value(row), t, items=among, mark=mark(column, row))]
+
+    lines = (TableRow(key(row), [name(row), *(cell(one, row) for one in columns)]) for row in rows)
+    heads = [Column(first), *(_column_head(one, t) for one in columns)]
+    return tag(
+        "div.vs-evaluation-scroll",
+        table(caption, heads, lines, row_names=True, css=css),
+        role="region",
+        aria_label=caption,
+        tabindex=0,
+        key="table",
+    )
+
+
+def _column_head(column: ResultsColumn[Row], t: Catalogue) -> Column:
+    """Return the head of a column of results, and what a narrow screen calls it."""
+    title = t(column.words, metric=metric_title(column.of, t)) if column.words else ""
+    if column.group == "cost":
+        title = t("evaluate.per_item", name=title)
+    if column.means is None:
+        return Column(title, "vs-num vs-printed" if column.group == "papers" else "vs-num")
+    head, label = metric_head(column.means, t, title)
+    return Column(head, "vs-num", label)
+
+
+def value_cell(
+    value: Value, t: Catalogue, *, items: int | None = None, mark: Child = None
+) -> Child:
+    """Return what stands in a cell of a table of results; a dash where there is nothing."""
+    match value:
+        case Estimate():
+            return estimate_cell(value, t, items=items, mark=mark)
+        case Answered():
+            count = integer(value.items)
+            return count if value.repeats < 2 else f"{count} × {value.repeats}"
+        case Spent():
+            return _spent(value, t)
+        case tuple() if value:
+            return join([_figure(figure, t) for figure in value])
+        case int():
+            return integer(value)
+        case str():
+            return value
+        case _:
+            return "–"
+
+
+def _spent(value: Spent, t: Catalogue) -> Child:
+    """Return the mean per item with the total below it, and of how many scores where some
+    lack it: then the total is too small.
+    """
+    found, cost = value.found, value.cost
+    if found.mean is None or found.total is None:
+        return "–"
+    partly = found.n < value.scores
+    return tag(
+        "span.vs-estimate-cell",
+        tag("span", cost_text(cost, found.mean, t)),
+        tag("span.vs-note", t("evaluate.total", value=cost_text(cost, found.total, t))),
+        tag("span.vs-note", t("evaluate.n", n=integer(found.n))) if partly else None,
+    )
+
+
+def cost_text(cost: Cost, value: float, t: Catalogue) -> str:
+    """Return a cost with its unit: "4.1 s", "$0.0012", "CN¥3.20", "43"."""
+    if cost == "seconds":
+        return duration(value, t)
+    if cost in MONEY:
+        return money_text(value, MONEY[cost], t)
+    return number(value, 1).removesuffix(".0") if value < 10 else f"{value:,.0f}"
+
+
+def _figure(figure: PaperFigure, t: Catalogue) -> Html:
+    """Return one printed number with what it is of, and its model, data and date."""
+    unit = t(f"papers.unit.{figure.unit}")
+    row, column, model, data = (
+        one.text(t.language) for one in (figure.row, figure.column, figure.model, figure.data)
+    )
+    value = tag("span", f"{figure.value:f} ", tag("span.vs-paper-unit", unit))
+    notes = [" · ".join([row, column]), " · ".join(filter(None, [model, data, figure.date]))]
+    return tag("span.vs-estimate-cell", value, *(tag("span.vs-note", note) for note in notes))
+
+
+def confusion_table(
+    caption: str, corner: str, names: Sequence[str], counts: Sequence[Sequence[int]]
+) -> Html:
+    """Return how often two people gave each pair of labels: darker is more often; equal
+    is framed.
+    """
+    largest = max((count for row in counts for count in row), default=0)
+    columns = [Column(corner), *(Column(name, "vs-confusion") for name in names)]
+
+    def cell(count: int, *, same: bool) -> Html:
+        tint = ceil(_STEPS * count / largest) if count else 0
+        look = f"span.vs-confusion-cell.vs-num.vs-tint-{tint}"
+        return tag(look + (".vs-confusion-same" if same else ""), integer(count))
+
+    rows = (
+        TableRow(
+            None,
+            [name, *(cell(count, same=at == place) for place, count in enumerate(row))],
+        )
+        for at, (name, row) in enumerate(zip(names, counts, strict=True))
+    )
+    return table(caption, columns, rows, css="vs-confusion-table", row_names=True)
 
 
 def sampling_text(sampling: Sampling, t: Catalogue) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from components.elements import Column, TableRow, table
 from components.evaluation_numbers import (
-    estimate_cell,
+    columns_table,
     estimate_text,
     metric_head,
     metric_title,
@@ -16,9 +15,11 @@ from components.evaluation_numbers import (
     p_text,
 )
 from components.glossary import means_list
-from components.markup import Child, Html, tag
+from components.markup import Html, tag
 from components.messages import Catalogue, integer, setting_key
 from components.theme import Theme, plotly_template, tokens
+from pipelines.evaluation.results.columns import held
+from pipelines.evaluation.studies.export import StudyRow, study_columns, study_rows
 from pipelines.evaluation.studies.grid import Value, value_text
 from pipelines.evaluation.studies.table import Study, StudyPoint
 from pipelines.methods.controls import field_bound
@@ -178,61 +179,30 @@ def notes(study: Study, t: Catalogue) -> list[str]:
 
 
 def _table(study: Study, metrics: Sequence[str], t: Catalogue) -> Html:
-    caption = t("study.table")
-    infos = [study.metric(name) for name in metrics]
-    heads: list[Column | Child] = [Column(t("study.point"))]
-    heads += [Column(t(f"study.{name}"), "vs-num") for name in ("replayed", "diverged")]
-    for info in infos:
-        head, label = metric_head(info, t)
-        heads.append(Column(head, "vs-num", label))
-    papers = any(one.papers for one in study.points)
-    if papers:
-        heads.append(Column(t("study.paper")))
-    rows: list[TableRow] = []
-    for place, point in enumerate(study.points):
-        cells: list[Child] = [_name(study, place, point, t)]
-        cells += [integer(point.replayed), integer(point.diverged)]
-        cells += [estimate_cell(point.metrics[info.name], t, items=study.items) for info in infos]
-        if papers:
-            cells.append(_printed(point, t))
-        rows.append(TableRow(f"point-{place}", [[cell] for cell in cells]))
-    body = table(caption, heads, rows, row_names=True)
-    return tag(
-        "div.vs-evaluation-scroll",
-        body,
-        role="region",
-        aria_label=caption,
-        tabindex=0,
-        key="points",
+    rows = study_rows(study)
+    columns = held(study_columns(study, metrics), rows)
+    shown = [one for one in columns if one.group not in ("name", "file")]
+    return columns_table(
+        t("study.table"),
+        t("study.point"),
+        shown,
+        rows,
+        t,
+        name=lambda row: _name(study, row, t),
+        key=lambda row: f"point-{row.point.label}",
+        items=study.items,
     )
 
 
-def _name(study: Study, place: int, point: StudyPoint, t: Catalogue) -> Html:
-    marks = [t("study.current")] if point.current else []
-    if study.choice is not None and study.choice.point == place:
+def _name(study: Study, row: StudyRow, t: Catalogue) -> Html:
+    marks = [t("study.current")] if row.point.current else []
+    if row.chosen:
         marks.append(t("study.chosen"))
     words = t("list.separator").join(
-        option_title(study.method, name, value, t) for name, value in point.values.items()
+        option_title(study.method, name, value, t) for name, value in row.point.values.items()
     )
     note = tag("span.vs-note", " · ".join(marks)) if marks else None
     return tag("span.vs-estimate-cell", tag("bdi.vs-strong", words), note)
-
-
-def _printed(point: StudyPoint, t: Catalogue) -> Html:
-    """Return what the paper prints for the point, with its model: it is another than ours."""
-    parts = [
-        tag(
-            "span.vs-note",
-            t(
-                "study.printed",
-                column=figure.column.text(t.language),
-                value=f"{figure.value:f}",
-                model=figure.model.text(t.language),
-            ),
-        )
-        for figure in point.papers
-    ]
-    return tag("span.vs-estimate-cell", parts or "–")
 
 
 Drawn = Sequence[tuple[float | str, StudyPoint]]

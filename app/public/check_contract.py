@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from pipelines.engine.check_rows import together_record
+from pipelines.engine.check_rows import check_record, together_record
 from pipelines.engine.checked import CheckedText, State
 from pipelines.methods.together.features import Use
 from pipelines.methods.together.verdict import TogetherFound, TogetherVerdict
 from pipelines.run.calibrated import CalibratedReading
 from pipelines.run.calibrations import CalibratedTask, CalibrationKind
-from pipelines.run.events import Score, Verdict
+from pipelines.run.events import Verdict
 from pipelines.types import Frozen, Language, UnsupportedSpan
 
 _LOW = Field(description="The smallest value that the number can have.")
@@ -139,73 +139,26 @@ class CheckResult(Frozen):
 
 def check_result(found: CheckedText, unavailable: dict[str, str]) -> CheckResult:
     """Return `found` as programs get it."""
-    return CheckResult(
-        together=None if found.together is None else together_result(found.together),
-        sentences=[
-            CheckedSentence(
-                text=one.text,
-                start=one.start,
-                end=one.end,
-                doubting=one.doubting,
-                judging=one.judging,
-                together=together_result(one.together),
-                detectors={
-                    name: SentenceVerdict(
-                        verdict=cell.verdict,
-                        score=_score(cell.score, cell.calibrated),
-                        evidence=cell.evidence,
-                        unsupported=list(cell.unsupported),
-                    )
-                    for name, cell in one.found.items()
-                },
-            )
-            for one in found.sentences
-        ],
-        detectors={
-            one.method: DetectorVerdict(
-                state=one.state,
-                verdict=one.verdict,
-                score=_score(one.score, one.calibrated),
-                weak=one.weak,
-                by_sentence=one.by_sentence,
-                corrected=one.corrected,
-            )
-            for one in found.detectors
-        },
-        unavailable=unavailable,
-    )
+    record = check_record(found)
+    sentences = [one | {"detectors": _read(one["found"])} for one in record["sentences"]]
+    told = record | {"sentences": sentences, "detectors": _read(record["detectors"])}
+    return CheckResult.model_validate(told | {"unavailable": unavailable}, extra="ignore")
+
+
+def _read(found: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return verdicts with the readings of a score in the score."""
+    return {
+        name: one
+        | {"score": one["score"] and one["score"] | {"calibrated": one.get("calibrated", [])}}
+        for name, one in found.items()
+    }
 
 
 def together_result(found: TogetherFound) -> Together:
     """Return the one verdict as programs get it."""
-    record = together_record(found)
-    return Together.model_validate({name: record[name] for name in Together.model_fields})
+    return Together.model_validate(together_record(found), extra="ignore")
 
 
 def calibrated_scores(found: Iterable[CalibratedReading]) -> list[CalibratedScore]:
     """Return what a run's calibrations say of a score, as programs get it."""
-    return [
-        CalibratedScore(
-            probability=one.probability,
-            task=one.calibration.task,
-            fit=one.calibration.fit.kind,
-            labels=one.calibration.labels,
-            session=one.calibration.session,
-            other_models=list(one.others),
-        )
-        for one in found
-    ]
-
-
-def _score(score: Score | None, found: Iterable[CalibratedReading]) -> CheckScore | None:
-    if score is None:
-        return None
-    return CheckScore(
-        name=score.name,
-        value=score.value,
-        threshold=score.threshold,
-        bad=score.bad,
-        low=score.low,
-        high=score.high,
-        calibrated=calibrated_scores(found),
-    )
+    return [CalibratedScore.model_validate(one.record()) for one in found]

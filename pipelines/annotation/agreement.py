@@ -29,6 +29,10 @@ from pipelines.evaluation.statistics.gamma import MarkedSpan, MarkedText, gamma
 from pipelines.evaluation.statistics.resampling import Floats, Sampling
 from pipelines.types import Frozen
 
+SAMPLING = Sampling(resamples=1000)
+"""Intervals to two digits, in a second for a few hundred items and ten people. The results of
+sessions have this one everywhere, so that the same labels have the same intervals."""
+
 LEVELS: dict[Task, Level] = {
     "concept": "nominal",
     "span": "nominal",
@@ -86,10 +90,9 @@ def task_agreement(
     task: Task,
     labels: Iterable[GivenLabel],
     bodies: Mapping[int, ItemBody],
-    sampling: Sampling | None = None,
+    sampling: Sampling = SAMPLING,
 ) -> TaskAgreement:
     """Return the agreement of `labels` on one task; `bodies` are the session's items by number."""
-    sampling = sampling or Sampling()
     own = _of_task(task, labels, bodies)
     people = tuple(sorted({one.annotator for one in own}))
     verdicts = VERDICTS[task] or ("no_spans", "spans")
@@ -113,7 +116,7 @@ def agreement_rounds(
     labels: Iterable[GivenLabel],
     bodies: Mapping[int, ItemBody],
     size: int,
-    sampling: Sampling | None = None,
+    sampling: Sampling = SAMPLING,
 ) -> list[AgreementRound]:
     """Return the agreement after every `size` labels of a task, in the order in which they
     were given.
@@ -122,7 +125,6 @@ def agreement_rounds(
     """
     if size < 1:
         raise ValueError("A round has one label at least.")
-    sampling = sampling or Sampling(resamples=500)
     own = sorted(_of_task(task, labels, bodies), key=lambda one: (one.at, one.item))
     people = tuple(sorted({one.annotator for one in own}))
     verdicts = VERDICTS[task] or ("no_spans", "spans")

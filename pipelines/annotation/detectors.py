@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
+from pipelines.annotation.agreement import SAMPLING
 from pipelines.annotation.types import Hidden, Label, ModelVerdict, Task, is_wrong
 from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.metrics import best_cut, brier, calibration_error
@@ -182,7 +183,7 @@ def _is_about(said: ModelVerdict, task: Task) -> bool:
     return about in JUDGED_AS[task]
 
 
-def detector_report(found: LabelledScores, sampling: Sampling | None = None) -> DetectorReport:
+def detector_report(found: LabelledScores, sampling: Sampling = SAMPLING) -> DetectorReport:
     """Return rankings, curves and reliability. Raises InvalidInputError without scores
     and labels.
     """
@@ -193,9 +194,7 @@ def detector_report(found: LabelledScores, sampling: Sampling | None = None) -> 
         for method, row in zip(found.methods, found.scores, strict=True)
     }
     return DetectorReport(
-        detection=detection(
-            found.scores, found.labels, found.methods, found.groups, sampling or Sampling()
-        ),
+        detection=detection(found.scores, found.labels, found.methods, found.groups, sampling),
         curves={method: both for method, both in every.items() if both is not None},
         reliability={
             method: reliability(row, found.labels)

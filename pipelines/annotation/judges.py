@@ -26,7 +26,12 @@ from pipelines.evaluation.judging.calibration import GRADES
 from pipelines.evaluation.judging.runner import AnswerToJudge, answers_of
 from pipelines.evaluation.judging.spec import GRADE_VALUES, Judgement, JudgeSpec
 from pipelines.evaluation.plan import EvaluationSpec
-from pipelines.evaluation.statistics.judges import JudgeAgreement, agreement, corrected_rate
+from pipelines.evaluation.statistics.judges import (
+    Correction,
+    JudgeAgreement,
+    agreement_of,
+    corrected_rate,
+)
 from pipelines.evaluation.statistics.powered import (
     LabelsNeeded,
     Spread,
@@ -44,11 +49,6 @@ Uncorrected = Literal["", "not_drawn", "few_labels", "other_answers"]
 """Why a rate is not corrected: none of its labelled answers was drawn at random with a recorded
 probability; fewer than two of them (or of their groups) are labelled; or the session's items were
 drawn from other answers, of which some happen to be those of this system."""
-
-Correction = Literal["", "powered", "weighted", "labels"]
-"""How a rate was corrected: prediction-powered, with equal probabilities; with weights by the
-probabilities, or by groups that are labelled in part; or not at all, because every answer is
-labelled. "" where it was not."""
 
 _DEVIATIONS = 4.0
 """From this many standard deviations on, the labelled answers are too few to be drawn from all."""
@@ -266,21 +266,13 @@ def _judge(
         for key, one in labels.items()
         if key in once and (label := one.label) is not None
     ]
-    decided = [(label, grade) for label, grade in known if grade is not None]
     return LabelledJudge(
         evaluation=stored.id,
         name=stored.name,
         judge=judge.judge,
         title=spec.title,
         weak=spec.weak,
-        agreement=agreement(
-            [label for label, _ in decided],
-            [grade for _, grade in decided],
-            GRADES,
-            undecided=len(known) - len(decided),
-        )
-        if decided
-        else None,
+        agreement=agreement_of(known, GRADES),
         rates=tuple(
             _rate(name, own, said, labels)
             for number, name in enumerate(systems)
@@ -374,20 +366,11 @@ def _corrected(
 ) -> dict[str, object]:
     """Return what a rate becomes by `labels`; `full` is the share of answers with a text."""
     powered = powered_mean(judge, labels, places, drawn, groups)
-    usual = corrected_rate(judge, labels, places, groups)
-    equal = max(drawn) - min(drawn) < 1e-9
-    if len(places) == len(judge):
-        corrected, by = powered.corrected, "labels"
-    elif equal and usual.prediction_powered is not None:
-        corrected, by = usual.prediction_powered, "powered"
-    else:
-        corrected, by = powered.corrected, "weighted"
-    # The labels alone hold where each answer was as probable, and none is like another.
-    alone = equal and len(set(groups)) == len(groups)
+    found = corrected_rate(judge, labels, places, groups, drawn)
     return {
-        "people": _scaled(usual.people, full) if alone else None,
-        "corrected": _scaled(corrected, full),
-        "by": by,
+        "people": _scaled(found.people, full),
+        "corrected": _scaled(found.corrected, full),
+        "by": found.by,
         "spread": powered.spread,
     }
 
@@ -408,9 +391,7 @@ def _detector(
     """Return one detector; None where no item was decided by both."""
     three = task == "concept" and {verdict for _, verdict in pairs} <= {*_CONCEPT, "unchecked"}
     grades = tuple(_CONCEPT.values()) if three else _BINARY
-    people: list[str] = []
-    judge: list[str] = []
-    undecided = 0
+    graded: list[tuple[str, str | None]] = []
     for label, verdict in pairs:
         if three:
             truth, grade = verdict_of(label), _CONCEPT.get(verdict)
@@ -418,17 +399,7 @@ def _detector(
             wrong = is_wrong(label)
             truth = None if wrong is None else _BINARY[wrong]
             grade = _OF_VERDICT.get(verdict)
-        if truth is None:
-            continue
-        if grade is None:
-            undecided += 1
-            continue
-        people.append(truth)
-        judge.append(grade)
-    if not people:
-        return None
-    return DetectorAgreement(
-        method=method,
-        task=task,
-        agreement=agreement(people, judge, grades, undecided=undecided),
-    )
+        if truth is not None:
+            graded.append((truth, grade))
+    agreed = agreement_of(graded, grades)
+    return None if agreed is None else DetectorAgreement(method=method, task=task, agreement=agreed)

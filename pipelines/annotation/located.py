@@ -7,6 +7,7 @@ from typing import get_args
 
 import numpy as np
 
+from pipelines.annotation.agreement import SAMPLING
 from pipelines.annotation.types import Hidden, Label, SpanLabel
 from pipelines.evaluation.metrics.spans import Ends, SpanCounts, SpanMatch, count_spans
 from pipelines.evaluation.statistics.estimates import ratio_estimates
@@ -33,7 +34,7 @@ class LocatedSpans(Frozen):
 
 
 def located_spans(
-    items: Iterable[StoredItem], labels: Mapping[int, Label], sampling: Sampling | None = None
+    items: Iterable[StoredItem], labels: Mapping[int, Label], sampling: Sampling = SAMPLING
 ) -> list[LocatedSpans]:
     """Return every detector that judged one of the texts; on a text that it judged it may doubt
     nothing.
@@ -60,11 +61,7 @@ def located_spans(
                 match: count_spans(doubted, marked, match) for match in MATCHES
             }
             counts.setdefault(method, []).append((found, group))
-    return [
-        _located(method, own, sampling or Sampling())
-        for method, own in counts.items()
-        if method in locating
-    ]
+    return [_located(method, own, sampling) for method, own in counts.items() if method in locating]
 
 
 def _located(

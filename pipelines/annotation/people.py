@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipelines.annotation.agreement import TaskAgreement, agreement_rounds
+from pipelines.annotation.agreement import SAMPLING, TaskAgreement, agreement_rounds
 from pipelines.annotation.labels import GivenLabel
 from pipelines.annotation.types import ItemBody
 from pipelines.evaluation.statistics.agreement import Coefficient
@@ -33,7 +33,7 @@ def people_agreement(
     found: TaskAgreement,
     labels: Sequence[GivenLabel],
     bodies: Mapping[int, ItemBody],
-    sampling: Sampling | None = None,
+    sampling: Sampling = SAMPLING,
 ) -> list[PersonAgreement]:
     """Return every person of `found`, the agreement of `labels`, sorted by rising agreement."""
     own = [one for one in labels if bodies[one.item].task == found.task]

@@ -15,7 +15,6 @@ from pipelines.annotation.labels import GivenLabel, comments, decisions, skips, 
 from pipelines.annotation.progress import SessionProgress, progress_of
 from pipelines.annotation.types import TASKS, ItemBody, Task
 from pipelines.evaluation.statistics.agreement import Coefficient
-from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.store.annotation_records import StoredItem, WholeSession
 from pipelines.types import Frozen
 
@@ -29,8 +28,6 @@ _LEAST_ROUND = 10
 
 _EXCERPT = 120
 """Characters of an item's text that a list shows."""
-
-_SAMPLING = Sampling(resamples=1000)
 
 
 class ItemBrief(Frozen):
@@ -136,7 +133,7 @@ def _task(
         wanted=overlap * len(items),
         gold=sum(item.task == task and item.gold is not None for item in whole.items),
         now=now,
-        rounds=tuple(agreement_rounds(task, own, bodies, size, _SAMPLING)),
+        rounds=tuple(agreement_rounds(task, own, bodies, size)),
         half=half,
         half_then=half * sqrt(now.n / then) if half is not None and then > now.n else None,
     )
@@ -145,7 +142,7 @@ def _task(
 def _now(task: Task, own: Sequence[GivenLabel], bodies: dict[int, ItemBody]) -> Coefficient:
     if not own:
         return Coefficient(value=None, why="no_items")
-    return agreement_rounds(task, own, bodies, len(own), _SAMPLING)[-1].so_far
+    return agreement_rounds(task, own, bodies, len(own))[-1].so_far
 
 
 def _notes(

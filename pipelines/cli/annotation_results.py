@@ -5,47 +5,46 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, get_args
 
-from pipelines.annotation.adjudication import Status, final_labels
-from pipelines.annotation.agreement import TaskAgreement, task_agreement
-from pipelines.annotation.detectors import (
-    FittedDetector,
-    detector_report,
-    fit_detectors,
-    labelled_scores,
-)
-from pipelines.annotation.labels import decisions, standing_labels
+from pydantic import Field
+
+from pipelines.annotation.adjudication import Status
+from pipelines.annotation.agreement import SAMPLING, TaskAgreement, task_agreement
+from pipelines.annotation.detectors import FittedDetector, fit_detectors
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.profiles import Behind, fitted_profile, methods_behind, savable
 from pipelines.annotation.progress import PersonProgress, SessionProgress, session_progress
-from pipelines.annotation.types import TASKS, ItemBody, Label, Task, verdict_of
+from pipelines.annotation.results import (
+    DETECTOR_COLUMNS,
+    FinalLabels,
+    detector_rows,
+    session_detectors,
+    session_finals,
+    session_labels,
+)
+from pipelines.annotation.types import TASKS, Task, verdict_of
 from pipelines.annotation.visitors import VisitorVerdict, decide_verdict, visitor_verdicts
 from pipelines.cli.shared import OWNER, listed_names, whole
 from pipelines.engine.service import Service
 from pipelines.error_words import phrase
 from pipelines.errors import failure
-from pipelines.evaluation.results.export import estimate_words
-from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE
-from pipelines.evaluation.results.terminal import WIDTH, aligned_parts
+from pipelines.evaluation.results.columns import estimates_in, held
+from pipelines.evaluation.results.export import columns_markdown
+from pipelines.evaluation.results.remarks import few_notes
+from pipelines.evaluation.results.terminal import aligned_parts
 from pipelines.evaluation.statistics.agreement import WORDS, Coefficient, Share
 from pipelines.evaluation.statistics.detection import DetectorRankings
-from pipelines.evaluation.statistics.ranking import Ranking
-from pipelines.evaluation.statistics.resampling import Estimate, Sampling
+from pipelines.evaluation.statistics.probabilities import ProbabilityErrors
+from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.printable import printable, printable_json
 from pipelines.run.calibrations import CalibrationKind
 from pipelines.store.annotation_records import StoredSession, WholeSession
 from pipelines.store.profiles import Profile
 from pipelines.types import Frozen
 
-_RANKINGS: dict[Ranking, str] = {
-    "auroc": "AUROC",
-    "auc_pr_nonfactual": "AUC-PR, errors",
-    "auc_pr_factual": "AUC-PR, others",
-}
 _LEVEL = "Brackets are 95 % intervals."
 
 
@@ -67,6 +66,7 @@ class TaskResults(Frozen):
     task: Task
     status: dict[Status, int]
     detection: DetectorRankings | None = None
+    errors: dict[str, ProbabilityErrors] = Field(default_factory=dict)
     groups: int = 0
     fitted: tuple[FittedDetector, ...] = ()
     why: str = ""
@@ -86,13 +86,13 @@ async def _status(service: Service, options: argparse.Namespace) -> int:
 
 
 def _agreements(whole: WholeSession, seed: int) -> list[TaskAgreement]:
-    bodies = {one.number: ItemBody.model_validate(one.body) for one in whole.items}
-    # As on the page, without control items: they have one right label.
-    controls = {one.number for one in whole.items if one.gold is not None}
-    labels = [one for one in standing_labels(whole.events) if one.item not in controls]
-    tasks = dict.fromkeys(bodies[one.item].task for one in labels)
-    sampling = Sampling(seed=seed)
-    return [task_agreement(task, labels, bodies, sampling) for task in TASKS if task in tasks]
+    found, sampling = session_labels(whole), _sampling(seed)
+    return [task_agreement(task, found.last, found.bodies, sampling) for task in found.tasks]
+
+
+def _sampling(seed: int) -> Sampling:
+    """Return the draws of the pages, with another seed."""
+    return SAMPLING.model_copy(update={"seed": seed})
 
 
 def status_text(
@@ -231,35 +231,30 @@ def session_results(
                 known=", ".join(names) or phrase("detail.nobody_yet"),
             )
         people = {names[options.annotator]}
-    labels = standing_labels(whole.events, "blind" if options.blind else "last", people)
-    decided = {} if people else decisions(whole.events)
-    found: list[TaskResults] = []
-    for task in TASKS:
-        items = [one for one in whole.items if one.task == task]
-        if not items or options.task not in (None, task) or task == "comparison":
-            continue
-        numbers = {one.number for one in items if one.gold is None}
-        final = final_labels(numbers, [one for one in labels if one.item in numbers], decided)
-        status: dict[Status, int] = dict(Counter(one.status for one in final.values()))
-        right = {number: one.label for number, one in final.items() if one.label is not None}
-        base = TaskResults(task=task, status=status)
-        found.append(_of_task(base, whole, right, options, behind))
+    finals = session_finals(whole, "blind" if options.blind else "last", people)
+    # Whoever compares two texts finds no error in one of them.
+    tasks = dict.fromkeys(one.task for one in whole.items if one.task != "comparison")
+    found = [
+        _of_task(task, whole, finals, options, behind)
+        for task in TASKS
+        if task in tasks and options.task in (None, task)
+    ]
     if not found:
         raise failure("annotation.nothing_to_compare")
     return found
 
 
 def _of_task(
-    base: TaskResults,
+    task: Task,
     whole: WholeSession,
-    right: dict[int, Label],
+    finals: FinalLabels,
     options: argparse.Namespace,
     behind: Mapping[str, Behind],
 ) -> TaskResults:
-    scores = labelled_scores(base.task, whole.items, right)
-    if not scores.methods:
+    detectors = session_detectors(whole, finals, task, _sampling(options.seed))
+    scores, base = detectors.scores, TaskResults(task=task, status=detectors.status)
+    if detectors.report is None:
         return base.model_copy(update={"why": "No labelled item has a detector's score."})
-    report = detector_report(scores, Sampling(seed=options.seed))
     fitted: list[FittedDetector] = []
     if options.fit:
         fitted = fit_detectors(scores, share_trained=options.train / 100, seed=options.seed)
@@ -270,7 +265,8 @@ def _of_task(
         ]
     return base.model_copy(
         update={
-            "detection": report.detection,
+            "detection": detectors.report.detection,
+            "errors": detectors.errors,
             "groups": len({*scores.groups}),
             "fitted": tuple(fitted),
         }
@@ -289,20 +285,13 @@ def results_text(found: TaskResults, *, markdown: bool = False) -> str:
         f"{detection.n} items in {found.groups} texts have a label and a score. {_LEVEL}"
         + ("" if rate is None else f" AUC-PR of chance: {rate:.2f} errors, {1 - rate:.2f} others.")
     )
-    rows = [
-        [name, str(ranked["auroc"].n if "auroc" in ranked else 0)]
-        + [_estimate(ranked.get(one)) for one in _RANKINGS]
-        for name, ranked in zip(detection.detectors, detection.rankings, strict=True)
-    ]
-    heads = ["detector", "n", *_RANKINGS.values()]
+    rows = detector_rows(detection, found.errors)
+    columns = held(DETECTOR_COLUMNS, rows)
+    few = few_notes(estimates_in(columns, rows))
     if markdown:
-        table = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
-        lines = ["\n".join(f"| {' | '.join(row)} |" for row in table), "", *lines[1:]]
+        lines = [columns_markdown(columns, rows, [*lines, *few], 2).rstrip("\n")]
     else:
-        turned = [list(column) for column in zip(heads, *rows, strict=True)]
-        lines += aligned_parts(turned[0], turned[1:], WIDTH)
-    if any(FEW_MARK in cell for row in rows for cell in row):
-        lines.append(FEW_NOTE)
+        lines += [*aligned_parts(columns, rows), *few]
     if found.fitted:
         lines += ["", "Fitted on a part of the texts, reported on the others:"]
         lines += [f"{'- ' if markdown else '  '}{_fit(one)}" for one in found.fitted]
@@ -324,10 +313,6 @@ def _fit(one: FittedDetector) -> str:
             said += f"; {words} {_share(part)}"
     errors = [f"{name} {quality.brier:.3f}" for name, quality in one.quality.items()]
     return said + (f"; Brier score {', '.join(errors)}" if errors else "")
-
-
-def _estimate(one: Estimate | None) -> str:
-    return "-" if one is None else estimate_words(one, 2, "-")
 
 
 async def _moderate(service: Service, options: argparse.Namespace) -> int:

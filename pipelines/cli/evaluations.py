@@ -14,7 +14,6 @@ from pipelines.engine.service import Service
 from pipelines.errors import failure
 from pipelines.evaluation.results.compare import SystemComparison, comparison, joined
 from pipelines.evaluation.results.export import (
-    estimate_words,
     evalstats_csv,
     scores_csv,
     scores_jsonl,
@@ -27,13 +26,13 @@ from pipelines.evaluation.results.export_comparison import (
     comparison_jsonl,
     comparison_latex,
     comparison_markdown,
+    comparison_notes,
+    pair_columns,
 )
-from pipelines.evaluation.results.remarks import FEW_MARK, has_few_groups
 from pipelines.evaluation.results.scores import Evaluation
 from pipelines.evaluation.results.table import results_table
-from pipelines.evaluation.results.terminal import evaluation_text
+from pipelines.evaluation.results.terminal import columns_text, evaluation_text
 from pipelines.evaluation.scoring import read_results
-from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.printable import printable
 
 _FORMATS: dict[str, Callable[[Evaluation], str]] = {
@@ -96,15 +95,8 @@ async def compare(service: Service, options: argparse.Namespace) -> int:
     if options.format != "text":
         sys.stdout.write(_COMPARED[options.format](done))
         return 0
-    print(f"{done.metric.name} on {done.n} items, {done.left_out} left out")
-    for name, estimate in zip(done.systems, done.estimates, strict=True):
-        print(printable(f"  {name}: {_interval(estimate)}"))
-    for pair in done.pairs:
-        difference = _interval(pair.difference)
-        tested = "" if pair.p is None else f", p = {pair.p:.3g} ({pair.test})"
-        if pair.adjusted is not None and len(done.pairs) > 1:
-            tested += f", Holm {pair.adjusted:.3g}"
-        print(printable(f"  {pair.first} - {pair.second}: {difference}{tested}"))
+    text = columns_text(pair_columns(done), done.pairs, comparison_notes(done, 2))
+    print(printable(text), end="")
     for item in done.items[: options.items]:
         print(printable(f"\n{item.item}: {item.summary.text}"))
         for answer in item.answers:
@@ -180,8 +172,3 @@ def add_evaluations_commands(commands: Any) -> None:
     deleted.set_defaults(command=delete_evaluation)
     for command in (table, compared, deleted):
         command.add_argument("evaluation")
-
-
-def _interval(found: Estimate) -> str:
-    few = f" (only {found.groups} groups: likely too narrow)" if has_few_groups(found) else ""
-    return estimate_words(found, missing="not known").removesuffix(FEW_MARK) + few

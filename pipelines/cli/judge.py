@@ -24,6 +24,8 @@ from pipelines.evaluation.judging.calibration import (
     calibrated,
     calibrated_elsewhere,
     known_answers,
+    rate_columns,
+    rate_rows,
     read_labels,
 )
 from pipelines.evaluation.judging.prompts import read_source, shipped_source
@@ -38,9 +40,9 @@ from pipelines.evaluation.judging.runner import (
 from pipelines.evaluation.judging.spec import MAX_TEMPERATURE, Judgement, JudgeSpec
 from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.plan import Budget, EvaluationSpec
-from pipelines.evaluation.results.terminal import evaluation_text
+from pipelines.evaluation.results.export import estimate_words
+from pipelines.evaluation.results.terminal import columns_text, evaluation_text
 from pipelines.evaluation.scoring import read_results
-from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.printable import printable
 from pipelines.store.tables import to_json
 
@@ -214,8 +216,9 @@ def calibration_text(found: JudgeCalibration) -> str:
     """Return the agreement of a judge with people, its confusion matrix, and corrected rates."""
     seen = found.agreement
     lines = [
-        f"Against {found.source}: accuracy {_words(seen.accuracy)} of {seen.accuracy.n},"
-        f" Cohen's kappa {_words(seen.kappa)}, {seen.undecided} undecided.",
+        f"Against {found.source}: accuracy {estimate_words(seen.accuracy, 2)} of {seen.accuracy.n},"
+        f" Cohen's kappa {estimate_words(seen.kappa, 2, 'not defined')},"
+        f" {seen.undecided} undecided.",
         "People's grade, and how often the judge gave each:",
     ]
     wide = max(map(len, seen.grades)) + 2
@@ -224,28 +227,12 @@ def calibration_text(found: JudgeCalibration) -> str:
         f"{name:<{wide}}" + "".join(f"{count:>{wide}}" for count in row)
         for name, row in zip(seen.grades, seen.confusion, strict=True)
     ]
-    for system, rate in found.rates.items():
-        line = f"{system}: judge {rate.judge:.2f} of {rate.n}, {rate.labels} labels"
-        for words, estimate in (
-            ("people alone", rate.people),
-            ("corrected (prediction-powered)", rate.prediction_powered),
-            ("corrected (Rogan-Gladen)", rate.rogan_gladen),
-        ):
-            if estimate is not None:
-                line += f", {words} {_words(estimate)}"
-        lines.append(f"{line}. {rate.why}".rstrip())
-    for system, estimate in found.transferred.items():
-        said = "not defined" if estimate is None else _words(estimate)
-        lines.append(f"{system}: corrected by the errors there (Rogan-Gladen) {said}")
-    return "\n".join(lines) + "\n"
-
-
-def _words(estimate: Estimate) -> str:
-    if estimate.value is None:
-        return "not defined"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.2f}"
-    return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
+    rows = rate_rows(found)
+    why = [f"{system}: {rate.why}" for system, rate in found.rates.items() if rate.why]
+    missing = [system for system, one in found.transferred.items() if one is None]
+    why += [f"{system}: by the errors there (Rogan-Gladen) not defined" for system in missing]
+    rates = f"\n{columns_text(rate_columns(found), rows, why)}" if rows else ""
+    return "\n".join(lines) + "\n" + rates
 
 
 def _spent(progress: JudgingProgress) -> str:

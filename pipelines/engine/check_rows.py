@@ -7,7 +7,6 @@ from typing import Any, get_args
 
 from pipelines.engine.checked import CellFound, CheckedText, DetectorFound
 from pipelines.methods.together.verdict import TogetherFound
-from pipelines.run.events import Score
 from pipelines.types import Language
 
 TOGETHER_COLUMNS = (
@@ -17,6 +16,8 @@ TOGETHER_COLUMNS = (
     "together_why",
 )
 """The one verdict of the detectors together, its probability, the sentence it rests on, and why."""
+
+_ERROR = {"code", "message", "remedy"}
 
 ROW_COLUMNS = ("id", "run", "sentence", "text", "doubting", "judging", *TOGETHER_COLUMNS, "error")
 """The columns of a table before those of each detector: its verdict, its score, its threshold, and
@@ -142,73 +143,25 @@ def _columns(name: str, found: CellFound | DetectorFound) -> dict[str, str]:
 
 
 def _detector(one: DetectorFound) -> dict[str, Any]:
-    return {
-        "state": one.state,
-        "verdict": one.verdict,
-        "score": _score(one.score),
-        "weak": one.weak,
-        "by_sentence": one.by_sentence,
-        "remarks": list(one.flags),
-        "corrected": one.corrected,
-        "error": None
-        if one.error is None
-        else {
-            "code": one.error.code,
-            "message": one.error.message,
-            "remedy": one.error.remedy,
-        },
-        **_calibrated(one),
-    }
+    kept = {"state", "verdict", "weak", "by_sentence", "corrected"}
+    error = None if one.error is None else one.error.model_dump(include=_ERROR)
+    told = {**one.model_dump(include=kept), "remarks": list(one.flags), "error": error}
+    return told | _scored(one)
 
 
 def _cell(cell: CellFound) -> dict[str, Any]:
-    return {
-        "verdict": cell.verdict,
-        "score": _score(cell.score),
-        "evidence": cell.evidence,
-        "pieces": [
-            {
-                "text": piece.text,
-                "start": piece.start,
-                "end": piece.end,
-                "label": piece.label,
-                "verdict": piece.verdict,
-                "score": _score(piece.score),
-            }
-            for piece in cell.pieces
-        ],
-        "unsupported": [one.model_dump() for one in cell.unsupported],
-        **_calibrated(cell),
-    }
+    pieces = [
+        {**piece.model_dump(exclude={"score"}), "score": piece.score and piece.score.record()}
+        for piece in cell.pieces
+    ]
+    told = cell.model_dump(include={"verdict", "evidence"})
+    told |= {"pieces": pieces, "unsupported": [one.model_dump() for one in cell.unsupported]}
+    return told | _scored(cell)
 
 
-def _calibrated(found: CellFound | DetectorFound) -> dict[str, Any]:
-    """Return the readings of its score; nothing where there are none."""
-    if not found.calibrated:
-        return {}
-    return {
-        "calibrated": [
-            {
-                "probability": one.probability,
-                "task": one.calibration.task,
-                "fit": one.calibration.fit.kind,
-                "labels": one.calibration.labels,
-                "session": one.calibration.session,
-                "other_models": list(one.others),
-            }
-            for one in found.calibrated
-        ]
-    }
-
-
-def _score(score: Score | None) -> dict[str, Any] | None:
-    if score is None:
-        return None
-    return {
-        "name": score.name,
-        "value": score.value,
-        "threshold": score.threshold,
-        "bad": score.bad,
-        "low": score.low,
-        "high": score.high,
-    }
+def _scored(found: CellFound | DetectorFound) -> dict[str, Any]:
+    """Return its score, and the readings of that where there are any."""
+    told: dict[str, Any] = {"score": found.score and found.score.record()}
+    if found.calibrated:
+        told["calibrated"] = [one.record() for one in found.calibrated]
+    return told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
+from typing import Any
 
 from pipelines.run.calibrations import CalibratedTask, Calibration
 from pipelines.run.events import Judged, Score, What
@@ -29,6 +30,17 @@ class CalibratedReading(Frozen):
     probability: float
     calibration: Calibration
     others: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """Return it with plain values for files and programs."""
+        return {
+            "probability": self.probability,
+            "task": self.calibration.task,
+            "fit": self.calibration.fit.kind,
+            "labels": self.calibration.labels,
+            "session": self.calibration.session,
+            "other_models": list(self.others),
+        }
 
 
 def readings(

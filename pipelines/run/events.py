@@ -7,7 +7,7 @@ from 0 without gaps over stored events; `time` is seconds since the run started 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, model_validator
 
@@ -251,6 +251,11 @@ class Score(Frozen):
     formula: str = ""
     inputs: tuple[float, ...] = ()
     behind: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """Return it for files and programs, without what it came from."""
+        kept = {"name", "value", "threshold", "bad", "low", "high"}
+        return self.model_dump(include=kept)
 
 
 class Judged(EventBase):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import annotated
 from app.evaluated import NotYet
 from pipelines.annotation.adjudication import adjudicate
 from pipelines.annotation.labels import Adjudication, ReadLabel
@@ -310,4 +309,3 @@ def test_what_takes_long_is_said_to_be_computed(engine: Engine, monkeypatch: pyt
 
     monkeypatch.setattr("app.screens.annotation_results.computed", slow)
     assert "being computed" in seen(results(lead))
-    assert annotated.SAMPLING.resamples == 1000

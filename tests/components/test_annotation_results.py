@@ -20,7 +20,6 @@ from components.annotation_detectors import (
 from components.annotation_figures import distribution_figure
 from components.annotation_results import (
     agreement_view,
-    confusion_table,
     decide_bar,
     labels_view,
     level_note,
@@ -31,6 +30,7 @@ from components.annotation_results import (
     silent_comments,
     spans_view,
 )
+from components.evaluation_numbers import confusion_table
 from components.messages import LANGUAGES, Catalogue
 from components.theme import tokens
 from pipelines.annotation.agreement import TaskAgreement, task_agreement

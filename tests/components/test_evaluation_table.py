@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from components.evaluation_table import cost_text, ranking_view, results_view
+from components.evaluation_numbers import cost_text
+from components.evaluation_table import ranking_view, results_view
 from components.messages import LANGUAGES, Catalogue
 from pipelines.evaluation.results.scores import (
     Cost,

@@ -163,8 +163,6 @@ def test_a_comparison_explains_its_metric_its_interval_and_its_p(t: Catalogue):
 
 
 HEADS = {
-    "auroc": "auroc",
-    "auc_pr": "auc_pr_nonfactual",
     "brier": "brier",
     "ece": "ece",
     "threshold": "threshold",
@@ -184,6 +182,8 @@ def unexplained(html: str, t: Catalogue) -> list[str]:
     view = read(html)
     means = {node.attributes.get("data-means") for node in view.walk()}
     words = {t(f"annotate.results.{name}"): entry for name, entry in HEADS.items()}
+    ranked = ("auroc", "auc_pr_nonfactual", "auc_pr_factual", "brier", "ece")
+    words |= {t(f"metric.{name}.title"): name for name in ranked}
     plain = {t("annotate.results.detector"), t("annotate.results.items")}
     heads = [column.text() for column in view.all("table")[0].one("thead").all("th")]
     # What a column is called comes first, then its range and its direction.

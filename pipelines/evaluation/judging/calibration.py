@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,10 +14,11 @@ from pipelines.errors import failure
 from pipelines.evaluation.datasets.files import read_table, unusable
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.judging.spec import GRADE_VALUES, JudgeInput, Judgement
+from pipelines.evaluation.results.columns import Column, Value
 from pipelines.evaluation.statistics.judges import (
     CorrectedRate,
     JudgeAgreement,
-    agreement,
+    agreement_of,
     corrected_rate,
     transferred_rate,
 )
@@ -78,6 +79,45 @@ class JudgeCalibration(Frozen):
     transferred: dict[str, Estimate | None] = Field(default_factory=dict)
 
 
+_THERE = "by the errors there (Rogan-Gladen)"
+
+
+class RateRow(NamedTuple):
+    """A row of the table of a judge's rates: a system, corrected by labels or by errors there."""
+
+    system: str
+    rate: CorrectedRate | None = None
+    there: Estimate | None = None
+
+
+def rate_rows(found: JudgeCalibration) -> list[RateRow]:
+    """Return the rows of the table of a judge's rates."""
+    own = [RateRow(name, rate) for name, rate in found.rates.items()]
+    return [*own, *(RateRow(name, there=one) for name, one in found.transferred.items())]
+
+
+def _rate(key: str, title: str, read: Callable[[CorrectedRate], Value]) -> Column[RateRow]:
+    words = f"evaluate.judge.rate.{key}"
+    return Column(key, title, None, lambda row: row.rate and read(row.rate), "measure", words)
+
+
+def rate_columns(found: JudgeCalibration) -> list[Column[RateRow]]:
+    """Return the columns of the table of a judge's rates, whose rows are `rate_rows`."""
+    name = Column[RateRow]("system", "system", None, lambda row: row.system, "name")
+    if found.transferred:
+        words = "evaluate.judge.rate.there"
+        return [name, Column("there", _THERE, None, lambda row: row.there, "measure", words)]
+    return [
+        name,
+        _rate("judge", "judge", lambda rate: Estimate(value=rate.judge)),
+        _rate("n", "answers", lambda rate: rate.n),
+        _rate("labels", "labels", lambda rate: rate.labels),
+        _rate("people", "people alone", lambda rate: rate.people),
+        _rate("powered", "prediction-powered", lambda rate: rate.corrected),
+        _rate("rogan_gladen", "Rogan-Gladen", lambda rate: rate.rogan_gladen),
+    ]
+
+
 def read_labels(path: Path) -> HumanGrades:
     """Return people's labels: a file of JSON Lines or CSV with `id`, `label` and, if need be, more.
 
@@ -134,9 +174,15 @@ def calibrated(answers: Sequence[GradedAnswer], labels: HumanGrades) -> JudgeCal
     _check_systems(labels, systems)
     _check_repeats(labels, answers)
     of_people = [_label_of(one, labels) for one in answers]
-    known = [(one, said) for one, said in zip(answers, of_people, strict=True) if said is not None]
-    decided = [(one, said) for one, said in known if one.judgement.grade is not None]
-    if not decided:
+    agreed = agreement_of(
+        (
+            (said, one.judgement.grade)
+            for one, said in zip(answers, of_people, strict=True)
+            if said is not None
+        ),
+        GRADES,
+    )
+    if agreed is None:
         raise failure("judging.other_labels", file=labels.name)
     rates: dict[str, CorrectedRate] = {}
     for system in systems:
@@ -154,16 +200,7 @@ def calibrated(answers: Sequence[GradedAnswer], labels: HumanGrades) -> JudgeCal
             places,
             [one.group or one.item for one, _ in own],
         )
-    return JudgeCalibration(
-        source=labels.name,
-        agreement=agreement(
-            [said for _, said in decided],
-            [one.judgement.grade or "" for one, _ in decided],
-            GRADES,
-            undecided=len(known) - len(decided),
-        ),
-        rates=rates,
-    )
+    return JudgeCalibration(source=labels.name, agreement=agreed, rates=rates)
 
 
 def _check_systems(labels: HumanGrades, systems: Sequence[str]) -> None:
@@ -245,22 +282,22 @@ def calibrated_elsewhere(
     `values` are the values in [0, 1] of a system's judged answers; what is not fully correct counts
     as wrong. Raises InvalidInputError where no answer was decided.
     """
-    decided = [(one.right, said) for one, said in known if said.grade is not None]
-    if not decided:
+    agreed = agreement_of(((_BINARY[not one.right], _binary(said)) for one, said in known), _BINARY)
+    if agreed is None:
         raise failure("judging.nothing_decided", source=source)
+    decided = [(one.right, said) for one, said in known if said.grade is not None]
     people = [float(right) for right, _ in decided]
     judge = [float(said.grade == "correct") for _, said in decided]
-    words = {1.0: "correct", 0.0: "wrong"}
     return JudgeCalibration(
         source=source,
-        agreement=agreement(
-            [words[one] for one in people],
-            [words[one] for one in judge],
-            _BINARY,
-            undecided=len(known) - len(decided),
-        ),
+        agreement=agreed,
         transferred={
             system: transferred_rate([float(one == 1) for one in own], people, judge)
             for system, own in values.items()
         },
     )
+
+
+def _binary(said: Judgement) -> str | None:
+    """Return correct or wrong; what is not fully correct is wrong."""
+    return None if said.grade is None else _BINARY[said.grade != "correct"]

@@ -100,7 +100,7 @@ def calibration_line(found: JudgeCalibration) -> str:
         ends = "" if kappa.low is None else f" [{kappa.low:.2f}, {kappa.high:.2f}]"
         parts.append(f"kappa {kappa.value:.2f}{ends}")
     for system, rate in list(found.rates.items())[:_SYSTEMS]:
-        best = rate.prediction_powered or rate.rogan_gladen
+        best = rate.corrected or rate.rogan_gladen
         if best is not None and best.value is not None:
             parts.append(
                 f"{system} {rate.judge:.2f}, corrected {best.value:.2f}"

@@ -10,17 +10,32 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_object_dtype
 
 from pipelines.errors import failure
-from pipelines.evaluation.results.papers import PaperFigure
-from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE, has_few_groups
-from pipelines.evaluation.results.scores import COSTS, Evaluation, ItemScore, MetricInfo
-from pipelines.evaluation.results.table import ResultsRow, ResultsTable
-from pipelines.evaluation.statistics.estimates import CorrectionRates
-from pipelines.evaluation.statistics.resampling import Estimate, Sampling
+from pipelines.evaluation.results.columns import (
+    Answered,
+    Column,
+    Line,
+    Row,
+    Spent,
+    Value,
+    estimates_in,
+    held,
+    lines,
+    part_of,
+    printed_columns,
+    results_columns,
+    typed_frame,
+)
+from pipelines.evaluation.results.papers import PaperFigure, paper_value, paper_words
+from pipelines.evaluation.results.remarks import FEW_MARK, few_notes, has_few_groups
+from pipelines.evaluation.results.scores import COSTS, Evaluation, ItemScore
+from pipelines.evaluation.results.table import ResultsTable
+from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.printable import printable
 
 Cell = str | int | float | None
@@ -44,17 +59,8 @@ _LATEX = {
     "–": "--",
     "−": "$-$",
 }
-_UNITS = {"percent": " %", "points": " of 100", "seconds": " s"}
 _ARROWS = {"higher": "↑", "lower": "↓", None: ""}
 _LATEX_ARROWS = {"higher": r"$\uparrow$", "lower": r"$\downarrow$", None: ""}
-
-
-class _Column(NamedTuple):
-    """A column of a printed table: its name, its better direction, its cell for each row."""
-
-    name: str
-    better: str | None
-    cells: list[str]
 
 
 def harmless(text: str) -> str:
@@ -78,124 +84,40 @@ def csv_text(records: Iterable[Mapping[str, Cell]], columns: Iterable[str] = ())
     """
     rows = list(records)
     names = list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
-    cells = [[_guarded(row.get(name)) for name in names] for row in rows]
+    cells = [[row.get(name) for name in names] for row in rows]
     # As objects, so that a column of integers with an empty cell is not made one of floats.
-    table = pd.DataFrame(cells, columns=[_guarded(name) for name in names], dtype=object)
-    return table.to_csv(index=False, lineterminator="\r\n")
+    return _frame_csv(pd.DataFrame(cells, columns=names, dtype=object))
 
 
-def _guarded(cell: Cell) -> Cell:
+def columns_csv(columns: Iterable[Column[Row]], rows: Sequence[Row]) -> str:
+    """Return a table as CSV, as `typed_frame` has it; what only people read is left out."""
+    kept = [column for column in columns if column.group not in ("name", "papers")]
+    return _frame_csv(typed_frame(kept, rows))
+
+
+def _frame_csv(frame: pd.DataFrame) -> str:
+    for place, dtype in enumerate(frame.dtypes):
+        if is_object_dtype(dtype):
+            # Not by `map`, which makes floats of whole numbers with an empty cell.
+            cells = [_guarded(cell) for cell in frame.iloc[:, place]]
+            frame.isetitem(place, pd.Series(cells, dtype=object))
+    safe = frame.set_axis([_guarded(name) for name in frame], axis=1)
+    return safe.to_csv(index=False, lineterminator="\r\n")
+
+
+def _guarded(cell: Any) -> Any:
     return harmless(cell) if isinstance(cell, str) else cell
-
-
-def shown_metrics(table: ResultsTable) -> list[MetricInfo]:
-    """Return the metrics of which at least one system has a value."""
-    return [
-        info
-        for info in table.metrics
-        if any(row.metrics[info.name].value is not None for row in table.rows)
-    ]
 
 
 def table_csv(table: ResultsTable) -> str:
     """Return the table, one row a system: each number with its interval, method and count
     of items.
     """
-    rows = [_table_row(row, table) for row in table.rows]
-    return csv_text([*rows, *(_control_row(name, table) for name in table.controls)])
-
-
-def _control_row(name: str, table: ResultsTable) -> dict[str, Cell]:
-    """Return answer length or word overlap as a detector: its measures alone."""
-    cells: dict[str, Cell] = {"system": name, "method": "control"}
-    known = table.detection.estimates(name) if table.detection else {}
-    return cells | _measures(known) | _origin(table)
-
-
-def _worded(table: ResultsTable) -> bool:
-    """Return whether any system had prompts that were not the default's."""
-    return any(row.description.prompts for row in table.rows)
-
-
-def _table_row(row: ResultsRow, table: ResultsTable) -> dict[str, Cell]:
-    models = "; ".join(f"{role}: {name}" for role, name in row.description.models.items())
-    cells: dict[str, Cell] = {
-        "system": row.system,
-        "method": row.description.method,
-        "models": models,
-        "n": row.n,
-        "repeats": row.repeats,
-        "errors": row.errors,
-    }
-    metrics = {info.name: row.metrics[info.name] for info in shown_metrics(table)}
-    for name, one in {"abstained": row.abstained, **metrics}.items():
-        cells |= interval_cells(name, one) | {f"{name}_n": one.n}
-        cells[f"{name}_interval"] = one.reason or one.method
-        few = has_few_groups(one)
-        cells[f"{name}_remark"] = f"{one.groups} groups: too narrow" if few else ""
-    # Every row has the columns of all, so that they stand where they belong.
-    for name in dict.fromkeys(name for one in table.rows for name in one.corrections):
-        found = row.corrections.get(name)
-        for kind in ("corrected", "spoiled", "change"):
-            estimate = getattr(found, kind) if found else Estimate(value=None)
-            cells |= interval_cells(f"{name}_{kind}", estimate)
-    if table.detection:
-        known = table.detection.estimates(row.system)
-        measures = table.detection.measures
-        cells |= _measures({name: known.get(name, Estimate(value=None)) for name in measures})
-    for name in COSTS:
-        cells |= {f"{name}_mean": row.costs[name].mean, f"{name}_total": row.costs[name].total}
-    cells["paper_figures"] = "; ".join(map(paper_words, row.papers))
-    worded = {"own_prompts": "; ".join(row.description.prompts)} if _worded(table) else {}
-    return cells | _origin(table, worded)
-
-
-def interval_cells(name: str, one: Estimate) -> dict[str, Cell]:
-    """Return the cells of an estimate called `name`: its value and the ends of its interval."""
-    return {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high}
-
-
-def _measures(known: Mapping[str, Estimate]) -> dict[str, Cell]:
-    """Return how well something detects, by each measure."""
-    cells: dict[str, Cell] = {}
-    for name, one in known.items():
-        cells |= interval_cells(name, one) | {f"{name}_n": one.n}
-    return cells
-
-
-def origin_cells(data_set: str, data_hash: str, sampling: Sampling) -> dict[str, Cell]:
-    """Return the cells that say what a row was computed from, and how its intervals were drawn."""
-    cells: dict[str, Cell] = {"data_set": data_set, "data_hash": data_hash}
-    drawn = {"seed": sampling.seed, "resamples": sampling.resamples, "level": sampling.level}
-    return cells | drawn
-
-
-def _origin(table: ResultsTable, worded: Mapping[str, Cell] | None = None) -> dict[str, Cell]:
-    """Return what a row was computed from; `worded` says which prompts were the user's own."""
-    cells = origin_cells(table.data_set, table.data_hash, table.sampling) | dict(worded or {})
-    if filters := _filters(table):
-        cells |= {"only": "; ".join(filters), "items": table.items}
-    return cells
-
-
-def _filters(table: ResultsTable) -> list[str]:
-    """Return the tags and the language of the items that the table is of; none where it
-    is of all.
-    """
-    return [*table.tags, *([table.language] if table.language else [])]
-
-
-def paper_value(figure: PaperFigure) -> str:
-    """Return the digits as printed, with the unit where it is not a fraction or a count."""
-    return f"{figure.value:f}{_UNITS.get(figure.unit, '')}"
-
-
-def paper_words(figure: PaperFigure) -> str:
-    """Return a paper's figure in one line, with all that it depends on."""
-    source = " ".join(filter(None, [figure.paper, figure.date]))
-    model, data = (words.en for words in (figure.model, figure.data))
-    what = f"{figure.row.en}, {figure.column.en}: {paper_value(figure)}"
-    return f"{what} (model: {model}; data: {data}; paper: {source})"
+    rows, every = lines(table), results_columns(table)
+    known = held(every, rows)
+    # These are there without any value as well, so that files can be put below each other.
+    always = ("cost", "correction")
+    return columns_csv([one for one in every if one in known or one.group in always], rows)
 
 
 def paper_numbers(table: ResultsTable) -> dict[PaperFigure, int]:
@@ -221,69 +143,56 @@ def _rounded(value: float, digits: int) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
-def _columns(table: ResultsTable, digits: int) -> list[_Column]:
-    """Return the printed table: metrics, detectors, abstentions, errors and costs, and the
-    papers'.
-    """
-    rows = table.rows
-    found = [_Column("System", None, [row.system for row in rows])]
-    for info in shown_metrics(table):
-        cells = [estimate_words(row.metrics[info.name], digits) for row in rows]
-        found.append(_Column(info.name, info.better, cells))
-        found += _papers(table, info.name, info.better)
-    if table.detection:
-        known = [table.detection.estimates(row.system) for row in rows]
-        for name in table.detection.measures:
-            better = MetricInfo.of(name).better
-            cells = [estimate_words(one.get(name, Estimate(value=None)), digits) for one in known]
-            found.append(_Column(name, better, cells))
-            found += _papers(table, name, better)
-    for metric in dict.fromkeys(name for row in rows for name in row.corrections):
-        for kind, better in (("corrected", "higher"), ("spoiled", "lower")):
-            cells = [
-                estimate_words(getattr(row.corrections[metric], kind), digits)
-                if metric in row.corrections
-                else "–"
-                for row in rows
-            ]
-            found.append(_Column(f"{kind} ({metric})", better, cells))
-    found.append(_Column("abstained", None, [estimate_words(r.abstained, digits) for r in rows]))
-    found.append(_Column("n", None, [str(row.n) for row in rows]))
-    found.append(_Column("errors", "lower", [str(row.errors) for row in rows]))
-    for name in COSTS:
-        means = [row.costs[name].mean for row in rows]
-        if any(mean is not None for mean in means):
-            cells = ["–" if mean is None else f"{mean:.4g}" for mean in means]
-            found.append(_Column(f"{name} per item", "lower", cells))
-    for name in table.controls:
-        known = table.detection.estimates(name) if table.detection else {}
-        found[0].cells.append(f"{name} (control)")
-        for column in found[1:]:
-            column.cells.append(
-                estimate_words(known.get(column.name, Estimate(value=None)), digits)
-            )
-    return found
+def amount_words(mean: float, digits: int = 3) -> str:
+    """Return an amount with one digit more than `digits`, and from 100 on as a whole number."""
+    return f"{mean:,.0f}" if mean >= 100 else f"{mean:.{digits + 1}g}"
 
 
-def _papers(table: ResultsTable, metric: str, better: str | None) -> list[_Column]:
-    """Return a column of what papers print for `metric`, each with the number of its note;
-    or none.
-    """
-    numbers = paper_numbers(table)
-    cells = [
-        "; ".join(
-            f"{paper_value(figure)} ({numbers[figure]})"
-            for figure in row.papers
-            if figure.metric == metric
-        )
-        for row in table.rows
-    ]
-    return [_Column(f"{metric}, papers", better, [c or "–" for c in cells])] if any(cells) else []
+def cell_words(
+    value: Value,
+    digits: int = 3,
+    missing: str = "–",
+    notes: Mapping[PaperFigure, int] | None = None,
+) -> str:
+    """Return a cell of a printed table; `notes` numbers the notes on figures of papers."""
+    match value:
+        case Estimate():
+            return estimate_words(value, digits, missing)
+        case Answered():
+            return f"{value.items} × {value.repeats}" if value.repeats > 1 else str(value.items)
+        case Spent():
+            mean = value.found.mean
+            return missing if mean is None else amount_words(mean, digits)
+        case tuple():
+            return "; ".join(_figure(one, notes or {}) for one in value) or missing
+        case float():
+            return f"{value:.3g}"
+        case _:
+            return missing if value is None else str(value)
+
+
+def _figure(figure: PaperFigure, notes: Mapping[PaperFigure, int]) -> str:
+    """Return a paper's figure with the number of its note; without one, with what it is of."""
+    value = paper_value(figure)
+    return f"{value} ({notes[figure]})" if figure in notes else f"{figure.column.en}: {value}"
+
+
+def printed_frame(
+    columns: Iterable[Column[Row]],
+    rows: Sequence[Row],
+    digits: int = 3,
+    missing: str = "–",
+    notes: Mapping[PaperFigure, int] | None = None,
+) -> pd.DataFrame:
+    """Return a table for people: words under the titles of `columns`."""
+    shown = list(columns)
+    cells = [[cell_words(one.value(row), digits, missing, notes) for one in shown] for row in rows]
+    return pd.DataFrame(cells, columns=[one.title for one in shown], dtype=object)
 
 
 def _notes(table: ResultsTable) -> list[str]:
     """Return the notes under the table: who judged, and what each figure of a paper depends on."""
-    few = [FEW_NOTE] if marks_few_groups(table) else []
+    few = few_notes(estimates_in(printed_columns(results_columns(table)), lines(table)))
     papers = paper_numbers(table).items()
     figures = [f"({number}) {paper_words(one)}" for one, number in papers]
     return [*judge_notes(table), *few, *figures]
@@ -296,25 +205,10 @@ def judge_notes(table: ResultsTable) -> list[str]:
     return [f"{column}: by {judge.words}." for column, judge in table.judges.items()]
 
 
-def marks_few_groups(table: ResultsTable) -> bool:
-    """Return whether one of the table's numbers is marked for its few groups."""
-    ranked = (*table.detection.rankings, *table.detection.qualities) if table.detection else ()
-    numbers = [
-        *(one for row in table.rows for one in (row.abstained, *row.metrics.values())),
-        *(one for row in table.rows for c in row.corrections.values() for one in _ends(c)),
-        *(one for rankings in ranked for one in rankings.values()),
-    ]
-    return any(map(has_few_groups, numbers))
-
-
-def _ends(one: CorrectionRates) -> tuple[Estimate, Estimate]:
-    return one.corrected, one.spoiled
-
-
 def caption(table: ResultsTable) -> str:
     """Return what the table is of, and how its intervals were computed."""
     sampling = table.sampling
-    filters = _filters(table)
+    filters = part_of(table)
     part = f", only {', '.join(filters)}" if filters else ""
     models = dict.fromkeys(n for row in table.rows for n in row.description.models.values())
     versions = ", ".join(f"{n} {one}" for n, one in {**table.versions, **sampling.versions}.items())
@@ -329,24 +223,34 @@ def caption(table: ResultsTable) -> str:
 
 def table_markdown(table: ResultsTable, digits: int = 3) -> str:
     """Return the table in Markdown, with a line on how the intervals were computed."""
-    columns = _columns(table, digits)
-    heads = [(one.name, one.better) for one in columns]
-    rows = zip(*(one.cells for one in columns), strict=True)
-    return markdown_table(heads, rows, [caption(table), *_notes(table)])
+    columns, rows = _printed(table)
+    below = [caption(table), *_notes(table)]
+    return columns_markdown(columns, rows, below, digits, paper_numbers(table))
 
 
-def markdown_table(
-    heads: Sequence[tuple[str, str | None]], rows: Iterable[Sequence[str]], notes: Iterable[str]
+def _printed(table: ResultsTable) -> tuple[list[Column[Line]], list[Line]]:
+    rows = lines(table)
+    return held(printed_columns(results_columns(table)), rows), rows
+
+
+def columns_markdown(
+    columns: Sequence[Column[Row]],
+    rows: Sequence[Row],
+    below: Iterable[str],
+    digits: int = 3,
+    notes: Mapping[PaperFigure, int] | None = None,
 ) -> str:
-    """Return a table in Markdown under names with their better direction, and notes below it."""
+    """Return a table in Markdown under titles with their better direction, and `below` it notes."""
 
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(map(_markdown, cells)) + " |"
 
-    named = (f"{name} {_ARROWS[better]}".strip() for name, better in heads)
-    rule = "|" + "|".join([" --- ", *[" ---: "] * (len(heads) - 1)]) + "|"
-    below = [part for note in notes for part in ("", _markdown(note))]
-    return "\n".join([line(named), rule, *map(line, rows), *below, ""])
+    frame = printed_frame(columns, rows, digits, notes=notes)
+    heads = (f"{one.title} {_ARROWS[one.better]}".strip() for one in columns)
+    rule = "|" + "|".join([" --- ", *[" ---: "] * (len(columns) - 1)]) + "|"
+    told = [part for note in below for part in ("", _markdown(note))]
+    body = map(line, frame.itertuples(index=False, name=None))
+    return "\n".join([line(heads), rule, *body, *told, ""])
 
 
 def _markdown(text: str) -> str:
@@ -362,42 +266,39 @@ def table_latex(table: ResultsTable, digits: int = 3, label: str = "tab:results"
     """
     if not re.fullmatch(r"[\w:.-]+", label, re.ASCII):
         raise failure("table.latex_label", label=label)
-    columns = _columns(table, digits)
-    heads = [(one.name, one.better) for one in columns]
-    rows = zip(*(one.cells for one in columns), strict=True)
-    return latex_table(heads, rows, caption(table), label, _notes(table))
+    columns, rows = _printed(table)
+    below = [caption(table), *_notes(table)]
+    return columns_latex(columns, rows, below, label, digits, paper_numbers(table))
 
 
-def latex_table(
-    heads: Sequence[tuple[str, str | None]],
-    rows: Iterable[Sequence[str]],
-    below: str,
+def columns_latex(
+    columns: Sequence[Column[Row]],
+    rows: Sequence[Row],
+    below: Sequence[str],
     label: str,
-    notes: Iterable[str],
+    digits: int = 3,
+    notes: Mapping[PaperFigure, int] | None = None,
 ) -> str:
-    """Return a table in LaTeX under names with their better direction; `below` is its caption."""
-    named = (f"{latex(name)} {_LATEX_ARROWS[better]}".strip() for name, better in heads)
+    """Return a table in LaTeX under titles with their better direction.
+
+    The first of `below` is its caption, the others are notes.
+    """
+    frame = printed_frame(columns, rows, digits, notes=notes).map(latex)
     # A line that begins with a bracket would be read as an option of the line before.
-    body = [" & ".join(map(latex, cells)) + r" \\" for cells in rows]
-    return "\n".join(
-        [
-            r"% \usepackage{booktabs}",
-            r"\begin{table}",
-            r"  \centering",
-            f"  \\caption{{{latex(below)}}}",
-            f"  \\label{{{label}}}",
-            f"  \\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}",
-            r"    \toprule",
-            "    " + " & ".join(named) + r" \\",
-            r"    \midrule",
-            *(f"    {{}}{line}" for line in body),
-            r"    \bottomrule",
-            r"  \end{tabular}",
-            *(f"  \\par\\footnotesize {latex(note)}" for note in notes),
-            r"\end{table}",
-            "",
-        ]
+    frame.isetitem(0, ["{}" + cell for cell in frame.iloc[:, 0]])
+    heads = [f"{latex(one.title)} {_LATEX_ARROWS[one.better]}".strip() for one in columns]
+    styled = frame.set_axis(heads, axis=1).style.hide(axis="index")
+    first, *others = map(latex, below)
+    text = styled.to_latex(
+        column_format="l" + "r" * (len(columns) - 1),
+        position_float="centering",
+        hrules=True,
+        label=label,
+        caption=first,
     )
+    told = "".join(f"\\par\\footnotesize {note}\n" for note in others)
+    end = "\\end{table}"
+    return "% \\usepackage{booktabs}\n" + text.replace(end, told + end)
 
 
 def latex(text: str) -> str:

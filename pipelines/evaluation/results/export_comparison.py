@@ -8,27 +8,42 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from pipelines.evaluation.results.columns import Column
 from pipelines.evaluation.results.compare import ComparedItem, SystemComparison
 from pipelines.evaluation.results.export import (
     Cell,
+    columns_latex,
+    columns_markdown,
     csv_text,
     estimate_words,
-    latex_table,
-    markdown_table,
 )
-from pipelines.evaluation.results.remarks import FEW_NOTE, has_few_groups
+from pipelines.evaluation.results.remarks import few_notes
 from pipelines.evaluation.statistics.paired import PairedDifference
 
-_HEADS: tuple[tuple[str, str | None], ...] = (
-    ("First", None),
-    ("Second", None),
-    ("First minus second", None),
-    ("p", None),
-    ("p, Holm", None),
-    ("Test", None),
-    ("Only first right", None),
-    ("Only second right", None),
-)
+_TESTS = {"mcnemar": "McNemar, mid-p", "none": None}
+
+
+def pair_columns(found: SystemComparison) -> list[Column[PairedDifference]]:
+    """Return the columns of a table of pairs; what is right is told of a metric that finds it."""
+    # What is discordant on a metric of what is wrong, or abstained, is not right.
+    right = found.metric.better == "higher"
+    return [
+        Column("first", "First", None, lambda pair: pair.first),
+        Column("second", "Second", None, lambda pair: pair.second),
+        Column("difference", "First minus second", None, lambda pair: pair.difference),
+        Column("p", "p", None, lambda pair: pair.p),
+        Column("adjusted", "p, Holm", None, lambda pair: pair.adjusted),
+        Column("test", "Test", None, lambda pair: _TESTS.get(pair.test, pair.test)),
+        Column(
+            "only_first", "Only first right", None, lambda pair: pair.only_first if right else None
+        ),
+        Column(
+            "only_second",
+            "Only second right",
+            None,
+            lambda pair: pair.only_second if right else None,
+        ),
+    ]
 
 
 def comparison_csv(found: SystemComparison) -> str:
@@ -57,38 +72,17 @@ def comparison_jsonl(found: SystemComparison) -> str:
 
 def comparison_markdown(found: SystemComparison, digits: int = 3) -> str:
     """Return every pair of systems in Markdown, with what the numbers are."""
-    rows = [_pair(pair, found, digits) for pair in found.pairs]
-    return markdown_table(_HEADS, rows, [_caption(found), *_notes(found, digits)])
+    return columns_markdown(
+        pair_columns(found), found.pairs, comparison_notes(found, digits), digits
+    )
 
 
 def comparison_latex(
     found: SystemComparison, digits: int = 3, label: str = "tab:comparison"
 ) -> str:
     """Return every pair of systems in LaTeX for the package booktabs."""
-    rows = [_pair(pair, found, digits) for pair in found.pairs]
-    return latex_table(_HEADS, rows, _caption(found), label, _notes(found, digits))
-
-
-def _pair(pair: PairedDifference, comparison: SystemComparison, digits: int) -> list[str]:
-    right = comparison.metric.better == "higher"
-
-    def p(value: float | None) -> str:
-        return "–" if value is None else f"{value:.3g}"
-
-    def count(value: int | None) -> str:
-        return "–" if value is None else str(value)
-
-    return [
-        pair.first,
-        pair.second,
-        estimate_words(pair.difference, digits),
-        p(pair.p),
-        p(pair.adjusted),
-        {"mcnemar": "McNemar, mid-p", "none": "–"}.get(pair.test, pair.test),
-        # What is discordant on a metric of what is wrong, or abstained, is not right.
-        count(pair.only_first if right else None),
-        count(pair.only_second if right else None),
-    ]
+    below = [*comparison_notes(found, digits)]
+    return columns_latex(pair_columns(found), found.pairs, below, label, digits)
 
 
 def _caption(found: SystemComparison) -> str:
@@ -102,12 +96,14 @@ def _caption(found: SystemComparison) -> str:
     )
 
 
-def _notes(found: SystemComparison, digits: int) -> Iterator[str]:
-    """Yield the value of each system, who cannot be told apart, and what is likely too narrow."""
+def comparison_notes(found: SystemComparison, digits: int) -> Iterator[str]:
+    """Yield what the numbers are, the value of each system, who cannot be told apart, and what
+    is likely too narrow.
+    """
+    yield _caption(found)
     for name, estimate in zip(found.systems, found.estimates, strict=True):
         yield f"{name}: {estimate_words(estimate, digits)}"
     for band in found.bands:
         if len(band) > 1:
             yield f"Cannot be told apart at 5 %: {', '.join(band)}"
-    if any(map(has_few_groups, [*found.estimates, *(pair.difference for pair in found.pairs)])):
-        yield FEW_NOTE
+    yield from few_notes([*found.estimates, *(pair.difference for pair in found.pairs)])

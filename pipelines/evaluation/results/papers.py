@@ -17,6 +17,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from pipelines.paths import ASSETS
 from pipelines.types import Frozen, Language
 
+_UNITS = {"percent": " %", "points": " of 100", "seconds": " s"}
+
 Text = Annotated[str, Field(min_length=1)]
 Unit = Literal["percent", "points", "fraction", "seconds", "per_question"]
 """`points` run from 0 to 100, a `fraction` from 0 to 1; the others are what they are called."""
@@ -246,3 +248,16 @@ def _all_figures() -> tuple[tuple[str, PaperFigure], ...]:
 
 def _plain(name: str) -> str:
     return "".join(character for character in name.casefold() if character.isalnum())
+
+
+def paper_value(figure: PaperFigure) -> str:
+    """Return the digits as printed, with the unit where it is not a fraction or a count."""
+    return f"{figure.value:f}{_UNITS.get(figure.unit, '')}"
+
+
+def paper_words(figure: PaperFigure) -> str:
+    """Return a paper's figure in one line, with all that it depends on."""
+    source = " ".join(filter(None, [figure.paper, figure.date]))
+    model, data = (words.en for words in (figure.model, figure.data))
+    what = f"{figure.row.en}, {figure.column.en}: {paper_value(figure)}"
+    return f"{what} (model: {model}; data: {data}; paper: {source})"

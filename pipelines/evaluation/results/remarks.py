@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pipelines.evaluation.statistics.resampling import Estimate
 
 FEW_GROUPS = 10
@@ -21,3 +23,8 @@ def has_few_groups(estimate: Estimate) -> bool:
     """
     drawn = estimate.method in ("bca", "percentile") and estimate.low is not None
     return drawn and estimate.groups < FEW_GROUPS
+
+
+def few_notes(estimates: Iterable[Estimate]) -> list[str]:
+    """Return what the mark means, where one of these is marked."""
+    return [FEW_NOTE] if any(map(has_few_groups, estimates)) else []

@@ -8,21 +8,32 @@ Example::
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from io import StringIO
 from itertools import groupby
-from unicodedata import combining, east_asian_width
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from pipelines.errors import failure
-from pipelines.evaluation.results.export import (
-    caption,
-    estimate_words,
-    judge_notes,
-    paper_words,
-    shown_metrics,
+from pipelines.evaluation.results.columns import (
+    Column,
+    Line,
+    Row,
+    Spent,
+    Value,
+    estimates_in,
+    held,
+    lines,
+    printed_columns,
+    results_columns,
 )
-from pipelines.evaluation.results.remarks import FEW_MARK, FEW_NOTE
-from pipelines.evaluation.results.scores import COSTS, JUDGED, WEAK, Cost, Evaluation
+from pipelines.evaluation.results.export import caption, judge_notes, printed_frame
+from pipelines.evaluation.results.papers import paper_words
+from pipelines.evaluation.results.remarks import few_notes
+from pipelines.evaluation.results.scores import JUDGED, WEAK, Evaluation
 from pipelines.evaluation.results.table import ResultsTable, results_table
 from pipelines.evaluation.statistics.qualities import QUALITIES
 from pipelines.evaluation.statistics.ranking import RANKINGS
@@ -54,37 +65,22 @@ _DECIDING = (
 )
 """The first of these that have a value are shown: those that compare methods come first."""
 
-_SHORT: dict[Cost, str] = {
-    "calls": "calls",
-    "judge_calls": "judge",
-    "retrievals": "search",
-    "prompt_tokens": "read",
-    "tokens": "written",
-    "seconds": "seconds",
-    "money_usd": "USD",
-    "money_cny": "CNY",
-    "money_eur": "EUR",
-}
-_GAP = "  "
-_SYSTEM = 24
-"""Columns of a system's name."""
-
-_PIECES = re.compile(r"[^\x00-\u2fff\ud800-\udfff]|[^\s\u3000-\uffff]+")
-
-Column = list[str]
-"""A head and a cell for each system."""
-
-
-def text_width(text: str) -> int:
-    """Return how many columns `text` takes in a terminal: a Chinese character takes two."""
-    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
+_GAP = 2
+_NAME = 26
+"""Columns of the terminal that a row's name takes at most."""
 
 
 def deciding_metrics(table: ResultsTable) -> list[str]:
     """Return metrics and rankings that say most about what the data set offers, six at most."""
-    known = _known(table)
+    rows = lines(table)
+    known = {one.key: one for one in held(results_columns(table), rows) if _is_number(one)}
     found = [name for name in _DECIDING if name in known]
-    return (found or [name for name in known if not _is_control(table, name)])[:MOST]
+    # A control is a metric of which neither end is good.
+    return (found or [name for name, one in known.items() if one.better is not None])[:MOST]
+
+
+def _is_number(column: Column[Line]) -> bool:
+    return column.group in ("metric", "measure")
 
 
 def evaluation_text(evaluation: Evaluation, metrics: Sequence[str] = ()) -> str:
@@ -94,15 +90,15 @@ def evaluation_text(evaluation: Evaluation, metrics: Sequence[str] = ()) -> str:
     Without `metrics` those of `deciding_metrics`. Raises InvalidInputError for a metric without any
     value.
     """
-    held, ranked = evaluation.metric_names(), True
+    names, ranked = evaluation.metric_names(), True
     if metrics:
         measures = (*RANKINGS, *QUALITIES)
-        unknown = [name for name in metrics if name not in (*held, *measures)]
+        unknown = [name for name in metrics if name not in (*names, *measures)]
         # The whole table tells what there is instead.
         wanted = None if unknown else [name for name in metrics if name not in measures]
         ranked = bool(unknown) or len(wanted or ()) < len(metrics)
     else:
-        wanted = [name for name in _DECIDING if name in held] or None
+        wanted = [name for name in _DECIDING if name in names] or None
     table = results_table(evaluation, metrics=wanted, ranked=ranked)
     return table_text(table, metrics or None)
 
@@ -115,176 +111,119 @@ def table_text(
     `metrics` are metrics and rankings of detectors, by default those of `deciding_metrics`; costs
     are means per item. Raises InvalidInputError for a metric without any value.
     """
-    known = _known(table)
+    rows = lines(table)
+    columns = held(printed_columns(results_columns(table)), rows)
+    known = {one.key: one for one in columns if _is_number(one)}
     for name in metrics or ():
         if name not in known:
             raise failure("table.no_value", metric=name, known=[*known])
     chosen = list(dict.fromkeys(deciding_metrics(table) if metrics is None else metrics))
-    controls = _controls(table, chosen)
-    names: Column = ["", *(_cut(row.system, _SYSTEM) for row in table.rows), *controls]
-    columns = [
-        [name, *(estimate_words(one, 2, "-") for one in known[name]), *_measured(name, controls)]
-        for name in chosen
+    controls = [line.system for line in rows if line.row is None]
+    if not any(known[name].group == "measure" for name in chosen):
+        rows, controls = [line for line in rows if line.row is not None], []
+    # What was corrected is told by the first metric that finds answers right or wrong.
+    told = {one.of for one in columns if one.group == "correction"}
+    by = next((name for name in chosen if name in told), None)
+    others = [
+        one
+        for one in columns
+        if (one.group == "correction" and one.of == by)
+        or (one.group in ("count", "cost") and any(_counts(one.value(row)) for row in rows))
     ]
-    others = [*_corrections(table, chosen), *_counts(table), *_costs(table)]
-    columns += [[*column, *["-"] * len(controls)] for column in others]
-    parts = aligned_parts(names, columns, width)
+    names = [one for one in columns if one.group == "name"]
+    shown = [*names, *(known[name] for name in chosen), *others]
     notes = [caption(table), "Costs are means per item.", *judge_notes(table)]
     if controls:
         named = ", ".join(controls)
         notes.append(f"Controls: {named}. A detector that follows them measures little else.")
-    if any(FEW_MARK in cell for column in columns for cell in column[1:]):
-        notes.append(FEW_NOTE)
+    notes += few_notes(estimates_in(shown, rows))
     notes += [
         f"{row.system}: {paper_words(one)}"
         for row in table.rows
         for one in row.papers
         if one.metric in chosen
     ]
+    return columns_text(shown, rows, notes, width, _NAME)
+
+
+def _counts(value: Value) -> bool:
+    """Return whether a count or a cost is more than nothing."""
+    if isinstance(value, Estimate):
+        return bool(value.value)
+    return bool(value.found.mean if isinstance(value, Spent) else value)
+
+
+def columns_text(
+    columns: Sequence[Column[Row]],
+    rows: Sequence[Row],
+    notes: Iterable[str],
+    width: int = WIDTH,
+    longest: int = WIDTH // 2,
+) -> str:
+    """Return a table in lines of at most `width` columns, with notes below it.
+
+    Names of rows are cut to `longest` columns.
+    """
     folded = "\n".join(line for note in notes for line in wrapped(note, width))
-    return "\n\n".join([*parts, folded]) + "\n"
+    parts = [*aligned_parts(columns, rows, width, longest), folded]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def aligned_parts(names: Column, columns: Sequence[Column], width: int) -> list[str]:
-    """Return columns beside their names, aligned, in parts of at most `width` columns."""
-    return ["\n".join(_lines([names, *part])) for part in _parts(names, columns, width)]
+def aligned_parts(
+    columns: Sequence[Column[Row]],
+    rows: Sequence[Row],
+    width: int = WIDTH,
+    longest: int = WIDTH // 2,
+) -> list[str]:
+    """Return the columns beside the first one, which names the rows; in parts that each fit.
+
+    A column that never fits stands alone.
+    """
+    frame = printed_frame(columns, rows, 2, "-")
+    heads = ["" if one.group == "name" else one.short or one.title for one in columns]
+    cells = [[head, *frame.iloc[:, place]] for place, head in enumerate(heads)]
+    cells[0] = [_cut(name, longest) for name in cells[0]]
+    wide = [max(map(cell_len, column)) for column in cells]
+    part, left = 0, width - wide[0]
+    numbered: list[tuple[int, int]] = []
+    for place in range(1, len(cells)):
+        taken = _GAP + wide[place]
+        if taken > left and numbered and numbered[-1][0] == part:
+            part, left = part + 1, width - wide[0]
+        left -= taken
+        numbered.append((part, place))
+    return [
+        _grid([cells[0], *(cells[place] for _, place in together)])
+        for _, together in groupby(numbered, key=lambda one: one[0])
+    ]
+
+
+def _grid(columns: Sequence[Sequence[str]]) -> str:
+    """Return aligned lines, the names to the left and numbers to the right."""
+    grid = Table.grid(padding=(0, _GAP, 0, 0))
+    for place in range(len(columns)):
+        grid.add_column(justify="right" if place else "left", no_wrap=True)
+    for cells in zip(*columns, strict=True):
+        # As texts, in which no bracket is a style.
+        grid.add_row(*map(Text, cells))
+    # As wide as it takes: in less room it would cut numbers.
+    console = _console(sum(_GAP + max(map(cell_len, column)) for column in columns))
+    with console.capture() as told:
+        console.print(grid)
+    return "\n".join(line.rstrip() for line in told.get().splitlines())
+
+
+def _console(width: int) -> Console:
+    return Console(file=StringIO(), width=width, color_system=None, legacy_windows=False)
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Return `text` in lines of at most `width` columns, broken between words and Chinese
-    characters.
-    """
-    lines, line = [], ""
-    end = 0
-    for found in _PIECES.finditer(text):
-        gap = " " if line and found.start() > end else ""
-        end = found.end()
-        for piece in _halves(found[0], width):
-            if text_width(line + gap + piece) > width:
-                lines.append(line)
-                line, gap = piece, ""
-            else:
-                line += gap + piece
-                gap = ""
-    return [*lines, line] if line else lines
-
-
-def _halves(word: str, width: int) -> list[str]:
-    """Return a word in pieces that each fit a line."""
-    return [word[at : at + width] for at in range(0, len(word), width)]
-
-
-def _known(table: ResultsTable) -> dict[str, list[Estimate]]:
-    """Return every metric and measure of a detector with a value, and the estimate of
-    each system.
-    """
-    found = {
-        info.name: [row.metrics[info.name] for row in table.rows] for info in shown_metrics(table)
-    }
-    if table.detection:
-        missing = Estimate(value=None)
-        known = [table.detection.estimates(row.system) for row in table.rows]
-        for name in table.detection.measures:
-            found[name] = [one.get(name, missing) for one in known]
-    return {
-        name: estimates
-        for name, estimates in found.items()
-        if any(one.value is not None for one in estimates)
-    }
-
-
-def _is_control(table: ResultsTable, name: str) -> bool:
-    return all(info.name != name or info.better is None for info in table.metrics)
-
-
-def _controls(table: ResultsTable, chosen: Sequence[str]) -> dict[str, dict[str, Estimate]]:
-    """Return answer length and word overlap with their measures, where detectors are ranked."""
-    if table.detection is None or not any(name in table.detection.measures for name in chosen):
-        return {}
-    return {name: table.detection.estimates(name) for name in table.controls}
-
-
-def _measured(name: str, controls: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
-    """Return the cells of the controls in the column `name`."""
-    missing = Estimate(value=None)
-    return [estimate_words(known.get(name, missing), 2, "-") for known in controls.values()]
-
-
-def _corrections(table: ResultsTable, chosen: Sequence[str]) -> list[Column]:
-    """Return what became of wrong and of right answers, by the first metric that tells."""
-    held = {name for row in table.rows for name in row.corrections}
-    name = next((one for one in chosen if one in held), None)
-    if name is None:
-        return []
-    missing = Estimate(value=None)
-
-    def column(kind: str) -> Column:
-        found = (row.corrections.get(name) for row in table.rows)
-        return [kind, *(estimate_words(getattr(one, kind, missing), 2, "-") for one in found)]
-
-    return [column("corrected"), column("spoiled")]
-
-
-def _counts(table: ResultsTable) -> list[Column]:
-    rows = table.rows
-    found = [["n", *(str(row.n) for row in rows)]]
-    if any(row.errors for row in rows):
-        found.append(["errors", *(str(row.errors) for row in rows)])
-    if any(row.abstained.value for row in rows):
-        found.append(["abstained", *(f"{row.abstained.value or 0:.2f}" for row in rows)])
-    return found
-
-
-def _costs(table: ResultsTable) -> list[Column]:
-    """Return the costs that any system has."""
-    found: list[Column] = []
-    for name in COSTS:
-        means = [row.costs[name].mean for row in table.rows]
-        if any(means):
-            cells = ("-" if mean is None else _amount(mean) for mean in means)
-            found.append([_SHORT[name], *cells])
-    return found
-
-
-def _amount(mean: float) -> str:
-    """Return three digits, without an exponent where the number is not tiny."""
-    return f"{mean:,.0f}" if mean >= 100 else f"{mean:.3g}"
-
-
-def _parts(names: Column, columns: Sequence[Column], width: int) -> list[list[Column]]:
-    """Return the columns in parts that each fit beside the names; one that never fits
-    stands alone.
-    """
-    number, left = 0, width - max(map(text_width, names))
-    numbered: list[tuple[int, Column]] = []
-    for column in columns:
-        wide = len(_GAP) + max(map(text_width, column))
-        if wide > left and numbered and numbered[-1][0] == number:
-            number, left = number + 1, width - max(map(text_width, names))
-        left -= wide
-        numbered.append((number, column))
-    return [[column for _, column in part] for _, part in groupby(numbered, key=lambda one: one[0])]
-
-
-def _lines(columns: Sequence[Column]) -> list[str]:
-    """Return aligned lines, the names to the left and numbers to the right."""
-    wide = [max(map(text_width, column)) for column in columns]
-    lines: list[str] = []
-    for first, *rest in zip(*columns, strict=True):
-        cells = [first + " " * (wide[0] - text_width(first))]
-        cells += [
-            " " * (width - text_width(cell)) + cell
-            for cell, width in zip(rest, wide[1:], strict=True)
-        ]
-        lines.append(_GAP.join(cells).rstrip())
-    return lines
+    """Return `text` in lines of at most `width` columns, broken between words and in long ones."""
+    found = Text(text).wrap(_console(width), width, overflow="fold")
+    return [line.plain.rstrip() for line in found]
 
 
 def _cut(text: str, width: int) -> str:
     """Return `text` in at most `width` columns; two full stops say that it goes on."""
     text = " ".join(text.split())
-    if text_width(text) <= width:
-        return text
-    while text_width(text) > width - 2:
-        text = text[:-1]
-    return text + ".."
+    return text if cell_len(text) <= width else f"{set_cell_size(text, width - 2).rstrip()}.."

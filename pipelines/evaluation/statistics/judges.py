@@ -6,8 +6,9 @@ that was undecided is left out by the caller.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isfinite, sqrt
+from typing import Literal
 
 import numpy as np
 from scipy.special import ndtri
@@ -15,6 +16,7 @@ from sklearn.metrics import cohen_kappa_score, confusion_matrix
 from statsmodels.stats.inter_rater import cohens_kappa
 from truescore import ppi_estimate, rogan_gladen_estimate
 
+from pipelines.evaluation.statistics.powered import powered_mean
 from pipelines.evaluation.statistics.resampling import Estimate, wilson, within_unit
 from pipelines.types import Frozen
 
@@ -35,20 +37,27 @@ class JudgeAgreement(Frozen):
     undecided: int = 0
 
 
+Correction = Literal["", "powered", "weighted", "labels"]
+"""How a rate was corrected: prediction-powered, with equal probabilities; with weights by the
+probabilities, or by groups that are labelled in part; or not at all, because every answer is
+labelled. "" where it was not."""
+
+
 class CorrectedRate(Frozen):
     """The share of right answers: as the judge has it, and corrected by people's labels.
 
-    `judge` is of all judged answers; `people` of the labelled ones alone. `prediction_powered`
-    (Angelopoulos and others 2023) needs labels of these very answers, drawn at random;
-    `rogan_gladen` (Rogan and Gladen 1978) takes the judge's rates of error from the labels, and may
-    take them from other answers. Each is None where it is not defined, with the reason in `why`.
+    `judge` is of all judged answers; `people` of the labelled ones alone, None where these were not
+    all as probable. `corrected` (`by`: Angelopoulos and others 2023) needs labels of these very
+    answers, drawn at random; `rogan_gladen` (Rogan and Gladen 1978) takes the judge's rates of
+    error from the labels. Each is None where it is not defined, with the reason in `why`.
     """
 
     judge: float
     n: int
     labels: int
     people: Estimate | None = None
-    prediction_powered: Estimate | None = None
+    corrected: Estimate | None = None
+    by: Correction = ""
     rogan_gladen: Estimate | None = None
     why: str = ""
 
@@ -80,6 +89,20 @@ def agreement(
     )
 
 
+def agreement_of(
+    pairs: Iterable[tuple[str, str | None]], grades: Sequence[str]
+) -> JudgeAgreement | None:
+    """Return the agreement of pairs of people's grade and the judge's, which is None where it is
+    undecided; None where the judge decided on nothing.
+    """
+    known = list(pairs)
+    decided = [(people, judge) for people, judge in known if judge is not None]
+    if not decided:
+        return None
+    people, judge = zip(*decided, strict=True)
+    return agreement(people, judge, grades, undecided=len(known) - len(decided))
+
+
 def _kappa(
     people: Sequence[str], judge: Sequence[str], table: np.ndarray, n: int, level: float
 ) -> Estimate:
@@ -105,6 +128,7 @@ def corrected_rate(
     labels: Sequence[float],
     labelled: Sequence[int],
     groups: Sequence[str] = (),
+    probabilities: Sequence[float] | None = None,
     *,
     level: float = 0.95,
 ) -> CorrectedRate:
@@ -112,8 +136,10 @@ def corrected_rate(
     answers.
 
     `judge` are values in [0, 1] of all answers; `labels` people's values of those at the places
-    `labelled`. Answers of one of the `groups` are not independent: where there are several of one
-    group, labels have to hold it whole or not at all. Raises ValueError without answers.
+    `labelled`, which were drawn with `probabilities` in (0, 1] (None: all the same). Answers of one
+    of the `groups` are not independent. Where the labels hold each group whole or not at all, and
+    all were as probable, `corrected` is the usual prediction-powered rate, else `powered_mean`'s.
+    Raises ValueError without answers.
     """
     if not judge:
         raise ValueError("There is no judged answer.")
@@ -121,23 +147,37 @@ def corrected_rate(
     found = CorrectedRate(judge=rate, n=len(judge), labels=len(labels))
     if len(labels) < 2:
         return found.model_copy(update={"why": "Two labels are needed at least."})
-    found = found.model_copy(update={"people": _of_people(labels, level)})
+    equal = probabilities is None or max(probabilities) - min(probabilities) < 1e-9
     clusters = _clusters(groups, labelled)
     alpha, why = 1 - level, []
+    corrected: Estimate | None = None
+    by: Correction = ""
     if len(labels) == len(judge):
         why.append("Every answer is labelled: the labels themselves are the result.")
-    else:
+    elif equal:
         try:
             powered = ppi_estimate(
                 list(judge), list(labels), list(labelled), alpha=alpha, clusters=clusters
             )
+        except ValueError:
+            # A group that is labelled in part is more than it takes.
+            pass
+        else:
+            corrected, by = _estimate(powered, len(judge)), "powered"
+    if corrected is None:
+        try:
+            mean = powered_mean(judge, labels, labelled, probabilities, groups, level=level)
         except ValueError as error:
             why.append(f"Prediction-powered: {error}")
         else:
-            found = found.model_copy(update={"prediction_powered": _estimate(powered, len(judge))})
-    if {*judge, *labels} <= {0.0, 1.0}:
+            corrected = mean.corrected
+            by = "labels" if len(labels) == len(judge) else "weighted"
+    inverted: Estimate | None = None
+    if not equal:
+        why.append("Rogan-Gladen: the labels were not all as probable.")
+    elif {*judge, *labels} <= {0.0, 1.0}:
         try:
-            inverted = rogan_gladen_estimate(
+            told = rogan_gladen_estimate(
                 [int(one) for one in judge],
                 [int(one) for one in labels],
                 list(labelled),
@@ -146,10 +186,18 @@ def corrected_rate(
         except ValueError as error:
             why.append(f"Rogan-Gladen: {error}")
         else:
-            found = found.model_copy(update={"rogan_gladen": _estimate(inverted, len(judge))})
+            inverted = _estimate(told, len(judge))
     else:
         why.append("Rogan-Gladen: there are grades between right and wrong.")
-    return found.model_copy(update={"why": " ".join(why)})
+    return found.model_copy(
+        update={
+            "people": _of_people(labels, level, independent=clusters is None) if equal else None,
+            "corrected": corrected,
+            "by": by,
+            "rogan_gladen": inverted,
+            "why": " ".join(why),
+        }
+    )
 
 
 def transferred_rate(
@@ -205,9 +253,12 @@ def _lang_reiczigel(
     return within_unit(centre - half), within_unit(centre + half)
 
 
-def _of_people(labels: Sequence[float], level: float) -> Estimate:
+def _of_people(labels: Sequence[float], level: float, *, independent: bool) -> Estimate:
+    """Return the mean of the labels; with an interval where they are right or wrong and none is
+    like another.
+    """
     n = len(labels)
-    if set(labels) <= {0.0, 1.0}:
+    if independent and set(labels) <= {0.0, 1.0}:
         low, high = wilson(int(sum(labels)), n, level)
         return Estimate(value=sum(labels) / n, low=low, high=high, n=n, groups=n, method="wilson")
     return Estimate(value=float(np.mean(labels)), n=n, groups=n)

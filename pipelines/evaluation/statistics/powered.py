@@ -1,7 +1,7 @@
 """A judge's mean corrected by labels that were drawn with known probabilities, and label budgets.
 
-`statistics.judges` corrects a rate where every label was equally probable. Here labels may have
-different probabilities, and groups may be labelled in part.
+`statistics.judges` takes it where labels have different probabilities, or groups are labelled in
+part.
 """
 
 from __future__ import annotations

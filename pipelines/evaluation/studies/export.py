@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from pipelines.evaluation.results.export import (
-    Cell,
-    csv_text,
-    estimate_words,
-    interval_cells,
-    latex_table,
-    markdown_table,
-    origin_cells,
-    paper_words,
+from pipelines.evaluation.results.columns import (
+    Column,
+    constant_columns,
+    held,
+    origin_columns,
+    printed_columns,
 )
-from pipelines.evaluation.results.terminal import WIDTH, aligned_parts, wrapped
+from pipelines.evaluation.results.export import (
+    columns_csv,
+    columns_latex,
+    columns_markdown,
+    estimate_words,
+)
+from pipelines.evaluation.results.papers import paper_words
+from pipelines.evaluation.results.remarks import few_notes
+from pipelines.evaluation.results.scores import MetricInfo
+from pipelines.evaluation.results.terminal import columns_text
 from pipelines.evaluation.statistics.resampling import Estimate
+from pipelines.evaluation.studies.grid import Axis, Value
 from pipelines.evaluation.studies.table import ChosenPoint, Study, StudyPoint
 
 SHOWN = 6
@@ -36,20 +44,8 @@ def study_text(study: Study, metrics: Sequence[str] = ()) -> str:
     Raises InvalidInputError for a metric that it has not.
     """
     names = [study.metric(name).name for name in metrics] or shown_metrics(study)
-    heads = ["", "replayed", "diverged", *names]
-    rows = [
-        [
-            _mark(study, number) + point.label,
-            str(point.replayed),
-            str(point.diverged),
-            *(estimate_words(point.metrics[name], 2, "-") for name in names),
-        ]
-        for number, point in enumerate(study.points)
-    ]
-    columns = [[head, *cells] for head, cells in zip(heads, zip(*rows, strict=True), strict=True)]
-    parts = aligned_parts(columns[0], columns[1:], WIDTH)
-    notes = "\n".join(line for note in study_notes(study) for line in wrapped(note, WIDTH))
-    return "\n\n".join([*parts, notes]) + "\n"
+    columns = [one for one in study_columns(study, names) if one.group not in ("file", "papers")]
+    return columns_text(columns, study_rows(study), study_notes(study))
 
 
 def shown_metrics(study: Study) -> list[str]:
@@ -86,6 +82,7 @@ def study_notes(study: Study) -> list[str]:
             " settings than the stored one: the code has changed since they were recorded."
         )
     notes += choice_notes(study)
+    notes += few_notes(one for point in study.points for one in point.metrics.values())
     for point in study.points:
         notes += [f"{point.label}: {paper_words(figure)}" for figure in point.papers]
     return notes + [f"{study.method}: {paper_words(figure)}" for figure in study.papers]
@@ -110,28 +107,80 @@ def choice_notes(study: Study) -> list[str]:
     return notes
 
 
+class StudyRow(NamedTuple):
+    """A row of the table of a study: a point, and whether it was chosen."""
+
+    point: StudyPoint
+    chosen: bool
+
+
+def study_rows(study: Study) -> list[StudyRow]:
+    """Return the points of a study as the rows of its table."""
+    chosen = study.choice.point if study.choice else None
+    return [StudyRow(point, number == chosen) for number, point in enumerate(study.points)]
+
+
+def study_columns(study: Study, metrics: Sequence[str] | None = None) -> list[Column[StudyRow]]:
+    """Return every column of the table of a study, whose rows are `study_rows`.
+
+    `metrics` are shown in this order, by default all. Raises InvalidInputError for another.
+    """
+    names = [info.name for info in study.metrics] if metrics is None else metrics
+    infos = [study.metric(name) for name in names]
+    return [
+        *(_axis(axis) for axis in study.axes),
+        Column("name", "point", None, _marked, "name"),
+        Column("point", "point", None, lambda row: row.point.label),
+        Column("current", "current", None, lambda row: int(row.point.current)),
+        Column("chosen", "chosen", None, lambda row: int(row.chosen)),
+        _count("replayed", "study.replayed", lambda row: row.point.replayed),
+        _count("diverged", "study.diverged", lambda row: row.point.diverged),
+        *(column for info in infos for column in _metric(info)),
+        Column("papers", "paper", None, lambda row: row.point.papers, "papers", "study.paper"),
+        Column("paper_figures", "papers", None, lambda row: row.point.papers),
+        *constant_columns(system=study.system),
+        *origin_columns(study.data_set, study.data_hash, study.sampling),
+    ]
+
+
+def _axis(axis: Axis) -> Column[StudyRow]:
+    def value(row: StudyRow) -> Value:
+        return row.point.values.get(axis.name)
+
+    return Column(axis.name, axis.name, None, value)
+
+
+def _count(key: str, words: str, read: Callable[[StudyRow], int]) -> Column[StudyRow]:
+    return Column(key, key, None, read, "count", words)
+
+
+def _metric(info: MetricInfo) -> list[Column[StudyRow]]:
+    """Return a metric at each point, and for files what it is more than with the recorded ones."""
+
+    def difference(row: StudyRow) -> Estimate:
+        pair = row.point.differences.get(info.name)
+        return pair.difference if pair else Estimate(value=None)
+
+    def value(row: StudyRow) -> Estimate:
+        return row.point.metrics[info.name]
+
+    return [
+        Column(info.name, info.name, info.better, value, "metric", means=info),
+        Column(f"{info.name}_difference", f"{info.name}, difference", info.better, difference),
+    ]
+
+
+def _marked(row: StudyRow) -> str:
+    """Return a point with its marks: the recorded settings, the chosen ones."""
+    marks = ">" * row.chosen + "*" * row.point.current
+    return marks + " " * row.chosen + row.point.label
+
+
 def study_csv(study: Study) -> str:
     """Return one row a point: values, counts, and each metric with its interval; nothing is
     rounded.
     """
-    names = [info.name for info in study.metrics]
-
-    def row(number: int, point: StudyPoint) -> dict[str, Cell]:
-        cells: dict[str, Cell] = {axis.name: point.values.get(axis.name) for axis in study.axes}
-        cells |= {"point": point.label, "current": int(point.current)}
-        cells["chosen"] = int(_chosen(study) == number)
-        cells |= {"replayed": point.replayed, "diverged": point.diverged}
-        for name in names:
-            pair = point.differences.get(name)
-            cells |= interval_cells(name, point.metrics[name])
-            cells[f"{name}_n"] = point.metrics[name].n
-            difference = pair.difference if pair else Estimate(value=None)
-            cells |= interval_cells(f"{name}_difference", difference)
-        cells["paper_figures"] = "; ".join(map(paper_words, point.papers))
-        cells["system"] = study.system
-        return cells | origin_cells(study.data_set, study.data_hash, study.sampling)
-
-    return csv_text(row(number, point) for number, point in enumerate(study.points))
+    return columns_csv(study_columns(study), study_rows(study))
 
 
 def study_jsonl(study: Study) -> str:
@@ -143,13 +192,16 @@ def study_jsonl(study: Study) -> str:
 
 def study_markdown(study: Study) -> str:
     """Return the study in Markdown."""
-    return markdown_table(*_printed(study), study_notes(study))
+    return columns_markdown(_printed(study), study_rows(study), study_notes(study))
 
 
 def study_latex(study: Study) -> str:
     """Return the study in LaTeX for the package booktabs."""
-    first, *rest = study_notes(study)
-    return latex_table(*_printed(study), first, "tab:study", rest)
+    return columns_latex(_printed(study), study_rows(study), study_notes(study), "tab:study")
+
+
+def _printed(study: Study) -> list[Column[StudyRow]]:
+    return held(printed_columns(study_columns(study)), study_rows(study))
 
 
 STUDY_FORMATS: dict[str, Callable[[Study], str]] = {
@@ -160,38 +212,6 @@ STUDY_FORMATS: dict[str, Callable[[Study], str]] = {
     "jsonl": study_jsonl,
 }
 """Format to how a study is written in it."""
-
-
-def _printed(study: Study) -> tuple[list[tuple[str, str | None]], list[list[str]]]:
-    """Return names of columns with their better direction, and rows of cells."""
-    heads: list[tuple[str, str | None]] = [("point", None)]
-    heads += [(info.name, info.better) for info in study.metrics]
-    heads += [("replayed", None), ("diverged", None)]
-    papers = any(point.papers for point in study.points)
-    if papers:
-        heads.append(("paper", None))
-    rows: list[list[str]] = []
-    for number, point in enumerate(study.points):
-        cells = [_mark(study, number) + point.label]
-        cells += [estimate_words(point.metrics[info.name]) for info in study.metrics]
-        cells += [str(point.replayed), str(point.diverged)]
-        if papers:
-            cells.append(_figures(point))
-        rows.append(cells)
-    return heads, rows
-
-
-def _figures(point: StudyPoint) -> str:
-    return "; ".join(f"{figure.column.en}: {figure.value:f}" for figure in point.papers) or "–"
-
-
-def _mark(study: Study, number: int) -> str:
-    chosen = ">" if _chosen(study) == number else ""
-    return chosen + ("*" if study.points[number].current else "") + (" " if chosen else "")
-
-
-def _chosen(study: Study) -> int | None:
-    return study.choice.point if study.choice else None
 
 
 def _words(estimate: Estimate) -> str:

@@ -60,7 +60,7 @@ def test_kappa_and_the_corrected_score_by_hand(store: RunStore):
     # The same as from the numbers themselves.
     said = [0.0 if key in BY_JUDGE else 1.0 for key in KEYS]
     usual = corrected_rate(said, [float(one == "correct") for one in PEOPLE.values()], range(20))
-    assert rate.corrected == usual.prediction_powered
+    assert rate.corrected == usual.corrected
     assert rate.spread is not None
     need = rate.needed(0.17)
     assert need is not None
@@ -97,7 +97,8 @@ def test_a_label_is_of_every_answer_with_the_same_text(store: RunStore):
     # Answers to one item are one group: two of eight answers are wrong, in one of four groups.
     assert direct.corrected is not None
     assert direct.corrected.value == pytest.approx(0.75)
-    assert direct.people is None
+    assert direct.people is not None
+    assert (direct.people.value, direct.people.low) == (0.75, None)
 
 
 def test_unequal_probabilities_are_weighted(store: RunStore):

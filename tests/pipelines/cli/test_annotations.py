@@ -14,6 +14,7 @@ from pipelines.annotation.adjudication import adjudicate
 from pipelines.annotation.joining import Invitation, enter
 from pipelines.annotation.labels import Adjudication
 from pipelines.annotation.leading import Lead
+from pipelines.annotation.results import session_detectors, session_finals
 from pipelines.annotation.types import Hidden, label_adapter
 from pipelines.annotation.visitors import VisitorsBook
 from pipelines.annotation.working import AssignedItem, Worker
@@ -141,12 +142,17 @@ def test_a_session_over_labelled_lives_holds_the_detectors_against_their_labels(
     assert "AUC-PR of chance: 0.33 errors, 0.67 others" in results
     # Every word of the invented sentences is missing from the samples: nothing is ranked wrongly.
     (row,) = [one for one in results.splitlines() if one.startswith("selfcheck  ")]
-    assert row.split()[1:3] == ["24", "1.00"]
+    assert (row.split()[1], row.split()[-1]) == ("1.00", "24")
     assert row.count("1.00 [1.00, 1.00]") == 3
     told = json.loads(line.run("results", session, "--format", "json"))
     assert told["detection"]["base_rate"] == pytest.approx(1 / 3)
+    # The pages read the same numbers.
+    whole = lead.whole()
+    found = session_detectors(whole, session_finals(whole), "sentence").report
+    assert found is not None
+    assert told["detection"] == found.detection.model_dump(mode="json")
     table = line.run("results", session, "--format", "markdown", "--annotator", "WikiBio")
-    assert "| selfcheck | 24 | 1.00 [1.00, 1.00]" in table
+    assert r"| selfcheck | 1.00 \[1.00, 1.00\]" in table
 
 
 def test_fitted_thresholds_become_a_profile(line: Line):

@@ -55,7 +55,7 @@ def test_answers_are_judged_and_held_against_labels(line: JudgedLine, tmp_path: 
     assert status == 0, err
     assert "Judging has taken 5 calls" in err
     assert "Against labels.csv: accuracy 0.33 [0.06, 0.79] of 3" in out
-    assert "direct: judge 0.80 of 5, 3 labels, people alone 0.67" in out
+    assert "direct 0.80 5 3 0.67" in " ".join(out.split())
     # A judge that is worse than chance on the labels cannot be inverted.
     assert "sensitivity + specificity must exceed 1" in out
     shown = line.call("evaluations", "show", evaluation)[1]

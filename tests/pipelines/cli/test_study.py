@@ -10,9 +10,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from pipelines.cli import main as cli
-from pipelines.evaluation.results.terminal import text_width
 from pipelines.store import RunStore, file_url
 from tests.pipelines.cli.test_evaluate import Line
 
@@ -41,7 +41,7 @@ def test_a_setting_is_varied_without_a_call_and_the_best_is_saved(line: Line):
     row = next(one for one in out.splitlines() if one.startswith(">* max_tokens=128"))
     assert row.split()[2:5] == ["5", "0", "0.80"]
     assert "max_tokens=64" in out
-    assert max(map(text_width, out.splitlines())) <= 120
+    assert max(map(cell_len, out.splitlines())) <= 120
     status, out, _ = line.call(*vary, "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [(row["max_tokens"], row["replayed"], row["diverged"]) for row in rows] == [

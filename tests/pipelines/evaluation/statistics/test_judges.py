@@ -120,7 +120,7 @@ def test_a_judge_that_is_too_kind_is_corrected_down():
     # Rogan-Gladen: sensitivity 28/28, specificity 6/12, (0.84 + 0.5 - 1) / 0.5 = 0.68.
     assert found.rogan_gladen is not None
     assert found.rogan_gladen.value == pytest.approx(0.68)
-    powered = found.prediction_powered
+    powered = found.corrected
     assert powered is not None
     assert powered.low is not None
     assert powered.high is not None
@@ -141,13 +141,19 @@ def test_a_judge_that_is_too_kind_is_corrected_down():
 def test_what_cannot_be_corrected_says_why():
     assert "Two labels" in corrected_rate([1.0, 0.0], [1.0], [0]).why
     whole = corrected_rate([1.0, 0.0], [1.0, 0.0], [0, 1])
-    assert whole.prediction_powered is None
+    # The mean of the labels.
+    assert whole.corrected is not None
+    assert (whole.by, whole.corrected.value) == ("labels", 0.5)
     assert "Every answer is labelled" in whole.why
     assert "between right and wrong" in corrected_rate([1.0, 0.5, 0.0], [1.0, 0.0], [0, 2]).why
-    # Two answers of one group, one of them labelled: the parts would not be independent.
+    # Two answers of one group, one of them labelled: the parts are not independent, and are
+    # weighted. Labels without an interval of their own say what people find.
     split = corrected_rate([1.0, 0.0, 1.0, 0.0], [1.0, 0.0], [0, 1], ["a", "b", "a", "b"])
-    assert split.prediction_powered is None
-    assert "cluster" in split.why
+    assert split.corrected is not None
+    assert (split.by, split.corrected.value) == ("weighted", pytest.approx(0.5))
+    assert split.people is not None
+    assert (split.people.value, split.people.low) == (0.5, None)
+    assert "as probable" in corrected_rate([1.0] * 3, [1.0, 0.0], [0, 1], (), [0.5, 0.1]).why
     with pytest.raises(ValueError, match="no judged answer"):
         corrected_rate([], [], [])
 
@@ -160,7 +166,7 @@ def test_the_corrected_interval_covers_the_truth():
         # Right answers are found right in 95 %, wrong ones in 35 %.
         judge = np.where(truth, source.random(400) < 0.95, source.random(400) < 0.35).astype(float)
         found = corrected_rate(judge.tolist(), truth[:80].astype(float).tolist(), range(80))
-        estimate = found.prediction_powered
+        estimate = found.corrected
         assert estimate is not None
         assert estimate.low is not None
         assert estimate.high is not None

@@ -30,7 +30,7 @@ def test_equal_probabilities_by_hand():
 
 
 def test_it_agrees_with_truescore_where_all_are_equally_probable():
-    usual = corrected_rate(JUDGE, LABELS, range(40)).prediction_powered
+    usual = corrected_rate(JUDGE, LABELS, range(40)).corrected
     found = powered_mean(JUDGE, LABELS, range(40), [0.4] * 40).corrected
     assert usual is not None
     for name in ("value", "low", "high"):
