@@ -25,13 +25,7 @@ from pipelines.methods.rowen.forms import question_pattern
 from pipelines.methods.rowen.reading import paraphrases_in
 from pipelines.methods.rowen.settings import RowenSettings
 from pipelines.methods.writing import list_schema
-from pipelines.models.base import (
-    ChoiceRequest,
-    GenerationRequest,
-    Model,
-    Watcher,
-    no_progress,
-)
+from pipelines.models.base import ChoiceRequest, GenerationRequest, Model, Watcher, no_progress
 from pipelines.models.embedded import EMBEDDED_NAME, GgufServer, ServedModel, gguf_path
 from pipelines.research.adapter.pairs import (
     ABSENT,
@@ -47,7 +41,7 @@ from pipelines.research.adapter.pairs import (
     validate_prompt,
     verify_prompt,
 )
-from pipelines.research.training.examples import library
+from pipelines.research.samples.pairs import library
 from pipelines.retrieval.dense import EnglishEmbedder
 from pipelines.samples.scoring import Reference, score
 from pipelines.text import EntityRecognizer, Span, split_sentences
@@ -57,7 +51,6 @@ Arm = Literal["demonstrations", "bare", "adapter"]
 """With demonstrations, as shipped; without; with the adapter and without demonstrations."""
 
 ARMS: tuple[Arm, ...] = get_args(Arm)
-
 _SHOWN: frozenset[Task] = frozenset({"paraphrase", "answer", "absent", "validate"})
 """Steps with demonstrations beside the prompt; the others ask the same without them."""
 
@@ -288,9 +281,8 @@ _SAID: dict[Task, str] = {
 
 
 def table(found: dict[Task, dict[Arm, ReplyCounts]]) -> str:
-    """Return the measurement as a table in Markdown, with the tokens that the steps of an
-    arm cost.
-    """
+    """Return the measurement as a table in Markdown, with the tokens that the steps of an arm
+    cost."""
     lines = ["| step | with demonstrations | without | with the adapter |", "|---|---|---|---|"]
     for task, arms in found.items():
         cells = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pipelines.research.training.rewriting import PAST_FORMS
+from pipelines.research.judge.rewriting import PAST_FORMS
 
 _BE = r"is|was|are|were"
 _YEAR = re.compile(
@@ -56,8 +56,7 @@ _MOST_WORDS = 18
 
 def rewordings(question: str) -> list[str]:
     """Return `question` in other words, each once; without it itself. None where no rule
-    applies.
-    """
+    applies."""
     asked = " ".join(question.split()).rstrip("?. ")
     if len(asked.split()) > _MOST_WORDS or not re.fullmatch(r"[\w ,.'&-]+", asked):
         return []
