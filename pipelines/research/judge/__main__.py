@@ -1,7 +1,8 @@
 """`python -m pipelines.research.judge COMMAND`: the bundled judge, from public files to weights.
 
 `answers` writes what the bundled model answers; `pairs` makes the training pairs, `train` a fit of
-them; `average` makes one judge of several fits. Data files are public ones, and never part of the project. Even-numbered records are trained on.
+them; `average` makes one judge of several fits. Data files are public ones, and never part of the
+project. Even-numbered records are trained on.
 """
 
 from __future__ import annotations

@@ -189,9 +189,7 @@ def _run(options: argparse.Namespace) -> None:
         }
         for judge in judges
     }
-    if options.every:
-        quality[EMBEDDED_NAME] = asyncio.run(_zero_shot(measured_on, options.every))
-    elif options.out.is_file():
+    if options.out.is_file():
         # Asking the language model takes hours: what it said before stays until it is asked.
         before = json.loads(options.out.read_text(encoding="utf-8"))["quality"]
         quality |= {name: of for name, of in before.items() if name == EMBEDDED_NAME}
@@ -201,6 +199,9 @@ def _run(options: argparse.Namespace) -> None:
         "quality": quality,
         "shortcuts": {suite.name: shortcut_areas(suite.examples) for suite in measured_on},
     }
+    if options.every:
+        write_whole(options.out, json.dumps(content, indent=2) + "\n")
+        quality[EMBEDDED_NAME] = asyncio.run(_zero_shot(measured_on, options.every))
     text = json.dumps(content, indent=2) + "\n"
     write_whole(options.out, text)
     print(text, end="")

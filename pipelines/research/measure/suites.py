@@ -311,7 +311,7 @@ contradictions needs three labels; F1 of wrong words counts characters and needs
     ),
     (
         "The claim alone",
-        "AUROC with evidence that says nothing. What is above 50 here was not read in any evidence.",
+        "AUROC with evidence that says nothing: what is above 50 here was not read in any evidence.",
         {"AUROC": "alone"},
     ),
 )
