@@ -28,13 +28,14 @@ from pipelines.files import write_whole
 from pipelines.models.judges.inputs import (
     EncodedPair,
     EvidenceReading,
+    Near,
     asked_pieces,
     load_tokenizer,
     pairs_for,
     statement_offsets,
 )
 from pipelines.models.judges.network import Batch, JudgeNetwork, read_network, save_weights
-from pipelines.models.judges.trained import JudgeReader
+from pipelines.models.judges.trained import JudgeReader, near_for
 from pipelines.models.local.loading import choose_dtype, mixed_precision
 from pipelines.research.judge.losses import (
     UNKNOWN,
@@ -122,10 +123,12 @@ class EncodedClaim(NamedTuple):
     overlap: float
 
 
-def encoded(tokenizer: Tokenizer, pair: TrainingPair, reading: EvidenceReading) -> EncodedClaim:
+def encoded(
+    tokenizer: Tokenizer, pair: TrainingPair, reading: EvidenceReading, near: Near | None = None
+) -> EncodedClaim:
     """Return a pair, whose evidence is not empty, as the network reads it."""
     return EncodedClaim(
-        windows=tuple(pairs_for(tokenizer, pair.claim, reading.windows, reading)),
+        windows=tuple(pairs_for(tokenizer, pair.claim, reading.windows, reading, near)),
         target=TARGETS[pair.label],
         doubted=_doubted(tokenizer, pair),
         overlap=SHORTCUTS["word overlap"](pair),
@@ -401,11 +404,11 @@ class Training:
             if self.start_from is None
             else read_network(self.start_from, self.encoder)
         )
-        tokenizer = load_tokenizer(self.encoder)
+        tokenizer, near = load_tokenizer(self.encoder), near_for(self.reading)
         return Trainer(
             network,
             pairs.training,
-            lambda pair: encoded(tokenizer, pair, self.reading),
+            lambda pair: encoded(tokenizer, pair, self.reading, near),
             self.course,
             f"{digest(pairs)} {self.reading} from {self.start_from}",
             self.device,
@@ -421,7 +424,8 @@ class Training:
             self.say(f"step {step}, loss {done.loss:.4f}, {log.minutes:.1f} minutes")
         if (step % self.measured == 0 or trainer.done) and both_kinds(seen):
             # The reader takes the network out of training.
-            reader = JudgeReader(trainer.network.cpu(), self.encoder, {}, self.reading)
+            near = near_for(self.reading)
+            reader = JudgeReader(trainer.network.cpu(), self.encoder, {}, self.reading, near)
             said = [one.supported for one in reader.read([pair.claim for pair in seen])]
             trainer.network.to(self.device).train()
             areas = areas_of(seen, said)
