@@ -153,10 +153,7 @@ def fit(answers: Sequence[Answered]) -> dict[str, Any]:
     return {
         "value": theta_2,
         "entities": len(entities),
-        "report": {
-            "fitted": measured(fitted, theta_2),
-            "reported": measured(reported, theta_2),
-        },
+        "report": {"fitted": measured(fitted, theta_2), "reported": measured(reported, theta_2)},
     }
 
 

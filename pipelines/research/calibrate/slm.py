@@ -103,10 +103,7 @@ def answers_about(path: Path, half: Half) -> list[LabelledAnswer]:
         wrong = [*right[:at], claims[at][2], *right[at + 1 :]]
         answers += (
             LabelledAnswer(
-                question=claims[0][0],
-                context=context,
-                text=" ".join(said),
-                right=said is right,
+                question=claims[0][0], context=context, text=" ".join(said), right=said is right
             )
             for said in (right, wrong)
         )
@@ -209,11 +206,7 @@ PAPER: dict[str, Any] = {
     "right_against_wrong_max": 0.99,
     "right_against_wrong_p_yes": 0.89,
 }
-_SCALINGS = {
-    "phi": Scaling(),
-    "epsilon": Scaling(lift="epsilon"),
-    "raw": Scaling(normalise=False),
-}
+_SCALINGS = {"phi": Scaling(), "epsilon": Scaling(lift="epsilon"), "raw": Scaling(normalise=False)}
 _DIGITS = 4
 
 

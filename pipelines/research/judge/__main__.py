@@ -25,12 +25,7 @@ from pipelines.research.commands import Command, add_settings, run_command, sett
 from pipelines.research.judge import model_answers
 from pipelines.research.judge.calibrating import BALANCE, averaged
 from pipelines.research.judge.mixture import CARD, Mixture, written
-from pipelines.research.judge.training import (
-    READING,
-    Course,
-    Training,
-    TrainingStoppedError,
-)
+from pipelines.research.judge.training import READING, Course, Training, TrainingStoppedError
 from pipelines.research.samples.files import sources_in
 from pipelines.research.samples.pairs import read_examples
 
@@ -106,10 +101,7 @@ def _average_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pairs", type=Path, required=True, help="held-out pairs: kept.jsonl")
     parser.add_argument("--to", type=Path, required=True, help="folder of the new judge")
     parser.add_argument(
-        "--balance",
-        type=float,
-        default=BALANCE,
-        help="0 for true shares, 1 for a threshold of 0.5",
+        "--balance", type=float, default=BALANCE, help="0 for true shares, 1 for a threshold of 0.5"
     )
     add_settings(parser, "reading", READING)
 

@@ -35,13 +35,7 @@ from pipelines.research.samples.claims import (
     stance_groups,
     symmetric_claims,
 )
-from pipelines.research.samples.files import (
-    Half,
-    Sources,
-    read_articles,
-    read_biographies,
-    read_qa,
-)
+from pipelines.research.samples.files import Half, Sources, read_articles, read_biographies, read_qa
 from pipelines.research.samples.pairs import Label, Text, TrainingPair, paired, text_of
 
 _STANCES: dict[str, Label] = {

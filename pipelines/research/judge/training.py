@@ -37,13 +37,7 @@ from pipelines.models.judges.inputs import (
 from pipelines.models.judges.network import Batch, JudgeNetwork, read_network, save_weights
 from pipelines.models.judges.trained import JudgeReader, near_for
 from pipelines.models.local.loading import choose_dtype, mixed_precision
-from pipelines.research.judge.losses import (
-    UNKNOWN,
-    label_loss,
-    margin_loss,
-    of_claims,
-    word_loss,
-)
+from pipelines.research.judge.losses import UNKNOWN, label_loss, margin_loss, of_claims, word_loss
 from pipelines.research.judge.mixture import Mixture, Pairs, both_kinds, digest, written
 from pipelines.research.judge.shortcuts import SHORTCUTS
 from pipelines.research.kept import whole_lines, write_lines

@@ -133,11 +133,7 @@ def questions(
         numbered = [pair for pair in numbered if pair[0] % 2 == (part == "report")]
     return [
         ReportQuestion(
-            part=part,
-            language=language,
-            number=number,
-            id=row["id"],
-            reference=Reference.of(row),
+            part=part, language=language, number=number, id=row["id"], reference=Reference.of(row)
         )
         for number, row in numbered[:limit]
     ]

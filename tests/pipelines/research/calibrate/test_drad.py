@@ -26,13 +26,7 @@ from pipelines.research.calibrate.drad import (
     theta_2_of,
 )
 from pipelines.run.spec import ModelSpec
-from tests.pipelines.research.calibrate.examples import (
-    RIGHT,
-    WRONG,
-    answered,
-    reading,
-    two_halves,
-)
+from tests.pipelines.research.calibrate.examples import RIGHT, WRONG, answered, reading, two_halves
 from tests.pipelines.run.fakes import FakeModel
 
 SHIPPED = Path(__file__).parents[4] / "assets" / "calibration" / "drad.json"

@@ -169,12 +169,7 @@ def test_the_odd_records_of_a_file_are_read(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        "not json",
-        '{"concept": "ada"}',
-        record(0, annotation=["accurate"]),
-    ],
+    "content", ["not json", '{"concept": "ada"}', record(0, annotation=["accurate"])]
 )
 def test_a_file_with_something_else_is_refused(tmp_path: Path, content: str):
     path = tmp_path / "records.jsonl"

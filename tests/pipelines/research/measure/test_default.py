@@ -53,12 +53,7 @@ def concept(
     claim: str, sentence: str, verdict: Verdict, *, fallback: bool = False
 ) -> ReportConcept:
     return ReportConcept(
-        text="Ulm",
-        sentence=sentence,
-        question="?",
-        claim=claim,
-        fallback=fallback,
-        verdict=verdict,
+        text="Ulm", sentence=sentence, question="?", claim=claim, fallback=fallback, verdict=verdict
     )
 
 

@@ -32,8 +32,7 @@ def test_scores_by_hand() -> None:
     sentences = [
         # One span right with a wrong label, one spurious, two missed.
         LabelledSentence(
-            text="Rome, 1999 and so on",
-            entities=((0, 4, "GPE"), (6, 10, "DATE"), (11, 14, "ORG")),
+            text="Rome, 1999 and so on", entities=((0, 4, "GPE"), (6, 10, "DATE"), (11, 14, "ORG"))
         ),
         # Both right.
         LabelledSentence(text="Anna Bonn", entities=((0, 4, "PERSON"), (5, 9, "GPE"))),

@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.evaluation.metrics.separation import (
-    auroc,
-    average_precision,
-    best_balanced_accuracy,
-)
+from pipelines.evaluation.metrics.separation import auroc, average_precision, best_balanced_accuracy
 from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.research.figures import (
     balanced_at,

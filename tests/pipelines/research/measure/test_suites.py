@@ -54,10 +54,7 @@ def test_words_are_scored_by_their_characters():
         pair("contradicted", statement="Oslo is red.", wrong=((8, 11),)),
         pair(statement="It is so.", wrong=()),
     )
-    words = [
-        [[0, 4, 0.1], [5, 7, 0.6], [8, 11, 0.9]],
-        [[0, 2, 0.2]],
-    ]
+    words = [[[0, 4, 0.1], [5, 7, 0.6], [8, 11, 0.9]], [[0, 2, 0.2]]]
     found = result_of(Suite("spans", wrong), [[0.1, 0, 0], [0.9, 0, 0]], FEW, words=words)
     # Of five characters flagged three are wrong, and three are labelled.
     assert found.spans is not None
