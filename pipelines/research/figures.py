@@ -144,11 +144,3 @@ def flagged_f1(said: Floats, truth: Truth, threshold: float) -> Measure:
     """Return F1 of finding what is not supported; what has `threshold` or less is flagged."""
     flagged = said <= threshold
     return ratio((2.0 * (~truth & flagged))[None], ((~truth).astype(float) + flagged)[None])
-
-
-def best_f1_threshold(said: Floats, truth: Truth) -> float:
-    """Return the threshold for `flagged_f1` with the highest F1, half-way between neighbours."""
-    values = np.unique(said)
-    middles = (values[1:] + values[:-1]) / 2 if len(values) > 1 else values
-    ones = np.ones((1, len(said)))
-    return float(max(middles, key=lambda cut: flagged_f1(said, truth, float(cut))(ones)[0]))

@@ -13,14 +13,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from pickle import UnpicklingError
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
-from transformers import AttentionInterface, PreTrainedModel
-from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
 from pipelines.errors import failure
 from pipelines.evaluation.metrics.separation import auroc
@@ -36,7 +33,7 @@ from pipelines.models.judges.inputs import (
 )
 from pipelines.models.judges.network import Batch, JudgeNetwork, read_network, save_weights
 from pipelines.models.judges.trained import JudgeReader, near_for
-from pipelines.models.local.loading import choose_dtype, mixed_precision
+from pipelines.models.local.loading import mixed_precision
 from pipelines.research.judge.losses import UNKNOWN, label_loss, margin_loss, of_claims, word_loss
 from pipelines.research.judge.mixture import Mixture, Pairs, both_kinds, digest, written
 from pipelines.research.judge.shortcuts import SHORTCUTS
@@ -60,9 +57,6 @@ _BUCKET = 64
 """Batches that are sorted by length together."""
 
 _FORMAT = 2
-_DAMAGED = (RuntimeError, EOFError, OSError, ValueError, KeyError, UnpicklingError)
-"""What reading a file that was cut short may raise."""
-
 _MEMORY = 0.98
 """How much of the moving mean of the loss is kept at each step."""
 
@@ -74,8 +68,6 @@ _SEEN = 1500
 
 _MIN_OF_A_MAKE = 20
 """Held-out pairs of a make, at least, for an area of its own."""
-
-_ATTENTION = "veriscope_narrow"
 
 
 class Course(NamedTuple):
@@ -176,7 +168,6 @@ class Trainer:
         self._course = course
         self._data = data
         self._device = device
-        quicken(network.encoder, device)
         network.encoder.embeddings.requires_grad_(False)
         groups = parameter_groups(network, course)
         self._trained = [p for group in groups for p in group["params"]]
@@ -224,7 +215,7 @@ class Trainer:
         return {name: part.item() for name, part in parts.items()}
 
     def save(self, path: Path) -> None:
-        """Write a checkpoint, whole or not at all; the one before it is kept as `<name>.before`."""
+        """Write a checkpoint, whole or not at all."""
         trained = {
             name: value.detach().cpu()
             for name, value in self.network.state_dict().items()
@@ -238,42 +229,31 @@ class Trainer:
             "optimizer": self._optimizer.state_dict(),
             "random": torch.get_rng_state(),
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.part")
         with part.open("wb") as file:
             torch.save(content, file)
             file.flush()
             os.fsync(file.fileno())
-        if path.is_file():
-            path.replace(path.with_name(f"{path.name}.before"))
         part.replace(path)
 
     def _made_with(self) -> dict[str, Any]:
         return {"format": _FORMAT, "course": self._course._asdict(), "data": self._data}
 
-    def resume(self, path: Path, say: Callable[[str], None] = lambda said: None) -> bool:
-        """Go on from a checkpoint, or from the one before it where it is damaged.
+    def resume(self, path: Path) -> bool:
+        """Go on from a checkpoint; returns False when there is none.
 
-        Returns False when there is none. Raises InvalidInputError for one of another course or of
-        other data.
+        Raises InvalidInputError for one of another course or of other data.
         """
-        for candidate in (path, path.with_name(f"{path.name}.before")):
-            try:
-                content = torch.load(candidate, map_location="cpu", weights_only=True)
-                made_with, step = content["made with"], content["step"]
-            except FileNotFoundError:
-                continue
-            except _DAMAGED as error:
-                say(f"{candidate.name} cannot be read ({type(error).__name__})")
-                continue
-            if made_with != self._made_with():
-                raise failure("research.other_checkpoint", file=candidate)
-            self.network.load_state_dict(content["network"], strict=False)
-            self._optimizer.load_state_dict(content["optimizer"])
-            torch.set_rng_state(content["random"])
-            self.step, self.loss = step, content["loss"]
-            return True
-        return False
+        if not path.is_file():
+            return False
+        content = torch.load(path, map_location="cpu", weights_only=True)
+        if content["made with"] != self._made_with():
+            raise failure("research.other_checkpoint", file=path)
+        self.network.load_state_dict(content["network"], strict=False)
+        self._optimizer.load_state_dict(content["optimizer"])
+        torch.set_rng_state(content["random"])
+        self.step, self.loss = content["step"], content["loss"]
+        return True
 
 
 def parameter_groups(network: JudgeNetwork, course: Course) -> list[dict[str, Any]]:
@@ -368,7 +348,7 @@ class Training:
         self.say(f"{len(pairs.training)} pairs to train on, {len(pairs.kept)} held out")
         trainer = self._trainer(pairs)
         checkpoint = self.folder / "checkpoint.pt"
-        if trainer.resume(checkpoint, self.say):
+        if trainer.resume(checkpoint):
             self.say(f"goes on after step {trainer.step} of {self.course.steps}")
         log = _Log(self.folder / "progress.jsonl", trainer.step)
         for step in trainer.steps():
@@ -472,47 +452,3 @@ class _Log:
             ],
             "minutes": round(self.minutes, 1),
         }
-
-
-def attend(
-    module: Any,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    *,
-    scaling: float = 1.0,
-    **_: Any,
-) -> tuple[Tensor, Tensor]:
-    """Return scaled dot-product attention in the type of `query`, without dropout.
-
-    `query`, `key` and `value` have the shape [pairs, heads, pieces, width]; `attention_mask` is
-    added to the scores, shape [pairs, 1, pieces, pieces]. Returns the output, shape [pairs, pieces,
-    heads, width], and the weights, shape [pairs, heads, pieces, pieces]. `module` is the calling
-    layer, which the interface passes. Vaswani et al. 2017, section 3.2.1.
-
-    On the processor the library's own ways are slow under mixed precision: the fused kernel in its
-    backward pass, the plain one because its mask and softmax turn the largest tensors of a step
-    into 32 bits and back. In 16 bits a step takes two thirds of the time, with the same loss.
-    """
-    # Mixed precision would widen the softmax, whose kernel sums in 32 bits in any case.
-    with torch.autocast(query.device.type, enabled=False):
-        scores = (query * scaling) @ key.transpose(2, 3)
-        if attention_mask is not None:
-            scores = scores + attention_mask.to(scores.dtype)
-        weights = torch.softmax(scores, dim=-1)
-        read = weights @ value
-    return read.transpose(1, 2).contiguous(), weights
-
-
-def quicken(encoder: PreTrainedModel, device: str) -> None:
-    """Make `encoder` use `attend` on a processor that computes in 16 bits."""
-    if device == "cpu" and choose_dtype(torch.device(device)) is torch.bfloat16:
-        use_narrow_attention(encoder)
-
-
-def use_narrow_attention(encoder: PreTrainedModel) -> None:
-    """Make `encoder` use `attend`."""
-    AttentionInterface.register(_ATTENTION, attend)
-    AttentionMaskInterface.register(_ATTENTION, eager_mask)
-    encoder.set_attn_implementation(_ATTENTION)

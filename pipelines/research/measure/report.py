@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import json
 import sys
-from collections import defaultdict
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -20,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 
 from pipelines.concurrency import together
 from pipelines.evaluation.metrics.reliability import calibration_error, reliability_bins
@@ -34,10 +32,9 @@ from pipelines.models.judges.simple import OverlapJudge, SimilarityJudge
 from pipelines.models.judges.trained import WEIGHTS, TrainedJudge
 from pipelines.paths import ASSETS
 from pipelines.research.commands import Command
-from pipelines.research.judge.shortcuts import shortcut_areas
 from pipelines.research.measure.sets import Suite, suites
 from pipelines.research.samples.files import Sources
-from pipelines.research.samples.pairs import LABELS, TrainingPair
+from pipelines.research.samples.pairs import LABELS
 from pipelines.retrieval.dense import EnglishEmbedder
 from pipelines.types import Passage
 
@@ -63,7 +60,8 @@ def measure(suite: Suite, said: Probabilities) -> dict[str, Any]:
     """Return how good `said`, shape [examples, 3], is on a suite.
 
     `right` counts the examples on the right side of P(supported) = 0.5; the area under the ROC
-    curve and the calibration error are those of supported against the rest.
+    curve and the calibration error are those of supported against the rest. With three labels the
+    mean of their F1 is measured too.
     """
     truth = [example.supported for example in suite.examples]
     supported = said[:, 0].tolist()
@@ -78,46 +76,12 @@ def measure(suite: Suite, said: Probabilities) -> dict[str, Any]:
             for one in reliability_bins(supported, truth)
         ],
     }
-    if suite.name == "answers":
-        found["auroc_equal_length"] = equal_length_auroc(suite.examples, said)
     if suite.three_way:
-        found |= three_way(suite.examples, said)
-        decided = [e.label in ("supported", "contradicted") for e in suite.examples]
-        difference = (said[decided, 0] - said[decided, 1]).tolist()
-        said_so = np.asarray(truth)[decided].tolist()
-        found["auroc_supported_or_contradicted"] = round(auroc(difference, said_so), 4)
+        labels = [example.label for example in suite.examples]
+        predicted = [LABELS[at] for at in said.argmax(1)]
+        f1 = precision_recall_f1(labels, predicted, LABELS)[:, 2]
+        found["macro_f1"] = round(float(f1.mean()), 4)
     return found
-
-
-def three_way(examples: Sequence[TrainingPair], said: Probabilities) -> dict[str, Any]:
-    """Return the macro F1 over the three labels, and each label's precision, recall and F1."""
-    truth = [example.label for example in examples]
-    measured = precision_recall_f1(truth, [LABELS[at] for at in said.argmax(1)], LABELS).round(4)
-    names = ("precision", "recall", "f1")
-    classes = {
-        label: {"examples": truth.count(label), **dict(zip(names, values, strict=True))}
-        for label, values in zip(LABELS, measured.tolist(), strict=True)
-    }
-    return {"macro_f1": round(float(measured[:, 2].mean()), 4), "classes": classes}
-
-
-def equal_length_auroc(examples: Sequence[TrainingPair], said: Probabilities) -> float:
-    """Return how often a right answer scores above a wrong one of the same number of words.
-
-    Over all such pairs, also of different questions; ties count half, and 0 means no such pair.
-    """
-    by_length: dict[int, list[int]] = defaultdict(list)
-    for number, example in enumerate(examples):
-        by_length[len(example.statement.split())].append(number)
-    truth = np.array([example.supported for example in examples])
-    above = total = 0.0
-    for same_length in by_length.values():
-        right = truth[same_length]
-        pairs = int(right.sum() * (~right).sum())
-        if pairs:
-            above += float(roc_auc_score(right, said[same_length, 0])) * pairs
-            total += pairs
-    return round(above / total, 4) if total else 0.0
 
 
 def fitted_curve(scores: Sequence[float], right: Sequence[bool]) -> tuple[float, float]:
@@ -197,7 +161,6 @@ def _run(options: argparse.Namespace) -> None:
         "curves": curves,
         "date": options.date.isoformat(),
         "quality": quality,
-        "shortcuts": {suite.name: shortcut_areas(suite.examples) for suite in measured_on},
     }
     if options.every:
         write_whole(options.out, json.dumps(content, indent=2) + "\n")

@@ -15,7 +15,6 @@ from pipelines.research.judge import labelled
 from pipelines.research.judge.made import Names, contrasts_of
 from pipelines.research.judge.mixture import held_out
 from pipelines.research.judge.rewriting import as_question
-from pipelines.research.measure.judged import open_halves
 from pipelines.research.samples.claims import (
     cited_claims,
     climate_claims,
@@ -25,7 +24,6 @@ from pipelines.research.samples.claims import (
 )
 from pipelines.research.samples.files import Half, Sources, read_biographies, read_qa
 from pipelines.research.samples.pairs import Label, TrainingPair, library, paired
-from pipelines.text import split_sentences
 from pipelines.types import Language
 
 _NOTHING_SAID = "Nothing else is known about it."
@@ -41,16 +39,12 @@ _SHARING = {"hard", "symmetric", "cited", "stances"}
 class Suite(NamedTuple):
     """Pairs of one kind.
 
-    With `three_way` their labels tell contradiction from silence. Of a suite `by_group`, an answer
-    is a group, which is as supported as its weakest sentence. `even` are such pairs of the even
-    half, on which a threshold for F1 is chosen. `people` wrote the statements.
+    With `three_way` their labels tell contradiction from silence. `people` wrote the statements.
     """
 
     name: str
     examples: Sequence[TrainingPair]
     three_way: bool = False
-    by_group: bool = False
-    even: Sequence[TrainingPair] = ()
     people: bool = False
 
     @property
@@ -127,12 +121,8 @@ def library_pairs(language: Language) -> Iterator[TrainingPair]:
         yield paired(articles[name], row["statement"], label, row["kind"], name)
 
 
-def odd_suites(sources: Sources, more: Sequence[Path] = ()) -> list[Suite]:
-    """Return every suite for which there is a file, and one for each file of `more`.
-
-    Those are data sets as the evaluation reads them, with labelled texts and evidence, such as
-    RAGTruth's; of their items the odd ones are measured, and thresholds come from the even ones.
-    """
+def odd_suites(sources: Sources) -> list[Suite]:
+    """Return every suite for which there is a file."""
     claims = {
         "hard": hard_claims(sources.hard, 1),
         "symmetric": symmetric_claims(sources.symmetric, 1),
@@ -153,7 +143,6 @@ def odd_suites(sources: Sources, more: Sequence[Path] = ()) -> list[Suite]:
         Suite("answers by hand", answers_by_hand(), people=True),
         Suite("spans", span_examples(sources)),
         Suite("refuted words", list(_refuted(sources)), people=True),
-        *map(_of_file, more),
     ]
     return [suite for suite in found if suite.examples]
 
@@ -202,24 +191,3 @@ def _refuted(files: Sources) -> Iterator[TrainingPair]:
         )
         for statement, label, wrong in twins:
             yield paired(one.evidence, statement, label, "symmetric", one.group, wrong=wrong)
-
-
-def _of_file(path: Path) -> Suite:
-    """Return a data set of labelled texts: each sentence of a text is a pair, and the text their
-    group."""
-    halves = open_halves(path)
-    even, odd = (
-        [
-            paired(
-                "\n\n".join(passage.text for passage in item.passages),
-                sentence.text,
-                "unsupported" if item.hallucinated else "supported",
-                path.stem,
-                f"{path.stem}-{half}-{number}",
-            )
-            for number, item in enumerate(items)
-            for sentence in split_sentences(item.text)
-        ]
-        for half, items in enumerate((halves.even, halves.odd))
-    )
-    return Suite(path.stem, odd, by_group=True, even=even, people=True)

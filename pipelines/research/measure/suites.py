@@ -52,8 +52,8 @@ class SuiteResult(Frozen):
     that share no text with a training pair; `alone` the same for the claims without evidence.
     `wrong_area` is the area under the precision-recall curve of what is not supported. `balanced`
     is balanced accuracy at 0.5, `best` at the best threshold. `error` is the expected calibration
-    error. `tuned_f1` is F1 of what is not supported with the threshold of the even half.
-    `contradictions` is F1 of what is contradicted, `spans` F1 of the characters of wrong words.
+    error. `contradictions` is F1 of what is contradicted, `spans` F1 of the characters of wrong
+    words.
     """
 
     name: str
@@ -67,7 +67,6 @@ class SuiteResult(Frozen):
     balanced: Estimate
     best: Estimate
     error: Estimate
-    tuned_f1: Estimate | None = None
     contradictions: Estimate | None = None
     spans: Estimate | None = None
 
@@ -80,20 +79,10 @@ class _Judged(NamedTuple):
     groups: tuple[str, ...]
 
 
-def _judged(examples: Sequence[TrainingPair], said: Verdicts, *, weakest: bool = False) -> _Judged:
-    """Return the pairs, or with `weakest` every group as one text: as supported as its weakest
-    piece, and true when all are."""
+def _judged(examples: Sequence[TrainingPair], said: Verdicts) -> _Judged:
     shares = np.array([one[0] for one in said], dtype=np.float64)
     truth = np.array([one.supported for one in examples], dtype=bool)
-    groups = [one.group for one in examples]
-    if not weakest:
-        return _Judged(shares, truth, tuple(groups))
-    names = list(dict.fromkeys(groups))
-    at = np.array([names.index(group) for group in groups])
-    least, every = np.ones(len(names)), np.ones(len(names), dtype=bool)
-    np.minimum.at(least, at, shares)
-    np.logical_and.at(every, at, truth)
-    return _Judged(least, every, tuple(names))
+    return _Judged(shares, truth, tuple(one.group for one in examples))
 
 
 def result_of(
@@ -102,15 +91,14 @@ def result_of(
     sampling: Sampling,
     *,
     alone: Verdicts = (),
-    even: Verdicts = (),
     words: Doubts | None = None,
 ) -> SuiteResult:
     """Return every measure of a suite from what the judge said about its pairs.
 
-    `alone` is what it said about the claims without evidence, `even` about the suite's even half,
-    `words` about the words of its statements.
+    `alone` is what it said about the claims without evidence, `words` about the words of its
+    statements.
     """
-    one = _judged(suite.examples, said, weakest=suite.by_group)
+    one = _judged(suite.examples, said)
 
     def of(measure: figures.Measure) -> Estimate:
         return estimated(measure, one.groups, sampling)
@@ -121,11 +109,6 @@ def result_of(
         some = _judged(examples, verdicts)
         return estimated(figures.ranking(some.said, some.truth), some.groups, sampling)
 
-    tuned = None
-    if even:
-        half = _judged(suite.even, even, weakest=suite.by_group)
-        threshold = figures.best_f1_threshold(half.said, half.truth)
-        tuned = of(figures.flagged_f1(one.said, one.truth, threshold))
     unseen = [n for n, new in enumerate(never_seen(suite)) if new]
     asked = [each for each in suite.examples if each.relation == "support"] if alone else []
     return SuiteResult(
@@ -140,7 +123,6 @@ def result_of(
         balanced=of(figures.balanced_at(one.said, one.truth, _USUAL)),
         best=of(figures.best_balanced(one.said, one.truth)),
         error=of(figures.calibration(one.said, one.truth)),
-        tuned_f1=tuned,
         contradictions=_contradictions(suite, said, sampling),
         spans=None if words is None else _spans(suite, words, sampling),
     )
@@ -195,7 +177,6 @@ def measured(
             ask(suite.name, suite.claims),
             sampling,
             alone=ask(f"{suite.name} alone", suite.alone) if suite.people else (),
-            even=ask(f"{suite.name} even", [one.claim for one in suite.even]),
             words=ask("words", suite.claims, words=True) if suite.name in WORDS else None,
         )
         for suite in suites
@@ -300,18 +281,17 @@ perfect. Even of a perfectly calibrated judge a small suite shows some.""",
         "What is wrong",
         """\
 AUC-PR is the area under the precision-recall curve of what is not supported; chance is its share.
-F1 of answers with a threshold chosen on the even half stands where a file has such answers. F1 of
-contradictions needs three labels; F1 of wrong words counts characters and needs labelled words.""",
+F1 of contradictions needs three labels; F1 of wrong words counts characters and needs labelled
+words.""",
         {
             "AUC-PR": "wrong_area",
-            "F1, tuned": "tuned_f1",
             "contradictions, F1": "contradictions",
             "words, F1": "spans",
         },
     ),
     (
         "The claim alone",
-        "AUROC with evidence that says nothing: what is above 50 here was not read in any evidence.",
+        "AUROC with evidence that says nothing: what is above 50 was not read in any evidence.",
         {"AUROC": "alone"},
     ),
 )
@@ -385,7 +365,7 @@ def _value(estimate: Estimate) -> float:
 
 def _run(options: argparse.Namespace) -> None:
     sampling = Sampling(resamples=options.resamples)
-    suites = odd_suites(sources_in(options.data), options.more)
+    suites = odd_suites(sources_in(options.data))
     suites = [suite for suite in suites if not options.only or suite.name in options.only]
     if not suites:
         raise failure("research.no_suites")
@@ -412,8 +392,6 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--judge", type=Path, default=WEIGHTS, help="folder of the judge's weights")
     parser.add_argument("--beside", type=Path, metavar="FOLDER", help="another judge's weights")
     parser.add_argument("--names", nargs="+", help="of the judges in the tables")
-    more = "labelled texts with evidence, such as RAGTruth's"
-    parser.add_argument("--more", type=Path, nargs="+", default=[], metavar="FILE", help=more)
     parser.add_argument("--only", nargs="+", metavar="SUITE", help="measure these suites alone")
     parser.add_argument(
         "--work", type=Path, default=data_folder() / "suites", help="for what judges say"

@@ -45,47 +45,39 @@ def _listed(value: Any) -> Any:
 
 
 _Sentences = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+_Fever = Literal["SUPPORTS", "REFUTES"]
 
 
 class _Hard(Record):
-    """FoolMeTwice."""
-
     claim: str
-    label: Literal["SUPPORTS", "REFUTES"]
+    label: _Fever
     gold_evidence: _Sentences
     other_evidence: _Sentences = ()
 
 
 class _Symmetric(Record):
-    """FEVER-symmetric."""
-
     claim: str
-    label: Literal["SUPPORTS", "REFUTES"]
+    label: _Fever
     evidence: str
 
 
 class _Cited(Record):
-    """WiCE: a claim and the whole page that it cites."""
-
     claim: str
     label: Literal["supported", "partially_supported", "not_supported"]
     evidence: _Sentences
     supporting_sentences: tuple[tuple[int, ...], ...] = ()
 
 
-class _Climate(Record):
-    """CLIMATE-FEVER: a claim with five sentences."""
+class _Sentence(Record):
+    evidence: str
 
+
+class _Climate(Record):
     claim: str
     claim_label: Literal["SUPPORTS", "REFUTES", "NOT_ENOUGH_INFO", "DISPUTED"]
     evidences: tuple[_Sentence, ...]
 
 
-class _Sentence(Record):
-    evidence: str
-
-
-_Climate.model_rebuild()
 _LABELS: dict[str, Label] = {
     "SUPPORTS": "supported",
     "REFUTES": "contradicted",
@@ -100,20 +92,14 @@ _LABELS: dict[str, Label] = {
 def hard_claims(path: Path | None, half: Half) -> list[LabelledClaim]:
     """Return half of FoolMeTwice: claims written to be hard to tell, with their gold evidence."""
     records = read_records(path, _Hard)
-    groups = _groups(
-        [[r.claim, *_long((*r.gold_evidence, *r.other_evidence))] for r in records], "hard"
-    )
-    return [
-        LabelledClaim(
-            claim=_clean(record.claim),
-            evidence=tuple(map(_clean, record.gold_evidence)),
-            label=_LABELS[record.label],
-            group=group,
-            essential=tuple(map(_clean, record.gold_evidence)),
-            beside=tuple(_clean(s) for s in record.other_evidence if _is_sentence(s)),
-        )
-        for record, group in zip(records, groups, strict=True)
-    ][half::2]
+    texts = [[r.claim, *_long((*r.gold_evidence, *r.other_evidence))] for r in records]
+    found: list[LabelledClaim] = []
+    for record, group in zip(records, _groups(texts, "hard"), strict=True):
+        gold = tuple(map(_clean, record.gold_evidence))
+        beside = tuple(_clean(s) for s in record.other_evidence if _is_sentence(s))
+        label = _LABELS[record.label]
+        found.append(LabelledClaim(_clean(record.claim), gold, label, group, gold, beside))
+    return found[half::2]
 
 
 def symmetric_claims(path: Path | None, half: Half) -> list[LabelledClaim]:
@@ -183,17 +169,10 @@ def cited_claims(path: Path | None, half: Half) -> list[LabelledClaim]:
     found: list[LabelledClaim] = []
     for record, group in zip(records, groups, strict=True):
         chosen = {at for one in record.supporting_sentences for at in one}
-        sentences = [_clean(s) for s in record.evidence]
-        found.append(
-            LabelledClaim(
-                claim=_clean(record.claim),
-                evidence=tuple(s for s in sentences if s),
-                label=_LABELS[record.label],
-                group=group,
-                essential=tuple(s for at, s in enumerate(sentences) if at in chosen and s),
-                beside=tuple(s for at, s in enumerate(sentences) if at not in chosen and s),
-            )
-        )
+        page = [(at in chosen, text) for at, s in enumerate(record.evidence) if (text := _clean(s))]
+        needed, beside = (tuple(s for of, s in page if of == kind) for kind in (True, False))
+        whole, label = tuple(s for _, s in page), _LABELS[record.label]
+        found.append(LabelledClaim(_clean(record.claim), whole, label, group, needed, beside))
     return found[half::2]
 
 

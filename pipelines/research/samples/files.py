@@ -23,23 +23,6 @@ from pipelines.evaluation.datasets.questions import Article
 from pipelines.evaluation.datasets.records import Record, read_records, required_fields
 from pipelines.evaluation.datasets.texts import Biography, QaRecord
 
-_NAMES = {
-    "qa": "halueval_qa.jsonl",
-    "biographies": "wikibio_gpt3.jsonl",
-    "stances": "claim_evidence_stance.jsonl",
-    "articles": "xquad.en.json",
-    "facts": "strategyqa_facts.jsonl",
-    "truthful": "truthfulqa.jsonl",
-    "hard": "fool_me_twice.jsonl",
-    "symmetric": "fever_symmetric.jsonl",
-    "cited": "wice_claims.jsonl",
-    "climate": "climate_fever.jsonl",
-    "consistency": "sac3_hotpotqa.json",
-    "trivia": "triviaqa.jsonl",
-    "model_answers": "model_answers.jsonl",
-}
-"""The data to the name of its file."""
-
 
 class Sources(NamedTuple):
     """Data by path; None where the folder does not hold it."""
@@ -57,6 +40,22 @@ class Sources(NamedTuple):
     consistency: Path | None = None
     trivia: Path | None = None
     model_answers: Path | None = None
+
+
+_NAMES = dict(
+    zip(
+        Sources._fields,
+        (
+            *("halueval_qa.jsonl", "wikibio_gpt3.jsonl", "claim_evidence_stance.jsonl"),
+            *("xquad.en.json", "strategyqa_facts.jsonl", "truthfulqa.jsonl"),
+            *("fool_me_twice.jsonl", "fever_symmetric.jsonl", "wice_claims.jsonl"),
+            *("climate_fever.jsonl", "sac3_hotpotqa.json", "triviaqa.jsonl"),
+            "model_answers.jsonl",
+        ),
+        strict=True,
+    )
+)
+"""The data to the name of its file."""
 
 
 def sources_in(folder: Path) -> Sources:

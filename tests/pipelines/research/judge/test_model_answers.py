@@ -12,6 +12,7 @@ import pytest
 from pipelines.errors import failure
 from pipelines.models.base import GenerationRequest
 from pipelines.models.scripted import ScriptedModel
+from pipelines.research.judge import model_answers
 from pipelines.research.judge.__main__ import main
 from pipelines.research.judge.made import Names
 from pipelines.research.judge.model_answers import (

@@ -69,22 +69,6 @@ def test_an_interrupted_fit_ends_with_the_same_weights(tmp_path: Path, at: int):
     assert same(whole, second)
 
 
-def test_a_checkpoint_that_was_cut_short_gives_way_to_the_one_before(tmp_path: Path):
-    path, said = tmp_path / "checkpoint.pt", []
-    learner = trainer()
-    for progress in learner.steps():
-        if progress.step in (3, 6):
-            learner.save(path)
-    path.write_bytes(path.read_bytes()[:1000])
-    again = trainer()
-    assert again.resume(path, said.append)
-    assert again.step == 3
-    assert len(said) == 1
-    assert "checkpoint.pt" in said[0]
-    # An end while it is written leaves nothing half.
-    assert not (tmp_path / "checkpoint.pt.part").exists()
-
-
 def test_without_a_checkpoint_it_begins(tmp_path: Path):
     learner = trainer()
     assert not learner.resume(tmp_path / "checkpoint.pt")

@@ -10,7 +10,6 @@ from pipelines.evaluation.statistics.resampling import Sampling
 from pipelines.research.figures import (
     balanced_at,
     best_balanced,
-    best_f1_threshold,
     calibration,
     estimated,
     flagged_f1,
@@ -38,7 +37,6 @@ def test_thresholds_by_hand():
     assert best_balanced(SAID, ~TRUTH)(ONE).tolist() == [0.5]
     # Flagged are those at 0.2 and 0.6: both wrong ones and a right one.
     assert flagged_f1(SAID, TRUTH, 0.6)(ONE).tolist() == [2 * 2 / (2 + 3)]
-    assert best_f1_threshold(SAID, TRUTH) == pytest.approx(0.75)
 
 
 def test_calibration_by_hand():

@@ -66,21 +66,6 @@ def test_the_pairs_written_by_hand_are_a_suite():
     assert {pair.relation for pair in pairs} == {"same"}
 
 
-def test_texts_of_a_file_are_judged_sentence_by_sentence(tmp_path: Path):
-    path = tmp_path / "answers.jsonl"
-    rows = [
-        {"claim": f"{n} is here. It is old.", "evidence": "It is.", "label": "SUPPORTS"}
-        for n in range(8)
-    ]
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    suite = odd_suites(Sources(), [path])[-1]
-    assert (suite.name, suite.by_group) == ("answers", True)
-    assert [one.statement for one in suite.examples][:2] == ["1 is here.", "It is old."]
-    assert len(suite.examples) == len(suite.even) == 8
-    assert suite.examples[0].group == suite.examples[1].group != suite.examples[2].group
-    assert not {one.group for one in suite.even} & {one.group for one in suite.examples}
-
-
 def test_without_articles_there_are_no_labelled_words():
     assert span_examples(Sources()) == []
 

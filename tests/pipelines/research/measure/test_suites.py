@@ -33,20 +33,7 @@ def test_every_measure_of_a_suite():
     # One contradiction was found, and nothing else was called one.
     assert found.contradictions is not None
     assert found.contradictions.value == 1.0
-    assert found.tuned_f1 is None
     assert found.spans is None
-
-
-def test_of_answers_the_weakest_sentence_counts_and_a_threshold_comes_from_the_even_half():
-    texts = tuple(
-        pair("supported" if group == "a" else "unsupported", group=group) for group in "aabb"
-    )
-    said = [[0.9, 0, 0], [0.7, 0, 0], [0.8, 0, 0], [0.1, 0, 0]]
-    found = result_of(Suite("file", texts, by_group=True, even=texts), said, FEW, even=said)
-    assert found.pairs == 2
-    assert found.area.value == 1.0
-    assert found.tuned_f1 is not None
-    assert found.tuned_f1.value == 1.0
 
 
 def test_words_are_scored_by_their_characters():
