@@ -105,6 +105,8 @@ def share(values: Truth, of: Truth | None = None) -> Measure:
 def ranking(said: Floats, truth: Truth, name: Ranking = "auroc") -> Measure:
     """Return an area of P(supported) for what is true, ties counting half: under the ROC curve, or
     under precision and recall of what is not supported."""
+    if truth.all() or not truth.any():
+        return lambda weights: np.full(len(weights), np.nan)
     under, column = rankings_under(-said, (~truth).astype(float)), RANKINGS.index(name)
     return lambda weights: under(weights)[:, column]  # type: ignore[arg-type]
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import pandas as pd
-
 from pipelines.evaluation.statistics.resampling import Estimate
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: int = 0) -> str:
     """Return a table whose last `numbers` columns are set to the right; None is an empty cell."""
-    frame = pd.DataFrame([list(row) for row in rows], dtype=object).fillna("").map(str)
     rule = ["---"] * (len(head) - numbers) + ["---:"] * numbers
-    lines = [list(head), rule, *frame.to_numpy().tolist()]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    lines = [head, rule, *rows]
+    cells = (["" if cell is None else str(cell) for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 def shown(estimate: Estimate | None, digits: int = 3, times: float = 1) -> str:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipelines.paths import ASSETS
 
@@ -375,19 +375,22 @@ def ordinal_words(number: int) -> str:
     return head + ordinal
 
 
+def _put(sentence: str, found: re.Match[str], said: str) -> str:
+    """Return `sentence` with `said` for what was found in it."""
+    return sentence[: found.start()] + said + sentence[found.end() :]
+
+
 def dates_changed(sentence: str, random: Random) -> str | None:
     """Return `sentence` with its first date written in another way; None where there is none."""
     for pattern, order in ((_DAY_FIRST, "dmy"), (_MONTH_FIRST, "mdy"), (_ISO, "ymd")):
-        found = pattern.search(sentence)
-        if found is None:
+        if (found := pattern.search(sentence)) is None:
             continue
         parts = dict(zip(order, found.groups(), strict=True))
         month = int(parts["m"]) if parts["m"].isdigit() else MONTHS.index(parts["m"]) + 1
         day = int(parts["d"])
-        if not (1 <= month <= 12 and 1 <= day <= 31):
-            continue
-        forms = [one for one in _date_forms(day, month, parts["y"]) if one != found[0]]
-        return sentence[: found.start()] + random.choice(forms) + sentence[found.end() :]
+        if 1 <= month <= 12 and 1 <= day <= 31:
+            forms = [one for one in _date_forms(day, month, parts["y"]) if one != found[0]]
+            return _put(sentence, found, random.choice(forms))
     return None
 
 
@@ -421,54 +424,39 @@ def year_widened(sentence: str, random: Random) -> str | None:
     century = ordinal_words((year - 1) // 100 + 1)
     forms = (f"in the {year // 10}0s", f"in the {part}-{year // 10}0s", f"in the {century} century")
     said = random.choice(forms).replace("early-", "early ").replace("late-", "late ")
-    said = found[1] + said[1:]
-    return sentence[: found.start()] + said + sentence[found.end() :]
+    return _put(sentence, found, found[1] + said[1:])
 
 
 def numbers_changed(sentence: str, random: Random) -> str | None:
     """Return `sentence` with a number written in another way; None where it has none that can
     be."""
-    changes = [
-        one
-        for rule in (_percentages, _ordinals, _wholes)
-        if (one := rule(sentence)) is not None and one != sentence
-    ]
+    changes: list[str] = []
+    for pattern, say in ((_PERCENT, _percentage), (_ORDINAL_DIGITS, _ordinal), (_WHOLE, _whole)):
+        said = ((found, say(found)) for found in pattern.finditer(sentence))
+        changes += [_put(sentence, *one) for one in said if one[1]][:1]
     return random.choice(changes) if changes else None
 
 
-def _percentages(sentence: str) -> str | None:
-    found = _PERCENT.search(sentence)
-    if found is None:
-        return None
-    said = _SHARES.get(found[1])
-    if said is None:
-        said = f"{number_words(int(found[1]))} percent" if found[1].isdigit() else ""
-    if not said:
-        return None
-    return sentence[: found.start()] + said + sentence[found.end() :]
+def _ordinal(found: re.Match[str]) -> str:
+    return ordinal_words(int(found[1])) if int(found[1]) else ""
 
 
-def _ordinals(sentence: str) -> str | None:
-    found = _ORDINAL_DIGITS.search(sentence)
-    if found is None or not int(found[1]):
-        return None
-    return sentence[: found.start()] + ordinal_words(int(found[1])) + sentence[found.end() :]
+def _percentage(found: re.Match[str]) -> str:
+    words = f"{number_words(int(found[1]))} percent" if found[1].isdigit() else ""
+    return _SHARES.get(found[1], words)
 
 
-def _wholes(sentence: str) -> str | None:
-    for found in _WHOLE.finditer(sentence):
-        number = int(found[1].replace(",", ""))
-        # Four digits without a comma are mostly years, and so is what stands beside a month.
-        is_year = 1000 <= number < 2100 and "," not in found[1]
-        beside = sentence[max(0, found.start() - 10) : found.end() + 10]
-        if is_year or number >= 10**12 or re.search(_SHORT_MONTH, beside):
-            continue
-        said = number_words(number)
-        if number >= 10**6 and number % 10**5 == 0:
-            size, name = (10**9, "billion") if number >= 10**9 else (10**6, "million")
-            said = f"{number / size:g} {name}"
-        return sentence[: found.start()] + said + sentence[found.end() :]
-    return None
+def _whole(found: re.Match[str]) -> str:
+    number = int(found[1].replace(",", ""))
+    # Four digits without a comma are mostly years, and so is what stands beside a month.
+    is_year = 1000 <= number < 2100 and "," not in found[1]
+    beside = found.string[max(0, found.start() - 10) : found.end() + 10]
+    if is_year or number >= 10**12 or re.search(_SHORT_MONTH, beside):
+        return ""
+    if number >= 10**6 and number % 10**5 == 0:
+        size, name = (10**9, "billion") if number >= 10**9 else (10**6, "million")
+        return f"{number / size:g} {name}"
+    return number_words(number)
 
 
 Rule = Callable[[str, Random], str | None]
@@ -482,19 +470,24 @@ _WHEN = r"((?: (?:in|on|during|from|at|after|before|until) [^,;:]+)?)"
 _ARTICLES = ("The ", "A ", "An ", "His ", "Her ", "Its ")
 
 
-@cache
-def _verbs() -> dict[str, tuple[str, str, str, str]]:
-    """Return the verbs, past form to (past, participle, noun of the deed, noun of the doer); each
-    may be empty."""
-    found: dict[str, tuple[str, str, str, str]] = {}
-    for past, participle, deed, doer in paraphrases()["verbs"].values():
-        found.setdefault(past, (past, participle, deed, doer))
-    return found
+class _Verb(NamedTuple):
+    """Forms of a verb, and the nouns of its deed and its doer, which may be empty."""
+
+    past: str
+    participle: str
+    deed: str
+    doer: str
 
 
 @cache
-def _by_participle() -> dict[str, tuple[str, str, str, str]]:
-    return {forms[1]: forms for forms in reversed(list(_verbs().values()))}
+def _verbs() -> dict[str, _Verb]:
+    """Return the verbs by their past form; of equal ones the first."""
+    return {verb[0]: _Verb(*verb) for verb in reversed(paraphrases()["verbs"].values())}
+
+
+@cache
+def _by_participle() -> dict[str, _Verb]:
+    return {verb.participle: verb for verb in _verbs().values()}
 
 
 @cache
@@ -505,51 +498,53 @@ def _active_form() -> re.Pattern[str]:
 @cache
 def _passive_form() -> re.Pattern[str]:
     done = "|".join(_by_participle())
-    return re.compile(
-        rf"^{_THING} (was|were) ({done}){_WHEN.replace('|at', '')} by {_THING}{_WHEN}\.$"
-    )
+    when = _WHEN.replace("|at", "")
+    return re.compile(rf"^{_THING} (?:was|were) ({done}){when} by {_THING}{_WHEN}\.$")
 
 
-def _parts(sentence: str) -> tuple[str, tuple[str, str, str, str], str, str] | None:
+def _parts(sentence: str) -> tuple[str, _Verb, str, str] | None:
     """Return doer, verb, thing and time of a sentence in the active or the passive."""
     if found := _active_form().match(sentence):
         return found[1], _verbs()[found[2]], found[3], found[4]
     if found := _passive_form().match(sentence):
-        when = f"{found[4]}{found[6]}"
-        return found[5], _by_participle()[found[3]], found[1], when
+        return found[4], _by_participle()[found[2]], found[1], f"{found[3]}{found[5]}"
     return None
 
 
 def voice_changed(sentence: str, random: Random) -> str | None:
     """Change active to passive, passive to active; None for another form."""
-    parts = _parts(sentence)
-    if parts is None:
+    if (parts := _parts(sentence)) is None:
         return None
-    doer, (past, participle, _, _), thing, when = parts
+    doer, verb, thing, when = parts
     if _active_form().match(sentence):
-        return f"{_first(thing)} was {participle} by {_inner(doer)}{when}."
-    return f"{_first(doer)} {past} {_inner(thing)}{when}."
+        return f"{_first(thing)} was {verb.participle} by {_inner(doer)}{when}."
+    return f"{_first(doer)} {verb.past} {_inner(thing)}{when}."
+
+
+_DEED = (
+    "The {deed} of {thing} by {doer} took place{when}.",
+    "{doer} was behind the {deed} of {thing}{when}.",
+    "The {deed} of {thing} was the work of {doer}{when}.",
+)
+_DOER = (
+    "{doer} was the {agent} of {thing}{when}.",
+    "The {agent} of {thing}{when} was {doer}.",
+    "{thing} had {doer} as its {agent}{when}.",
+)
 
 
 def nominalised(sentence: str, random: Random) -> str | None:
-    """Return the deed or the doer as a noun: "the discovery of X by Y", "Y was the discoverer of
-    X"."""
-    parts = _parts(sentence)
-    if parts is None:
+    """Return the deed or the doer as a noun: "the discovery of X by Y"; None for another form."""
+    if (parts := _parts(sentence)) is None:
         return None
-    doer, (_, _, deed, agent), thing, when = parts
-    doer, thing = _inner(doer), _inner(thing)
-    forms: list[str] = []
-    if deed:
-        forms.append(f"The {deed} of {thing} by {doer} took place{when}." if when else "")
-        forms.append(f"{doer} was behind the {deed} of {thing}{when}.")
-        forms.append(f"The {deed} of {thing} was the work of {doer}{when}.")
-    if agent:
-        forms.append(f"{doer} was the {agent} of {thing}{when}.")
-        forms.append(f"The {agent} of {thing}{when} was {doer}.")
-        forms.append(f"{thing} had {doer} as its {agent}{when}.")
-    forms = [form for form in forms if form]
-    return _first(random.choice(forms)) if forms else None
+    doer, verb, thing, when = _inner(parts[0]), parts[1], _inner(parts[2]), parts[3]
+    forms = (_DEED if verb.deed else ()) + (_DOER if verb.doer else ())
+    said = [
+        form.format(doer=doer, thing=thing, when=when, deed=verb.deed, agent=verb.doer)
+        for form in forms
+        if when or "took place" not in form
+    ]
+    return _first(random.choice(said)) if said else None
 
 
 @cache
@@ -583,33 +578,21 @@ def turned(sentence: str, random: Random) -> str | None:
     return None
 
 
-def _synonyms(sentence: str, random: Random, table: str) -> str | None:
-    """Return the sentence with up to two words replaced."""
-    changed: str | None = None
-    for _ in range(2):
-        one = replaced(changed or sentence, random, table)
-        if one is None:
-            break
-        changed = one
-    return changed
+_AT_THE_END = re.compile(
+    r"^(.{15,}?) ((?:in|on|at|during|after|before) (?:the )?[A-Z\d][^,;:]{2,40})\.$"
+)
 
 
 def fronted(sentence: str, random: Random) -> str | None:
-    """Return what stands at the end of the sentence, a time or a place, stands at its beginning."""
-    found = re.match(
-        r"^(.{15,}?) ((?:in|on|at|during|after|before) (?:the )?[A-Z\d][^,;:]{2,40})\.$", sentence
-    )
-    if found is None:
-        return None
-    lead = found[2]
-    return f"{lead[0].upper()}{lead[1:]}, {_inner(found[1])}."
+    """Return `sentence` with the time or place of its end at its beginning; None without one."""
+    found = _AT_THE_END.match(sentence)
+    return None if found is None else f"{_first(found[2])}, {_inner(found[1])}."
 
 
 def cleft(sentence: str, random: Random) -> str | None:
     """Return the form "It was X who wrote Y": the doer at a place of its own."""
-    if (found := _active_form().match(sentence)) is None:
-        return None
-    return f"It was {_inner(found[1])} who {found[2]} {found[3]}{found[4]}."
+    found = _active_form().match(sentence)
+    return found and f"It was {_inner(found[1])} who {found[2]} {found[3]}{found[4]}."
 
 
 _OTHER_FORMS: tuple[Rule, ...] = (voice_changed, nominalised, turned, cleft, fronted)
@@ -619,22 +602,21 @@ _OTHER_SIGNS: tuple[Rule, ...] = (dates_changed, numbers_changed)
 def far_from(sentence: str, random: Random) -> str:
     """Return `sentence` in other words, as far as rules reach; the same where none applies.
 
-    At most one change of form, then numbers and dates, then words. `less_exact` is not among these,
-    since it says less.
+    At most one change of form, then numbers and dates, then words. `year_widened` is not among
+    these, since it says less.
     """
     # Two changes of form would undo each other.
-    sentence = _first_that_applies(_OTHER_FORMS, sentence, random)
+    changes = (rule(sentence, random) for rule in random.sample(_OTHER_FORMS, len(_OTHER_FORMS)))
+    sentence = next((one for one in changes if one not in (None, sentence)), None) or sentence
     # Before numbers become words: this puts single number words back into digits.
     sentence = rewritten(sentence, random, 2) if random.random() < 0.4 else sentence
     for rule in _OTHER_SIGNS:
         sentence = rule(sentence, random) or sentence
     # A word that was replaced twice, by both tables, reads oddly.
-    return _synonyms(sentence, random, random.choice(("far", "far", "same"))) or sentence
-
-
-def _first_that_applies(rules: Sequence[Rule], sentence: str, random: Random) -> str:
-    changes = (rule(sentence, random) for rule in random.sample(rules, len(rules)))
-    return next((one for one in changes if one is not None and one != sentence), sentence)
+    table = random.choice(("far", "far", "same"))
+    for _ in range(2):
+        sentence = replaced(sentence, random, table) or sentence
+    return sentence
 
 
 def _inner(text: str) -> str:
