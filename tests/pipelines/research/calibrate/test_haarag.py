@@ -193,7 +193,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
 def test_the_command_writes_an_entry_for_each_embedder_and_language(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(command, "default_embedder", ByWord)
+    monkeypatch.setattr(haarag, "default_embedder", ByWord)
     english = written(tmp_path / "en.json", MOON, SEA)
     chinese = written(
         tmp_path / "zh.json",

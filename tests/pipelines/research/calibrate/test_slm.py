@@ -17,6 +17,7 @@ from pipelines.methods.slm.settings import MEANS, Scaling
 from pipelines.models.base import Model
 from pipelines.prompts import load_prompts
 from pipelines.research.calibrate import __main__ as command
+from pipelines.research.calibrate import slm as module
 from pipelines.research.calibrate.slm import (
     JudgedAnswer,
     LabelledAnswer,
@@ -259,7 +260,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> JudgeModel:
         async def aclose(self) -> None:
             await model.aclose()
 
-    monkeypatch.setattr(command, "ModelPool", Pool)
+    monkeypatch.setattr(module, "ModelPool", Pool)
     return model
 
 
@@ -277,7 +278,7 @@ def test_the_file_holds_scale_thresholds_and_provenance(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(command, "fetched_file", lambda _: None)
+    monkeypatch.setattr(module, "fetched_file", lambda _: None)
     data = written(tmp_path / "qa.jsonl", *map(record, range(6)))
     out = tmp_path / "new" / "slm.json"
     assert run("--qa", str(data), *xquad(tmp_path), "--out", str(out)) == 0
