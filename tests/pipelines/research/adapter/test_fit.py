@@ -15,8 +15,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from pipelines.models.base import EMBEDDED_NAME, GenerationRequest, no_progress
 from pipelines.models.embedded import GgufServer, ServedModel, gguf_path
+from pipelines.research.adapter import fit as fitting
 from pipelines.research.adapter.fit import AdapterSchedule, write_adapter
-from pipelines.research.adapter.fit import fit as fitting
 from pipelines.research.adapter.measure import Arm, ReplyCounts, table
 from pipelines.research.adapter.pairs import Task
 from pipelines.types import Message

@@ -15,7 +15,7 @@ from pipelines.research.measure.entities import EntityMatches, LabelledSentence,
 from pipelines.text import Entity, EntityRecognizer
 from pipelines.text.entity_rules import Label
 
-DATA = Path(__file__).parents[2] / "data" / "entities"
+DATA = Path(__file__).parents[3] / "data" / "entities"
 
 
 class Fixed(EntityRecognizer):
