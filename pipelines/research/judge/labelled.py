@@ -20,12 +20,8 @@ from pipelines.evaluation.datasets.questions import Facts, Paragraph, SpanQuesti
 from pipelines.evaluation.datasets.records import read_records
 from pipelines.evaluation.datasets.texts import Biography, ConsistencyRecord, QaRecord
 from pipelines.research.judge.made import Names
-from pipelines.research.judge.rewriting import (
-    as_statement,
-    dates_changed,
-    far_from,
-    numbers_changed,
-)
+from pipelines.research.judge.numerals import dates_changed, numbers_changed
+from pipelines.research.judge.rewriting import as_statement, far_from
 from pipelines.research.samples.claims import (
     Aliases,
     LabelledClaim,

@@ -15,6 +15,7 @@ from itertools import combinations
 from random import Random
 from typing import NamedTuple
 
+from pipelines.research.judge.numerals import year_widened
 from pipelines.research.judge.rewriting import (
     as_question,
     claims_in,
@@ -24,7 +25,6 @@ from pipelines.research.judge.rewriting import (
     replaced,
     rewritten,
     with_subject,
-    year_widened,
 )
 from pipelines.research.samples.pairs import Label, Span, Text, TrainingPair, differing, paired
 from pipelines.text import EntityRecognizer

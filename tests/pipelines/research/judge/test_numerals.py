@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from pipelines.research.judge.rewriting import (
+from pipelines.research.judge.numerals import (
     dates_changed,
     number_words,
     numbers_changed,
