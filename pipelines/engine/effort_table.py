@@ -1,7 +1,7 @@
 """What runs took where that was measured: the shipped table, `assets/effort.json`.
 
 It is written by `python -m pipelines.research.default_report --effort FILE`, and the part about
-given texts by `python -m pipelines.research.check_effort`.
+given texts by `python -m pipelines.research.measure check-effort`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Training, calibration and measurements. Nothing in the product imports it."""
+"""Makes and measures what ships: judge, calibrations, adapters. The product imports none of it."""

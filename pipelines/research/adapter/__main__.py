@@ -9,14 +9,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from pipelines.errors import exit_status
 from pipelines.models.embedded import gguf_path
 from pipelines.research.adapter.pairs import pairs
-from pipelines.research.data import read_articles
+from pipelines.research.samples.files import read_articles
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -90,7 +89,3 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("adapter", type=Path, help="the GGUF file of an adapter")
     report.set_defaults(run=_report)
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

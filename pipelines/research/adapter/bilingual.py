@@ -16,16 +16,14 @@ from pipelines.methods.replies.verdicts import YES_NO
 from pipelines.methods.rowen.asking import PROMPTS as ROWEN
 from pipelines.methods.slm.judging import judge_request
 from pipelines.prompts import load_prompts
+from pipelines.research.adapter.chinese import chinese_pairs, chinese_questions
 from pipelines.research.adapter.pairs import PromptReply
-from pipelines.research.data import read_articles, read_translations
-from pipelines.research.long_training.mixture import Mixture, mixed
-from pipelines.research.sources import Sources, sources_in
-from pipelines.research.training.chinese import chinese_pairs, chinese_questions
-from pipelines.research.training.examples import TrainingPair
+from pipelines.research.judge.mixture import Mixture, mixed
+from pipelines.research.samples.files import Sources, read_articles, read_translations, sources_in
+from pipelines.research.samples.pairs import TrainingPair
 from pipelines.types import Language, Passage
 
 CHECK = load_prompts("check")
-
 _PEOPLE = ("hard", "symmetric", "cited", "stance")
 """Makes of pairs that people judged."""
 
@@ -55,14 +53,11 @@ def bilingual_pairs(folder: Path, amounts: Amounts) -> list[PromptReply]:
 
 
 # --- Verdicts -------------------------------------------------------------------------------------
-
-
 def judge_pair(
     example: TrainingPair, others: Sequence[TrainingPair], language: Language, random: Random
 ) -> PromptReply:
-    """Return a verdict on the statement of `example`; half of them beside a passage of
-    another one.
-    """
+    """Return a verdict on the statement of `example`; half of them beside a passage of another
+    one."""
     texts = [example.evidence]
     if random.random() < 0.5:
         texts.append(random.choice(others).evidence)
@@ -120,8 +115,6 @@ def _some(examples: Sequence[TrainingPair], count: int, random: Random) -> list[
 
 
 # --- Translations ---------------------------------------------------------------------------------
-
-
 def translation_pair(text: str, translation: str, source: Language) -> PromptReply:
     """Return a question with its translation into the other language."""
     name = ROWEN.fill(source, f"language_{'zh' if source == 'en' else 'en'}")

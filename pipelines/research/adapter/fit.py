@@ -112,8 +112,7 @@ def make_adapter(
 
 def _adapted(place: dict[str, str], schedule: AdapterSchedule, device: str) -> Any:
     """Return the model with matrices to train; its own weights are unpacked, and narrow where
-    possible.
-    """
+    possible."""
     model = AutoModelForCausalLM.from_pretrained(
         **place,
         dtype=choose_dtype(torch.device(device)),

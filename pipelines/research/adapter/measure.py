@@ -8,7 +8,6 @@ sentence is the library's nearest to the question, as the methods find it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -26,13 +25,7 @@ from pipelines.methods.rowen.reading import paraphrases_in
 from pipelines.methods.rowen.settings import RowenSettings
 from pipelines.methods.writing import list_schema
 from pipelines.models.adapters import Adapter
-from pipelines.models.base import (
-    ChoiceRequest,
-    GenerationRequest,
-    Model,
-    Watcher,
-    no_progress,
-)
+from pipelines.models.base import ChoiceRequest, GenerationRequest, Model, Watcher, no_progress
 from pipelines.models.embedded import EMBEDDED_NAME, GgufServer, ServedModel, gguf_path
 from pipelines.research.adapter.pairs import (
     ABSENT,
@@ -48,7 +41,8 @@ from pipelines.research.adapter.pairs import (
     validate_prompt,
     verify_prompt,
 )
-from pipelines.research.training.examples import library
+from pipelines.research.samples.pairs import library
+from pipelines.research.tables import markdown
 from pipelines.retrieval.dense import EnglishEmbedder
 from pipelines.samples.scoring import Reference, score
 from pipelines.text import EntityRecognizer, Span, split_sentences
@@ -58,7 +52,6 @@ Arm = Literal["demonstrations", "bare", "adapter"]
 """With demonstrations, as shipped; without; with the adapter and without demonstrations."""
 
 ARMS: tuple[Arm, ...] = get_args(Arm)
-
 _SHOWN: frozenset[Task] = frozenset({"paraphrase", "answer", "absent", "validate"})
 """Steps with demonstrations beside the prompt; the others ask the same without them."""
 
@@ -95,114 +88,94 @@ class AdaptedModel(ServedModel):
 
 
 class _Asked(NamedTuple):
-    """A question of the sample data with the sentence that holds its answer."""
+    """A question of the sample data with the sentence that holds its answer, and another one."""
 
     reference: Reference
     case: Case
+    other: Case
 
 
 class _Bench:
-    """Every step over the same questions, by one model."""
+    """Every step over the same questions, by one model; each is asked about one case."""
 
-    def __init__(self, asked: Sequence[_Asked], all_questions: Sequence[str]) -> None:
-        self.asked = asked
-        # Each question with the sentence or the answer of another one.
-        self.others = [*asked[7:], *asked[:7]]
-        self.questions = all_questions
+    def __init__(self) -> None:
         self.embedder = EnglishEmbedder()
         self.recognizer = EntityRecognizer()
+        self.asked, self.questions = _cases(self.embedder)
 
-    async def paraphrase(self, model: Model, shots: bool) -> ReplyCounts:
-        async def one(question: str) -> ReplyCounts:
-            schema = list_schema(
-                "questions", exactly=PARAPHRASES, pattern=question_pattern(question)
-            )
-            prompt = paraphrase_prompt(question, shots=shots)
-            reply = await _reply(
-                model, prompt, json_schema=schema, max_tokens=_LONG, temperature=1.0, sample=0
-            )
-            texts, _ = paraphrases_in(reply.text, Question(text=question, language="en"))
-            usable = sum(cosine >= _NEAR for cosine in self._cosines(question, texts))
-            return ReplyCounts(usable, PARAPHRASES, *reply[1:])
+    async def run(self, task: Task, model: Model, shots: bool) -> ReplyCounts:
+        """Return what the step makes of all questions; `shots` shows the demonstrations."""
+        places = asyncio.Semaphore(_AT_ONCE)
+        cases = self.questions if task == "paraphrase" else self.asked
 
-        return await _all(one(question) for question in self.questions)
+        async def one(case: Any) -> ReplyCounts:
+            async with places:
+                return await getattr(self, f"_{task}")(model, case, shots)
 
-    async def answer(self, model: Model, shots: bool) -> ReplyCounts:
-        async def one(asked: _Asked) -> ReplyCounts:
-            reply = await _reply(model, answer_prompt(asked.case, shots=shots))
-            single = len(split_sentences(reply.text)) == 1
-            right = single and score(reply.text, asked.reference) == "right"
-            return ReplyCounts(right, 1, *reply[1:])
+        return sum(await asyncio.gather(*map(one, cases)), ReplyCounts(0, 0))
 
-        return await _all(one(asked) for asked in self.asked)
+    async def _paraphrase(self, model: Model, question: str, shots: bool) -> ReplyCounts:
+        schema = list_schema("questions", exactly=PARAPHRASES, pattern=question_pattern(question))
+        prompt = paraphrase_prompt(question, shots=shots)
+        reply = await _reply(
+            model, prompt, json_schema=schema, max_tokens=_LONG, temperature=1.0, sample=0
+        )
+        texts, _ = paraphrases_in(reply.text, Question(text=question, language="en"))
+        vectors = self.embedder.embed([question, *texts])
+        usable = int((vectors[1:] @ vectors[0] >= _NEAR).sum())
+        return ReplyCounts(usable, PARAPHRASES, *reply[1:])
 
-    async def absent(self, model: Model, shots: bool) -> ReplyCounts:
-        async def one(asked: _Asked, other: _Asked) -> ReplyCounts:
-            case = asked.case._replace(sentence=other.case.sentence, title=other.case.title)
-            reply = await _reply(model, answer_prompt(case, shots=shots))
-            declined = reply.text == ABSENT or declines(reply.text)
-            return ReplyCounts(declined, 1, *reply[1:])
+    async def _answer(self, model: Model, asked: _Asked, shots: bool) -> ReplyCounts:
+        reply = await _reply(model, answer_prompt(asked.case, shots=shots))
+        single = len(split_sentences(reply.text)) == 1
+        right = single and score(reply.text, asked.reference) == "right"
+        return ReplyCounts(right, 1, *reply[1:])
 
-        return await _all(map(one, self.asked, self.others))
+    async def _absent(self, model: Model, asked: _Asked, shots: bool) -> ReplyCounts:
+        case = asked.case._replace(sentence=asked.other.sentence, title=asked.other.title)
+        reply = await _reply(model, answer_prompt(case, shots=shots))
+        return ReplyCounts(reply.text == ABSENT or declines(reply.text), 1, *reply[1:])
 
-    async def extract(self, model: Model, shots: bool) -> ReplyCounts:
-        async def one(asked: _Asked) -> ReplyCounts:
-            question, sentence = asked.case.question, asked.case.sentence
-            prompt = extract_prompt(question, sentence)
-            schema = list_schema("concepts")
-            reply = await _reply(model, prompt, json_schema=schema, max_tokens=_LONG)
-            listed = concepts_in(sentence, read_concepts(reply.text) or (), 12, question)
-            held = " | ".join(span.text for span in listed.spans).casefold()
-            names = details(self.recognizer, sentence)
-            named = sum(one.text.casefold() in held for one in names)
-            return ReplyCounts(named, len(names), *reply[1:])
+    async def _extract(self, model: Model, asked: _Asked, shots: bool) -> ReplyCounts:
+        question, sentence = asked.case.question, asked.case.sentence
+        prompt = extract_prompt(question, sentence)
+        schema = list_schema("concepts")
+        reply = await _reply(model, prompt, json_schema=schema, max_tokens=_LONG)
+        listed = concepts_in(sentence, read_concepts(reply.text) or (), 12, question)
+        held = " | ".join(span.text for span in listed.spans).casefold()
+        names = details(self.recognizer, sentence)
+        named = sum(one.text.casefold() in held for one in names)
+        return ReplyCounts(named, len(names), *reply[1:])
 
-        return await _all(one(asked) for asked in self.asked)
+    async def _validate(self, model: Model, asked: _Asked, shots: bool) -> ReplyCounts:
+        question, sentence = asked.case.question, asked.case.sentence
+        names = details(self.recognizer, sentence)
+        if not names:
+            return ReplyCounts(0, 0)
+        concept = Span.of(sentence, names[-1].start, names[-1].end)
+        about = Checked(question=question, sentence=sentence, concept=concept)
+        reply = await _reply(model, validate_prompt(about, shots=shots))
+        written = validation_for(reply.text, about, "en").kind == "written"
+        return ReplyCounts(written, 1, *reply[1:])
 
-    async def validate(self, model: Model, shots: bool) -> ReplyCounts:
-        async def one(asked: _Asked) -> ReplyCounts:
-            question, sentence = asked.case.question, asked.case.sentence
-            names = details(self.recognizer, sentence)
-            if not names:
-                return ReplyCounts(0, 0)
-            last = names[-1]
-            about = Checked(
-                question=question,
-                sentence=sentence,
-                concept=Span.of(sentence, last.start, last.end),
-            )
-            reply = await _reply(model, validate_prompt(about, shots=shots))
-            written = validation_for(reply.text, about, "en").kind == "written"
-            return ReplyCounts(written, 1, *reply[1:])
-
-        return await _all(one(asked) for asked in self.asked)
-
-    async def verify(self, model: Model, shots: bool) -> ReplyCounts:
-        async def one(asked: _Asked, answer: str, right: bool) -> ReplyCounts:
+    async def _verify(self, model: Model, asked: _Asked, shots: bool) -> ReplyCounts:
+        found = ReplyCounts(0, 0)
+        for answer, option in ((asked.case.answer, "yes"), (asked.other.answer, "no")):
             prompt = verify_prompt(asked.case, answer)
             choice = await model.choose(ChoiceRequest(messages=prompt, options=YES_NO["en"]))
-            return ReplyCounts(choice.best == ("yes" if right else "no"), 1)
+            found += ReplyCounts(choice.best == option, 1)
+        return found
 
-        wrong = (one(a, b.case.answer, False) for a, b in zip(self.asked, self.others, strict=True))
-        return await _all([*(one(a, a.case.answer, True) for a in self.asked), *wrong])
-
-    async def revise(self, model: Model, shots: bool) -> ReplyCounts:
-        async def one(asked: _Asked, other: _Asked) -> ReplyCounts:
-            case, wrong = asked.case, other.case.answer
-            sentence = case.sentence.replace(case.answer, wrong, 1)
-            if sentence == case.sentence:
-                return ReplyCounts(0, 0)
-            reply = await _reply(model, revise_prompt(case, sentence, wrong), max_tokens=160)
-            question = Question(text=case.question, language="en")
-            revised = read_rectified(reply.text, sentence, question)
-            right = score(revised, asked.reference) == "right" and wrong not in revised
-            return ReplyCounts(right, 1, *reply[1:])
-
-        return await _all(map(one, self.asked, self.others))
-
-    def _cosines(self, question: str, texts: Sequence[str]) -> list[float]:
-        vectors = self.embedder.embed([question, *texts])
-        return [float(value) for value in vectors[1:] @ vectors[0]]
+    async def _revise(self, model: Model, asked: _Asked, shots: bool) -> ReplyCounts:
+        case, wrong = asked.case, asked.other.answer
+        sentence = case.sentence.replace(case.answer, wrong, 1)
+        if sentence == case.sentence:
+            return ReplyCounts(0, 0)
+        reply = await _reply(model, revise_prompt(case, sentence, wrong), max_tokens=160)
+        question = Question(text=case.question, language="en")
+        revised = read_rectified(reply.text, sentence, question)
+        right = score(revised, asked.reference) == "right" and wrong not in revised
+        return ReplyCounts(right, 1, *reply[1:])
 
 
 class _Reply(NamedTuple):
@@ -217,22 +190,10 @@ async def _reply(model: Model, prompt: tuple[Message, ...], **options: Any) -> _
     return _Reply(visible(reply.text), reply.usage.prompt_tokens, reply.usage.completion_tokens)
 
 
-async def _all(asked: Any) -> ReplyCounts:
-    places = asyncio.Semaphore(_AT_ONCE)
-
-    async def placed(one: Any) -> ReplyCounts:
-        async with places:
-            return await one
-
-    found = await asyncio.gather(*(placed(one) for one in asked))
-    return sum(found, ReplyCounts(0, 0))
-
-
-def _cases() -> tuple[list[_Asked], list[str]]:
+def _cases(embedder: EnglishEmbedder) -> tuple[list[_Asked], list[str]]:
     """Return questions of fact with the sentence that answers them, and all questions."""
     documents = {document.id: document for document in library("en")}
-    embedder = EnglishEmbedder()
-    found: list[_Asked] = []
+    found: list[tuple[Reference, Case]] = []
     # The first row counts as 1: the odd ones, as in the report on the default.
     every = [*sample_rows("questions.csv", "en")[::2], *sample_rows("held_out_questions.csv", "en")]
     for row in every:
@@ -240,15 +201,18 @@ def _cases() -> tuple[list[_Asked], list[str]]:
         if reference.kind != "fact" or article is None:
             continue
         sentences = [span.text for span in split_sentences(article.text)]
-        vectors = embedder.embed(
-            [reference.question, *(f"{article.title}: {s}" for s in sentences)]
-        )
+        titled = [f"{article.title}: {sentence}" for sentence in sentences]
+        vectors = embedder.embed([reference.question, *titled])
         order = np.argsort(-(vectors[1:] @ vectors[0]))
         nearest = next((sentences[at] for at in order if reference.answer in sentences[at]), None)
         if nearest is not None:
             case = Case(reference.question, reference.answer, nearest, article.title)
-            found.append(_Asked(reference, case))
-    return found, [row["question"] for row in every]
+            found.append((reference, case))
+    # Each question with the sentence or the answer of another one.
+    asked = [
+        _Asked(*one, other[1]) for one, other in zip(found, [*found[7:], *found[:7]], strict=True)
+    ]
+    return asked, [row["question"] for row in every]
 
 
 async def measure(adapter: Path) -> dict[Task, dict[Arm, ReplyCounts]]:
@@ -257,7 +221,7 @@ async def measure(adapter: Path) -> dict[Task, dict[Arm, ReplyCounts]]:
     There is no arm "bare" where its prompt is the one with demonstrations.
     """
     server = GgufServer(gguf_path(), name=EMBEDDED_NAME, adapter=Adapter(adapter, ()))
-    bench = _Bench(*_cases())
+    bench = _Bench()
     plain, adapted = AdaptedModel(server, adapted=False), AdaptedModel(server, adapted=True)
     arms: dict[Arm, tuple[Model, bool]] = {
         "demonstrations": (plain, True),
@@ -267,7 +231,7 @@ async def measure(adapter: Path) -> dict[Task, dict[Arm, ReplyCounts]]:
     try:
         return {
             task: {
-                arm: await getattr(bench, task)(model, shots)
+                arm: await bench.run(task, model, shots)
                 for arm, (model, shots) in arms.items()
                 if arm != "bare" or task in _SHOWN
             }
@@ -289,21 +253,23 @@ _SAID: dict[Task, str] = {
 
 
 def table(found: dict[Task, dict[Arm, ReplyCounts]]) -> str:
-    """Return the measurement as a table in Markdown, with the tokens that the steps of an
-    arm cost.
-    """
-    lines = ["| step | with demonstrations | without | with the adapter |", "|---|---|---|---|"]
-    for task, arms in found.items():
-        cells = (
-            f"{one.usable} of {one.total} ({100 * one.usable / max(one.total, 1):.0f} %)"
-            if one
-            else ""
-            for one in map(arms.get, ARMS)
-        )
-        lines.append(f"| {_SAID[task]} | {' | '.join(cells)} |")
+    """Return the measurement as a table in Markdown, with the tokens that the steps of an arm
+    cost."""
+    rows: list[list[object]] = [
+        [
+            _SAID[task],
+            *(
+                f"{one.usable} of {one.total} ({100 * one.usable / max(one.total, 1):.0f} %)"
+                if one
+                else ""
+                for one in map(arms.get, ARMS)
+            ),
+        ]
+        for task, arms in found.items()
+    ]
     for what, field in (("prompt tokens read", "read"), ("tokens written", "written")):
         sums = (
             sum(getattr(arms[arm], field) for arms in found.values() if arm in arms) for arm in ARMS
         )
-        lines.append(f"| {what} | {' | '.join(f'{value:,}' for value in sums)} |")
-    return "\n".join(lines)
+        rows.append([what, *(f"{value:,}" for value in sums)])
+    return markdown(["step", "with demonstrations", "without", "with the adapter"], rows)

@@ -20,10 +20,10 @@ from pipelines.methods.ever.questions import Checked, is_usable, main_subject
 from pipelines.methods.nearest import PROMPTS as NEAREST
 from pipelines.methods.replies.questions import asks_yes_or_no
 from pipelines.methods.rowen.asking import PROMPTS as ROWEN
-from pipelines.research.adapter.rewording import rewordings
-from pipelines.research.training.examples import Text, text_of
-from pipelines.research.training.generated import Names
-from pipelines.research.training.rewriting import as_question, as_statement
+from pipelines.research.adapter.rewording import SHAPES, rewordings
+from pipelines.research.judge.made import Names
+from pipelines.research.judge.rewriting import as_question, as_statement
+from pipelines.research.samples.pairs import Text, text_of
 from pipelines.text import EntityRecognizer, Span
 from pipelines.text.entities import Entity
 from pipelines.types import Message
@@ -33,7 +33,6 @@ FormTask = Literal["paraphrase", "answer", "absent", "extract", "validate", "ver
 hold the answer, concepts, a validation question, yes or no, a revised sentence."""
 
 TASKS: tuple[FormTask, ...] = get_args(FormTask)
-
 Task = FormTask | Literal["judge", "translate"]
 """Those, a verdict on a statement, and a translation."""
 
@@ -41,26 +40,6 @@ ABSENT = "The text does not say."
 """What is written where a sentence does not hold the answer."""
 
 PARAPHRASES = 6
-
-_SHAPES = (
-    *("Who founded {PLACE}?", "Who led {ORG}?", "Who wrote {WORK_OF_ART}?", "Who opened {PLACE}?"),
-    *("When was {PERSON} born?", "When was {ORG} founded?", "In what year was {PLACE} founded?"),
-    *(
-        "When did {PERSON} die?",
-        "In which year did {PERSON} leave {PLACE}?",
-        "When was {EVENT} held?",
-    ),
-    *("Where was {PERSON} born?", "Where did {PERSON} die?", "Where was {WORK_OF_ART} written?"),
-    *("Where did {PERSON} meet {PERSON}?", "What city did {PERSON} visit?"),
-    *("How many people live in {PLACE}?", "How many books did {PERSON} write?"),
-    *("Which river runs through {PLACE}?", "Which country did {PERSON} leave?"),
-    *("What award did {PERSON} receive?", "Which prize was awarded to {PERSON}?"),
-    *("Was {PERSON} born in {PLACE}?", "Did {PERSON} write {WORK_OF_ART}?"),
-    *("Did {PERSON} visit {PLACE}?", "Is {PLACE} the capital of {PLACE}?"),
-    *("Who was the leader of {ORG}?", "Who is the author of {WORK_OF_ART}?"),
-    *("Who designed {PLACE}?", "Which person discovered {PLACE}?", "Who defeated {PERSON}?"),
-    *("Which school did {PERSON} attend?", "What language is spoken in {PLACE}?"),
-)
 
 
 class PromptReply(NamedTuple):
@@ -81,12 +60,9 @@ class Case(NamedTuple):
 
 
 # --- Prompts, as the app words them ---------------------------------------------------------------
-
-
 def paraphrase_prompt(question: str, *, shots: bool = False) -> tuple[Message, ...]:
     """Return messages that ask for paraphrases; `shots` shows the demonstrations, here and in the
-    prompts below.
-    """
+    prompts below."""
     yes_no = asks_yes_or_no(Question(text=question, language="en"))
     kind = "paraphrase_yes_no" if yes_no else "paraphrase"
     return ROWEN.turns(
@@ -113,9 +89,8 @@ def answer_prompt(case: Case, *, shots: bool = False) -> tuple[Message, ...]:
 
 
 def extract_prompt(question: str, sentence: str) -> tuple[Message, ...]:
-    """Return messages that ask for the concepts of a sentence; its demonstrations belong to
-    the prompt.
-    """
+    """Return messages that ask for the concepts of a sentence; its demonstrations belong to the
+    prompt."""
     return EVER.turns("en", "extract", "extract_sentence", question=question, sentence=sentence)
 
 
@@ -163,12 +138,9 @@ def revise_prompt(case: Case, sentence: str, wrong: str) -> tuple[Message, ...]:
 
 
 # --- Pairs ----------------------------------------------------------------------------------------
-
-
 def pairs(articles: Sequence[Article], *, seed: int = 7, most: int = 240) -> list[PromptReply]:
-    """Return at most `most` pairs of each task, the same ones for the same `seed`, in a
-    mixed order.
-    """
+    """Return at most `most` pairs of each task, the same ones for the same `seed`, in a mixed
+    order."""
     random = Random(seed)
     texts, cases = _read(articles)
     names = Names()
@@ -225,7 +197,7 @@ def _paraphrases(cases: Sequence[Case], names: Names, random: Random) -> Iterato
 
 def _shaped(names: Names, random: Random) -> str:
     """Return a shape of a question, with names of the kinds that it has places for."""
-    question = random.choice(_SHAPES)
+    question = random.choice(SHAPES)
     for kind in ("PERSON", "PLACE", "ORG", "WORK_OF_ART", "EVENT"):
         while f"{{{kind}}}" in question:
             known = names.everywhere.get(kind)

@@ -147,7 +147,7 @@ def test_a_file_that_is_missing_is_an_error_that_says_what_to_do(tmp_path: Path,
     (folder / missing).unlink()
     with pytest.raises(UnknownModelError) as caught:
         TrainedJudge(folder)
-    assert "python -m pipelines.research.training" in caught.value.remedy
+    assert "python -m pipelines.research.judge" in caught.value.remedy
 
 
 def test_without_the_encoder_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):

@@ -7,7 +7,7 @@ from random import Random
 from pipelines.methods.slm.judging import judge_request
 from pipelines.prompts import load_prompts
 from pipelines.research.adapter.bilingual import judge_pair, translation_pair
-from pipelines.research.training.examples import TrainingPair
+from pipelines.research.samples.pairs import TrainingPair
 from pipelines.types import Language, Passage
 
 TRUE = TrainingPair(

@@ -19,7 +19,7 @@ from pipelines.research.adapter.pairs import (
     pairs,
     paraphrase_prompt,
 )
-from pipelines.research.data import read_articles
+from pipelines.research.samples.files import read_articles
 
 CITIES = ("Arlen", "Brandtburg", "Carrville", "Dunmore", "Eastwick", "Fairholt")
 PEOPLE = ("Ada Brandt", "Emil Carr", "Nora Dunn", "Otto Eberle", "Paul Fischer", "Rita Graf")

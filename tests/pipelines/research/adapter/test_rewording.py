@@ -51,10 +51,7 @@ from pipelines.research.adapter.rewording import rewordings
                 "What is the number of bridges that were built in Arlen?",
             },
         ),
-        (
-            "Which river runs through Arlen?",
-            set(),
-        ),
+        ("Which river runs through Arlen?", set()),
         (
             "Which prize was awarded to Ada Brandt?",
             {"What is the prize that was awarded to Ada Brandt?"},
@@ -63,10 +60,7 @@ from pipelines.research.adapter.rewording import rewordings
             "What is the name of the bridge of Arlen?",
             {"What is the bridge of Arlen called?", "By what name is the bridge of Arlen known?"},
         ),
-        (
-            "Was Ada Brandt born in Arlen?",
-            {"Is it true that Ada Brandt was born in Arlen?"},
-        ),
+        ("Was Ada Brandt born in Arlen?", {"Is it true that Ada Brandt was born in Arlen?"}),
         (
             "Did Ada Brandt write the Carr atlas?",
             {"Is it correct that Ada Brandt wrote the Carr atlas?"},

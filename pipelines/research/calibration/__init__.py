@@ -1,1 +1,0 @@
-"""Commands that derive the defaults which a method's paper leaves open, with their provenance."""

@@ -1,1 +1,0 @@
-"""How well detectors find hallucinations: the tables of docs/detectors.md, from evaluations."""

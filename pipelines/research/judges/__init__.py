@@ -1,1 +1,0 @@
-"""How good judges are, in the measures of published benchmarks."""

@@ -1,1 +1,0 @@
-"""Training that goes on for days: a mixture of pairs, a trainer with checkpoints, a calibration."""

@@ -1,0 +1,1 @@
+"""Measures what ships: judges, detectors, the default model, estimates, the entity recogniser."""

@@ -1,1 +1,0 @@
-"""Tests of the report on the shipped default."""
