@@ -59,13 +59,13 @@ from components.elements import notice
 from components.evaluation_state import summary_view
 from components.markup import tag
 from components.messages import Catalogue, integer
-from pipelines.engine.executor import used_models, wording_of
 from pipelines.engine.profiles import held_calibrations
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.beginning import create_evaluation, provenance_of, usable_items
 from pipelines.evaluation.items import DataSet, Item
 from pipelines.evaluation.limits import checked_limits
 from pipelines.evaluation.plan import MAX_REPEATS, EvaluationSpec, System
+from pipelines.methods.registry import used_models, wording_of
 from pipelines.run.spec import MethodSpec
 from pipelines.store.evaluations import StoredEvaluation
 

@@ -9,10 +9,9 @@ from typing import Any, Literal, NamedTuple
 from pydantic import ValidationError
 
 from pipelines.engine.calibrations import holding
-from pipelines.engine.executor import wording_of
 from pipelines.error_words import first_problem
 from pipelines.errors import VeriscopeError, failure
-from pipelines.methods.registry import METHODS, different, get_method
+from pipelines.methods.registry import METHODS, different, get_method, wording_of
 from pipelines.models.providers import PROVIDERS, ModelSpec, provider_of
 from pipelines.prompts import Wording, checked_wording
 from pipelines.run.calibrations import Calibration

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from app.public.choices import (
@@ -14,8 +16,8 @@ from app.public.choices import (
     evidence_choices,
     foreign_to,
 )
-from app.public.session import checked_run
 from components.messages import LANGUAGES, Catalogue
+from pipelines.engine.asking import plan_run
 from pipelines.errors import InvalidInputError
 from pipelines.methods.registry import METHODS
 from pipelines.run.defaults import default_models
@@ -102,8 +104,9 @@ def test_a_question_is_foreign_to_a_model_that_does_not_speak_its_language(
     question: str, foreign: bool
 ):
     models = {**default_models(), "main": ModelSpec()}
-    spec = checked_run(question, [MethodSpec(name="direct")], models)
-    assert foreign_to(spec) == foreign
+    plan = plan_run(Choices().request(question, ["direct"], models))
+    assert foreign_to(plan) == foreign
     # Of a visitor's own model nothing is known: it is believed.
     own = {"main": ModelSpec(kind="openai", name="own", model="own")}
-    assert not foreign_to(spec.model_copy(update={"models": own}))
+    believed = plan.spec.model_copy(update={"models": own})
+    assert not foreign_to(replace(plan, spec=believed))

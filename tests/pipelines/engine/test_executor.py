@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.executor import RunPlan, execute, make_plan, start_event
+from pipelines.engine.asking import RunPlan, make_plan
+from pipelines.engine.executor import execute, start_event
 from pipelines.errors import MissingReply, RefusedRequestError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question, Settings
 from pipelines.models.base import Capabilities

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.executor import make_plan, wording_of
+from pipelines.engine.asking import make_plan
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.methods.drad.settings import calibrated_with_these_prompts
-from pipelines.methods.registry import get_method
+from pipelines.methods.registry import get_method, wording_of
 from pipelines.methods.slm.scale import history_of, shipped_scale
 from pipelines.prompts import load_prompts, worded
 from pipelines.run.changes import changes
