@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, get_args
@@ -31,7 +31,7 @@ from components.rowen_view import parts_ahead
 from pipelines.engine.asking import RunRequest
 from pipelines.engine.completing import completed, left_out
 from pipelines.engine.estimate import RunEstimate, estimate, first_methods
-from pipelines.engine.profiles import follows, recorded_name
+from pipelines.engine.profiles import follows
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
@@ -227,11 +227,6 @@ def draw_own_prompts(t: Catalogue) -> None:
         with st.container(horizontal=True, vertical_alignment="center", key="own-prompts"):
             st.caption(own_prompts_words(own, t), width="content")
             st.button(t("prompts.go"), key="own-prompts-go", on_click=go_to, args=("prompts",))
-
-
-def recorded_profile(methods: Iterable[MethodSpec]) -> str:
-    """Return the chosen profile's name for what runs with these methods; "" where one differs."""
-    return recorded_name(chosen_profile(), methods, chosen_wording())
 
 
 def _methods(t: Catalogue) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -22,7 +22,6 @@ from pipelines.cli.terminal import Terminal, describe
 from pipelines.cli.wording import add_prompts_option, chosen_wording
 from pipelines.engine.asking import RunRequest, plan_run
 from pipelines.engine.budget import Account, refuse_excess
-from pipelines.engine.profiles import with_profile
 from pipelines.engine.service import Service
 from pipelines.methods.registry import METHODS
 from pipelines.printable import printable_json
@@ -51,9 +50,6 @@ def add_ask_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="name of the variable that holds the key of that search",
     )
-    parser.add_argument(
-        "--language", choices=["en", "zh"], help="language of the run (default: the question's own)"
-    )
 
 
 def add_run_options(parser: argparse.ArgumentParser, what: str) -> None:
@@ -74,6 +70,11 @@ def add_run_options(parser: argparse.ArgumentParser, what: str) -> None:
         add_evidence_options,
     ):
         add(parser)
+    parser.add_argument(
+        "--language",
+        choices=["en", "zh"],
+        help="language of the run (default: that of the question or text)",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--reproducible", action="store_true", help="make one call at a time, for identical results"
@@ -81,21 +82,26 @@ def add_run_options(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 async def requested(
-    service: Service, options: argparse.Namespace, names: Iterable[str], what: str
+    service: Service, options: argparse.Namespace, names: Mapping[str, str], what: str
 ) -> tuple[RunRequest, dict[str, str]]:
-    """Return a request of the methods `names`, but for what they are asked and its evidence, and
-    the keys of its models by name.
+    """Return a request, but for what is asked and its evidence, and the keys of its models by name.
+
+    `names` are those of its methods, by what `--set` calls each of them. Settings of a profile
+    stand where the options give none.
 
     Raises InvalidInputError where an option cannot be understood.
     """
     profile = await chosen_profile(service, options)
-    form = f"{what.upper()}.SETTING=VALUE"
-    given = read_settings(names, options.set, form, "drad.theta_1=0.5")
-    settings = with_profile(profile, given, given)
+    held = profile.settings if profile else {}
+    example = "'drad 2.theta_1=0.5'" if what == "system" else "drad.theta_1=0.5"
+    given = read_settings(names, options.set, f"{what.upper()}.SETTING=VALUE", example)
     wording = chosen_wording(options, profile.prompts if profile else {})
     models, keys = await models_by_role(service, options, profile.models if profile else {})
     request = RunRequest(
-        methods=[MethodSpec(name=name, settings=values) for name, values in settings.items()],
+        methods=[
+            MethodSpec(name=method, settings={**held.get(method, {}), **given[name]})
+            for name, method in names.items()
+        ],
         models=models,
         seed=options.seed,
         reproducible=options.reproducible,
@@ -130,7 +136,8 @@ async def begun(
 
 async def ask(service: Service, options: argparse.Namespace) -> int:
     """Ask a question; return the exit status."""
-    request, keys = await requested(service, options, options.method or ["drad"], "method")
+    names = {name: name for name in options.method or ["drad"]}
+    request, keys = await requested(service, options, names, "method")
     if search_key := named_key(options.search_key_env):
         keys[f"search:{options.web}"] = search_key
     if options.web:

@@ -101,16 +101,13 @@ def add_check_command(commands: Any) -> None:
         "--to", type=Path, metavar="FILE", help="write to this file (default: standard output)"
     )
     add_run_options(parser, "detector")
-    parser.add_argument(
-        "--language", choices=["en", "zh"], help="language of the texts (default: each text's own)"
-    )
     parser.set_defaults(command=_check)
 
 
 async def _check(service: Service, options: argparse.Namespace) -> int:
     entries = list(await asyncio.to_thread(_entries, options))
     names = options.detector or list(detectors())
-    request, keys = await requested(service, options, names, "detector")
+    request, keys = await requested(service, options, {one: one for one in names}, "detector")
     if any(not entry.given.sources for entry in entries):
         request = replace(request, evidence=await chosen_evidence(service, options, keys))
     names = options.detector or [name for name in names if name in STANDARD]

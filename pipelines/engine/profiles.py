@@ -75,16 +75,6 @@ def recorded_name(
     return profile.name if profile is not None and follows(profile, methods, wording) else ""
 
 
-def with_profile(
-    profile: Profile | None, settings: Mapping[str, Mapping[str, Any]], methods: Iterable[str]
-) -> dict[str, dict[str, Any]]:
-    """Return a map from method to settings: the profile's, under those that were given for
-    themselves.
-    """
-    held = profile.settings if profile else {}
-    return {name: {**held.get(name, {}), **settings.get(name, {})} for name in methods}
-
-
 def held_calibrations(profile: Profile | None) -> tuple[Calibration, ...]:
     """Return the profile's calibrations, for a run; which of them hold for it is seen in
     its plan.

@@ -145,12 +145,6 @@ async def test_a_method_that_has_what_it_needs_answers(need: Need, models: dict[
     assert trace.terminal.answers["needy"].text == "yes"
 
 
-def test_the_chosen_language_replaces_that_of_the_question():
-    fields: dict[str, Any] = {"question": "谁？", "methods": (MethodSpec(name="direct"),)}
-    assert make_plan(RunSpec(**fields)).question.language == "zh"
-    assert make_plan(RunSpec(**fields, language="en")).question.language == "en"
-
-
 async def test_a_missing_reply_ends_a_method_that_copes_with_failed_calls():
     slots = {"main": Slot(ScriptedModel.from_replies([], capabilities=ABLE))}
     trace = await run_on(Forgiving(Need(reason="model")), Materials(slots))

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.asking import make_plan
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.methods.drad.settings import calibrated_with_these_prompts
-from pipelines.methods.registry import get_method, wording_of
+from pipelines.methods.registry import get_method
 from pipelines.methods.slm.scale import history_of, shipped_scale
 from pipelines.prompts import load_prompts, worded
 from pipelines.run.changes import changes
@@ -170,15 +169,6 @@ async def test_a_wording_is_checked_where_it_comes_in(service: Service):
             await service.start(asking(prompts), owner=ANN)
         assert "hunter2" not in str(caught.value)
     assert service.store.list(ANN) == []
-
-
-def test_what_no_method_of_the_run_uses_is_left_out():
-    both = {**SHORT, "ever": {"en": {"verify": "$passages $question"}}}
-    assert make_plan(asking(both)).spec.prompts == SHORT
-    assert wording_of(["ever"], both) == {"ever": both["ever"]}
-    # A default that was written out is the default.
-    same = {"direct": {"en": {"system": load_prompts("direct").default("en", "system")}}}
-    assert make_plan(asking(same)).spec.prompts == {}
 
 
 def test_calibrations_do_not_apply_to_another_wording():
