@@ -19,9 +19,7 @@ from pipelines.engine.asking import RunPlan, RunRequest, plan_run
 from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.evaluation.items import Item
-from pipelines.methods.registry import get_method
 from pipelines.models.providers import ModelSpec
-from pipelines.prompts import checked_wording
 from pipelines.run.calibrations import Calibrations
 from pipelines.run.spec import MAX_QUESTION, MAX_TEXT, EvidenceSpec, GivenAnswer, MethodSpec
 from pipelines.store.evaluations import AnswerTask
@@ -119,14 +117,12 @@ def checked_spec(spec: EvaluationSpec, items: Sequence[Item]) -> EvaluationSpec:
     ids = {item.id for item in items}
     if len(ids) < len(items):
         raise failure("evaluation.same_id")
-    for system in spec.systems:
-        get_method(system.method.name).settings(system.method.settings)
-        checked_wording(system.prompts)
-        refuse_keys_in_prompts(system.prompts)
-        if "main" not in system.models:
-            raise failure("evaluation.no_main_model", system=system.name)
     for number, item in enumerate(items, start=1):
         _check(item, spec, number)
+    for system in spec.systems:
+        refuse_keys_in_prompts(system.prompts)
+        # What can be wrong with a system is wrong on every item.
+        plan_of(spec, system, items[0], 0)
     return spec
 
 
