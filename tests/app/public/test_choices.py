@@ -17,7 +17,7 @@ from app.public.choices import (
     foreign_to,
 )
 from components.messages import LANGUAGES, Catalogue
-from pipelines.engine.asking import plan_run
+from pipelines.engine.asking import RunRequest, plan_run
 from pipelines.errors import InvalidInputError
 from pipelines.methods.registry import METHODS
 from pipelines.run.defaults import default_models
@@ -57,7 +57,6 @@ def test_empty_fields_stand_for_the_defaults():
         MethodSpec(name="direct"),
         MethodSpec(name="drad"),
     ]
-    assert chosen.spec() == EvidenceSpec()
 
 
 def test_a_set_value_goes_to_its_method_alone():
@@ -87,6 +86,15 @@ def test_without_evidence_only_what_searches_nothing_is_run():
     assert slm.settings == {"context": "none"}
     with pytest.raises(InvalidInputError, match="Every chosen method searches"):
         chosen.methods(["rag"])
+
+
+def test_what_was_chosen_is_asked_for():
+    models = default_models()
+    asked = Choices.of([*OWN, "mine"]).request(" Who? ", ["direct"], models)
+    evidence = EvidenceSpec(library="mine")
+    direct = [MethodSpec(name="direct")]
+    assert asked == RunRequest("Who?", methods=direct, models=models, evidence=evidence)
+    assert Choices.of([*OWN, NONE]).request("Who?", ["direct"], models).evidence == EvidenceSpec()
 
 
 def test_what_can_be_searched_has_a_name_and_none_is_among_it():
