@@ -1,8 +1,10 @@
-"""What a visitor's runs may take: limits kept in the session, and the budget that a run gets."""
+"""What a visitor's runs may take: limits kept in the session, and the plan of a run within them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any, get_args
 
 import streamlit as st
@@ -11,8 +13,8 @@ from app.engine import engine
 from app.profiles import known_models
 from app.session import owner
 from components.messages import Catalogue
-from pipelines.engine.budget import RunBudget, budget_for
-from pipelines.engine.estimate import Basis, basis_for, estimate, size_in
+from pipelines.engine.asking import RunPlan, RunRequest, make_plan, plan_run, within_limits
+from pipelines.engine.estimate import Basis, basis_for
 from pipelines.engine.text_size import TextSize
 from pipelines.models.providers import Currency
 from pipelines.run.ledger import LIMIT_NAMES, LimitName, RunLimits
@@ -67,18 +69,20 @@ def draw_session_limits(t: Catalogue) -> None:
         st.selectbox(t("limit.currency"), get_args(Currency), key=_CURRENCY, **_KEPT)
 
 
-def budget_of(spec: RunSpec) -> RunBudget:
-    """Return the budget of a run of this session.
+def planned(asked: RunRequest | RunSpec) -> RunPlan:
+    """Return the plan of what is asked for, or of what was run and is run again, within the limits
+    of this session.
 
-    Illustrations ask no model, so that nothing is limited. Raises InvalidInputError where the
-    limit of money cannot be kept.
+    Illustrations ask no model, so that nothing is limited. Raises InvalidInputError with what to
+    change, also where the limit of money cannot be kept.
     """
-    if any(model.kind == "scripted" for model in spec.models.values()):
-        return RunBudget()
-    models = _priced(spec.models)
-    known = basis(models["main"], size=size_in(spec))
-    expected = estimate((one.name for one in spec.methods), models, known)
-    return budget_for(session_limits(), models, expected)
+    past = partial(engine().service.earlier.of, owner())
+    if isinstance(asked, RunRequest):
+        return plan_run(replace(asked, limits=session_limits()), past)
+    plan = make_plan(asked)
+    if any(model.kind == "scripted" for model in asked.models.values()):
+        return plan
+    return within_limits(plan, session_limits(), _priced(asked.models), past)
 
 
 def _priced(models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:

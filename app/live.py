@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 import streamlit as st
 
-from app.budget import budget_of
+from app.budget import planned
 from app.engine import Watched, engine
 from app.session import keys_for, owner
+from pipelines.engine.asking import RunRequest
 from pipelines.engine.budget import refuse_excess
 from pipelines.errors import VeriscopeError
 from pipelines.run.events import ModelCalled
@@ -17,17 +18,19 @@ from pipelines.run.spec import RunSpec
 _WATCHED = "_watched"
 
 
-def start(spec: RunSpec, *, anyway: bool = False, known: Iterable[ModelCalled] = ()) -> None:
-    """Start a run and look at it; raises what starting it raises.
+def start(
+    asked: RunRequest | RunSpec, *, anyway: bool = False, known: Iterable[ModelCalled] = ()
+) -> None:
+    """Start a run and look at it; raises what planning and starting it raise.
 
     Raises VeriscopeError where it is expected to pass a limit of the session, unless `anyway`: then
     it ends there. What `known` calls were answered is not asked again.
     """
-    service, budget = engine().service, budget_of(spec)
+    plan = planned(asked)
     if not anyway:
-        refuse_excess(budget)
-    keys = keys_for(spec)
-    start = service.start(spec, owner=owner(), keys=keys, budget=budget, known=tuple(known))
+        refuse_excess(plan.budget)
+    keys = keys_for(plan.spec)
+    start = engine().service.start(plan, owner=owner(), keys=keys, known=tuple(known))
     open_run(engine().call(start))
 
 

@@ -24,7 +24,6 @@ from components.glossary import meaning, means_list
 from components.markup import Child, Html, shown, tag
 from components.messages import Catalogue, duration, integer, named
 from components.prompts import own_prompts_words
-from pipelines.engine.executor import used_models
 from pipelines.errors import ErrorInfo
 from pipelines.evaluation.forecast import Forecast, Range
 from pipelines.evaluation.items import Item, Offer
@@ -33,6 +32,7 @@ from pipelines.evaluation.limits import LIMITS, Limit, currencies_of
 from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.runner import EvaluationProgress
+from pipelines.methods.registry import used_models
 from pipelines.prompts import own_prompts
 from pipelines.store.evaluations import StoredEvaluation
 

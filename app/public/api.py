@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,24 +26,23 @@ from app.public.contract import (
     AskRequest,
     CheckRequest,
     GetRunRequest,
-    LimitsAsked,
     MethodInfo,
     RunResult,
 )
 from app.public.models import ModelCatalog
 from app.public.refusals import ApiError, Refused, problems_of, refused, told
 from app.public.results import expected_in, lacking, methods_for, result_of
-from app.public.session import Runs, checked_run
+from app.public.session import Runs
 from app.public.visitors import Caller, caller_of
 from pipelines.engine.admission import Turn
-from pipelines.engine.budget import RunBudget, excess_error
-from pipelines.engine.checking import FEWER, TextToCheck, check_run, detectors, models_for
-from pipelines.engine.estimate import basis_for, estimate, size_in
+from pipelines.engine.asking import RunPlan, RunRequest, plan_run
+from pipelines.engine.budget import excess_error
+from pipelines.engine.checking import FEWER, TextToCheck, detectors, models_for
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.registry import METHODS
 from pipelines.run.events import CancelReason
 from pipelines.run.ledger import RunLimits
-from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.run.spec import MethodSpec
 from pipelines.run.view import fold
 from pipelines.store import RunSummary, is_owner, new_owner
 from pipelines.text import detect_language
@@ -87,22 +87,21 @@ class PendingRun:
     def __init__(
         self,
         runs: Runs,
-        spec: RunSpec,
+        plan: RunPlan,
         visitor: Caller,
         *,
         share: bool,
-        budget: RunBudget,
     ) -> None:
         self.run = new_owner()
         self._runs = runs
         self._share = share
-        self._budget = budget
+        self._expected = plan.budget.expected
         self._stage: Turn | Watched | None = None
         self._shared: str | None = None
         self._reason: CancelReason | None = None
         self._error: ApiError | None = None
         self._known = asyncio.Event()
-        self.task = asyncio.create_task(self._go(spec, visitor))
+        self.task = asyncio.create_task(self._go(plan, visitor))
         self.task.add_done_callback(lambda _: self._known.set())
 
     async def begun(self) -> None:
@@ -138,8 +137,8 @@ class PendingRun:
             found = RunResult(run=self.run, status="waiting", before=before, expected_wait=wait)
         if self._error is not None:
             found = found.model_copy(update={"error": self._error})
-        if self._budget.expected is not None:
-            found = found.model_copy(update={"expected": expected_in(self._budget.expected)})
+        if self._expected is not None:
+            found = found.model_copy(update={"expected": expected_in(self._expected)})
         if found.over:
             return found
         return found.model_copy(update={"next": _NEXT.format(run=self.run)})
@@ -175,10 +174,9 @@ class PendingRun:
             await self._runs.call(service.stop(self.run_id, owner=self.run))
         await asyncio.wait({self.task})
 
-    async def _go(self, spec: RunSpec, visitor: Caller) -> None:
+    async def _go(self, plan: RunPlan, visitor: Caller) -> None:
         try:
-            stages = self._runs.ask(spec, self.run, visitor=visitor, budget=self._budget)
-            async with aclosing(stages):
+            async with aclosing(self._runs.ask(plan, self.run, visitor=visitor)) as stages:
                 async for stage in stages:
                     self._stage = stage
                     self._known.set()
@@ -224,18 +222,8 @@ class Api:
             MethodSpec(name=name, settings=asked.settings if place == 0 else {})
             for place, name in enumerate(names)
         ]
-        spec = checked_run(asked.question, methods, self._catalog.models)
-        return await self._begin(spec, request, asked)
-
-    def _budget(self, spec: RunSpec, limits: LimitsAsked, *, anyway: bool) -> RunBudget:
-        """Return what the run may take; raises Refused where it is expected to pass that."""
-        names, models = [one.name for one in spec.methods], self._catalog.models
-        known = basis_for(models["main"], size=size_in(spec))
-        expected = estimate(names, models, known)
-        budget = RunBudget(RunLimits(**limits.model_dump()), expected=expected)
-        if not anyway and (error := excess_error(budget)) is not None:
-            raise Refused("request.over_limit", "limits", **error.facts)
-        return budget
+        wanted = RunRequest(asked.question, methods=methods, models=self._catalog.models)
+        return await self._begin(wanted, request, asked)
 
     async def check(self, asked: CheckRequest, request: Connection | None) -> PendingRun:
         """Start the check of a given text, as `ask` starts a run."""
@@ -267,8 +255,9 @@ class Api:
         for name in chosen:
             if name in lacks:
                 raise Refused("request.cannot_work", "detectors", name=name, needed=lacks[name])
-        methods = (MethodSpec(name=name, settings=asked.settings.get(name, {})) for name in chosen)
-        return await self._begin(check_run(given, methods, models), request, asked)
+        methods = [MethodSpec(name=name, settings=asked.settings.get(name, {})) for name in chosen]
+        wanted = RunRequest(text=given, methods=methods, models=models)
+        return await self._begin(wanted, request, asked)
 
     async def start(
         self, asked: AskRequest | CheckRequest, request: Connection | None
@@ -365,12 +354,16 @@ class Api:
 
     async def _begin(
         self,
-        spec: RunSpec,
+        wanted: RunRequest,
         request: Connection | None,
         asked: AskRequest | CheckRequest,
     ) -> PendingRun:
-        budget = self._budget(spec, asked.limits, anyway=asked.anyway)
-        pending = PendingRun(self._runs, spec, caller_of(request), share=asked.share, budget=budget)
+        wanted = replace(wanted, limits=RunLimits(**asked.limits.model_dump()))
+        # Every run has an owner of its own, who has no earlier ones.
+        plan = plan_run(wanted, past=lambda *_, **__: ())
+        if not asked.anyway and (error := excess_error(plan.budget)) is not None:
+            raise Refused("request.over_limit", "limits", **error.facts)
+        pending = PendingRun(self._runs, plan, caller_of(request), share=asked.share)
         await pending.begun()
         if pending.task.done():
             self._keep(pending)

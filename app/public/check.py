@@ -13,10 +13,10 @@ import gradio as gr
 
 from app.public.session import VisitorSession
 from components.messages import Catalogue, named
+from pipelines.engine.asking import RunRequest
 from pipelines.engine.checking import (
     FEWER,
     TextToCheck,
-    check_run,
     detectors,
     is_check,
     models_for,
@@ -24,7 +24,6 @@ from pipelines.engine.checking import (
     text_of,
     unmet_needs,
 )
-from pipelines.errors import failure
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import ModelSpec, known_capabilities
 from pipelines.run.spec import MAX_SOURCES, MAX_TEXT, MethodSpec, RunSpec
@@ -119,17 +118,12 @@ class CheckPart:
         return expected
 
 
-def check_spec(
+def check_request(
     asked: TextToCheck, methods: Sequence[str], models: Mapping[str, ModelSpec]
-) -> RunSpec:
-    """Return the run that checks a text by those of `methods` that can.
-
-    Raises InvalidInputError, also where none of them can work on it.
-    """
+) -> RunRequest:
+    """Return what is asked for: a text under those of `methods` that can check it."""
     able = able_detectors(asked, methods, models)
-    if methods and not able:
-        raise failure("checking.no_detector")
-    return check_run(asked, [MethodSpec(name=n) for n in able], models_for(asked, models))
+    return RunRequest(text=asked, methods=[MethodSpec(name=name) for name in able], models=models)
 
 
 def able_detectors(

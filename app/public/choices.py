@@ -15,12 +15,12 @@ from app.public.examples import speaks
 from app.public.models import OwnModel
 from components.compare import default_numbers, setting_words
 from components.messages import Catalogue, named, setting_key
+from pipelines.engine.asking import RunPlan, RunRequest
 from pipelines.error_words import phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.controls import field_bound, field_kind
 from pipelines.methods.registry import METHODS
-from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
-from pipelines.text import detect_language
+from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec
 
 C = TypeVar("C")
 Put = Callable[..., Any]
@@ -82,11 +82,20 @@ class Choices(NamedTuple):
             return []
         return [name for name in names if name in METHODS and _searches(name)]
 
-    def spec(self) -> EvidenceSpec:
-        """Return the evidence of the run: with none chosen, no method is left that searches."""
-        if self.evidence in ("", NONE):
-            return EvidenceSpec()
-        return EvidenceSpec(library=self.evidence)
+    def request(
+        self, question: str, names: Iterable[str], models: Mapping[str, ModelSpec]
+    ) -> RunRequest:
+        """Return what is asked for; with no evidence chosen, no method is left that searches.
+
+        Raises InvalidInputError as `methods` does.
+        """
+        chosen = self.evidence not in ("", NONE)
+        return RunRequest(
+            question.strip(),
+            methods=self.methods(names),
+            models=models,
+            evidence=EvidenceSpec(library=self.evidence) if chosen else EvidenceSpec(),
+        )
 
     def _settings(self, name: str) -> dict[str, Any]:
         chosen = {
@@ -116,13 +125,13 @@ def _read(method: str, field: str, typed: str) -> float:
     return value
 
 
-def foreign_to(spec: RunSpec) -> bool:
+def foreign_to(plan: RunPlan) -> bool:
     """Return whether the main model would write noise, because it does not speak the question's
     language.
 
     A model of which nothing is known is assumed to speak it.
     """
-    return not speaks(spec.models["main"], detect_language(" ".join(spec.question.split())))
+    return not speaks(plan.spec.models["main"], plan.question.language)
 
 
 def default_words(method: str, field: str, t: Catalogue) -> str:

@@ -19,10 +19,9 @@ from pydantic import (
 from app.public.check_contract import Calibrated, CheckResult, Together
 from app.public.refusals import ApiError
 from pipelines.engine.checking import FEWER
-from pipelines.engine.executor import MAX_QUESTION
 from pipelines.methods.registry import METHODS
 from pipelines.run.events import Verdict, What
-from pipelines.run.spec import MAX_SOURCES, MAX_TEXT
+from pipelines.run.spec import MAX_QUESTION, MAX_SOURCES, MAX_TEXT
 from pipelines.types import Frozen, Language
 
 PATIENCE = 45.0

@@ -13,20 +13,21 @@ from weakref import WeakValueDictionary
 import gradio as gr
 
 from app.engine import Watched
-from app.public.check import Asked, asked_in, check_spec
+from app.public.check import Asked, asked_in, check_request
 from app.public.choices import Choices, foreign_to
 from app.public.examples import ExampleQuestion, examples_for
 from app.public.expecting import Expecting
 from app.public.frames import Frames, nothing, refusal
 from app.public.models import ModelCatalog
 from app.public.parts import Parts, queue_note, view_of
-from app.public.session import Runs, VisitorLimits, VisitorSession, checked_run
+from app.public.session import Runs, VisitorLimits, VisitorSession
 from app.public.visitors import caller_of
 from components.elements import error_note, notice
 from components.messages import LANGUAGES, Catalogue, lang
 from components.report import report_html
 from components.run_pages import PAGES
 from pipelines.engine.admission import Turn
+from pipelines.engine.asking import plan_run
 from pipelines.engine.checking import TextToCheck, is_check
 from pipelines.engine.completing import left_out
 from pipelines.errors import VeriscopeError
@@ -179,16 +180,17 @@ class PageEvents:
             chosen = Choices.of(fields)
             models, keys = self.expecting.models(chosen.own)
             if isinstance(question, TextToCheck):
-                spec = check_spec(question, methods, models)
+                asked = check_request(question, methods, models)
             else:
-                spec = checked_run(question, chosen.methods(methods), models, chosen.spec())
-            if spec.answer is None and foreign_to(spec):
+                asked = chosen.request(question, methods, models)
+            plan = plan_run(asked)
+            if asked.text is None and foreign_to(plan):
                 visit.waiting, t = False, Catalogue(visit.language)
                 told = t("space.foreign", name=models["main"].name)
                 yield await self.frames.told(visit, notice(told, "foreign", role="alert"))
                 return
             caller = caller_of(request, visit.owner)
-            async with aclosing(self._runs.ask(spec, visit.owner, keys, visitor=caller)) as stages:
+            async with aclosing(self._runs.ask(plan, visit.owner, keys, visitor=caller)) as stages:
                 async for stage in stages:
                     if visit.turn != number:
                         if isinstance(stage, Watched):

@@ -26,10 +26,10 @@ from components.run_pages import PAGES
 from components.samples import recordings_note
 from components.theme import ASSETS, view_code
 from pipelines.engine.admission import Turn
-from pipelines.engine.executor import MAX_QUESTION
 from pipelines.methods.registry import METHODS
 from pipelines.models.catalogue import catalogue
 from pipelines.run.defaults import by_language
+from pipelines.run.spec import MAX_QUESTION
 from pipelines.store.recordings import choice, recordings
 from pipelines.types import Language
 

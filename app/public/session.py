@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,16 +18,12 @@ from app.public.examples import ExampleQuestion
 from app.public.visitors import HOUR, Caller, Rates, proxies_to_believe
 from app.public.walkthrough import Walkthroughs
 from pipelines.engine.admission import Admission, Turn
-from pipelines.engine.budget import RunBudget
-from pipelines.engine.executor import make_plan, used_models
+from pipelines.engine.asking import RunPlan
 from pipelines.engine.thread import Engine
 from pipelines.error_words import first_problem
 from pipelines.errors import VeriscopeError, failure
-from pipelines.run.defaults import by_language
-from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.store.recordings import is_recording
-from pipelines.text import detect_language
 from pipelines.types import Frozen, Language
 
 T = TypeVar("T")
@@ -183,25 +179,6 @@ class VisitorSession:
             self.away, self.watched = self.watched.run_id, None
 
 
-def checked_run(
-    question: str,
-    methods: Sequence[MethodSpec],
-    models: Mapping[str, ModelSpec],
-    evidence: EvidenceSpec | None = None,
-) -> RunSpec:
-    """Return the run that answers `question`, checked before it waits; raises InvalidInputError."""
-    spec = RunSpec(
-        question=question.strip(),
-        methods=tuple(methods),
-        models=used_models(
-            (method.name for method in methods), by_language(models, detect_language(question))
-        ),
-        evidence=evidence or EvidenceSpec(),
-    )
-    make_plan(spec)
-    return spec
-
-
 class Runs:
     """Starts runs on the engine and follows them from the event loop that serves visitors."""
 
@@ -221,18 +198,16 @@ class Runs:
 
     async def ask(
         self,
-        spec: RunSpec,
+        plan: RunPlan,
         owner: str,
         keys: Mapping[str, str] | None = None,
         *,
         visitor: Caller | None = None,
-        budget: RunBudget | None = None,
     ) -> AsyncGenerator[Turn | Watched]:
         """Wait for a slot, then run; yields the position in the queue, then the run repeatedly.
 
         `visitor` is who takes the slot, if not the owner of the run. Closing the generator gives
-        the slot up and ends the run. `budget` says what the run may take. Raises TooOftenError, and
-        BusyError as `Admission.slot`.
+        the slot up and ends the run. Raises TooOftenError, and BusyError as `Admission.slot`.
         """
         caller = visitor or Caller()
         caller = caller._replace(visitor=caller.visitor or owner)
@@ -245,7 +220,7 @@ class Runs:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(ticket.admitted.wait(), _LOOK)
             try:
-                async with aclosing(self._go(spec, owner, keys, budget)) as stages:
+                async with aclosing(self._go(plan, owner, keys)) as stages:
                     async for watched in stages:
                         yield watched
             finally:
@@ -264,14 +239,10 @@ class Runs:
                 await asyncio.to_thread(sizes.keep_all_within, int(total * _MEGABYTE))
 
     async def _go(
-        self,
-        spec: RunSpec,
-        owner: str,
-        keys: Mapping[str, str] | None,
-        budget: RunBudget | None = None,
+        self, plan: RunPlan, owner: str, keys: Mapping[str, str] | None
     ) -> AsyncGenerator[Watched]:
         service = self.engine.service
-        start = service.start(spec, owner=owner, keys=keys, budget=budget)
+        start = service.start(plan, owner=owner, keys=keys)
         run_id = await self._started(start, owner)
         watched = None
         try:

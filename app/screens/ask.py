@@ -30,7 +30,7 @@ from app.screens.setup import (
     SAMPLES,
     chosen_estimate,
     chosen_methods,
-    chosen_spec,
+    chosen_request,
     completed_spec,
     draw_setup,
     fold_away,
@@ -42,8 +42,8 @@ from app.touring import offer_tour, tour_button
 from components.ask import ask_view, examples
 from components.elements import notice
 from components.messages import Catalogue, integer
-from pipelines.engine.executor import MAX_QUESTION
 from pipelines.errors import VeriscopeError
+from pipelines.run.spec import MAX_QUESTION
 
 _QUESTION = "question"
 _EXAMPLE = "example"
@@ -149,7 +149,7 @@ def _ask(anyway: bool = False) -> None:
         st.session_state[_REFUSED] = _refusal(messages()) is not None
         held = hold_back("ask", None if anyway else chosen_estimate())
         if not st.session_state[_REFUSED] and not held:
-            live.start(chosen_spec(st.session_state[_QUESTION]), anyway=anyway)
+            live.start(chosen_request(st.session_state[_QUESTION]), anyway=anyway)
             fold_away()
 
 

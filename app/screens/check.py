@@ -29,31 +29,29 @@ from app.parts import (
     section_title,
     show_html,
 )
-from app.profiles import chosen_profile, chosen_wording, settings_scope, settings_start
+from app.profiles import settings_scope, settings_start
 from app.saving import address_note, save_buttons
 from app.screens.check_file import draw_file
 from app.screens.setup import (
     assumed_capabilities,
-    chosen_evidence,
     chosen_models,
+    chosen_run,
     draw_method_settings,
     draw_own_prompts,
     draw_profile_select,
     draw_run_settings,
     draw_sources,
     method_settings,
-    recorded_profile,
-    run_settings,
 )
 from app.session import language, messages, owner
 from components.check_view import READINGS, Reading, check_view, unavailable_words
 from components.elements import notice
 from components.markup import tag
 from components.messages import Catalogue, integer
+from pipelines.engine.asking import RunRequest
 from pipelines.engine.checking import (
     STANDARD,
     TextToCheck,
-    check_run,
     detectors,
     is_check,
     models_for,
@@ -64,12 +62,11 @@ from pipelines.engine.checking import (
     unmet_needs,
 )
 from pipelines.engine.estimate import RunEstimate, estimate
-from pipelines.engine.profiles import held_calibrations
 from pipelines.engine.text_size import size_of
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Need
 from pipelines.run.defaults import by_language
-from pipelines.run.spec import MAX_SOURCES, MAX_TEXT, MethodSpec, ModelSpec, RunSpec
+from pipelines.run.spec import MAX_SOURCES, MAX_TEXT, MethodSpec, ModelSpec
 from pipelines.samples.checks import sample_texts
 from pipelines.text import detect_language
 
@@ -98,7 +95,7 @@ def show() -> None:
     form = st.expander(t("check.form"), key=_FORM, on_change="rerun")
     draw_unfolded(form, partial(_form, t))
     over = _go(t)
-    draw_file(t, _spec_of)
+    draw_file(t, _request)
     refusal = _refusal(t) if st.session_state.get(_REFUSED) else None
     if refusal is not None:
         show_html(notice(refusal, "refusal", role="alert"), key="check-refusal")
@@ -331,7 +328,8 @@ def _check(anyway: bool = False) -> None:
         held = hold_back("check", None if anyway else _estimate())
         if st.session_state[_REFUSED] or held:
             return
-        _begin(_spec(), anyway=anyway)
+        live.start(_request(), anyway=anyway)
+        _name_it()
         for name in (_FORM, _SETUP, _SETTINGS):
             st.session_state[name] = False
 
@@ -342,33 +340,12 @@ def _able(given: TextToCheck | None = None) -> list[str]:
     return [name for name in _ticked() if needs[name] is None]
 
 
-def _spec() -> RunSpec:
-    return _run_of(_given(), _able())
-
-
-def _spec_of(given: TextToCheck) -> RunSpec:
-    """Return what `_spec` returns, for a text of a file."""
-    return _run_of(given, _able(given))
-
-
-def _run_of(given: TextToCheck, able: list[str]) -> RunSpec:
-    methods = [MethodSpec(name=name, settings=_settings_of(name)) for name in able]
-    return check_run(
-        given,
-        methods,
-        _models(given),
-        evidence=chosen_evidence(),
-        prompts=chosen_wording(),
-        profile=recorded_profile(methods),
-        calibrations=held_calibrations(chosen_profile()),
-        **run_settings(),
-    )
-
-
-def _begin(spec: RunSpec, *, anyway: bool = False) -> None:
-    """Start the check and look at it."""
-    live.start(spec, anyway=anyway)
-    _name_it()
+def _request(given: TextToCheck | None = None) -> RunRequest:
+    """Return what is asked for: a text, else that of the form, under those of the ticked detectors
+    that can work on it.
+    """
+    methods = [MethodSpec(name=name, settings=_settings_of(name)) for name in _able(given)]
+    return chosen_run(methods, text=given or _given())
 
 
 def _name_it() -> None:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import streamlit as st
 
 from app import checking_many, live
-from app.budget import budget_of
+from app.budget import planned
 from app.engine import PERIOD
 from app.parts import (
     Action,
@@ -24,10 +24,10 @@ from app.parts import (
 from app.session import keys_for, messages, owner
 from components.check_many import as_json_lines, as_table, many_view
 from components.messages import Catalogue, integer
+from pipelines.engine.asking import RunRequest
 from pipelines.engine.checking import TextToCheck
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.given_texts import NamedText, texts_of
-from pipelines.run.spec import RunSpec
 
 MAX_TEXTS = 100
 """Texts of one file; more are checked on the command line."""
@@ -36,19 +36,20 @@ _FILE, _OPEN = "check.file", "check.many.form"
 _FORMS = ["csv", "tsv", "json", "jsonl", "txt"]
 _MEGABYTES = 4
 
-SpecOf = Callable[[TextToCheck], RunSpec]
-"""The run that checks a text by what is chosen on the page. Raises VeriscopeError."""
+RequestOf = Callable[[TextToCheck], RunRequest]
+"""Returns what is asked for to check a text by what is chosen on the page. Raises VeriscopeError.
+"""
 
 
-def draw_file(t: Catalogue, spec_of: SpecOf) -> None:
+def draw_file(t: Catalogue, request_of: RequestOf) -> None:
     """Draw the file, the button, and what has come of the texts so far."""
     many = checking_many.latest(owner())
     st.session_state.setdefault(_OPEN, many is not None and many.going_on)
     part = st.expander(t("check.many"), key=_OPEN, on_change="rerun")
-    draw_unfolded(part, partial(_part, t, spec_of))
+    draw_unfolded(part, partial(_part, t, request_of))
 
 
-def _part(t: Catalogue, spec_of: SpecOf) -> None:
+def _part(t: Catalogue, request_of: RequestOf) -> None:
     many = checking_many.latest(owner())
     busy = many is not None and many.going_on
     file = st.file_uploader(
@@ -63,13 +64,13 @@ def _part(t: Catalogue, spec_of: SpecOf) -> None:
         key="check.many.run",
         disabled=file is None or busy,
         on_click=_begin,
-        args=(spec_of,),
+        args=(request_of,),
     )
     if many is not None:
         draw_again(partial(_draw, busy), PERIOD if busy else None)
 
 
-def _begin(spec_of: SpecOf) -> None:
+def _begin(request_of: RequestOf) -> None:
     file = st.session_state.get(_FILE)
     if file is None:
         return
@@ -77,7 +78,7 @@ def _begin(spec_of: SpecOf) -> None:
         # The name is a visitor's: only what it ends in is used for a file.
         path = Path(folder) / f"texts{Path(file.name).suffix.lower()}"
         path.write_bytes(file.getvalue())
-        asked = [_asked(entry, spec_of) for entry in texts_of(path, most=MAX_TEXTS)]
+        asked = [_asked(entry, request_of) for entry in texts_of(path, most=MAX_TEXTS)]
         keys: dict[str, str] = {}
         for one in asked:
             keys.update(keys_for(one.spec) if one.spec is not None else {})
@@ -85,10 +86,10 @@ def _begin(spec_of: SpecOf) -> None:
         checking_many.begin(name, asked, keys, owner())
 
 
-def _asked(entry: NamedText, spec_of: SpecOf) -> checking_many.TextCheck:
+def _asked(entry: NamedText, request_of: RequestOf) -> checking_many.TextCheck:
     try:
-        spec = spec_of(entry.given)
-        return checking_many.TextCheck(entry.id, entry.given.text, spec, budget_of(spec))
+        plan = planned(request_of(entry.given))
+        return checking_many.TextCheck(entry.id, entry.given.text, plan.spec, plan.budget)
     except VeriscopeError as error:
         return checking_many.TextCheck(entry.id, entry.given.text, error=error)
 

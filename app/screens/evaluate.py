@@ -52,20 +52,19 @@ from app.screens.setup import (
     draw_own_prompts,
     draw_profile_select,
     draw_sources,
-    recorded_profile,
 )
 from app.session import messages, owner
 from components.elements import notice
 from components.evaluation_state import summary_view
 from components.markup import tag
 from components.messages import Catalogue, integer
-from pipelines.engine.executor import used_models, wording_of
-from pipelines.engine.profiles import held_calibrations
+from pipelines.engine.profiles import held_calibrations, recorded_name
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.beginning import create_evaluation, provenance_of, usable_items
 from pipelines.evaluation.items import DataSet, Item
 from pipelines.evaluation.limits import checked_limits
 from pipelines.evaluation.plan import MAX_REPEATS, EvaluationSpec, System
+from pipelines.methods.registry import used_models, wording_of
 from pipelines.run.spec import MethodSpec
 from pipelines.store.evaluations import StoredEvaluation
 
@@ -267,7 +266,7 @@ def _begin_buttons(
 
 def _profile(systems: Mapping[str, MethodSpec]) -> str:
     """Return the profile that all systems follow; none where one has settings of its own."""
-    return recorded_profile(systems.values())
+    return recorded_name(chosen_profile(), systems.values(), chosen_wording())
 
 
 def _asked(item: Item) -> tuple[object, ...]:

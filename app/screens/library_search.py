@@ -12,7 +12,7 @@ from app.screens.library_documents import open_document
 from app.session import embedder_key, owner
 from components.library_search import search_view
 from components.messages import Catalogue
-from pipelines.engine.executor import MAX_QUESTION
+from pipelines.run.spec import MAX_QUESTION
 from pipelines.store.collections import StoredCollection
 
 _FOUND = "_library.found"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, get_args
@@ -28,10 +28,10 @@ from components.markup import visible
 from components.messages import Catalogue
 from components.prompts import own_prompts_words
 from components.rowen_view import parts_ahead
+from pipelines.engine.asking import RunRequest
 from pipelines.engine.completing import completed, left_out
 from pipelines.engine.estimate import RunEstimate, estimate, first_methods
-from pipelines.engine.executor import used_models
-from pipelines.engine.profiles import follows, held_calibrations, recorded_name
+from pipelines.engine.profiles import follows
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
@@ -243,11 +243,6 @@ def draw_own_prompts(t: Catalogue) -> None:
         with st.container(horizontal=True, vertical_alignment="center", key="own-prompts"):
             st.caption(own_prompts_words(own, t), width="content")
             st.button(t("prompts.go"), key="own-prompts-go", on_click=go_to, args=("prompts",))
-
-
-def recorded_profile(methods: Iterable[MethodSpec]) -> str:
-    """Return the chosen profile's name for what runs with these methods; "" where one differs."""
-    return recorded_name(chosen_profile(), methods, chosen_wording())
 
 
 def _methods(t: Catalogue) -> None:
@@ -488,27 +483,26 @@ def chosen_evidence() -> EvidenceSpec:
     return EvidenceSpec(library=evidence, mode=mode)
 
 
-def run_settings() -> dict[str, Any]:
-    """Return what `draw_run_settings` says, as fields of a run's description."""
-    return {
-        "seed": int(st.session_state.get("run.seed") or 0),
-        "reproducible": bool(st.session_state.get("run.reproducible")),
-    }
+def chosen_request(question: str) -> RunRequest:
+    """Return what the Ask page asks for at the moment."""
+    methods = {name: _settings(name, question) for name in chosen_methods()}
+    specs = [MethodSpec(name=name, settings=settings) for name, settings in methods.items()]
+    return chosen_run(specs, question=question)
 
 
-def chosen_spec(question: str) -> RunSpec:
-    """Return the run that the Ask page describes at the moment."""
-    names = chosen_methods()
-    methods = tuple(MethodSpec(name=name, settings=_settings(name, question)) for name in names)
-    return RunSpec(
-        question=question,
+def chosen_run(methods: Sequence[MethodSpec], **asked: Any) -> RunRequest:
+    """Return what is asked of these methods, with what is chosen for every page that starts a run;
+    `asked` is a `question`, or a `text` to check.
+    """
+    return RunRequest(
+        **asked,
         methods=methods,
-        models=used_models(names, by_language(chosen_models(), detect_language(question))),
+        models=chosen_models(),
         evidence=chosen_evidence(),
-        **run_settings(),
+        seed=int(st.session_state.get("run.seed") or 0),
+        reproducible=bool(st.session_state.get("run.reproducible")),
         prompts=chosen_wording(),
-        profile=recorded_profile(methods),
-        calibrations=held_calibrations(chosen_profile()),
+        profile=chosen_profile(),
     )
 
 

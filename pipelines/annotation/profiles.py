@@ -17,11 +17,10 @@ from pipelines.annotation.detectors import (
 )
 from pipelines.annotation.types import Hidden, ItemPlace, Task
 from pipelines.engine.calibrations import conditions
-from pipelines.engine.executor import used_models
 from pipelines.engine.profiles import checked_profile
 from pipelines.errors import NotFoundError, VeriscopeError, failure
 from pipelines.evaluation.plan import EvaluationSpec
-from pipelines.methods.registry import get_method
+from pipelines.methods.registry import get_method, used_models
 from pipelines.models.providers import ModelSpec
 from pipelines.prompts import Wording
 from pipelines.run.calibrations import Calibration, CalibrationKind, Isotonic, Platt

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-from collections.abc import Mapping
+from dataclasses import replace
 
 from pydantic import ValidationError
 
 from pipelines.cli.prices import priced_models
-from pipelines.cli.shared import OWNER, amount, count
-from pipelines.engine.budget import Account, RunBudget, budget_for, expected_of
-from pipelines.engine.estimate import basis_for, estimate, size_in
-from pipelines.engine.executor import used_roles
-from pipelines.engine.service import Service
+from pipelines.cli.shared import amount, count
+from pipelines.engine.asking import RunRequest
+from pipelines.engine.budget import Account, RunBudget, expected_of
 from pipelines.errors import failure
+from pipelines.methods.registry import used_roles
 from pipelines.models.providers import Currency
+from pipelines.run.defaults import by_language
 from pipelines.run.ledger import LIMIT_NAMES, RunLimits
-from pipelines.run.spec import ModelSpec, RunSpec
 
 
 def add_budget_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that `run_budget` reads."""
+    """Add the options that `limited` and `begun` read."""
     for name, read, metavar, told in (
         ("calls", count, "N", "stop after this many calls of models, over all methods"),
         ("tokens", count, "N", "stop after this many tokens read and written"),
@@ -41,19 +39,13 @@ def add_budget_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-async def run_budget(
-    service: Service, spec: RunSpec, models: Mapping[str, ModelSpec], options: argparse.Namespace
-) -> RunBudget:
-    """Return the budget of a run of `spec`, whose `models` have their prices.
+def limited(request: RunRequest, options: argparse.Namespace) -> RunRequest:
+    """Return what is asked for with the prices of its models and the limits that the options give.
 
-    Raises InvalidInputError for a limit that cannot be kept.
+    Raises InvalidInputError for a price or a limit that cannot be used.
     """
-    names = [method.name for method in spec.methods]
-    priced = priced_models(used_roles(names, models), options)
-    main = priced["main"]
-    size = size_in(spec)
-    checks = size is not None
-    past = await asyncio.to_thread(service.earlier.of, OWNER, main, checks=checks)
+    models = by_language(request.models, request.spoken)
+    priced = priced_models(used_roles((one.name for one in request.methods), models), options)
     currencies: list[Currency] = sorted(
         {one.price.currency for one in priced.values() if one.price}
     )
@@ -62,8 +54,7 @@ async def run_budget(
         limits = RunLimits(**given, currency=currencies[0] if currencies else "USD")
     except ValidationError:
         raise failure("command.no_seconds") from None
-    basis = basis_for(main, past, size=size)
-    return budget_for(limits, priced, estimate(names, priced, basis))
+    return replace(request, models={**models, **priced}, limits=limits)
 
 
 def budget_words(budget: RunBudget) -> str:

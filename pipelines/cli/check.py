@@ -9,33 +9,28 @@ import json
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
-from pipelines.cli.budget import add_budget_options, budget_words, run_budget, taken_words
+from pipelines.cli.ask import add_run_options, begun, requested
+from pipelines.cli.budget import taken_words
 from pipelines.cli.calibrated import reading_lines
-from pipelines.cli.evidence import add_evidence_options
 from pipelines.cli.library import chosen_evidence
-from pipelines.cli.models import add_model_options, models_by_role
-from pipelines.cli.prices import add_price_options
-from pipelines.cli.profiles import add_profile_option, chosen_profile
-from pipelines.cli.shared import OWNER, read_settings, said
+from pipelines.cli.shared import OWNER, said
 from pipelines.cli.terminal import Terminal
-from pipelines.cli.wording import add_prompts_option, chosen_wording
-from pipelines.engine.budget import refuse_excess
+from pipelines.engine.asking import RunRequest
 from pipelines.engine.check_rows import check_record, check_rows, row_columns
 from pipelines.engine.checked import CheckedText, checked_text
 from pipelines.engine.checking import (
     STANDARD,
     TextToCheck,
-    check_run,
     detectors,
     language_of,
     models_for,
     title_of,
     unmet_needs,
 )
-from pipelines.engine.profiles import held_calibrations, recorded_name, with_profile
 from pipelines.engine.service import Service
 from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.datasets.files import read_text
@@ -44,13 +39,10 @@ from pipelines.evaluation.results.export import harmless
 from pipelines.methods.base import Need
 from pipelines.methods.together.verdict import TogetherFound
 from pipelines.models.base import Capabilities
-from pipelines.models.providers import ModelSpec, known_capabilities
+from pipelines.models.providers import known_capabilities
 from pipelines.printable import printable, printable_json
-from pipelines.prompts import Wording
 from pipelines.run.events import Score
-from pipelines.run.spec import EvidenceSpec, MethodSpec
 from pipelines.run.view import RunView, reduce
-from pipelines.store.profiles import Profile
 from pipelines.types import Language, UnsupportedSpan
 
 _REASONS: Mapping[str, str] = {
@@ -64,18 +56,6 @@ _REASONS: Mapping[str, str] = {
     "speaks": "needs a model that speaks the language of the text",
     "writes": "only writes",
 }
-
-
-class _Asked(NamedTuple):
-    """What every text of the command is checked by, and in what."""
-
-    names: list[str]
-    settings: Mapping[str, dict[str, Any]]
-    models: Mapping[str, ModelSpec]
-    keys: Mapping[str, str]
-    evidence: EvidenceSpec | None
-    profile: Profile | None
-    prompts: Wording
 
 
 def add_check_command(commands: Any) -> None:
@@ -112,13 +92,6 @@ def add_check_command(commands: Any) -> None:
         " detectors that can work)",
     )
     parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="DETECTOR.SETTING=VALUE",
-        help="change a setting of a detector; repeat for several",
-    )
-    parser.add_argument(
         "--output",
         choices=("text", "jsonl", "csv"),
         help="print a table to read, a JSON line for each text, or CSV with a row"
@@ -127,57 +100,32 @@ def add_check_command(commands: Any) -> None:
     parser.add_argument(
         "--to", type=Path, metavar="FILE", help="write to this file (default: standard output)"
     )
-    add_profile_option(parser)
-    add_prompts_option(parser)
-    add_model_options(parser)
-    add_price_options(parser)
-    add_budget_options(parser)
-    add_evidence_options(parser)
-    parser.add_argument(
-        "--language", choices=["en", "zh"], help="language of the texts (default: each text's own)"
-    )
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--reproducible", action="store_true", help="make one call at a time, for identical results"
-    )
+    add_run_options(parser, "detector")
     parser.set_defaults(command=_check)
 
 
 async def _check(service: Service, options: argparse.Namespace) -> int:
     entries = list(await asyncio.to_thread(_entries, options))
-    profile = await chosen_profile(service, options)
-    models, keys = await models_by_role(service, options, profile.models if profile else {})
-    asks_library = any(not entry.given.sources for entry in entries)
-    evidence = await chosen_evidence(service, options, keys) if asks_library else None
-    names = options.detector or [name for name in detectors() if name in STANDARD]
-    given = read_settings(
-        options.detector or detectors(),
-        options.set,
-        "DETECTOR.SETTING=VALUE",
-        "drad.theta_1=0.5",
-    )
-    asked = _Asked(
-        names=names,
-        settings=with_profile(profile, given, given),
-        models=models,
-        keys=keys,
-        evidence=evidence,
-        profile=profile,
-        prompts=chosen_wording(options, profile.prompts if profile else {}),
-    )
+    names = options.detector or list(detectors())
+    request, keys = await requested(service, options, {one: one for one in names}, "detector")
+    if any(not entry.given.sources for entry in entries):
+        request = replace(request, evidence=await chosen_evidence(service, options, keys))
+    names = options.detector or [name for name in names if name in STANDARD]
+    calibrated = [one.method for one in request.profile.calibrations] if request.profile else []
     form = options.output or ("jsonl" if options.file else "text")
     failed = imperfect = 0
     with ExitStack() as stack:
         out: TextIO = sys.stdout
         if options.to is not None:
             out = stack.enter_context(_opened(options.to))
-        writer = _ResultWriter(out, form, names, [one.method for one in held_calibrations(profile)])
+        writer = _ResultWriter(out, form, names, calibrated)
         for number, entry in enumerate(entries, start=1):
             if len(entries) > 1:
                 told = printable(f"{number}/{len(entries)} {entry.id}")
                 print(told, file=sys.stderr, flush=True)
             try:
-                view, found = await _one(service, options, entry, asked)
+                asked = _asked(entry.given, request, names)
+                view, found = await _one(service, options, entry, asked, keys)
             except VeriscopeError as error:
                 if len(entries) == 1:
                     raise
@@ -193,45 +141,37 @@ async def _check(service: Service, options: argparse.Namespace) -> int:
     return 3 if failed or imperfect else 0
 
 
+def _asked(given: TextToCheck, request: RunRequest, names: Sequence[str]) -> RunRequest:
+    """Return the request to check a text by those of the detectors that can; of the others, what
+    they need is said on standard error.
+    """
+    models = models_for(given, request.models)
+    needs = unmet_needs(
+        {role: known_capabilities(spec) or Capabilities() for role, spec in models.items()},
+        asked=given.asked,
+        has_evidence=True,
+        language=language_of(given),
+        settings={one.name: one.settings for one in request.methods},
+    )
+    for name in names:
+        if (need := needs[name]) is not None:
+            print(printable(f"{name}: {_reason(need)}"), file=sys.stderr)
+    able = [one for one in request.methods if one.name in names and needs[one.name] is None]
+    return replace(request, text=given, methods=able)
+
+
 async def _one(
-    service: Service, options: argparse.Namespace, entry: NamedText, asked: _Asked
+    service: Service,
+    options: argparse.Namespace,
+    entry: NamedText,
+    asked: RunRequest,
+    keys: dict[str, str],
 ) -> tuple[RunView, CheckedText]:
-    """Check one text to the end; what cannot work on it is said on standard error.
+    """Check one text to the end.
 
     Raises VeriscopeError for a text that cannot be checked, or not within the limits.
     """
-    models = models_for(entry.given, asked.models)
-    needs = unmet_needs(
-        {role: known_capabilities(spec) or Capabilities() for role, spec in models.items()},
-        asked=entry.given.asked,
-        has_evidence=asked.evidence is not None or bool(entry.given.sources),
-        language=language_of(entry.given),
-        settings=asked.settings,
-    )
-    able = [name for name in asked.names if needs[name] is None]
-    for name in asked.names:
-        need = needs[name]
-        if need is not None:
-            print(printable(f"{name}: {_reason(need)}"), file=sys.stderr)
-    methods = [MethodSpec(name=name, settings=asked.settings.get(name, {})) for name in able]
-    spec = check_run(
-        entry.given,
-        methods,
-        models,
-        evidence=asked.evidence,
-        seed=options.seed,
-        reproducible=options.reproducible,
-        prompts=asked.prompts,
-        profile=recorded_name(asked.profile, methods, asked.prompts),
-        calibrations=held_calibrations(asked.profile),
-    )
-    budget = await run_budget(service, spec, models, options)
-    if not options.file:
-        print(budget_words(budget), file=sys.stderr)
-    if not options.anyway:
-        refuse_excess(budget)
-    run_id = await service.start(spec, owner=OWNER, keys=asked.keys, budget=budget)
-    account = service.account(run_id, owner=OWNER)
+    run_id, account = await begun(service, options, asked, keys, quiet=bool(options.file))
     if not entry.given.asked:
         # A text that looks like a key cannot be a name.
         with suppress(VeriscopeError):

@@ -5,18 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, get_args
 
+from pipelines.cli.ask import requested
 from pipelines.cli.library import chosen_evidence
 from pipelines.cli.limits import read_limits
-from pipelines.cli.models import models_by_role
 from pipelines.cli.prices import priced_models
-from pipelines.cli.profiles import chosen_profile
-from pipelines.cli.shared import OWNER, count, listed_names, read_settings, say, whole
-from pipelines.cli.wording import chosen_wording
-from pipelines.engine.executor import wording_of
+from pipelines.cli.shared import OWNER, count, listed_names, say, whole
 from pipelines.engine.profiles import held_calibrations, recorded_name
 from pipelines.engine.service import Service
 from pipelines.errors import failure
@@ -25,11 +22,7 @@ from pipelines.evaluation.datasets.mapping import ColumnMapping
 from pipelines.evaluation.datasets.opening import open_data_set
 from pipelines.evaluation.items import Item, Offer
 from pipelines.evaluation.plan import MAX_REPEATS, EvaluationSpec, System, system_names
-from pipelines.methods.registry import METHODS
-from pipelines.models.providers import ModelSpec
-from pipelines.prompts import Wording
-from pipelines.run.spec import EvidenceSpec, MethodSpec
-from pipelines.store.profiles import Profile
+from pipelines.methods.registry import METHODS, wording_of
 
 
 def add_plan_options(run: argparse.ArgumentParser) -> None:
@@ -93,29 +86,37 @@ async def created_evaluation(
         limit=options.limit,
         seed=options.seed,
     )
-    profile = await chosen_profile(service, options)
-    wording = chosen_wording(options, profile.prompts if profile else {})
-    models, keys = await models_by_role(service, options, profile.models if profile else {})
-    models = priced_models(models, options)
     methods = listed_names(options.methods)
     unknown = [name for name in methods if name not in METHODS]
     if unknown:
         raise failure("methods.unknown", name=unknown[0], known=[*METHODS])
+    names = system_names(methods)
+    asked, keys = await requested(service, options, names, "system")
+    models = priced_models(asked.models, options)
     evidence = None
     if not options.passages:
         evidence = await chosen_evidence(service, options, keys)
         if options.ray and evidence.collection is not None:
             raise failure("ray.no_collections")
-    systems = _systems(system_names(methods), options.set, models, evidence, profile, wording)
+    systems = tuple(
+        System(
+            name=name,
+            method=method,
+            models=models,
+            evidence=evidence,
+            prompts=wording_of([method.name], asked.prompts),
+        )
+        for name, method in zip(names, asked.methods, strict=True)
+    )
     spec = EvaluationSpec(
         **provenance_of(data),
         checks="texts" if options.texts else "questions",
         systems=systems,
-        seed=options.seed,
+        seed=asked.seed,
         repeats=options.repeats,
-        profile=recorded_name(profile, [system.method for system in systems], wording),
-        calibrations=held_calibrations(profile),
-        reproducible=options.reproducible,
+        profile=recorded_name(asked.profile, asked.methods, asked.prompts),
+        calibrations=held_calibrations(asked.profile),
+        reproducible=asked.reproducible,
     )
     spec = spec.model_copy(update={"limits": read_limits(options, spec)})
     counts = Counter(offer for item in data.items for offer in item.offers)
@@ -141,28 +142,6 @@ def _with_passages(items: Sequence[Item]) -> list[Item]:
     if left := len(items) - len(found):
         say(f"{left} items hold no passages and are left out.")
     return found
-
-
-def _systems(
-    names: Mapping[str, str],
-    assignments: Sequence[str],
-    models: dict[str, ModelSpec],
-    evidence: EvidenceSpec | None,
-    profile: Profile | None,
-    wording: Wording,
-) -> tuple[System, ...]:
-    settings = read_settings(names, assignments, "SYSTEM.SETTING=VALUE", "'drad 2.theta_1=0.5'")
-    held = profile.settings if profile else {}
-    return tuple(
-        System(
-            name=name,
-            method=MethodSpec(name=method, settings={**held.get(method, {}), **settings[name]}),
-            models=models,
-            evidence=evidence,
-            prompts=wording_of([method], wording),
-        )
-        for name, method in names.items()
-    )
 
 
 def column_mapping(assignments: Sequence[str]) -> ColumnMapping | None:

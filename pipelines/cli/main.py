@@ -19,26 +19,15 @@ from contextlib import aclosing
 from pathlib import Path
 
 from pipelines.cli.annotations import add_annotation_commands
-from pipelines.cli.budget import (
-    add_budget_options,
-    budget_words,
-    run_budget,
-    taken_words,
-)
+from pipelines.cli.ask import add_ask_options, ask, follow
 from pipelines.cli.catalogue import download, show_catalogue
 from pipelines.cli.check import add_check_command
 from pipelines.cli.evaluate import add_evaluate_command
 from pipelines.cli.evaluations import add_evaluations_commands
-from pipelines.cli.evidence import (
-    add_evidence_options,
-    add_index_options,
-    index_in_qdrant,
-)
+from pipelines.cli.evidence import add_index_options, index_in_qdrant
 from pipelines.cli.leaving import Unawaited
-from pipelines.cli.library import add_library_commands, chosen_evidence
-from pipelines.cli.models import add_model_options, models_by_role, named_key
-from pipelines.cli.prices import add_price_options
-from pipelines.cli.profiles import add_profile_commands, add_profile_option, chosen_profile
+from pipelines.cli.library import add_library_commands
+from pipelines.cli.profiles import add_profile_commands
 from pipelines.cli.prompts import add_prompt_commands
 from pipelines.cli.runs import (
     add_filter_options,
@@ -49,28 +38,15 @@ from pipelines.cli.runs import (
     list_runs,
     show_run,
 )
-from pipelines.cli.shared import OWNER, read_settings
+from pipelines.cli.shared import OWNER
 from pipelines.cli.study import add_study_command
-from pipelines.cli.terminal import Terminal, describe
-from pipelines.cli.wording import add_prompts_option, chosen_wording
-from pipelines.engine.budget import Account, refuse_excess
-from pipelines.engine.executor import used_models
-from pipelines.engine.profiles import held_calibrations, recorded_name, with_profile
 from pipelines.engine.service import Service
 from pipelines.errors import exit_status
 from pipelines.files import make_data_folder
-from pipelines.methods.registry import METHODS
 from pipelines.models.catalogue import EMBEDDER_FILE
 from pipelines.paths import data_folder
-from pipelines.printable import guard_log, printable, printable_json
-from pipelines.retrieval.web.providers import WEB_SEARCHES
-from pipelines.run.defaults import by_language
-from pipelines.run.events import Event, event_adapter
-from pipelines.run.spec import EvidenceSpec, MethodSpec, RunSpec
-from pipelines.run.view import fold
+from pipelines.printable import guard_log, printable
 from pipelines.store import database_url
-from pipelines.store.profiles import Profile
-from pipelines.text import detect_language
 
 # What Python makes of bytes that are no UTF-8.
 _NO_TEXT = re.compile("[\ud800-\udfff]")
@@ -102,66 +78,12 @@ async def _with_service(options: argparse.Namespace) -> int:
         return await options.command(service, options)
 
 
-async def _ask(service: Service, options: argparse.Namespace) -> int:
-    profile = await chosen_profile(service, options)
-    methods = _methods(options.method or ["drad"], options.set, profile)
-    wording = chosen_wording(options, profile.prompts if profile else {})
-    models, keys = await models_by_role(service, options, profile.models if profile else {})
-    language = options.language or detect_language(options.question)
-    models = by_language(models, language)
-    search_key = named_key(options.search_key_env)
-    if search_key:
-        keys[f"search:{options.web}"] = search_key
-    spec = RunSpec(
-        question=options.question,
-        methods=methods,
-        models=used_models((method.name for method in methods), models),
-        evidence=EvidenceSpec(source=options.web, base_url=options.web_url)
-        if options.web
-        else await chosen_evidence(service, options, keys),
-        language=options.language,
-        seed=options.seed,
-        reproducible=options.reproducible,
-        prompts=wording,
-        profile=recorded_name(profile, methods, wording),
-        calibrations=held_calibrations(profile),
-    )
-    budget = await run_budget(service, spec, models, options)
-    print(budget_words(budget), file=sys.stderr)
-    if not options.anyway:
-        refuse_excess(budget)
-    run_id = await service.start(spec, owner=OWNER, keys=keys, budget=budget)
-    account = service.account(run_id, owner=OWNER)
-    return await _follow(service, run_id, as_json=options.json, account=account)
-
-
 async def _replay(service: Service, options: argparse.Namespace) -> int:
     run_id = await service.replay(options.run, owner=OWNER)
     why = service.why_not_stored(run_id, owner=OWNER)
     if why is not None:
         print(f"The replay is not stored. {printable(str(why))}", file=sys.stderr)
-    return await _follow(service, run_id, as_json=options.json)
-
-
-async def _follow(
-    service: Service, run_id: str, *, as_json: bool, account: Account | None = None
-) -> int:
-    terminal = Terminal(sys.stderr, account)
-    events: list[Event] = []
-    async for event in service.follow(run_id, owner=OWNER):
-        events.append(event)
-        if as_json:
-            print(printable_json(event_adapter.dump_json(event).decode()), flush=True)
-        else:
-            terminal.show(event)
-    view = fold(events)
-    if not as_json:
-        print(describe(view, colour=sys.stdout.isatty()))
-    if account is not None:
-        print(taken_words(account), file=sys.stderr)
-    if view.status != "finished":
-        return 1
-    return 3 if any(method.error for method in view.methods.values()) else 0
+    return await follow(service, run_id, as_json=options.json)
 
 
 async def _index(service: Service, options: argparse.Namespace) -> int:
@@ -179,14 +101,6 @@ async def _index(service: Service, options: argparse.Namespace) -> int:
         f"{index.reused} reused, {time.monotonic() - began:.1f} s"
     )
     return 0
-
-
-def _methods(
-    names: Sequence[str], assignments: Sequence[str], profile: Profile | None
-) -> tuple[MethodSpec, ...]:
-    settings = read_settings(names, assignments, "METHOD.SETTING=VALUE", "drad.theta_1=0.5")
-    settings = with_profile(profile, settings, settings)
-    return tuple(MethodSpec(name=name, settings=given) for name, given in settings.items())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -215,44 +129,8 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     every_event = "every event as a JSON line"
-    ask = add("ask", _ask, "ask a question and watch the methods work on it", every_event)
-    ask.add_argument("question")
-    ask.add_argument(
-        "--method",
-        action="append",
-        choices=list(METHODS),
-        help="run this method; repeat for several (default: drad)",
-    )
-    ask.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="METHOD.SETTING=VALUE",
-        help="change a setting of a method; repeat for several",
-    )
-    add_profile_option(ask)
-    add_prompts_option(ask)
-    add_model_options(ask)
-    add_price_options(ask)
-    add_budget_options(ask)
-    add_evidence_options(ask)
-    ask.add_argument(
-        "--web", choices=list(WEB_SEARCHES), help="search the web instead of a library"
-    )
-    ask.add_argument("--web-url", metavar="URL", help="use this address for that search")
-    ask.add_argument(
-        "--search-key-env",
-        metavar="NAME",
-        help="name of the variable that holds the key of that search",
-    )
-    ask.add_argument(
-        "--language", choices=["en", "zh"], help="language of the run (default: the question's own)"
-    )
-    ask.add_argument("--seed", type=int, default=0)
-    ask.add_argument(
-        "--reproducible", action="store_true", help="make one call at a time, for identical answers"
-    )
-
+    asking = add("ask", ask, "ask a question and watch the methods work on it", every_event)
+    add_ask_options(asking)
     add_check_command(commands)
 
     replay = add("replay", _replay, "run a recorded run again on its own replies", every_event)

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from pipelines.methods.registry import different, get_method
-from pipelines.prompts import Wording, checked_wording, used_wording
+from pipelines.prompts import Wording, used_wording
 from pipelines.run.calibrations import Calibration
 from pipelines.run.spec import MethodSpec
 
@@ -17,11 +17,11 @@ def conditions(method: str, settings: Mapping[str, Any], wording: Wording, setti
     """Return what decides the scores of a method beside its models: 16 hexadecimal digits.
 
     It stands for the settings that differ from the defaults, but for `setting`, the threshold of
-    the score, and for the texts of `wording` that the method uses in place of shipped prompts.
-    Raises InvalidInputError for a method, a setting or a prompt that does not exist.
+    the score, and for the texts of `wording`, which was checked, that the method uses in place of
+    shipped prompts. Raises InvalidInputError for a method or a setting that does not exist.
     """
     values = different(method, {name: one for name, one in settings.items() if name != setting})
-    texts = used_wording(checked_wording(wording), get_method(method).prompts)
+    texts = used_wording(wording, get_method(method).prompts)
     said = json.dumps([method, values, texts], sort_keys=True, ensure_ascii=True)
     return sha256(said.encode()).hexdigest()[:16]
 

@@ -1,8 +1,8 @@
 """Checking a text that somebody else wrote: which methods can, and the run that does it.
 
 Every caller, the workbench, the Space, programs and the command line, describes what is to be
-checked as a `TextToCheck` and gets a run (`check_run`). It is carried out, stored, replayed and
-exported like every other run; `pipelines.engine.checked` reads what it found.
+checked as a `TextToCheck` in what it asks for (`pipelines.engine.asking`). The run is carried out,
+stored, replayed and exported like every other one; `pipelines.engine.checked` reads what it found.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from pipelines.engine.executor import MAX_QUESTION, make_plan, used_models
 from pipelines.error_words import PhraseError
 from pipelines.errors import failure
 from pipelines.methods.base import Method, Need, Question
@@ -20,12 +19,12 @@ from pipelines.methods.together.features import Use
 from pipelines.methods.together.verdict import limit_for
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import ModelSpec, known_capabilities
-from pipelines.prompts import Wording, checked_wording, load_prompts
+from pipelines.prompts import load_prompts
 from pipelines.retrieval.bm25 import terms
-from pipelines.run.calibrations import Calibration
 from pipelines.run.defaults import by_language
 from pipelines.run.spec import (
     JUDGES,
+    MAX_QUESTION,
     MAX_SOURCES,
     MAX_TEXT,
     EvidenceSpec,
@@ -139,67 +138,46 @@ def language_of(given: TextToCheck) -> Language:
     return given.language or detect_language(given.text)
 
 
-def check_run(
-    given: TextToCheck,
-    methods: Iterable[MethodSpec],
-    models: Mapping[str, ModelSpec],
-    *,
-    evidence: EvidenceSpec | None = None,
-    seed: int = 0,
-    reproducible: bool = False,
-    prompts: Wording | None = None,
-    profile: str = "",
-    calibrations: tuple[Calibration, ...] = (),
-) -> RunSpec:
-    """Return the run that checks `given` by `methods`; its evidence are the sources where there
-    are any.
-
-    `prompts` are texts in place of shipped prompts, `profile` the name of the saved profile whose
-    settings and prompts these are, `calibrations` those of a profile.
+def check_spec(spec: RunSpec, given: TextToCheck) -> RunSpec:
+    """Return `spec` as the run that checks `given`; its evidence are the sources where there are
+    any. `spec` has the models of all roles.
 
     Raises InvalidInputError, which says what to do, for a text that cannot be checked: an empty one
     or one that is too long, sources that are too long, or a method that only writes.
     """
     if (wrong := problem_of(given)) is not None:
         raise failure(f"checking.{wrong.name}", **wrong.facts)
-    text = given.text.strip()
-    chosen = list(methods)
-    if not chosen:
+    if not spec.methods:
         raise failure("checking.no_detector")
     known = detectors()
-    if other := next((one.name for one in chosen if one.name not in known), None):
+    if other := next((one.name for one in spec.methods if one.name not in known), None):
         raise failure("checking.no_such", method=other, known=[*known])
-    language = language_of(given)
+    text, language = given.text.strip(), language_of(given)
     question = " ".join(given.question.split())
-    sources = _joined(given.sources)
-    source = evidence or EvidenceSpec()
-    use: Use = "given" if sources or source.source == "given" else "library"
-    names = _judges(models, language)
-    chosen = [_with_own_settings(method, use, language, names) for method in chosen]
-    spec = RunSpec(
-        question=question or load_prompts("check").fill(language, "question"),
-        methods=tuple(chosen),
-        models=used_models((one.name for one in chosen), models),
-        evidence=EvidenceSpec(source="given", text=sources)
-        if sources
-        else evidence or EvidenceSpec(),
-        language=language,
-        answer=GivenAnswer(
-            text=text,
-            samples=tuple(one.strip()[:MAX_TEXT] for one in given.samples if one.strip()),
-            asked=bool(question),
-            # Measured on texts of docs/check.md: the bundled judge tells their right sentences
-            # from their wrong ones better where it does not read the question as well.
-            alone=len(split_sentences(text)) > 1,
-        ),
-        seed=seed,
-        reproducible=reproducible,
-        prompts=checked_wording(prompts or {}),
-        profile=profile,
-        calibrations=calibrations,
+    evidence = spec.evidence
+    if sources := _joined(given.sources):
+        evidence = EvidenceSpec(source="given", text=sources)
+    use: Use = "given" if evidence.source == "given" else "library"
+    names = _judges(spec.models, language)
+    answer = GivenAnswer(
+        text=text,
+        samples=tuple(one.strip()[:MAX_TEXT] for one in given.samples if one.strip()),
+        asked=bool(question),
+        # Measured on texts of docs/check.md: the bundled judge tells their right sentences
+        # from their wrong ones better where it does not read the question as well.
+        alone=len(split_sentences(text)) > 1,
     )
-    make_plan(spec)
-    return spec
+    return spec.model_copy(
+        update={
+            "question": question or load_prompts("check").fill(language, "question"),
+            "methods": tuple(
+                _with_own_settings(method, use, language, names) for method in spec.methods
+            ),
+            "evidence": evidence,
+            "language": language,
+            "answer": answer,
+        }
+    )
 
 
 def is_check(spec: RunSpec) -> bool:

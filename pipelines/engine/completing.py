@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.engine.executor import used_models
-from pipelines.methods.registry import METHODS, standard_methods
+from pipelines.methods.registry import METHODS, standard_methods, used_models
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import known_capabilities
 from pipelines.run.defaults import default_models

@@ -1,19 +1,18 @@
-"""Prepares one run, gathers its models and evidence, runs its methods side by side, ends it."""
+"""Carries out a plan: gathers its models and evidence, runs its methods side by side, ends it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pipelines.concurrency import together
-from pipelines.engine.calibrations import holding
+from pipelines.engine.asking import RunPlan
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.error_words import phrase
@@ -25,28 +24,23 @@ from pipelines.errors import (
     VeriscopeError,
     failure,
 )
-from pipelines.methods.base import Method, Need, Question, Settings
-from pipelines.methods.registry import get_method
+from pipelines.methods.base import Method, Settings
 from pipelines.paths import product_version
-from pipelines.prompts import Wording, checked_wording, used_wording, worded
+from pipelines.prompts import worded
 from pipelines.remote.retry import RetryPolicy
-from pipelines.run.events import RunCancelled, RunFailed, RunFinished, RunStarted
+from pipelines.run.events import ModelCalled, RunCancelled, RunFailed, RunFinished, RunStarted
 from pipelines.run.findings import MethodStarted
+from pipelines.run.ledger import Ledger
 from pipelines.run.live import LiveRun, Recorder
 from pipelines.run.materials import Materials
 from pipelines.run.scope import Scope, unexpected
-from pipelines.run.spec import GivenAnswer, ModelSpec, RunSpec
-from pipelines.text import detect_language
-from pipelines.types import Answer, Generation, Language
+from pipelines.types import Answer, Generation
 
 Keys = Mapping[str, str]
 """Keys by model name, or by "search:" and the name of a search of the web.
 
 They live in memory for as long as the run, and are never recorded.
 """
-
-MAX_QUESTION = 4000
-"""Longest question, in characters: more does not fit a small model's context with passages."""
 
 ROOT = "run"
 """The span of the run itself."""
@@ -58,96 +52,19 @@ _PACKAGES = "transformers torch openai dashscope xllamacpp spacy bm25s faiss-cpu
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class RunPlan:
-    """A checked run: nothing in it can be refused any more for how it was asked."""
-
-    spec: RunSpec
-    question: Question
-    methods: tuple[tuple[Method[Any], Settings], ...]
-
-    @property
-    def needs_evidence(self) -> bool:
-        """Whether any method searches."""
-        needs = (need for m, s in self.methods for need in needs_of(m, s, self.spec.answer))
-        return any(need.reason == "evidence" for need in needs)
-
-
-def needs_of(
-    method: Method[Any], settings: Settings, given: GivenAnswer | None
-) -> tuple[Need, ...]:
-    """Return what `method` needs to write an answer, or to check a given one."""
-    if given is None or (given.asked and not method.checks):
-        return method.needs(settings)
-    return method.needs_for_text(settings, asked=given.asked)
-
-
-def used_models(methods: Iterable[str], models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
-    """Return those of `models`, by role, that the named methods can use; "main" is always one.
-
-    Prices are left out: no run holds them.
-
-    Raises InvalidInputError for a method that does not exist.
-    """
-    return {role: spec.without_price() for role, spec in used_roles(methods, models).items()}
-
-
-def used_roles(methods: Iterable[str], models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
-    """Return what `used_models` returns, with their prices."""
-    used = {"main", *(role for name in methods for role in get_method(name).roles)}
-    return {role: spec for role, spec in models.items() if role in used}
-
-
-def wording_of(methods: Iterable[str], wording: Wording) -> dict[str, Any]:
-    """Return the part of `wording` that the named methods can use.
-
-    Raises InvalidInputError for a method that does not exist.
-    """
-    return used_wording(wording, (one for name in methods for one in get_method(name).prompts))
-
-
-def make_plan(spec: RunSpec) -> RunPlan:
-    """Check everything about `spec`; raises InvalidInputError with what to change."""
-    text = " ".join(spec.question.split())
-    if not text:
-        raise failure("asking.no_question")
-    if len(text) > MAX_QUESTION:
-        length, most = f"{len(text):,}", f"{MAX_QUESTION:,}"
-        raise failure("asking.long_question", length=length, most=most)
-    if not spec.methods:
-        raise failure("asking.no_method")
-    names = [method.name for method in spec.methods]
-    if len(set(names)) < len(names):
-        raise failure("asking.method_twice")
-    if "main" not in spec.models:
-        raise failure("asking.no_main_model")
-    methods = tuple(
-        (method, method.settings(chosen.settings))
-        for chosen in spec.methods
-        for method in (get_method(chosen.name),)
-    )
-    wording = wording_of(names, checked_wording(spec.prompts))
-    # A method may have other settings than the profile from which the calibrations come.
-    held = holding(spec.calibrations, spec.methods, wording)
-    spec = spec.model_copy(update={"prompts": wording, "calibrations": held})
-    return RunPlan(spec, question_of(spec, spec.language), methods)
-
-
-def question_of(spec: RunSpec, language: Language | None) -> Question:
-    """Return what `spec` asks in `language`; without one, in that of the question or the
-    given text.
-    """
-    text = " ".join(spec.question.split())
-    about = spec.answer.text.strip() if spec.answer is not None and not spec.answer.asked else ""
-    return Question(text=text, language=language or detect_language(about or text), about=about)
-
-
 async def gather_materials(
-    plan: RunPlan, keys: Keys, pool: ModelPool, libraries: Libraries, owner: str
+    plan: RunPlan,
+    keys: Keys,
+    pool: ModelPool,
+    libraries: Libraries,
+    owner: str,
+    ledger: Ledger | None = None,
+    known: Sequence[ModelCalled] = (),
 ) -> Materials:
     """Load the models of `plan` and open what it searches; raises what loading raises.
 
-    `owner` is whose cached replies it shares.
+    `owner` is whose cached replies it shares; what `known` calls were answered is among them.
+    `ledger` admits every call, without one nothing is limited.
     """
     evidence, language = plan.spec.evidence, plan.question.language
     retriever = dense = None
@@ -166,13 +83,16 @@ async def gather_materials(
         *(pool.get(spec, keys.get(spec.name), lazy=spec != roles["main"]) for spec in models)
     )
     slots = dict(zip(models, loaded, strict=True))
-    return Materials(
+    found = Materials(
         slots={role: slots[spec] for role, spec in roles.items()},
         retriever=retriever,
         dense=dense,
         similarity=libraries.similarity(language),
         owner=owner,
+        ledger=ledger or Ledger(),
     )
+    found.remember(known)
+    return found
 
 
 @cache
@@ -227,7 +147,7 @@ async def execute(
         try:
             return await run_method(live.recorder, plan, materials, method, settings, retry)
         except Exception as error:
-            return _told(error, f"Method {method.name}")
+            return _explained(error, f"Method {method.name}").info()
 
     try:
         async with live.ledger.within_time(live.recorder.now()):
@@ -239,7 +159,7 @@ async def execute(
         else:
             end(RunCancelled, reason=live.cancel_reason)
     except Exception as error:
-        end(RunFailed, error=_told(error, "A run"))
+        end(RunFailed, error=_explained(error, "A run").info())
     else:
         answers = {
             method.name: result
@@ -252,11 +172,6 @@ async def execute(
             end(RunFailed, error=lacking or errors[0])
         else:
             end(RunFinished, answers=answers)
-
-
-def _told(error: Exception, what: str) -> ErrorInfo:
-    """Return `error` as an event stores it."""
-    return _explained(error, what).info()
 
 
 def _explained(error: Exception, what: str) -> VeriscopeError | MethodEnded:
@@ -299,43 +214,34 @@ async def run_method(
     started = MethodStarted(
         settings=settings.model_dump(mode="json"), models=capabilities, embedder=root.embedder
     )
+    has_evidence, asked = materials.retriever is not None, not question.about
     # Here alone the run's own wording comes into force: for live runs, replays and re-evaluations.
     with worded(spec.prompts):
-        return await _within(root, started, plan, method, settings)
-
-
-async def _within(
-    root: Scope, started: MethodStarted, plan: RunPlan, method: Method[Any], settings: Settings
-) -> Answer:
-    """Run `run_method` in its span."""
-    question, materials, capabilities = plan.question, root.materials, started.models
-    async with root.span("method", detail=started) as scope:
-        has_evidence = materials.retriever is not None
-        for need in needs_of(method, settings, plan.spec.answer):
-            if need.unmet(capabilities, has_evidence=has_evidence, asked=not question.about):
-                spoken = [phrase(f"language.{one}") for one in sorted(need.languages)]
-                facts = {"method": method.name, "role": phrase(f"role.{need.role}")}
-                raise failure(f"need.{need.reason}", languages=spoken, **facts)
-        broken: VeriscopeError | MethodEnded | None = None
-        try:
-            async with materials.ledger.within_time(root.recorder.now()):
-                answer = await method.run(question, scope, settings)
-        except MissingReply:
-            # What the method would have made of its draft is not known.
-            raise
-        except Exception as error:
-            limited = isinstance(error, LimitReached)
-            answer = _what_there_is(scope.drafts, "limit_reached" if limited else "broken_off")
-            if answer is None:
+        async with root.span("method", detail=started) as scope:
+            for need in plan.needs(method, settings):
+                if need.unmet(capabilities, has_evidence=has_evidence, asked=asked):
+                    spoken = [phrase(f"language.{one}") for one in sorted(need.languages)]
+                    facts = {"method": method.name, "role": phrase(f"role.{need.role}")}
+                    raise failure(f"need.{need.reason}", languages=spoken, **facts)
+            broken: VeriscopeError | MethodEnded | None = None
+            try:
+                async with materials.ledger.within_time(recorder.now()):
+                    answer = await method.run(question, scope, settings)
+            except MissingReply:
+                # What the method would have made of its draft is not known.
                 raise
-            broken = _explained(error, f"Method {method.name}")
-        flags = list(answer.flags)
-        flags += [flag for flag in _endings(answer, scope.drafts) if flag not in flags]
-        if question.language not in capabilities["main"].languages:
-            flags.append("language_unsupported")
-        answer = answer.model_copy(update={"flags": tuple(flags)})
-        scope.end(answer=answer, error=broken)
-        return answer
+            except Exception as error:
+                limited = isinstance(error, LimitReached)
+                answer = _what_there_is(scope.drafts, "limit_reached" if limited else "broken_off")
+                if answer is None:
+                    raise
+                broken = _explained(error, f"Method {method.name}")
+            speaks = question.language in capabilities["main"].languages
+            flags = [*answer.flags, *_endings(answer, scope.drafts)]
+            flags += [] if speaks else ["language_unsupported"]
+            answer = answer.model_copy(update={"flags": tuple(dict.fromkeys(flags))})
+            scope.end(answer=answer, error=broken)
+            return answer
 
 
 def _what_there_is(drafts: Sequence[Generation], flag: str) -> Answer | None:

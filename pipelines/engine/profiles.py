@@ -9,10 +9,9 @@ from typing import Any, Literal, NamedTuple
 from pydantic import ValidationError
 
 from pipelines.engine.calibrations import holding
-from pipelines.engine.executor import wording_of
 from pipelines.error_words import first_problem
 from pipelines.errors import VeriscopeError, failure
-from pipelines.methods.registry import METHODS, different, get_method
+from pipelines.methods.registry import METHODS, different, get_method, wording_of
 from pipelines.models.providers import PROVIDERS, ModelSpec, provider_of
 from pipelines.prompts import Wording, checked_wording
 from pipelines.run.calibrations import Calibration
@@ -74,16 +73,6 @@ def recorded_name(
     settings.
     """
     return profile.name if profile is not None and follows(profile, methods, wording) else ""
-
-
-def with_profile(
-    profile: Profile | None, settings: Mapping[str, Mapping[str, Any]], methods: Iterable[str]
-) -> dict[str, dict[str, Any]]:
-    """Return a map from method to settings: the profile's, under those that were given for
-    themselves.
-    """
-    held = profile.settings if profile else {}
-    return {name: {**held.get(name, {}), **settings.get(name, {})} for name in methods}
 
 
 def held_calibrations(profile: Profile | None) -> tuple[Calibration, ...]:

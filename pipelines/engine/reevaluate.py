@@ -13,8 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pipelines.engine.asking import RunPlan, make_plan, question_of
 from pipelines.engine.calibrations import holding
-from pipelines.engine.executor import RunPlan, make_plan, question_of, run_method
+from pipelines.engine.executor import run_method
 from pipelines.errors import LimitReached, MissingReply, VeriscopeError
 from pipelines.methods.base import Method, Settings
 from pipelines.remote.retry import RetryPolicy

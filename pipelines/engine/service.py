@@ -11,21 +11,16 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy.engine import URL
 
+from pipelines.engine.asking import RunPlan, make_plan
 from pipelines.engine.budget import Account, RunBudget
 from pipelines.engine.checks import UnknownAbilities
 from pipelines.engine.earlier import EarlierRuns
-from pipelines.engine.executor import (
-    Keys,
-    RunPlan,
-    execute,
-    gather_materials,
-    make_plan,
-    start_event,
-)
+from pipelines.engine.executor import Keys, execute, gather_materials, start_event
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import Loading, ModelPool
 from pipelines.engine.reevaluate import recorded_plan
@@ -68,8 +63,8 @@ class Service:
 
     Example:
         service = Service(Path(".veriscope"))
-        spec = RunSpec(question="Who wrote Hamlet?", methods=(MethodSpec(name="drad"),))
-        async for event in service.stream(spec, owner="me"):
+        request = RunRequest("Who wrote Hamlet?", methods=(MethodSpec(name="drad"),))
+        async for event in service.stream(plan_run(request), owner="me"):
             print(event.kind)
         await service.aclose()
     """
@@ -114,7 +109,7 @@ class Service:
 
     async def start(
         self,
-        spec: RunSpec,
+        run: RunPlan | RunSpec,
         *,
         owner: str,
         keys: Keys | None = None,
@@ -123,26 +118,28 @@ class Service:
         known: Sequence[ModelCalled] = (),
         budget: RunBudget | None = None,
     ) -> str:
-        """Start a run and return its id; raises InvalidInputError when it cannot be.
+        """Start a run and return its id.
 
-        `run_id` is the id it gets, one that no run has. Runs of one owner share the replies that
-        were cached, but for those with another `cache`. What `known` calls were answered is in the
-        cache from the beginning. `budget` says what it may take: at a limit it ends with what it
-        has by then.
+        What was recorded, a `RunSpec`, is planned first: raises InvalidInputError when it cannot
+        be. `run_id` is the id it gets, one that no run has. Runs of one owner share the replies
+        that were cached, but for those with another `cache`. What `known` calls were answered is in
+        the cache from the beginning. `budget`, else that of the plan, says what it may use: at a
+        limit it ends with what it has by then.
         """
-        plan = make_plan(await self._pinned(make_plan(spec).spec, owner))
-        refuse_shared_names(one for one in plan.spec.models.values() if one.name in (keys or {}))
+        plan = await self._pinned(run if isinstance(run, RunPlan) else make_plan(run), owner)
+        keys, models = keys or {}, plan.spec.models.values()
+        refuse_shared_names(one for one in models if one.name in keys)
         scope = f"{owner}/{cache}" if cache else owner
-        account = (budget or RunBudget()).opened()
-
-        async def gather() -> Materials:
-            found = await gather_materials(plan, keys or {}, self.pool, self.libraries, scope)
-            found.remember(known)
-            return replace(found, ledger=account.ledger)
-
+        account = (budget or plan.budget).opened()
+        gather = partial(
+            gather_materials,
+            *(plan, keys, self.pool, self.libraries, scope),
+            ledger=account.ledger,
+            known=known,
+        )
         run_id = await self._begin(plan, owner, gather, run_id=run_id, account=account)
-        for model in plan.spec.models.values():
-            self.unknown.ask_soon(model, (keys or {}).get(model.name), owner=owner)
+        for model in models:
+            self.unknown.ask_soon(model, keys.get(model.name), owner=owner)
         return run_id
 
     async def replay(self, run_id: str, *, owner: str) -> str:
@@ -176,21 +173,21 @@ class Service:
 
     async def stream(
         self,
-        spec: RunSpec,
+        run: RunPlan | RunSpec,
         *,
         owner: str,
         keys: Keys | None = None,
         budget: RunBudget | None = None,
     ) -> AsyncGenerator[Event]:
         """Start a run and yield its events to the last; leaving early stops the run."""
-        run_id = await self.start(spec, owner=owner, keys=keys, budget=budget)
+        run_id = await self.start(run, owner=owner, keys=keys, budget=budget)
         async with aclosing(self.follow(run_id, owner=owner)) as events:
             async for event in events:
                 yield event
 
-    async def record(self, spec: RunSpec, *, owner: str) -> Trace:
+    async def record(self, run: RunPlan | RunSpec, *, owner: str) -> Trace:
         """Run to the end; return what was recorded of it."""
-        events = [event async for event in self.stream(spec, owner=owner)]
+        events = [event async for event in self.stream(run, owner=owner)]
         return await self.load(events[0].run, owner=owner)
 
     async def follow(self, run_id: str, *, owner: str) -> AsyncGenerator[Event]:
@@ -302,12 +299,14 @@ class Service:
         """
         return await self.pool.pin(spec)
 
-    async def _pinned(self, spec: RunSpec, owner: str) -> RunSpec:
-        models = {role: await self.pinned(model) for role, model in spec.models.items()}
-        evidence = spec.evidence
+    async def _pinned(self, plan: RunPlan, owner: str) -> RunPlan:
+        """Return the plan with what a run records of its models and of its collection."""
+        models = {role: await self.pool.pin(model) for role, model in plan.spec.models.items()}
+        evidence = plan.spec.evidence
         if evidence.collection is not None:
             evidence = await asyncio.to_thread(self.collections.pinned, evidence, owner)
-        return spec.model_copy(update={"models": models, "evidence": evidence})
+        pinned = {"models": models, "evidence": evidence}
+        return replace(plan, spec=plan.spec.model_copy(update=pinned))
 
     def download(self, entry: CatalogueEntry, *, owner: str) -> None:
         """Download a model of the catalogue, or continue that; then it is one of the owner's.

@@ -8,10 +8,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-from pipelines.engine.budget import RunBudget
+from pipelines.engine.asking import RunPlan
 from pipelines.engine.service import Service
 from pipelines.run.events import ModelCalled
-from pipelines.run.spec import RunSpec
 from pipelines.run.trace import Trace
 
 KnownCalls = Callable[[Collection[str]], Awaitable[Sequence[ModelCalled]]]
@@ -31,14 +30,12 @@ class AnsweringBackend(ABC):
         """How many there are right now."""
 
     @abstractmethod
-    async def answer(
-        self, run: RunSpec, run_id: str, cache: str, known: KnownCalls, budget: RunBudget
-    ) -> Trace:
-        """Carry `run` out under this id, to its end, and return what was recorded and stored.
+    async def answer(self, plan: RunPlan, run_id: str, cache: str, known: KnownCalls) -> Trace:
+        """Carry `plan` out under this id, to its end, and return what was recorded and stored.
 
-        Runs with the same `cache` share replies as far as they are carried out in one process.
-        `budget` has to admit every call as far as calls are made in this process. Being cancelled
-        stops the run. Raises WorkerLostError, and what starting a run raises.
+        Runs with the same `cache` share replies as far as they are carried out in one process. The
+        plan's budget has to admit every call as far as calls are made in this process. Being
+        cancelled stops the run. Raises WorkerLostError, and what starting a run raises.
         """
 
 
@@ -56,21 +53,13 @@ class OwnService(AnsweringBackend):
         """This process."""
         return 1
 
-    async def answer(
-        self, run: RunSpec, run_id: str, cache: str, known: KnownCalls, budget: RunBudget
-    ) -> Trace:
+    async def answer(self, plan: RunPlan, run_id: str, cache: str, known: KnownCalls) -> Trace:
         """See `AnsweringBackend`."""
         # What this process has asked is in the cache.
         calls = await known(self._begun)
         self._begun.add(run_id)
         await self._service.start(
-            run,
-            owner=self._owner,
-            keys=self._keys,
-            run_id=run_id,
-            cache=cache,
-            known=calls,
-            budget=budget,
+            plan, owner=self._owner, keys=self._keys, run_id=run_id, cache=cache, known=calls
         )
         async for _ in self._service.follow(run_id, owner=self._owner):
             pass

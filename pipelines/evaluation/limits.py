@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from pipelines.engine.executor import used_models
 from pipelines.errors import failure
 from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.plan import Budget, EvaluationSpec
+from pipelines.methods.registry import used_models
 from pipelines.models.providers import ModelSpec, provider_of
 from pipelines.run.ledger import Ledger, RunLimits, UsageTotals
 from pipelines.store.evaluations import EvaluationStore

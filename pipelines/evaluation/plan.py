@@ -15,19 +15,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pipelines.engine.executor import MAX_QUESTION, used_models, wording_of
+from pipelines.engine.asking import RunPlan, RunRequest, plan_run
 from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.evaluation.items import Item
-from pipelines.methods.registry import get_method
 from pipelines.models.providers import ModelSpec
-from pipelines.prompts import checked_wording
 from pipelines.run.calibrations import Calibrations
-from pipelines.run.defaults import by_language
-from pipelines.run.spec import MAX_TEXT, EvidenceSpec, GivenAnswer, MethodSpec, RunSpec
+from pipelines.run.spec import MAX_QUESTION, MAX_TEXT, EvidenceSpec, GivenAnswer, MethodSpec
 from pipelines.store.evaluations import AnswerTask
 from pipelines.store.tables import refuse_keys_in_prompts
-from pipelines.text import detect_language
 from pipelines.types import Frozen
 
 MAX_ITEMS = 100_000
@@ -121,14 +117,12 @@ def checked_spec(spec: EvaluationSpec, items: Sequence[Item]) -> EvaluationSpec:
     ids = {item.id for item in items}
     if len(ids) < len(items):
         raise failure("evaluation.same_id")
-    for system in spec.systems:
-        get_method(system.method.name).settings(system.method.settings)
-        checked_wording(system.prompts)
-        refuse_keys_in_prompts(system.prompts)
-        if "main" not in system.models:
-            raise failure("evaluation.no_main_model", system=system.name)
     for number, item in enumerate(items, start=1):
         _check(item, spec, number)
+    for system in spec.systems:
+        refuse_keys_in_prompts(system.prompts)
+        # What can be wrong with a system is wrong on every item.
+        plan_of(spec, system, items[0], 0)
     return spec
 
 
@@ -139,8 +133,8 @@ def _check(item: Item, spec: EvaluationSpec, number: int) -> None:
         raise failure("evaluation.no_text", number=number, item=item.id, most=MAX_TEXT)
 
 
-def run_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> RunSpec:
-    """Return the run in which `system` answers `item`."""
+def plan_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> RunPlan:
+    """Return the plan of the run in which `system` answers `item`."""
     evidence = system.evidence
     if evidence is None:
         text = "\n\n".join(passage.text for passage in item.passages)
@@ -149,35 +143,32 @@ def run_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> Run
     if spec.checks == "texts":
         samples = tuple(sample[:MAX_TEXT] for sample in item.samples)
         given = GivenAnswer(text=item.text, samples=samples)
-    return RunSpec(
+    request = RunRequest(
         question=item.question,
+        answer=given,
         methods=(system.method,),
-        models=used_models(
-            [system.method.name],
-            by_language(system.models, item.language or detect_language(item.question)),
-        ),
+        models=system.models,
         evidence=evidence,
         language=item.language,
-        answer=given,
         seed=spec.seed + repeat,
         reproducible=spec.reproducible,
-        prompts=wording_of([system.method.name], system.prompts),
-        calibrations=tuple(one for one in spec.calibrations if one.method == system.method.name),
+        prompts=system.prompts,
+        calibrations=spec.calibrations,
     )
+    return plan_run(request)
 
 
-def key_of(run: RunSpec, repeat: int) -> str:
+def key_of(plan: RunPlan, repeat: int) -> str:
     """Return what everything that decides the answer of a run comes to: 64 hexadecimal digits.
 
     That is the run's specification, but for its calibrations, with the settings that it leaves to
     their defaults, the prompts of the method, the repeat, and the version of the code.
     """
-    (chosen,) = run.methods
-    method = get_method(chosen.name)
+    ((method, settings),) = plan.methods
     whole: dict[str, Any] = {
-        "run": run.model_dump(mode="json", exclude={"calibrations"}),
-        "settings": method.settings(chosen.settings).model_dump(mode="json"),
-        "prompts": {prompts.name: prompts.hash_with(run.prompts) for prompts in method.prompts},
+        "run": plan.spec.model_dump(mode="json", exclude={"calibrations"}),
+        "settings": settings.model_dump(mode="json"),
+        "prompts": {one.name: one.hash_with(plan.spec.prompts) for one in method.prompts},
         "repeat": repeat,
         "code": code_version(),
     }
@@ -204,7 +195,7 @@ def tasks_of(spec: EvaluationSpec, items: Sequence[Item]) -> Iterator[AnswerTask
     for position, item in enumerate(items):
         for repeat in range(spec.repeats):
             for index, system in enumerate(spec.systems):
-                key = key_of(run_of(spec, system, item, repeat), repeat)
+                key = key_of(plan_of(spec, system, item, repeat), repeat)
                 yield AnswerTask(number, position, index, repeat, key)
                 number += 1
 

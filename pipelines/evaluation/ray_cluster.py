@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pipelines.concurrency import ended
-from pipelines.engine.budget import RunBudget
+from pipelines.engine.asking import RunPlan
 from pipelines.engine.renewal import PresenceRenewal
 from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.answering import AnsweringBackend, KnownCalls, WorkerLostError
@@ -135,12 +135,10 @@ class RayCluster(AnsweringBackend):
         """Those that are ready or may become so."""
         return len(self._workers) + len(self._beginning)
 
-    async def answer(
-        self, run: RunSpec, run_id: str, cache: str, known: KnownCalls, budget: RunBudget
-    ) -> Trace:
-        """See `AnsweringBackend`. Workers make their calls without asking here, so `budget` bounds
-        none: what is under way when a limit is reached is finished."""
-        place = f"{cache}/{run.question}"
+    async def answer(self, plan: RunPlan, run_id: str, cache: str, known: KnownCalls) -> Trace:
+        """See `AnsweringBackend`. Workers make their calls without asking here, so the budget
+        bounds none: what is under way when a limit is reached is finished."""
+        place = f"{cache}/{plan.spec.question}"
         await self._until_ready()
         worker = self._for(place)
         worker.busy[place] += 1
@@ -148,7 +146,7 @@ class RayCluster(AnsweringBackend):
             # What this worker has asked is in its cache.
             calls = await known(worker.begun)
             worker.begun.add(run_id)
-            return await self._carried_out(worker, run, run_id, cache, calls)
+            return await self._carried_out(worker, plan.spec, run_id, cache, calls)
         finally:
             worker.busy[place] -= 1
 

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from pipelines.concurrency import ended
@@ -30,7 +30,7 @@ from pipelines.evaluation.limits import (
 )
 from pipelines.evaluation.outcomes import Cost, Outcome, outcome_of, paid_in
 from pipelines.evaluation.overview import keep_overview
-from pipelines.evaluation.plan import Budget, EvaluationSpec, run_of
+from pipelines.evaluation.plan import Budget, EvaluationSpec, plan_of
 from pipelines.evaluation.scoring import keep_scores
 from pipelines.models.providers import ModelSpec
 from pipelines.run.events import ModelCalled
@@ -256,12 +256,12 @@ class Runner:
             return await self._replies_so_far(spec, task, begun)
 
         await self._call(self._store.attempt, self._evaluation, task.number, run)
-        asked = run_of(spec, system, item, task.repeat)
+        plan = plan_of(spec, system, item, task.repeat)
         prices = {role: one.price for role, one in system.models.items() if one.price is not None}
-        budget = RunBudget(prices=prices, within=self._ledger)
+        plan = replace(plan, budget=RunBudget(prices=prices, within=self._ledger))
         try:
             cache = f"{self._evaluation}/{task.repeat}"
-            trace = await self._answering.answer(asked, run, cache, known, budget)
+            trace = await self._answering.answer(plan, run, cache, known)
         except WorkerLostError:
             recorded = await self._recorded(run)
             lost = paid_in(recorded, system.models) if recorded is not None else Cost()

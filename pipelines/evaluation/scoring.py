@@ -13,7 +13,6 @@ from math import isfinite
 from threading import Lock
 from weakref import WeakKeyDictionary
 
-from pipelines.engine.executor import used_models
 from pipelines.errors import NotFoundError, StorageError
 from pipelines.evaluation.datasets.offers import applies
 from pipelines.evaluation.derived import (
@@ -47,7 +46,7 @@ from pipelines.evaluation.results.scores import (
     MetricInfo,
     ScoredSystem,
 )
-from pipelines.methods.registry import get_method
+from pipelines.methods.registry import get_method, used_models
 from pipelines.methods.subjects import find_concept
 from pipelines.prompts import own_prompts
 from pipelines.run.events import Verdict, What

@@ -6,7 +6,7 @@ have to know of a method stands in its class (`Method`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipelines.errors import failure
@@ -39,6 +39,8 @@ from pipelines.methods.rag import Rag
 from pipelines.methods.rowen import Rowen
 from pipelines.methods.slm import Slm
 from pipelines.methods.together.method import Together
+from pipelines.models.providers import ModelSpec
+from pipelines.prompts import Wording, used_wording
 
 _DETECTORS: tuple[Method[Any], ...] = (
     TokenProbability(),
@@ -107,6 +109,30 @@ def different(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
     defaults = known.settings().model_dump(mode="json")
     chosen = known.settings(values).model_dump(mode="json")
     return {name: value for name, value in chosen.items() if value != defaults[name]}
+
+
+def used_models(methods: Iterable[str], models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
+    """Return those of `models`, by role, that the named methods can use; "main" is always one.
+
+    Prices are left out: no run holds them.
+
+    Raises InvalidInputError for a method that does not exist.
+    """
+    return {role: spec.without_price() for role, spec in used_roles(methods, models).items()}
+
+
+def used_roles(methods: Iterable[str], models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
+    """Return what `used_models` returns, with their prices."""
+    used = {"main", *(role for name in methods for role in get_method(name).roles)}
+    return {role: spec for role, spec in models.items() if role in used}
+
+
+def wording_of(methods: Iterable[str], wording: Wording) -> dict[str, Any]:
+    """Return the part of `wording` that the named methods can use.
+
+    Raises InvalidInputError for a method that does not exist.
+    """
+    return used_wording(wording, (one for name in methods for one in get_method(name).prompts))
 
 
 def method_pages() -> dict[str, tuple[str, ...]]:

@@ -13,6 +13,9 @@ from pipelines.types import Frozen, Language
 
 EvidenceSource = Literal["library", "given", "qdrant", "serper", "duckduckgo", "wikipedia"]
 
+MAX_QUESTION = 4000
+"""Longest question, in characters: more does not fit a small model's context with passages."""
+
 MAX_TEXT = 8000
 """Characters of a text that is given to be checked, or to be read by a method's setting."""
 

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.concurrency import ended
-from pipelines.engine.executor import execute, gather_materials, make_plan, start_event
+from pipelines.engine.asking import make_plan
+from pipelines.engine.executor import execute, gather_materials, start_event
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.errors import failure

@@ -20,7 +20,8 @@ from components.messages import Catalogue
 from components.report import report_html
 from pipelines.annotation.joining import Invitation, enter
 from pipelines.annotation.working import AssignedItem, Worker
-from pipelines.engine.checking import FEWER, check_run
+from pipelines.engine.asking import RunRequest, plan_run
+from pipelines.engine.checking import FEWER
 from pipelines.engine.collections import Collections
 from pipelines.engine.libraries import SAMPLE_LIBRARY
 from pipelines.engine.templates import made, template
@@ -137,7 +138,7 @@ def _baselines(engine: Engine, owner: str) -> str:
 def _checked(engine: Engine, owner: str) -> str:
     sample = next(one for one in sample_texts() if one.language == "en")
     methods = [MethodSpec(name=name) for name in FEWER]
-    return run(engine, check_run(sample.given, methods, default_models()), owner)
+    return run(engine, plan_run(RunRequest(text=sample.given, methods=methods)).spec, owner)
 
 
 def _evaluation(engine: Engine, owner: str, items: int) -> str:

@@ -87,9 +87,10 @@ def chosen(*methods: str, **state: object) -> RunSpec:
     def script() -> None:
         import streamlit as st
 
-        from app.screens.setup import chosen_spec
+        from app.screens.setup import chosen_request
+        from pipelines.engine.asking import plan_run
 
-        st.session_state["result"] = chosen_spec("Who?")
+        st.session_state["result"] = plan_run(chosen_request("Who?")).spec
 
     test = AppTest.from_function(script, default_timeout=30)
     ticks = {f"method.{name}": name in methods for name in METHODS}

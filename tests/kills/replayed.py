@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pipelines.cli.shared import OWNER
-from pipelines.engine.budget import RunBudget
+from pipelines.engine.asking import RunPlan
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
@@ -39,7 +39,6 @@ from pipelines.run.cache import request_key
 from pipelines.run.events import ModelCalled, RunCancelled, SpanStarted
 from pipelines.run.findings import MethodStarted
 from pipelines.run.replay import ReplayModel, ReplayRecord, ReplaySimilarity, attempts
-from pipelines.run.spec import RunSpec
 from pipelines.run.trace import Trace
 from pipelines.store import RunStore
 from pipelines.types import Choice, Generation, Language
@@ -169,12 +168,10 @@ class _Libraries(Libraries):
 class _Named(OwnService):
     """Carries runs out in this process, and says which one is being begun."""
 
-    async def answer(
-        self, run: RunSpec, run_id: str, cache: str, known: KnownCalls, budget: RunBudget
-    ) -> Trace:
-        (method,) = run.methods
-        _ASKING.set((run.question, method.name))
-        return await super().answer(run, run_id, cache, known, budget)
+    async def answer(self, plan: RunPlan, run_id: str, cache: str, known: KnownCalls) -> Trace:
+        ((method, _),) = plan.methods
+        _ASKING.set((plan.spec.question, method.name))
+        return await super().answer(plan, run_id, cache, known)
 
 
 async def undisturbed(killed: Evaluation, data: Path) -> tuple[Evaluation, Recording]:

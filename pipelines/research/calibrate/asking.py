@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pydantic import TypeAdapter
 
 from pipelines.engine.checked import CellFound, checked_text
-from pipelines.engine.checking import TextToCheck, check_run, models_for, unmet_needs
+from pipelines.engine.checking import TextToCheck, check_spec, models_for, unmet_needs
 from pipelines.engine.service import Service
 from pipelines.methods.together.features import (
     evidence_of,
@@ -34,7 +34,7 @@ from pipelines.research.kept import whole_lines
 from pipelines.research.samples.statements import LabelledStatement
 from pipelines.run.defaults import default_models
 from pipelines.run.events import Event
-from pipelines.run.spec import JUDGES, MethodSpec
+from pipelines.run.spec import JUDGES, MethodSpec, RunSpec
 from pipelines.run.view import MethodView, RunView, fold
 from pipelines.text import Span
 
@@ -107,7 +107,7 @@ async def _events(service: Service, asking: Asking, one: LabelledStatement) -> l
     able = [method for method in asking.methods if needs[method.name] is None]
     if not able:
         return []
-    spec = check_run(given, able, models)
+    spec = check_spec(RunSpec(question="", methods=tuple(able), models=models), given)
     trace = await service.record(spec, owner="together")
     return _EVENTS.dump_python(trace.events, mode="json")
 

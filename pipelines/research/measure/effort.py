@@ -24,12 +24,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
+from pipelines.engine.asking import RunRequest, plan_run
 from pipelines.engine.checking import (
     STANDARD,
     TextToCheck,
-    check_run,
     detectors,
-    models_for,
     unmet_needs,
 )
 from pipelines.engine.effort_table import (
@@ -335,8 +334,8 @@ async def check_all(chosen: Sequence[TextToCheck], names: Sequence[str]) -> list
     with TemporaryDirectory() as folder:
         async with aclosing(Service(Path(folder))) as service:
             for number, text in enumerate(chosen, start=1):
-                spec = check_run(text, methods, models_for(text, default_models()))
-                view = fold((await service.record(spec, owner="effort")).events)
+                plan = plan_run(RunRequest(text=text, methods=methods))
+                view = fold((await service.record(plan, owner="effort")).events)
                 views.append(view)
                 print(f"{number}/{len(chosen)} {view.time:.1f} s", file=sys.stderr, flush=True)
     return views

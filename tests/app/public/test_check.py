@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.public.check import asked_in, check_spec
-from app.public.session import checked_run
-from pipelines.engine.checking import FEWER, TextToCheck, is_check
-from pipelines.errors import InvalidInputError
+from app.public.check import asked_in, check_request
+from pipelines.engine.asking import RunRequest, plan_run
+from pipelines.engine.checking import FEWER, TextToCheck
 from pipelines.run import defaults
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import EvidenceSpec, MethodSpec
@@ -15,35 +14,27 @@ from pipelines.run.spec import EvidenceSpec, MethodSpec
 TEXT = "Marie Curie was born in Warsaw. She died in Florida."
 
 
+def asked(text: str, *detectors: str) -> list[str]:
+    request = check_request(TextToCheck(text=text), detectors, default_models())
+    assert (request.text, request.evidence) == (TextToCheck(text=text), EvidenceSpec())
+    return [one.name for one in request.methods]
+
+
 def test_a_text_is_checked_by_those_of_the_chosen_that_can():
-    spec = check_spec(TextToCheck(text=TEXT), [*FEWER, "selfcheck"], default_models())
-    assert is_check(spec)
-    names = [one.name for one in spec.methods]
+    names = asked(TEXT, *FEWER, "selfcheck")
     assert "selfcheck" not in names
     assert {"slm", "haarag", "p_yes"} <= set(names)
-    assert spec.evidence == EvidenceSpec()
+    assert asked(TEXT, "selfcheck") == []
 
 
 def test_chinese_is_checked_by_judges_where_nobody_speaks_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(defaults, "fetched_file", lambda _: None)
-    spec = check_spec(TextToCheck(text="居里夫人出生于华沙。"), FEWER, default_models())
-    assert [one.name for one in spec.methods] == ["haarag", "slm", "p_yes"]
+    assert asked("居里夫人出生于华沙。", *FEWER) == ["haarag", "slm", "p_yes"]
 
 
-def test_where_none_can_it_says_so():
-    with pytest.raises(InvalidInputError, match="No detector"):
-        check_spec(TextToCheck(text=TEXT), ["selfcheck"], default_models())
-    with pytest.raises(InvalidInputError, match="no text"):
-        check_spec(TextToCheck(text=""), FEWER, default_models())
-
-
-def test_a_question_is_asked_as_before():
-    spec = checked_run("Who was Curie?", [MethodSpec(name="direct")], default_models())
-    assert not is_check(spec)
-    assert asked_in(spec) == "Who was Curie?"
-
-
-def test_a_check_can_be_tried_again():
+def test_what_was_asked_can_be_asked_again():
     given = TextToCheck(text=TEXT, question="Who?", sources=("One.", "Two."))
-    spec = check_spec(given, FEWER, default_models())
+    spec = plan_run(check_request(given, FEWER, default_models())).spec
     assert asked_in(spec) == given.model_copy(update={"language": "en"})
+    question = RunRequest("Who was Curie?", methods=[MethodSpec(name="direct")])
+    assert asked_in(plan_run(question).spec) == "Who was Curie?"

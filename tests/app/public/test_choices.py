@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from app.public.choices import (
@@ -14,8 +16,8 @@ from app.public.choices import (
     evidence_choices,
     foreign_to,
 )
-from app.public.session import checked_run
 from components.messages import LANGUAGES, Catalogue
+from pipelines.engine.asking import RunRequest, plan_run
 from pipelines.errors import InvalidInputError
 from pipelines.methods.registry import METHODS
 from pipelines.run.defaults import default_models
@@ -55,7 +57,6 @@ def test_empty_fields_stand_for_the_defaults():
         MethodSpec(name="direct"),
         MethodSpec(name="drad"),
     ]
-    assert chosen.spec() == EvidenceSpec()
 
 
 def test_a_set_value_goes_to_its_method_alone():
@@ -66,7 +67,6 @@ def test_a_set_value_goes_to_its_method_alone():
     assert drad.settings == {"theta_1": 0.4}
     assert ever.settings == {"max_rounds": 3}
     assert slm.settings == {}
-    assert chosen.spec().library == "sample"
 
 
 @pytest.mark.parametrize("value", ["-0.1", "1.1", "half", "nan", "inf"])
@@ -87,6 +87,15 @@ def test_without_evidence_only_what_searches_nothing_is_run():
         chosen.methods(["rag"])
 
 
+def test_what_was_chosen_is_asked_for():
+    models = default_models()
+    asked = Choices.of([*OWN, "mine"]).request(" Who? ", ["direct"], models)
+    evidence = EvidenceSpec(library="mine")
+    direct = [MethodSpec(name="direct")]
+    assert asked == RunRequest("Who?", methods=direct, models=models, evidence=evidence)
+    assert Choices.of([*OWN, NONE]).request("Who?", ["direct"], models).evidence == EvidenceSpec()
+
+
 def test_what_can_be_searched_has_a_name_and_none_is_among_it():
     assert evidence_choices(["sample"], Catalogue("en")) == [
         ("Samples", "sample"),
@@ -102,8 +111,9 @@ def test_a_question_is_foreign_to_a_model_that_does_not_speak_its_language(
     question: str, foreign: bool
 ):
     models = {**default_models(), "main": ModelSpec()}
-    spec = checked_run(question, [MethodSpec(name="direct")], models)
-    assert foreign_to(spec) == foreign
+    plan = plan_run(Choices().request(question, ["direct"], models))
+    assert foreign_to(plan) == foreign
     # Of a visitor's own model nothing is known: it is believed.
     own = {"main": ModelSpec(kind="openai", name="own", model="own")}
-    assert not foreign_to(spec.model_copy(update={"models": own}))
+    believed = plan.spec.model_copy(update={"models": own})
+    assert not foreign_to(replace(plan, spec=believed))

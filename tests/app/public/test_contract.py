@@ -22,7 +22,6 @@ from app.public.contract import (
 from app.public.http_api import as_answer
 from app.public.refusals import ApiError, Refused, for_caller, speak, spoken, told
 from app.public.results import methods_for
-from pipelines.engine.executor import MAX_QUESTION
 from pipelines.error_words import entries, facts_of
 from pipelines.errors import (
     NotFoundError,
@@ -32,7 +31,7 @@ from pipelines.errors import (
 )
 from pipelines.methods.registry import METHODS
 from pipelines.run.defaults import default_models
-from pipelines.run.spec import MAX_SOURCES, MAX_TEXT
+from pipelines.run.spec import MAX_QUESTION, MAX_SOURCES, MAX_TEXT
 
 QUESTION = "Where was Bill Clinton born?"
 GIVEN: dict[str, Any] = {"question": QUESTION, "answer": "In Hope.", "context": "He was."}

@@ -18,13 +18,13 @@ from markupsafe import escape
 from app.public.examples import sample_questions
 from app.public.models import ModelCatalog
 from app.public.page import SpacePage
-from app.public.session import Runs, VisitorLimits, VisitorSession, checked_run
+from app.public.session import Runs, VisitorLimits, VisitorSession
 from pipelines.engine.admission import Admission
+from pipelines.engine.asking import RunRequest, plan_run
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.methods.registry import standard_methods
-from pipelines.run.defaults import default_models
 from pipelines.run.spec import MethodSpec
 from pipelines.run.view import fold
 from pipelines.samples.walkthroughs import walkthroughs
@@ -311,10 +311,10 @@ async def test_a_run_whose_visitor_leaves_while_it_is_begun_is_ended(tmp_path: P
             assert go_on.wait(60)
 
         service.store.create = slow  # type: ignore[method-assign]
-        spec = checked_run("Who?", [MethodSpec(name="direct")], default_models())
+        plan = plan_run(RunRequest("Who?", methods=[MethodSpec(name="direct")]))
 
         async def ask() -> None:
-            async for _ in runs.ask(spec, "me"):
+            async for _ in runs.ask(plan, "me"):
                 pass
 
         asking = asyncio.create_task(ask())

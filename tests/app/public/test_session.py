@@ -1,4 +1,4 @@
-"""What the environment lets visitors take, and what is refused before it waits."""
+"""What the environment lets visitors take."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import logging
 
 import pytest
 
-from app.public.session import VisitorLimits, checked_run
+from app.public.session import VisitorLimits
 from pipelines.errors import InvalidInputError
-from pipelines.run.defaults import default_models
-from pipelines.run.spec import MethodSpec
 
 NAMES = {
     "VERISCOPE_MAX_RUNS": "3",
@@ -64,30 +62,3 @@ def test_what_cannot_be_used_is_named_as_it_was_set(variable: str):
     with pytest.raises(InvalidInputError, match=f"{variable} cannot be used") as caught:
         VisitorLimits.of({variable: "0"})
     assert caught.value.remedy
-
-
-def test_a_run_takes_only_the_models_that_its_methods_use():
-    models = default_models()
-    spec = checked_run(" Who? ", [MethodSpec(name="direct")], models)
-    assert spec.question == "Who?"
-    assert spec.models == {"main": models["main"]}
-
-
-@pytest.mark.parametrize(
-    ("question", "methods", "told"),
-    [
-        ("  ", ["direct"], "question is empty"),
-        ("x" * 4001, ["direct"], "4,001 characters"),
-        ("Who?", [], "No method"),
-        ("Who?", ["unheard-of"], "unheard-of"),
-    ],
-)
-def test_what_cannot_run_is_refused_at_once(question: str, methods: list[str], told: str):
-    with pytest.raises(InvalidInputError, match=told):
-        checked_run(question, [MethodSpec(name=name) for name in methods], default_models())
-
-
-def test_a_wrong_setting_is_refused_at_once():
-    method = MethodSpec(name="drad", settings={"theta_1": 3})
-    with pytest.raises(InvalidInputError, match="theta_1"):
-        checked_run("Who?", [method], default_models())

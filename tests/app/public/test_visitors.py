@@ -23,6 +23,7 @@ from app.public import visitors
 from app.public.session import Runs, VisitorLimits
 from app.public.visitors import HOUR, Caller, Rates, believe, caller_of, proxies_to_believe
 from pipelines.engine.admission import Admission
+from pipelines.engine.asking import make_plan
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
@@ -193,25 +194,25 @@ async def test_a_run_too_many_is_refused_before_it_waits_and_the_oldest_give_way
         libraries=Libraries(tmp_path / "index", find_embedder=lambda: None),
     )
     limits = VisitorLimits(runs_per_hour=3, visitor_megabytes=1e-6)
-    spec = RunSpec(question="Who?", methods=(MethodSpec(name="direct"),))
+    plan = make_plan(RunSpec(question="Who?", methods=(MethodSpec(name="direct"),)))
     try:
         runs = Runs(engine, Admission(2), limits)
         begun: list[str] = []
         for _ in range(3):
-            *_, last = [stage async for stage in runs.ask(spec, "me")]
+            *_, last = [stage async for stage in runs.ask(plan, "me")]
             assert isinstance(last, Watched)
             begun.append(last.run_id)
             await runs.call(runs.make_room("me"))
         with pytest.raises(TooOftenError) as told:
-            _ = [stage async for stage in runs.ask(spec, "me")]
+            _ = [stage async for stage in runs.ask(plan, "me")]
         assert told.value.retry_after
         assert [run.id for run in engine.service.store.list("me")] == begun[-1:]
         shared = await runs.share(begun[-1], "me")
         assert shared == await runs.share(begun[-1], "me")
-        *_, last = [stage async for stage in runs.ask(spec, "you", visitor=Caller("me too"))]
+        *_, last = [stage async for stage in runs.ask(plan, "you", visitor=Caller("me too"))]
         assert isinstance(last, Watched)
         await runs.share(last.run_id, "you")
-        *_, last = [stage async for stage in runs.ask(spec, "you")]
+        *_, last = [stage async for stage in runs.ask(plan, "you")]
         assert isinstance(last, Watched)
         with pytest.raises(TooOftenError, match="that you have shared") as told:
             await runs.share(last.run_id, "you")

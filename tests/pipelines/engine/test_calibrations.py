@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from pipelines.engine.asking import make_plan
 from pipelines.engine.calibrations import conditions, holding
-from pipelines.engine.executor import make_plan
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.profiles import (
@@ -24,7 +24,7 @@ from pipelines.engine.reevaluate import recorded_settings, reevaluate
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.items import Item
-from pipelines.evaluation.plan import key_of, run_of
+from pipelines.evaluation.plan import key_of, plan_of
 from pipelines.methods.registry import get_method
 from pipelines.run.changes import changes
 from pipelines.run.spec import MethodSpec, RunSpec
@@ -155,8 +155,8 @@ def test_an_evaluation_gives_each_run_those_of_its_method_and_answers_as_before(
     asked = spec(system("direct"))
     told = asked.model_copy(update={"calibrations": (mine, others)})
     item = Item(id="1", question="Who?", language="en")
-    plain, held = (run_of(one, one.systems[0], item, 0) for one in (asked, told))
-    assert held.calibrations == (mine,)
+    plain, held = (plan_of(one, one.systems[0], item, 0) for one in (asked, told))
+    assert held.spec.calibrations == (mine,)
     assert key_of(plain, 0) == key_of(held, 0)
     assert "calibrations" not in asked.model_dump()
 

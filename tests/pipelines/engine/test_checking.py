@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
+from pipelines.engine.asking import RunRequest, make_plan, plan_run
 from pipelines.engine.checking import (
     FEWER,
     MAX_SENTENCES,
     STANDARD,
     TextToCheck,
-    check_run,
     detectors,
     is_check,
     models_for,
@@ -20,13 +23,20 @@ from pipelines.engine.checking import (
     unmet_needs,
 )
 from pipelines.engine.completing import left_out
-from pipelines.engine.executor import MAX_QUESTION, make_plan
 from pipelines.errors import InvalidInputError
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import JUDGE, Capabilities
 from pipelines.retrieval.passages import TextRetriever
 from pipelines.run.defaults import default_models
-from pipelines.run.spec import MAX_SOURCES, MAX_TEXT, EvidenceSpec, MethodSpec, ModelSpec
+from pipelines.run.spec import (
+    MAX_QUESTION,
+    MAX_SOURCES,
+    MAX_TEXT,
+    EvidenceSpec,
+    MethodSpec,
+    ModelSpec,
+    RunSpec,
+)
 from pipelines.run.view import RunView
 from pipelines.samples.checks import sample_texts
 from pipelines.text import detect_language, split_sentences
@@ -38,6 +48,10 @@ BOTH: frozenset[Language] = frozenset({"en", "zh"})
 READS = Capabilities(languages=BOTH, logprobs=True, scores=True)
 
 
+def checked(given: TextToCheck, methods: Sequence[MethodSpec] = SLM, **asked: Any) -> RunSpec:
+    return plan_run(RunRequest(text=given, methods=methods, **asked)).spec
+
+
 def test_the_standard_detectors_come_first_and_all_can_check():
     names = list(detectors())
     assert names[: len(STANDARD)] == list(STANDARD)
@@ -47,13 +61,13 @@ def test_the_standard_detectors_come_first_and_all_can_check():
 
 def test_a_check_is_a_run_whose_answer_is_given():
     given = TextToCheck(text=f"  {TEXT}\n", question="Who was Curie? ")
-    spec = check_run(given, SLM, default_models())
+    spec = checked(given)
     assert is_check(spec)
     assert spec.answer is not None
     assert (spec.answer.text, spec.answer.asked) == (TEXT, True)
     # Two sentences: neither answers the question by itself.
     assert spec.answer.alone
-    short = check_run(TextToCheck(text="In Warsaw.", question="Where?"), SLM, default_models())
+    short = checked(TextToCheck(text="In Warsaw.", question="Where?"))
     assert short.answer is not None
     assert not short.answer.alone
     assert spec.question == "Who was Curie?"
@@ -65,7 +79,7 @@ def test_a_check_is_a_run_whose_answer_is_given():
     ("text", "language"), [(TEXT, "en"), ("居里夫人出生于华沙。她于1934年去世。", "zh")]
 )
 def test_without_a_question_the_text_stands_alone(text: str, language: str):
-    spec = check_run(TextToCheck(text=text), SLM, default_models())
+    spec = checked(TextToCheck(text=text))
     assert spec.answer is not None
     assert not spec.answer.asked
     assert spec.language == language
@@ -79,7 +93,7 @@ def test_without_a_question_the_text_stands_alone(text: str, language: str):
 
 def test_sources_are_the_evidence_each_kept_apart():
     given = TextToCheck(text=TEXT, sources=("One.\n\nStill one.", "", "Two."))
-    spec = check_run(given, SLM, default_models(), evidence=EvidenceSpec(library="other"))
+    spec = checked(given, evidence=EvidenceSpec(library="other"))
     assert spec.evidence == EvidenceSpec(source="given", text="One.\nStill one.\n\nTwo.")
     assert text_of(spec).sources == ("One.\nStill one.", "Two.")
 
@@ -115,23 +129,15 @@ def test_blocks_are_separated_by_empty_lines():
 def test_what_cannot_be_checked_says_what_to_do(given: TextToCheck, name: str):
     wrong = problem_of(given)
     assert wrong is not None
-    assert wrong.name == name
     with pytest.raises(InvalidInputError) as caught:
-        check_run(given, SLM, default_models())
+        checked(given)
+    assert (caught.value.key, wrong.name) == (f"checking.{name}", name)
     assert caught.value.remedy
-
-
-def test_a_method_that_only_writes_is_refused_with_those_that_check():
-    with pytest.raises(InvalidInputError, match="direct does not check") as caught:
-        check_run(TextToCheck(text=TEXT), [MethodSpec(name="direct")], default_models())
-    assert "slm" in caught.value.remedy
-    with pytest.raises(InvalidInputError, match="No detector"):
-        check_run(TextToCheck(text=TEXT), [], default_models())
 
 
 def test_haarag_only_aligns_unless_settings_say_otherwise():
     methods = [MethodSpec(name="haarag", settings={"rephrase": "widen"})]
-    spec = check_run(TextToCheck(text=TEXT), methods, default_models())
+    spec = checked(TextToCheck(text=TEXT), methods)
     assert spec.methods[0].settings == {"max_iterations": 1, "rephrase": "widen"}
 
 

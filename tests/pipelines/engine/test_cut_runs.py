@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from pipelines.engine.executor import RunPlan, execute, make_plan, start_event
+from pipelines.engine.asking import RunPlan, make_plan
+from pipelines.engine.executor import execute, start_event
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.engine.service import Service

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.engine.checking import TextToCheck, check_run
+from pipelines.engine.asking import RunRequest, plan_run
+from pipelines.engine.checking import TextToCheck
 from pipelines.engine.earlier import LATEST
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
@@ -112,8 +113,8 @@ async def test_a_store_that_is_busy_is_asked_again(
 async def test_checks_and_questions_are_told_apart(service: Service):
     await ask(service, "Where?")
     given = TextToCheck(text="Tea is hot. Ice is cold.", question="How is tea?")
-    spec = check_run(given, [MethodSpec(name="selfcheck")], {"main": MAIN})
-    run_id = (await service.record(spec, owner="me")).header.run
+    asked = RunRequest(text=given, methods=[MethodSpec(name="selfcheck")], models={"main": MAIN})
+    run_id = (await service.record(plan_run(asked), owner="me")).header.run
     async with asyncio.timeout(60):
         while run_id not in [one.id for one in service.store.finished("me")]:  # noqa: ASYNC110
             await asyncio.sleep(0)

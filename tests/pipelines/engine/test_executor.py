@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.executor import RunPlan, execute, make_plan, start_event
+from pipelines.engine.asking import RunPlan, make_plan
+from pipelines.engine.executor import execute, start_event
 from pipelines.errors import MissingReply, RefusedRequestError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question, Settings
 from pipelines.models.base import Capabilities
@@ -142,12 +143,6 @@ async def test_a_method_that_has_what_it_needs_answers(need: Need, models: dict[
     trace = await run(need, {"main": ABLE, **models}, evidence=True)
     assert isinstance(trace.terminal, RunFinished)
     assert trace.terminal.answers["needy"].text == "yes"
-
-
-def test_the_chosen_language_replaces_that_of_the_question():
-    fields: dict[str, Any] = {"question": "谁？", "methods": (MethodSpec(name="direct"),)}
-    assert make_plan(RunSpec(**fields)).question.language == "zh"
-    assert make_plan(RunSpec(**fields, language="en")).question.language == "en"
 
 
 async def test_a_missing_reply_ends_a_method_that_copes_with_failed_calls():

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.executor import make_plan, wording_of
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.reevaluate import reevaluate
@@ -170,15 +169,6 @@ async def test_a_wording_is_checked_where_it_comes_in(service: Service):
             await service.start(asking(prompts), owner=ANN)
         assert "hunter2" not in str(caught.value)
     assert service.store.list(ANN) == []
-
-
-def test_what_no_method_of_the_run_uses_is_left_out():
-    both = {**SHORT, "ever": {"en": {"verify": "$passages $question"}}}
-    assert make_plan(asking(both)).spec.prompts == SHORT
-    assert wording_of(["ever"], both) == {"ever": both["ever"]}
-    # A default that was written out is the default.
-    same = {"direct": {"en": {"system": load_prompts("direct").default("en", "system")}}}
-    assert make_plan(asking(same)).spec.prompts == {}
 
 
 def test_calibrations_do_not_apply_to_another_wording():

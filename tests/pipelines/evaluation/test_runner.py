@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.errors import InvalidInputError, NotFoundError, UnreachableError
 from pipelines.evaluation.items import Item
-from pipelines.evaluation.plan import Budget, System, checked_spec, key_of, run_of, system_names
+from pipelines.evaluation.plan import Budget, System, checked_spec, key_of, plan_of, system_names
 from pipelines.evaluation.runner import Runner
 from pipelines.models.providers import ModelSpec
 from pipelines.run.spec import MethodSpec
@@ -55,7 +55,7 @@ async def test_an_attempt_in_an_unknown_format_does_not_end_the_evaluation(tmp_p
     async with opened(tmp_path, FakeModel("one")) as service:
         asked = spec()
         name = create(service, asked)
-        run = await service.start(run_of(asked, asked.systems[0], ITEMS[0], 0), owner="me")
+        run = await service.start(plan_of(asked, asked.systems[0], ITEMS[0], 0), owner="me")
         async for _ in service.follow(run, owner="me"):
             pass
         service.store.evaluations.attempt(name, 0, run)
@@ -66,19 +66,19 @@ async def test_an_attempt_in_an_unknown_format_does_not_end_the_evaluation(tmp_p
 
 async def test_what_counts_is_what_is_asked(tmp_path: Path):
     one, other = spec(), spec(system("direct", max_tokens=64))
-    run = run_of(one, one.systems[0], ITEMS[0], 0)
-    assert key_of(run, 0) == key_of(run, 0)
+    plan = plan_of(one, one.systems[0], ITEMS[0], 0)
+    assert key_of(plan, 0) == key_of(plan, 0)
     # Prices decide nothing that a method answers.
     free = spec(
         System(name="direct", method=MethodSpec(name="direct"), models={"main": ModelSpec()})
     )
-    assert key_of(run_of(free, free.systems[0], ITEMS[0], 0), 0) == key_of(run, 0)
+    assert key_of(plan_of(free, free.systems[0], ITEMS[0], 0), 0) == key_of(plan, 0)
     changed = [
-        key_of(run_of(one, one.systems[0], ITEMS[1], 0), 0),
-        key_of(run_of(one, one.systems[0], ITEMS[0], 1), 1),
-        key_of(run_of(other, other.systems[0], ITEMS[0], 0), 0),
+        key_of(plan_of(one, one.systems[0], ITEMS[1], 0), 0),
+        key_of(plan_of(one, one.systems[0], ITEMS[0], 1), 1),
+        key_of(plan_of(other, other.systems[0], ITEMS[0], 0), 0),
     ]
-    assert len({key_of(run, 0), *changed}) == 4
+    assert len({key_of(plan, 0), *changed}) == 4
 
 
 async def test_repeats_are_asked_anew(tmp_path: Path):

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import log
 from typing import Any
 
-from pipelines.engine.executor import RunPlan, execute, start_event
+from pipelines.engine.asking import RunPlan
+from pipelines.engine.executor import execute, start_event
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Question
 from pipelines.models.base import (

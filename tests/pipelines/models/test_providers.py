@@ -14,8 +14,8 @@ import pytest
 from pydantic import ValidationError
 
 from pipelines.cli.models import add_model_options
-from pipelines.engine.executor import used_models
 from pipelines.errors import InvalidInputError, UnknownModelError
+from pipelines.methods.registry import used_models
 from pipelines.models import providers
 from pipelines.models.base import EMBEDDED_NAME, Capabilities, GenerationRequest, Model
 from pipelines.models.dashscope_model import DashScopeModel

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.engine.asking import RunRequest, plan_run
 from pipelines.engine.checked import CheckedText, checked_text
-from pipelines.engine.checking import TextToCheck, check_run
+from pipelines.engine.checking import TextToCheck
 from pipelines.engine.service import Service
-from pipelines.run.defaults import default_models
 from pipelines.run.spec import MethodSpec
 from pipelines.run.view import fold
 
 
 async def checked(service: Service, text: str, *detectors: str) -> CheckedText:
     methods = [MethodSpec(name=name) for name in detectors]
-    spec = check_run(TextToCheck(text=text), methods, default_models())
-    found = checked_text(fold((await service.record(spec, owner="test")).events))
+    plan = plan_run(RunRequest(text=TextToCheck(text=text), methods=methods))
+    found = checked_text(fold((await service.record(plan, owner="test")).events))
     assert found is not None
     return found
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.engine.checking import check_run
+from pipelines.engine.asking import RunRequest, plan_run
 from pipelines.engine.effort_table import Effort, PerText
 from pipelines.engine.estimate import RunUsage
 from pipelines.engine.text_size import TextSize
 from pipelines.methods.ever import Ever
 from pipelines.research.measure.effort import CheckUsage, fitted, illustrated, measured, pace, texts
-from pipelines.run.defaults import default_models
 from pipelines.run.spec import GivenAnswer, MethodSpec, ModelSpec
 from pipelines.run.view import RunView, fold
 from tests.pipelines.methods.bench import Shelf, run_method
@@ -86,4 +85,5 @@ def test_the_texts_can_be_checked():
     assert not any(one.asked for one in chosen)
     assert all(one.asked for one in texts(asked=True))
     for text in chosen:
-        assert check_run(text, [MethodSpec(name="slm")], default_models()).answer is not None
+        request = RunRequest(text=text, methods=[MethodSpec(name="slm")])
+        assert plan_run(request).spec.answer is not None

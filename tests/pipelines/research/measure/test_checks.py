@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pipelines.engine.asking import RunRequest, plan_run
 from pipelines.engine.checked import CellFound, CheckedText, DetectorFound, SentenceFound
-from pipelines.engine.checking import check_run
 from pipelines.research.measure.checks import (
     Calls,
     Count,
@@ -13,7 +13,6 @@ from pipelines.research.measure.checks import (
     sentence_table,
 )
 from pipelines.research.measure.effort import without_question
-from pipelines.run.defaults import default_models
 from pipelines.run.events import Score, Verdict
 from pipelines.run.spec import MethodSpec
 from pipelines.samples.checks import SampleText, measured_texts
@@ -96,4 +95,4 @@ def test_the_texts_are_checked_as_on_the_page():
         assert all(1 <= number <= len(spans) for number in sample.wrong)
     methods = [MethodSpec(name=name) for name in without_question()]
     assert "selfcheck" not in without_question()
-    assert check_run(samples[0].given, methods, default_models()).answer is not None
+    assert plan_run(RunRequest(text=samples[0].given, methods=methods)).spec.answer is not None
