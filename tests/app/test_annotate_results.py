@@ -9,7 +9,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import annotated
-from app.evaluated import NotYet
 from pipelines.annotation.adjudication import adjudicate
 from pipelines.annotation.labels import Adjudication, ReadLabel
 from pipelines.annotation.leading import Lead
@@ -21,6 +20,7 @@ from pipelines.annotation.types import (
     SessionItem,
     label_adapter,
 )
+from pipelines.engine.jobs import Job, NotYet
 from pipelines.engine.thread import Engine
 from pipelines.evaluation.judging.spec import Grade
 from pipelines.methods.registry import METHODS
@@ -301,12 +301,8 @@ def test_what_takes_long_is_said_to_be_computed(engine: Engine, monkeypatch: pyt
     lead = detected(engine, 6)
     results(lead)
 
-    class Working:
-        def done(self) -> bool:
-            return False
-
     def slow(*_: object) -> None:
-        raise NotYet(Working())  # type: ignore[arg-type]
+        raise NotYet(Job("never begun", lambda _: None, None))
 
     monkeypatch.setattr("app.screens.annotation_results.computed", slow)
     assert "being computed" in seen(results(lead))
