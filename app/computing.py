@@ -10,8 +10,8 @@ import streamlit as st
 from app.parts import draw_again, show_error, show_html
 from app.session import messages
 from components.elements import notice
-from pipelines.engine.jobs import NotYet
 from pipelines.errors import VeriscopeError
+from pipelines.jobs import NotYet
 
 _LOOK = 1.0
 """Seconds between two looks at a result that is being computed."""

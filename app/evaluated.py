@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 
 from app.engine import engine
-from pipelines.engine.jobs import Jobs, NotYet
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.beginning import stored_forecast
 from pipelines.evaluation.forecast import Forecast
@@ -41,6 +40,7 @@ from pipelines.evaluation.statistics.detection import (
 )
 from pipelines.evaluation.studies.running import score_sweep
 from pipelines.evaluation.studies.table import Study
+from pipelines.jobs import Jobs, NotYet
 from pipelines.types import Language
 
 P = ParamSpec("P")

@@ -19,7 +19,6 @@ from components.check_many import CheckOutcome
 from pipelines.engine.budget import RunBudget, excess_error
 from pipelines.engine.checked import checked_text
 from pipelines.engine.checking import text_of, title_of
-from pipelines.engine.jobs import Job, Jobs
 from pipelines.engine.thread import Engine
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.datasets.files import DataTable
@@ -32,6 +31,7 @@ from pipelines.evaluation.studies.grid import Axis
 from pipelines.evaluation.studies.replays import Replays, replay_points
 from pipelines.evaluation.studies.running import replayed_study
 from pipelines.evaluation.studies.table import Study
+from pipelines.jobs import Job, Jobs
 from pipelines.run.scope import unexpected
 from pipelines.run.spec import RunSpec
 from pipelines.run.view import RunView, reduce

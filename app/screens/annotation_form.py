@@ -29,7 +29,7 @@ from components.messages import LANGUAGES, Catalogue, integer
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.sources import FIRST_CONTROLS, make_session
 from pipelines.annotation.types import MAX_GUIDELINES, MOST_OVERLAP, SessionSpec, Task, parse_spec
-from pipelines.engine.jobs import Job
+from pipelines.jobs import Job
 from pipelines.store.annotation_records import MAX_NAME
 
 PAGE = "annotate"

@@ -42,9 +42,9 @@ from pipelines.annotation.sources import (
     read_session_file,
     run_steps,
 )
-from pipelines.engine.jobs import Job, Steps
 from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.jobs import Job, Steps
 
 SOURCES = ("runs", "evaluation", "data", "file", "questions")
 """Where items come from."""

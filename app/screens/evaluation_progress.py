@@ -32,10 +32,10 @@ from components.evaluation_state import (
     progress_view,
 )
 from components.messages import Catalogue
-from pipelines.engine.jobs import NotYet
 from pipelines.evaluation.beginning import probe_size
 from pipelines.evaluation.limits import change_limits, currencies_of, spent_so_far
 from pipelines.evaluation.plan import EvaluationSpec, code_version
+from pipelines.jobs import NotYet
 from pipelines.models.providers import refuse_shared_names
 from pipelines.run.spec import EvidenceSpec, RunSpec
 from pipelines.store.evaluations import StoredEvaluation

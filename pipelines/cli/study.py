@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from pipelines.cli.shared import OWNER, listed_names
-from pipelines.engine.jobs import Job, Steps
 from pipelines.engine.service import Service
 from pipelines.errors import failure
 from pipelines.evaluation.plan import EvaluationSpec
@@ -21,6 +20,7 @@ from pipelines.evaluation.studies.replays import find_system
 from pipelines.evaluation.studies.running import score_sweep, sweep
 from pipelines.evaluation.studies.saving import profile_of
 from pipelines.evaluation.studies.table import Study
+from pipelines.jobs import Job, Steps
 from pipelines.methods.registry import get_method
 from pipelines.printable import printable
 

@@ -32,10 +32,10 @@ from pipelines.engine.indexing import (
     original_of,
     progress_of,
 )
-from pipelines.engine.jobs import Jobs
 from pipelines.error_words import phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.files import write_bytes
+from pipelines.jobs import Jobs
 from pipelines.retrieval.base import RetrievalMode, Retriever
 from pipelines.retrieval.embedders import Embedders, EmbedderSpec
 from pipelines.retrieval.library import LibraryIndex, build_name, current_index, withdraw

@@ -21,10 +21,10 @@ from typing import Literal
 import numpy as np
 from filelock import FileLock, Timeout
 
-from pipelines.engine.jobs import Job, JobStoppedError
 from pipelines.error_words import phrase
 from pipelines.errors import ErrorInfo, NotFoundError, VeriscopeError, failure
 from pipelines.files import write_bytes
+from pipelines.jobs import Job, JobStoppedError
 from pipelines.retrieval.assembling import Assembly, IndexSource, readable_rows
 from pipelines.retrieval.base import Embedder
 from pipelines.retrieval.embedders import vectors_name

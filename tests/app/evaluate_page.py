@@ -10,12 +10,12 @@ from streamlit.testing.v1 import AppTest
 
 from app import evaluated
 from app.jobs import evaluations, judgings
-from pipelines.engine.jobs import Jobs
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.jobs import Jobs
 from pipelines.remote.retry import RetryPolicy
 from tests.app.opening import page_engine
 from tests.app.test_screens import ME, page

@@ -20,9 +20,9 @@ from pipelines.annotation.types import (
     SessionItem,
     label_adapter,
 )
-from pipelines.engine.jobs import Job, NotYet
 from pipelines.engine.thread import Engine
 from pipelines.evaluation.judging.spec import Grade
+from pipelines.jobs import Job, NotYet
 from pipelines.methods.registry import METHODS
 from pipelines.run.spec import MethodSpec
 from pipelines.store.profiles import Profile

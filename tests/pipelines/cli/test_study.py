@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from pipelines.cli import main as cli
-from pipelines.engine.jobs import Job
 from pipelines.evaluation.results.terminal import text_width
+from pipelines.jobs import Job
 from pipelines.store import RunStore, file_url
 from tests.pipelines.cli.test_evaluate import Line
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.engine.jobs import Job, JobStoppedError, Steps
 from pipelines.errors import InvalidInputError, NotFoundError, StorageError, failure
 from pipelines.evaluation.items import LabelledSpan
 from pipelines.evaluation.runner import Runner
@@ -17,6 +16,7 @@ from pipelines.evaluation.studies.named import named_studies, run_named_study
 from pipelines.evaluation.studies.replays import replay_points
 from pipelines.evaluation.studies.running import sweep
 from pipelines.evaluation.studies.saving import profile_of
+from pipelines.jobs import Job, JobStoppedError, Steps
 from tests.pipelines.evaluation.bench import carried_out, create, dream, opened, spec, system
 from tests.pipelines.evaluation.studies.recorded import TEXTS, selfcheck
 from tests.pipelines.run.fakes import FakeModel

@@ -26,8 +26,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from pipelines.errors import ErrorInfo, VeriscopeError
-from pipelines.run.scope import unexpected
+from pipelines.errors import ErrorInfo, VeriscopeError, failure
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -76,7 +75,7 @@ class Job(Generic[P, R]):
         self._do: Callable[[Job[P, R]], R] | None = do
         self._end: Future[R] = Future()
         self._guard = threading.Lock()
-        self._stopped = False
+        self._stop = threading.Event()
         self._when_stopped: Callable[[], object] | None = None
 
     # Looking at it
@@ -89,7 +88,7 @@ class Job(Generic[P, R]):
     @property
     def stopped(self) -> bool:
         """Whether somebody has asked it to end."""
-        return self._stopped
+        return self._stop.is_set()
 
     @property
     def state(self) -> JobState:
@@ -118,14 +117,15 @@ class Job(Generic[P, R]):
         try:
             return self._end.result()
         except (CancelledError, JobStoppedError):
-            raise unexpected() from None
+            raise failure("asking.unexpected") from None
 
     def stop(self) -> None:
         """Ask it to end. One that waits for its turn ends at once, another at its next step."""
         with self._guard:
-            if self._stopped:
+            if self._stop.is_set():
                 return
-            self._stopped, act = True, self._when_stopped
+            self._stop.set()
+            act = self._when_stopped
         if self._end.cancel():
             _going_on.discard(self)
         elif act is not None:
@@ -153,7 +153,7 @@ class Job(Generic[P, R]):
             self._end.set_exception(error)
         except Exception:
             _log.exception("Work in the background ended unexpectedly")
-            self._end.set_exception(unexpected())
+            self._end.set_exception(failure("asking.unexpected"))
         else:
             self._end.set_result(result)
         finally:
@@ -165,9 +165,9 @@ class Job(Generic[P, R]):
         self.progress = progress
         self.go_on()
 
-    def go_on(self) -> None:
-        """Raise JobStoppedError where it is to end."""
-        if self._stopped:
+    def go_on(self, after: float = 0.0) -> None:
+        """Raise JobStoppedError where it is to end; until then, wait for `after` seconds."""
+        if self._stop.wait(after):
             raise JobStoppedError
 
     def when_stopped(self, act: Callable[[], object]) -> None:
@@ -177,7 +177,7 @@ class Job(Generic[P, R]):
         """
         with self._guard:
             self._when_stopped = act
-            stopped = self._stopped
+            stopped = self._stop.is_set()
         if stopped:
             act()
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.jobs import Job, Jobs, JobStoppedError, NotYet, Steps, stop_jobs
 from pipelines.errors import InvalidInputError, VeriscopeError, failure
+from pipelines.jobs import Job, Jobs, JobStoppedError, NotYet, Steps, stop_jobs
 
 _SECONDS = 60.0
 """So long a test waits for what it let go, before it fails."""
