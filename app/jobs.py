@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing, suppress
 from copy import copy
 from functools import lru_cache, partial
@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 
 def _on_loop(
-    engine: Engine,
+    on: Engine,
     job: Job[Any, Any],
     work: Coroutine[Any, Any, R],
     stop: Callable[[], object] | None = None,
@@ -67,7 +67,7 @@ def _on_loop(
         job.when_stopped(partial(loop.call_soon_threadsafe, stop or task.cancel))
         return await work
 
-    return engine.call(watched())
+    return on.call(watched())
 
 
 async def _follow(job: Job[P | None, None], steps: AsyncGenerator[P]) -> None:
@@ -179,7 +179,7 @@ def study_of(owner: str, evaluation: str) -> StudyJob | None:
 
 
 @lru_cache(maxsize=_KEPT_STUDIES)
-def study_by(job: StudyJob, choose: str | None, prefer: Sequence[str] = ()) -> Study:
+def study_by(job: StudyJob, choose: str | None, prefer: tuple[str, ...] = ()) -> Study:
     """Return the study of a job that is done, with the point that is best by `choose`.
 
     Raises InvalidInputError for a metric that it has not.

@@ -93,8 +93,10 @@ class Job(Generic[P, R]):
     @property
     def state(self) -> JobState:
         """How it stands. What was asked to end, and came to its end all the same, is `done`."""
+        if self._end.running():
+            return "running"
         if not self._end.done():
-            return "running" if self._end.running() else "waiting"
+            return "waiting"
         raised = JobStoppedError() if self._end.cancelled() else self._end.exception()
         if raised is None:
             return "done"
@@ -151,7 +153,8 @@ class Job(Generic[P, R]):
             self._end.set_exception(JobStoppedError())
         except VeriscopeError as error:
             self._end.set_exception(error)
-        except Exception:
+        except BaseException:
+            # Whatever it is: who waits for the job, or for its turn, would wait for ever.
             _log.exception("Work in the background ended unexpectedly")
             self._end.set_exception(failure("asking.unexpected"))
         else:
