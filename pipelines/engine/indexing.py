@@ -76,6 +76,11 @@ class IndexingProgress:
     error: ErrorInfo | None = None
 
     @property
+    def going_on(self) -> bool:
+        """Whether it still works, or waits for its turn."""
+        return self.stage not in ("done", "stopped", "failed")
+
+    @property
     def seconds_left(self) -> float | None:
         """At the speed so far; None while too little is known."""
         passed, done = time.monotonic() - self.since, self.done - self.first
