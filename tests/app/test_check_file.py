@@ -112,7 +112,9 @@ def test_a_limit_holds_for_each_text(engine: Engine):
 def test_stopped_it_ends_the_run_under_way_and_begins_no_other_text(tmp_path: Path):
     model = FakeModel("yes", gated=True)
     with page_engine(tmp_path, partial(Engine, pool=ModelPool(lambda *_: model))) as engine:
-        spec = check_run(TextToCheck(text=TEXT), [MethodSpec(name="selfcheck")], default_models())
+        # With a question, its first step asks the model for samples.
+        given = TextToCheck(text=TEXT, question="Where was she born?")
+        spec = check_run(given, [MethodSpec(name="selfcheck")], default_models())
         job = check_texts("two", [TextCheck(name, TEXT, spec) for name in "ab"], {}, ME)
         engine.call(model.until_asked())
         job.stop()
