@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 import streamlit as st
 
-from app.evaluated import NotYet
 from app.parts import draw_again, show_error, show_html
 from app.session import messages
 from components.elements import notice
 from pipelines.errors import VeriscopeError
+from pipelines.jobs import NotYet
 
 _LOOK = 1.0
 """Seconds between two looks at a result that is being computed."""
@@ -26,19 +26,19 @@ def shown(key: str) -> Iterator[None]:
     try:
         with st.spinner(messages()("evaluate.computing")):
             yield
-    except NotYet as work:
-        _wait(work, key)
+    except NotYet as asked:
+        _wait(asked, key)
     except VeriscopeError as error:
         show_error(error, key=f"computing-error-{key}")
 
 
-def _wait(work: NotYet, key: str) -> None:
+def _wait(asked: NotYet, key: str) -> None:
     """Say that the rest is being computed, and draw the page again when it is."""
 
     def body() -> None:
         said = messages()("evaluate.computing.long")
         show_html(notice(said, "computing", role="status"), key=f"computing-{key}")
-        if work.done():
+        if not asked.job.going_on:
             st.rerun()
 
     draw_again(body, _LOOK)

@@ -7,16 +7,15 @@ in which the page stays usable.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
-from threading import Lock
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
 from app.engine import engine
+from pipelines.errors import VeriscopeError
 from pipelines.evaluation.beginning import stored_forecast
 from pipelines.evaluation.forecast import Forecast
 from pipelines.evaluation.overview import Overview, overview
@@ -39,6 +38,9 @@ from pipelines.evaluation.statistics.detection import (
     curves,
     reliability,
 )
+from pipelines.evaluation.studies.running import score_sweep
+from pipelines.evaluation.studies.table import Study
+from pipelines.jobs import Jobs, NotYet
 from pipelines.types import Language
 
 P = ParamSpec("P")
@@ -51,9 +53,7 @@ _KEPT = 32
 _KEPT_SCORES = 4
 """Scores of many thousands of answers take much memory."""
 
-_pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="evaluated")
-_works: OrderedDict[Hashable, Future[Any]] = OrderedDict()
-_lock = Lock()
+_results: Jobs[None, Any] = Jobs(kept=_KEPT, in_turn=True)
 
 
 class ResultKey(NamedTuple):
@@ -83,52 +83,23 @@ class Curves(NamedTuple):
     reliability: dict[str, list[ReliabilityPoint]]
 
 
-class NotYet(Exception):  # noqa: N818 - nothing went wrong
-    """The result is being computed; `done` says whether it is there by now."""
-
-    def __init__(self, work: Future[Any]) -> None:
-        super().__init__()
-        self.done = work.done
-
-
 def computed(make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     """Return what `make` makes of `arguments`, made once.
 
     Raises NotYet while it is being made for longer than a page can wait, and what `make` raises.
     """
-    key, work, known = _work(make, *arguments, **named)
-    try:
-        # Who asked before has waited already.
-        return work.result(timeout=0.0 if known else _PATIENCE)
-    except TimeoutError:
-        raise NotYet(work) from None
-    except Exception:
-        # The next one who asks tries again.
-        with _lock:
-            _works.pop(key, None)
-        raise
+    return _made(_PATIENCE, make, *arguments, **named)
 
 
 def begin(make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> None:
     """Make what will be asked for, after what was asked for before; nobody waits for it."""
-    _work(make, *arguments, **named)
+    with suppress(NotYet, VeriscopeError):
+        _made(0.0, make, *arguments, **named)
 
 
-def _work(
-    make: Callable[P, T], *arguments: P.args, **named: P.kwargs
-) -> tuple[Hashable, Future[T], bool]:
-    """Return the key of what `make` makes, the work, and whether somebody asked for it before."""
+def _made(patience: float, make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     key = (make, arguments, tuple(named.items()))
-    with _lock:
-        work = _works.get(key)
-        known = work is not None
-        if work is None:
-            work = _works[key] = _pool.submit(make, *arguments, **named)
-        _works.move_to_end(key)
-        done = [one for one, other in _works.items() if other.done()]
-        for old in done[: max(0, len(_works) - _KEPT)]:
-            del _works[old]
-    return key, work, known
+    return _results.made(key, partial(make, *arguments, **named), patience=patience)
 
 
 def forecast_of(key: ResultKey, at_once: int) -> Forecast:
@@ -227,3 +198,8 @@ def curves_of(key: ResultKey, part: Filter) -> Curves:
         if known.size and known.min() >= 0 and known.max() <= 1:
             drawn.reliability[name] = reliability(scores, labels)
     return drawn
+
+
+def score_study(key: ResultKey, system: str, choose: str) -> Study:
+    """Study thresholds on the scores of `system`; raises as `score_sweep`."""
+    return score_sweep(scores_of(key), key.evaluation, system, choose=choose)

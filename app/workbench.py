@@ -26,14 +26,13 @@ if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
 from app.engine import close_engines, engine  # noqa: E402
-from app.evaluating import stop_evaluations  # noqa: E402
 from app.exposure import Doorkeeper, what_is_open, workbench_exposure  # noqa: E402
-from app.judging import stop_judging  # noqa: E402
 from app.nested import NestedPages  # noqa: E402
 from app.routes import routes  # noqa: E402
 from app.session import OwnerCookie  # noqa: E402
 from pipelines.error_words import language_of_terminal  # noqa: E402
 from pipelines.errors import VeriscopeError, exit_status  # noqa: E402
+from pipelines.jobs import stop_jobs  # noqa: E402
 from pipelines.printable import guard_log  # noqa: E402
 
 guard_log()
@@ -70,8 +69,7 @@ async def _lifespan(_: App) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        stop_judging()
-        stop_evaluations()
+        stop_jobs()
         close_engines()
 
 

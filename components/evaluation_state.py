@@ -191,13 +191,11 @@ def progress_view(
     standing: Progress,
     t: Catalogue,
     *,
-    goal: int | None = None,
     spent: Cost | None = None,
 ) -> str:
     """Return how far it is, what was spent and what is left. What changes has its own place.
 
-    `goal` is the number of answers at which it stops by itself. `spent` is shown where there is no
-    progress, because nothing works on it.
+    `spent` is shown where there is no progress, because nothing works on it.
     """
     bar = tag(
         "progress",
@@ -214,6 +212,7 @@ def progress_view(
         if progress is not None and standing.going_on:
             left = "…" if progress.left is None else duration(max(1.0, progress.left), t)
             numbers.append(tag("span", t("evaluate.left", value=left), key="left"))
+    goal = progress.goal if progress is not None else None
     trying = standing.going_on and goal is not None and goal < standing.total
     return tag(
         "div.vs-run.vs-evaluation-progress",

@@ -71,8 +71,7 @@ def indexing_view(
     progress: IndexingProgress | None, collection: StoredCollection, current: bool, t: Catalogue
 ) -> str:
     """Return the progress of the indexing, or the state of the collection where none is running."""
-    going_on = progress is not None and progress.stage not in ("done", "stopped", "failed")
-    if progress is None or not going_on:
+    if progress is None or not progress.going_on:
         return _standing(progress, collection, current, t)
     share = progress.done / progress.total if progress.total else 0.0
     said = t(

@@ -29,6 +29,7 @@ LAYERS = (
         "pipelines.concurrency",
         "pipelines.merging",
         "pipelines.loading",
+        "pipelines.jobs",
         "pipelines.printable",
         "pipelines.files",
     ),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import streamlit as st
 
-from app.annotating import BackgroundJob
 from app.engine import engine
+from app.jobs import PATIENCE
 from app.login import login_reason
 from app.parts import (
     choose_one,
@@ -29,6 +29,7 @@ from components.messages import LANGUAGES, Catalogue, integer
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.sources import FIRST_CONTROLS, make_session
 from pipelines.annotation.types import MAX_GUIDELINES, MOST_OVERLAP, SessionSpec, Task, parse_spec
+from pipelines.jobs import Job
 from pipelines.store.annotation_records import MAX_NAME
 
 PAGE = "annotate"
@@ -310,9 +311,9 @@ def make_beside(make: partial[Lead]) -> None:
     """Make a session beside the page, and look at it as soon as it is there. Called from a
     callback.
     """
-    work: BackgroundJob[Lead] = BackgroundJob(lambda _: make())
-    st.session_state[_MAKING] = work
-    if work.wait():
+    job: Job[None, Lead] = Job("session", lambda _: make(), None).start()
+    st.session_state[_MAKING] = job
+    if job.wait(PATIENCE):
         _take_made()
 
 
@@ -320,9 +321,9 @@ def draw_making() -> None:
     """Show that a session is being made; the page goes on to it as soon as it is there."""
 
     def body() -> None:
-        work = cast("BackgroundJob[Lead] | None", st.session_state.get(_MAKING))
+        job: Job[None, Lead] | None = st.session_state.get(_MAKING)
         st.markdown(messages()("annotate.make.making"))
-        if work is None or work.over:
+        if job is None or not job.going_on:
             with remembered(PAGE):
                 _take_made()
             st.rerun()
@@ -332,10 +333,10 @@ def draw_making() -> None:
 
 def _take_made() -> None:
     """Look at the session that was made. Raises VeriscopeError where none could be."""
-    work = cast("BackgroundJob[Lead] | None", st.session_state.pop(_MAKING, None))
-    if work is None:
+    job: Job[None, Lead] | None = st.session_state.pop(_MAKING, None)
+    if job is None:
         return
-    lead = work.result()
+    lead = job.result()
     forget_items(MAKE)
     for name in ("name", "guidelines"):
         st.session_state.pop(f"{MAKE}.{name}", None)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from app.annotating import BackgroundJob, collecting
 from app.engine import engine
+from app.jobs import PATIENCE
 from app.parts import (
     choose_one,
     disambiguate,
@@ -44,6 +44,7 @@ from pipelines.annotation.sources import (
 )
 from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.jobs import Job, Steps
 
 SOURCES = ("runs", "evaluation", "data", "file", "questions")
 """Where items come from."""
@@ -129,9 +130,9 @@ def engine_has_runs() -> bool:
 
 def forget_items(place: str) -> None:
     """Read no further, and keep nothing of what was read."""
-    _, work = st.session_state.pop(_reading(place), ("", None))
-    if work is not None:
-        work.stop()
+    job: Job[Steps, Collected] | None = st.session_state.pop(_reading(place), None)
+    if job is not None:
+        job.stop()
 
 
 def _reading(place: str) -> str:
@@ -143,22 +144,35 @@ def _found(place: str, chosen: ItemSource) -> Collected | None:
     if chosen.found is not None:
         forget_items(place)
         return chosen.found
-    token, work = st.session_state.get(_reading(place), ("", None))
-    if work is None or token != chosen.token:
+    job: Job[Steps, Collected] | None = st.session_state.get(_reading(place))
+    if job is None or job.key != chosen.token:
         forget_items(place)
         assert chosen.read is not None
-        work = collecting(chosen.read, chosen.total)
-        st.session_state[_reading(place)] = chosen.token, work
-    if work.wait():
-        return work.result()
-    _draw_reading(place, work)
+        job = _read(chosen.token, chosen.read, chosen.total).start()
+        st.session_state[_reading(place)] = job
+    if job.wait(PATIENCE):
+        return job.result()
+    _draw_reading(place, job)
     return None
 
 
-def _draw_reading(place: str, work: BackgroundJob[Collected]) -> None:
+def _read(token: str, steps: Callable[[], Iterable[Step]], total: int) -> Job[Steps, Collected]:
+    """Return the job that reads items: of a thousand runs that takes longer than a page may."""
+
+    def read(job: Job[Steps, Collected]) -> Collected:
+        found = Collected()
+        for done, one in enumerate(steps(), 1):
+            found.add(one)
+            job.tell(Steps(done, total))
+        return found
+
+    return Job(token, read, Steps(0, total))
+
+
+def _draw_reading(place: str, job: Job[Steps, Collected]) -> None:
     def body() -> None:
-        show_html(collecting_view(work.done, work.total, messages()), key=f"{place}-collecting")
-        if work.over:
+        show_html(collecting_view(*job.progress, messages()), key=f"{place}-collecting")
+        if not job.going_on:
             st.rerun()
 
     draw_again(body, _PERIOD)

@@ -9,9 +9,10 @@ from tempfile import TemporaryDirectory
 
 import streamlit as st
 
-from app import checking_many, live
+from app import live
 from app.budget import planned
 from app.engine import PERIOD
+from app.jobs import TextCheck, check_texts, checks
 from app.parts import (
     Action,
     draw_again,
@@ -43,15 +44,15 @@ RequestOf = Callable[[TextToCheck], RunRequest]
 
 def draw_file(t: Catalogue, request_of: RequestOf) -> None:
     """Draw the file, the button, and what has come of the texts so far."""
-    many = checking_many.latest(owner())
-    st.session_state.setdefault(_OPEN, many is not None and many.going_on)
+    job = checks.get(owner())
+    st.session_state.setdefault(_OPEN, job is not None and job.going_on)
     part = st.expander(t("check.many"), key=_OPEN, on_change="rerun")
     draw_unfolded(part, partial(_part, t, request_of))
 
 
 def _part(t: Catalogue, request_of: RequestOf) -> None:
-    many = checking_many.latest(owner())
-    busy = many is not None and many.going_on
+    job = checks.get(owner())
+    busy = job is not None and job.going_on
     file = st.file_uploader(
         t("check.many.file"),
         type=_FORMS,
@@ -66,7 +67,7 @@ def _part(t: Catalogue, request_of: RequestOf) -> None:
         on_click=_begin,
         args=(request_of,),
     )
-    if many is not None:
+    if job is not None:
         draw_again(partial(_draw, busy), PERIOD if busy else None)
 
 
@@ -83,36 +84,36 @@ def _begin(request_of: RequestOf) -> None:
         for one in asked:
             keys.update(keys_for(one.spec) if one.spec is not None else {})
         name = Path(file.name).stem.strip()[:30] or "texts"
-        checking_many.begin(name, asked, keys, owner())
+        check_texts(name, asked, keys, owner())
 
 
-def _asked(entry: NamedText, request_of: RequestOf) -> checking_many.TextCheck:
+def _asked(entry: NamedText, request_of: RequestOf) -> TextCheck:
     try:
         plan = planned(request_of(entry.given))
-        return checking_many.TextCheck(entry.id, entry.given.text, plan.spec, plan.budget)
+        return TextCheck(entry.id, entry.given.text, plan.spec, plan.budget)
     except VeriscopeError as error:
-        return checking_many.TextCheck(entry.id, entry.given.text, error=error)
+        return TextCheck(entry.id, entry.given.text, error=error)
 
 
 def _draw(was_busy: bool) -> None:
     """Draw, from a fragment, how far it is, and when it is over the files that hold everything."""
-    t, many = messages(), checking_many.latest(owner())
-    if many is None:
+    t, job = messages(), checks.get(owner())
+    if job is None:
         return
-    if was_busy and not many.going_on:
+    if was_busy and not job.going_on:
         st.rerun()
-    outcomes = list(many.outcomes)
+    name, total, outcomes = job.progress
     with guarded(t("check.many"), key="check-many"):
-        show_html(many_view(outcomes, many.total, t), key="check-many", on_action=_open)
+        show_html(many_view(outcomes, total, t), key="check-many", on_action=_open)
     with st.container(horizontal=True, key="check-many-buttons"):
-        if many.going_on:
+        if job.going_on:
             st.button(t("action.stop"), key="check.many.stop", on_click=_stop)
             return
         for form, make in (("csv", as_table), ("jsonl", as_json_lines)):
             st.download_button(
                 t(f"check.many.{form}"),
                 data=partial(make, outcomes),
-                file_name=f"checked-{many.name}.{form}",
+                file_name=f"checked-{name}.{form}",
                 mime="text/csv" if form == "csv" else "application/jsonl",
                 key=f"check-many-{form}",
                 on_click="ignore",
@@ -121,8 +122,8 @@ def _draw(was_busy: bool) -> None:
 
 def _stop() -> None:
     with remembered("check"):
-        if (many := checking_many.latest(owner())) is not None:
-            many.stop()
+        if (job := checks.get(owner())) is not None:
+            job.stop()
 
 
 def _open(action: Action) -> None:

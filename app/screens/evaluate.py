@@ -13,9 +13,8 @@ from typing import Any
 
 import streamlit as st
 
-from app import evaluating
 from app.engine import engine
-from app.judging import forget_judging
+from app.jobs import forget_evaluation
 from app.parts import (
     choose_one,
     delete_button,
@@ -345,8 +344,7 @@ def _delete(evaluation: str) -> None:
         store = engine().service.store.evaluations
         # Whether it is theirs to delete is found out before anything is stopped.
         store.get(evaluation, owner())
-        evaluating.forget(evaluation, owner())
-        forget_judging(evaluation, owner())
+        forget_evaluation(evaluation, owner())
         store.delete(evaluation, owner())
         if st.session_state.get(_OPENED) == evaluation:
             _close()

@@ -13,7 +13,7 @@ import streamlit as st
 
 from app.computing import shown
 from app.exposure import workbench_exposure
-from app.fetching import fetched
+from app.jobs import fetched
 from app.parts import choose_one, draw_error, in_rows, remembered, show_error, show_html
 from components.elements import notice
 from components.evaluation_state import items_view, offers_words, rows_view

@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from app.engine import engine
-from app.judging import judging_of, start_judging
+from app.jobs import judgings, start_judging
 from app.parts import (
     draw_again,
     draw_error,
@@ -99,8 +99,8 @@ def _judges() -> Mapping[str, ModelSpec]:
 
 
 def _draw_progress(evaluation: str, name: str, answers: int, t: Catalogue) -> None:
-    work = judging_of(evaluation, owner())
-    going_on = work is not None and work.going_on
+    job = judgings.get((owner(), evaluation))
+    going_on = job is not None and job.going_on
     if not going_on:
         st.caption(t("evaluate.judge.size", count=integer(answers)))
         st.button(
@@ -109,19 +109,19 @@ def _draw_progress(evaluation: str, name: str, answers: int, t: Catalogue) -> No
             on_click=_begin,
             args=(evaluation, name),
         )
-        if work is not None and work.error is not None:
-            show_error(work.error, key="judging-error")
-        elif work is not None:
-            show_html(judging_view(work.progress, t, going_on=False), key="judging")
+        if job is not None and job.error is not None:
+            show_error(job.error, key="judging-error")
+        elif job is not None:
+            show_html(judging_view(job.progress, t, going_on=False), key="judging")
         return
 
     def body() -> None:
         t = messages()
-        work = judging_of(evaluation, owner())
-        if work is None or not work.going_on:
+        job = judgings.get((owner(), evaluation))
+        if job is None or not job.going_on:
             st.rerun()
         with guarded(t("evaluate.judge.title"), key="judging"):
-            show_html(judging_view(work.progress, t, going_on=True), key="judging")
+            show_html(judging_view(job.progress, t, going_on=True), key="judging")
         st.button(t("action.stop"), key="evaluate.judge.stop", on_click=_stop, args=(evaluation,))
 
     draw_again(body, _PERIOD)
@@ -157,9 +157,10 @@ def _prompt() -> tuple[str, str]:
 
 def _stop(evaluation: str) -> None:
     with remembered(_ERRORS):
-        work = judging_of(evaluation, owner())
-        if work is not None:
-            work.stop()
+        job = judgings.get((owner(), evaluation))
+        if job is not None:
+            job.stop()
+            job.wait()
     redraw_whole()
 
 

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import streamlit as st
 
-from app import evaluating
 from app.engine import engine
-from app.evaluated import NotYet, ResultKey, computed, forecast_of
+from app.evaluated import ResultKey, computed, forecast_of
+from app.jobs import evaluations, start_evaluation
 from app.parts import (
     draw_again,
     guarded,
@@ -35,6 +35,7 @@ from components.messages import Catalogue
 from pipelines.evaluation.beginning import probe_size
 from pipelines.evaluation.limits import change_limits, currencies_of, spent_so_far
 from pipelines.evaluation.plan import EvaluationSpec, code_version
+from pipelines.jobs import NotYet
 from pipelines.models.providers import refuse_shared_names
 from pipelines.run.spec import EvidenceSpec, RunSpec
 from pipelines.store.evaluations import StoredEvaluation
@@ -44,14 +45,14 @@ PERIOD = 1.0
 
 
 def standing_of(stored: StoredEvaluation) -> Progress:
-    """Return how an evaluation stands: as its work says while there is some, else as it
+    """Return how an evaluation stands: as its job says while there is one, else as it
     is stored.
     """
-    work = evaluating.work_on(stored.id, owner())
-    going_on = work is not None and work.going_on
+    job = evaluations.get((owner(), stored.id))
+    going_on = job is not None and job.going_on
     done = stored.done
-    if work is not None and going_on and work.progress is not None:
-        done = work.progress.answered
+    if job is not None and going_on and job.progress is not None:
+        done = job.progress.answered
     return Progress(done, stored.tasks, going_on)
 
 
@@ -75,13 +76,12 @@ def _draw_progress(stored: StoredEvaluation, standing: Progress) -> None:
 
     def body() -> None:
         t = messages()
-        work = evaluating.work_on(stored.id, owner())
+        job = evaluations.get((owner(), stored.id))
+        progress = job.progress if job is not None else None
         now = standing_of(stored) if going_on else standing
         with st.container(key="run-bar", horizontal=True, vertical_alignment="center"):
             with guarded(t("nav.evaluate"), key="bar"):
-                goal = work.goal if work is not None else None
-                progress = work.progress if work is not None else None
-                html = progress_view(progress, now, t, goal=goal, spent=spent)
+                html = progress_view(progress, now, t, spent=spent)
                 show_html(html, key="evaluation-progress")
             if now.going_on:
                 stop_button(t, key="evaluate.stop", stop=_stop, of=stored.id)
@@ -99,11 +99,11 @@ def _draw_progress(stored: StoredEvaluation, standing: Progress) -> None:
 def _draw_continuing(stored: StoredEvaluation, standing: Progress, t: Catalogue) -> None:
     """Draw why it ended, what is left, and the button that goes on."""
     spec = EvaluationSpec.model_validate(stored.spec)
-    work = evaluating.work_on(stored.id, owner())
-    if work is not None:
-        if work.error is not None:
-            show_error(work.error, key="evaluation-error")
-        elif (ended := ended_view(work.progress, work.error, spec, t)) is not None:
+    job = evaluations.get((owner(), stored.id))
+    if job is not None:
+        if job.error is not None:
+            show_error(job.error, key="evaluation-error")
+        elif (ended := ended_view(job.progress, job.error, spec, t)) is not None:
             show_html(ended, key="evaluation-ended")
     if standing.done >= standing.total:
         return
@@ -143,7 +143,7 @@ def carry_on(evaluation: str, *, probe: bool) -> None:
     most = probe_size(spec, stored.tasks) - stored.done if probe else None
     if stored.done >= stored.tasks or (most is not None and most <= 0):
         return
-    evaluating.start(
+    start_evaluation(
         evaluation,
         owner=owner(),
         keys=_keys(spec),
@@ -177,7 +177,8 @@ def _keys(spec: EvaluationSpec) -> dict[str, str]:
 
 def _stop(evaluation: str) -> None:
     with remembered("evaluate"):
-        work = evaluating.work_on(evaluation, owner())
-        if work is not None:
-            work.stop()
+        job = evaluations.get((owner(), evaluation))
+        if job is not None:
+            job.stop()
+            job.wait()
     redraw_whole()

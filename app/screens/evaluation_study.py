@@ -8,7 +8,8 @@ from functools import partial
 import streamlit as st
 
 from app.engine import engine
-from app.evaluated import ResultKey, computed, scores_of
+from app.evaluated import ResultKey, computed, score_study, scores_of
+from app.jobs import StudyJob, StudySubject, start_study, study_by, study_of
 from app.parts import (
     draw_again,
     draw_error,
@@ -20,7 +21,6 @@ from app.parts import (
     show_html,
 )
 from app.session import messages, owner, theme
-from app.studying import StudySubject, StudyWork, score_study, start_study, study_of
 from components.evaluation_numbers import metric_title
 from components.evaluation_study import setting_title, study_figure, study_view
 from components.messages import Catalogue, integer
@@ -79,17 +79,17 @@ def _draw(key: ResultKey, t: Catalogue) -> None:
         first = computed(score_study, key, scored_system, _FIRST)
         _result(first, lambda metric: computed(score_study, key, scored_system, metric), t)
         return
-    work = study_of(key.owner, key.evaluation)
-    if work is None:
+    job = study_of(key.owner, key.evaluation)
+    if job is None:
         return
-    if work.going_on:
-        _wait(work)
-    elif work.error is not None:
-        show_error(work.error, key="study-error")
-    elif work.stopped:
+    if job.going_on:
+        _wait(job)
+    elif job.error is not None:
+        show_error(job.error, key="study-error")
+    elif job.state == "stopped":
         st.caption(t("study.stopped"))
     else:
-        _replayed(work, spec, t)
+        _replayed(job, spec, t)
 
 
 def settings_of(system: System) -> list[str]:
@@ -181,30 +181,32 @@ def _start(result_key: ResultKey, system: str, method: str, setting: str, key: s
         start_study(result_key.owner, StudySubject(result_key.evaluation, system, (axis,)))
 
 
-def _wait(work: StudyWork) -> None:
+def _wait(job: StudyJob) -> None:
     """Draw how far it is, with Stop beside it; the page is drawn again when it has ended."""
 
     def body() -> None:
         t = messages()
-        share = work.done / work.total if work.total else 0.0
-        words = t("study.progress", done=integer(work.done), total=integer(work.total))
+        _, done, total = job.progress
+        share = done / total if total else 0.0
+        words = t("study.progress", done=integer(done), total=integer(total))
         st.progress(min(share, 1.0), text=words)
-        st.button(t("action.stop"), key="study.stop", on_click=_stop, args=(work,))
-        if not work.going_on:
+        st.button(t("action.stop"), key="study.stop", on_click=_stop, args=(job,))
+        if not job.going_on:
             st.rerun()
 
     draw_again(body, _PERIOD)
 
 
-def _stop(work: StudyWork) -> None:
-    work.stop()
+def _stop(job: StudyJob) -> None:
+    job.stop()
     redraw_whole()
 
 
-def _replayed(work: StudyWork, spec: EvaluationSpec, t: Catalogue) -> None:
+def _replayed(job: StudyJob, spec: EvaluationSpec, t: Catalogue) -> None:
     """Draw what was replayed, with the paper's figures, and the chosen point to save."""
-    (axis,) = work.asked.axes
-    system = find_system(spec, work.asked.system)[1]
+    subject = job.progress.subject
+    (axis,) = subject.axes
+    system = find_system(spec, subject.system)[1]
     known = named_study(system.method.name, axis.name)
 
     def printed(study: Study) -> Study:
@@ -215,11 +217,10 @@ def _replayed(work: StudyWork, spec: EvaluationSpec, t: Catalogue) -> None:
         )
         return study.model_copy(update={"points": tuple(points), "source": known.source.en})
 
-    first = work.study(None, known.prefer if known else ())
-    if first is not None:
-        study = _result(first, lambda metric: printed(work.study(metric) or first), t)
-        if study.choice is not None:
-            _save(study, system, t)
+    first = study_by(job, None, known.prefer if known else ())
+    study = _result(first, lambda metric: printed(study_by(job, metric)), t)
+    if study.choice is not None:
+        _save(study, system, t)
 
 
 def _result(first: Study, by: Callable[[str], Study], t: Catalogue) -> Study:

@@ -207,12 +207,12 @@ def _draw_collection(stored: StoredCollection, t: Catalogue) -> None:
 def _draw_indexing(stored: StoredCollection) -> None:
     """Draw what ticks, with Stop or Index beside it; the page is drawn again when it has ended."""
     progress = _collections().progress(owner(), stored.id)
-    running = progress is not None and progress.stage not in ("done", "stopped", "failed")
+    running = progress is not None and progress.going_on
 
     def body() -> None:
         t = messages()
         now = _collections().progress(owner(), stored.id)
-        going_on = now is not None and now.stage not in ("done", "stopped", "failed")
+        going_on = now is not None and now.going_on
         current = False if going_on else _collections().is_current(owner(), stored.id)
         with st.container(key="run-bar", horizontal=True, vertical_alignment="center"):
             with guarded(t("library.indexing"), key="indexing"):

@@ -14,10 +14,10 @@ from pipelines.cli.evidence import read_evidence
 from pipelines.cli.models import named_key
 from pipelines.cli.shared import OWNER, count, said, say, text_of_file
 from pipelines.engine.collections import MODES
-from pipelines.engine.indexing import Indexing
+from pipelines.engine.indexing import IndexingJob
 from pipelines.engine.service import Service
 from pipelines.error_words import phrase
-from pipelines.errors import failure, revived
+from pipelines.errors import failure
 from pipelines.printable import printable, printable_json
 from pipelines.retrieval.embedders import EmbedderSpec
 from pipelines.retrieval.reading.parsed import MAX_FILE
@@ -189,11 +189,10 @@ async def _indexed(service: Service, collection: str, key: str | None) -> None:
         raise
     if sys.stderr.isatty():
         print(file=sys.stderr)
-    if job.progress.error is not None:
-        raise revived(job.progress.error)
+    job.result()
 
 
-def _show(job: Indexing) -> None:
+def _show(job: IndexingJob) -> None:
     if sys.stderr.isatty():
         at = job.progress
         line = f"{at.stage} {at.done}/{at.total} {printable(at.name)[:40]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from threading import Event
+from functools import partial
 from typing import Any
 
 from pipelines.cli.shared import OWNER, listed_names
@@ -16,10 +16,11 @@ from pipelines.evaluation.scoring import read_results
 from pipelines.evaluation.studies.export import STUDY_FORMATS, study_text
 from pipelines.evaluation.studies.grid import read_axis
 from pipelines.evaluation.studies.named import named_studies, run_named_study
-from pipelines.evaluation.studies.replays import StudyStoppedError, find_system
+from pipelines.evaluation.studies.replays import find_system
 from pipelines.evaluation.studies.running import score_sweep, sweep
 from pipelines.evaluation.studies.saving import profile_of
 from pipelines.evaluation.studies.table import Study
+from pipelines.jobs import Job, Steps
 from pipelines.methods.registry import get_method
 from pipelines.printable import printable
 
@@ -36,12 +37,12 @@ async def study(service: Service, options: argparse.Namespace) -> int:
     names = listed_names(options.metrics)
     if names and options.format != "text":
         raise failure("command.metrics_of_text")
-    stop = Event()
+    job = Job("study", partial(_run, service, options), Steps()).start()
     try:
-        found = await asyncio.to_thread(_run, service, options, stop)
+        found = await asyncio.to_thread(job.result)
     finally:
-        # After Ctrl-C the thread ends before the next answer.
-        stop.set()
+        # After Ctrl-C it ends before the next answer.
+        job.stop()
     # An unknown metric is told before anything is saved.
     text = study_text(found, names) if names else STUDY_FORMATS[options.format](found)
     if options.save_profile:
@@ -100,28 +101,31 @@ def add_study_command(commands: Any) -> None:
     )
 
 
-def _run(service: Service, options: argparse.Namespace, stop: Event) -> Study:
+def _run(service: Service, options: argparse.Namespace, job: Job[Steps, Study]) -> Study:
     store, evaluation = service.store, options.evaluation
     rules = {"choose": options.choose, "at_least": options.at_least}
-    work = {"progress": _show, "stop": stop}
-    try:
-        if options.name:
-            name, system = options.name, options.system
-            found = run_named_study(store, evaluation, OWNER, name, system=system, **rules, **work)
+
+    def progress(done: int, total: int) -> None:
+        _show(done, total)
+        job.tell(Steps(done, total))
+
+    if options.name:
+        name, system = options.name, options.system
+        found = run_named_study(
+            store, evaluation, OWNER, name, system=system, progress=progress, **rules
+        )
+    else:
+        spec = EvaluationSpec.model_validate(store.evaluations.get(evaluation, OWNER).spec)
+        system = options.system or _only(spec)
+        _, chosen = find_system(spec, system)
+        if options.scores:
+            _, results = read_results(store.evaluations, evaluation, OWNER)
+            rules["choose"] = options.choose or "verdict_f1"
+            found = score_sweep(results, evaluation, system, **rules)
         else:
-            spec = EvaluationSpec.model_validate(store.evaluations.get(evaluation, OWNER).spec)
-            system = options.system or _only(spec)
-            _, chosen = find_system(spec, system)
-            if options.scores:
-                _, results = read_results(store.evaluations, evaluation, OWNER)
-                rules["choose"] = options.choose or "verdict_f1"
-                found = score_sweep(results, evaluation, system, **rules)
-            else:
-                method = get_method(chosen.method.name)
-                axes = [read_axis(method, text) for text in options.vary]
-                found = sweep(store, evaluation, OWNER, system, axes, **rules, **work)
-    except StudyStoppedError:
-        raise failure("study.stopped") from None
+            method = get_method(chosen.method.name)
+            axes = [read_axis(method, text) for text in options.vary]
+            found = sweep(store, evaluation, OWNER, system, axes, progress=progress, **rules)
     print(file=sys.stderr)
     return found
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -25,15 +24,18 @@ from typing import NamedTuple
 
 from pipelines.engine.indexing import (
     Indexing,
+    IndexingJob,
     IndexingProgress,
     IndexingTask,
     document_folder,
     is_waiting,
     original_of,
+    progress_of,
 )
 from pipelines.error_words import phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.files import write_bytes
+from pipelines.jobs import Jobs
 from pipelines.retrieval.base import RetrievalMode, Retriever
 from pipelines.retrieval.embedders import Embedders, EmbedderSpec
 from pipelines.retrieval.library import LibraryIndex, build_name, current_index, withdraw
@@ -99,8 +101,8 @@ class Collections:
         self._public_only = public_only
         self._seconds = seconds
         self._open: dict[str, tuple[str | None, LibraryIndex | None]] = {}
-        self._jobs: dict[str, Indexing] = {}
-        self._lock = threading.Lock()
+        # Reading and embedding keep all cores busy: one collection after the other.
+        self._jobs: Jobs[IndexingProgress, None] = Jobs(in_turn=True)
 
     # Collections
 
@@ -219,29 +221,28 @@ class Collections:
 
     # Indexing
 
-    def index(self, owner: str, collection: str, key: str | None = None) -> Indexing:
-        """Start or continue indexing; returns the running one where there is one.
+    def index(self, owner: str, collection: str, key: str | None = None) -> IndexingJob:
+        """Start or continue indexing; returns the job that is at it where there is one.
 
         `key` is for the embedding service.
         """
         stored = self.store.get(owner, collection)
-        with self._lock:
-            job = self._jobs.get(collection)
-            if job is not None and job.going_on:
-                return job
-            task = IndexingTask(
-                owner=owner,
-                collection=collection,
-                name=stored.name,
-                folder=self._place(collection),
-                embedder=self.embedders.get(stored.embedder, key),
-                identity=self.embedders.identity(stored.embedder),
-                public_only=self._public_only,
-                seconds=self._seconds,
-            )
-            job = self._jobs[collection] = Indexing(task, self.store)
-            job.start()
-        return job
+        known = self._jobs.get(collection)
+        if known is not None and known.going_on:
+            return known
+        task = IndexingTask(
+            owner=owner,
+            collection=collection,
+            name=stored.name,
+            folder=self._place(collection),
+            embedder=self.embedders.get(stored.embedder, key),
+            identity=self.embedders.identity(stored.embedder),
+            public_only=self._public_only,
+            seconds=self._seconds,
+        )
+        return self._jobs.start(
+            collection, lambda job: Indexing(job, task, self.store).run(), IndexingProgress()
+        )
 
     def stop(self, owner: str, collection: str) -> None:
         """Stop this process's indexing of a collection, if any, and wait until it has ended.
@@ -258,7 +259,7 @@ class Collections:
         """Return how far this process's indexing is, or how its last one ended; None for none."""
         self.store.get(owner, collection)
         job = self._jobs.get(collection)
-        return None if job is None else job.progress
+        return None if job is None else progress_of(job)
 
     def is_current(self, owner: str, collection: str) -> bool:
         """Return whether the index holds what the collection does, by its embedder."""
@@ -354,11 +355,7 @@ class Collections:
 
     def close(self) -> None:
         """Stop every indexing; each can be continued."""
-        jobs = list(self._jobs.values())
-        for job in jobs:
-            job.stop()
-        for job in jobs:
-            job.wait(_SOON)
+        self._jobs.clear(_SOON)
 
     def sweep(self) -> None:
         """Delete what is left of collections whose deletion was begun and not ended.

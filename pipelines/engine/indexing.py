@@ -1,4 +1,4 @@
-"""Indexing of a collection, on a thread: fetch pages, read, embed, and build the index.
+"""Indexing of a collection, a job: fetch pages, read, embed, and build the index.
 
 Every step is stored as soon as it is done: a page that was fetched, a document that was read, every
 batch of vectors. So an indexing that was stopped or killed continues where it ended.
@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -25,6 +24,7 @@ from filelock import FileLock, Timeout
 from pipelines.error_words import phrase
 from pipelines.errors import ErrorInfo, NotFoundError, VeriscopeError, failure
 from pipelines.files import write_bytes
+from pipelines.jobs import Job, JobStoppedError
 from pipelines.retrieval.assembling import Assembly, IndexSource, readable_rows
 from pipelines.retrieval.base import Embedder
 from pipelines.retrieval.embedders import vectors_name
@@ -58,9 +58,6 @@ _OLD = 3600.0
 
 _log = logging.getLogger(__name__)
 
-# Reading and embedding keep all cores busy: one collection after the other.
-_turn = threading.Semaphore(1)
-
 
 @dataclass(frozen=True)
 class IndexingProgress:
@@ -77,6 +74,11 @@ class IndexingProgress:
     since: float = field(default_factory=time.monotonic)
     first: int = 0
     error: ErrorInfo | None = None
+
+    @property
+    def going_on(self) -> bool:
+        """Whether it still works, or waits for its turn."""
+        return self.stage not in ("done", "stopped", "failed")
 
     @property
     def seconds_left(self) -> float | None:
@@ -111,68 +113,51 @@ def original_of(folder: Path, document: str) -> Path:
     return document_folder(folder, document) / "original"
 
 
-class Indexing:
-    """One indexing. `progress` may be read in any thread."""
+IndexingJob = Job[IndexingProgress, None]
+"""An indexing; one that is stopped keeps what is done."""
 
-    def __init__(self, task: IndexingTask, store: CollectionStore) -> None:
-        self.progress = IndexingProgress()
+
+def progress_of(job: IndexingJob) -> IndexingProgress:
+    """Return how far an indexing is, or how it ended."""
+    state = job.state
+    if state in ("waiting", "running"):
+        return job.progress
+    return replace(job.progress, stage=state, error=job.error)
+
+
+class Indexing:
+    """The work of one indexing."""
+
+    def __init__(self, job: IndexingJob, task: IndexingTask, store: CollectionStore) -> None:
+        self._job = job
         self._task = task
         self._store = store
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, name=f"veriscope-index-{task.collection[:8]}", daemon=True
-        )
 
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    @property
-    def going_on(self) -> bool:
-        """Whether it still works, or has not begun."""
-        return self.progress.stage not in ("done", "stopped", "failed")
-
-    def stop(self) -> None:
-        """Ask it to end soon; what is done is kept."""
-        self._stopping.set()
-
-    def wait(self, seconds: float | None = None) -> None:
-        """Wait until it has ended."""
-        self._thread.join(seconds)
-
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Bring the index up to date. Raises VeriscopeError, and JobStoppedError."""
         try:
-            while not _turn.acquire(timeout=0.2):
-                self._go_on()
-            try:
-                with self._lock():
-                    self._index()
-            finally:
-                _turn.release()
-            self._tell("done")
+            with self._lock():
+                self._index()
+        except (JobStoppedError, VeriscopeError):
+            raise
         except PreparationStoppedError:
-            self._tell("stopped")
-        except VeriscopeError as error:
-            self.progress = replace(self.progress, stage="failed", error=error.info())
+            raise JobStoppedError from None
         except Exception as error:
             _log.exception("A collection could not be indexed")
             said = str(error) if isinstance(error, WorkerFailedError) else type(error).__name__
-            info = failure("library.failed", said=said).info()
-            self.progress = replace(self.progress, stage="failed", error=info)
+            raise failure("library.failed", said=said) from error
 
-    def _lock(self) -> FileLock:
+    def _lock(self) -> AbstractContextManager[object]:
         self._task.folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self._task.folder / "indexing.lock", timeout=0)
         try:
-            lock.acquire()
+            return FileLock(self._task.folder / "indexing.lock").acquire(timeout=0)
         except Timeout:
             raise failure("library.indexing", name=self._task.name) from None
-        return lock
 
     def _index(self) -> None:
         """Index until nothing is left to do: documents may be added and deleted meanwhile."""
         while True:
-            self._go_on()
+            self._job.go_on()
             self._prepare_all()
             ready = [one for one in self._documents() if one.state == "ready"]
             try:
@@ -210,10 +195,9 @@ class Indexing:
         waiting = [one for one in self._documents() if is_waiting(one)]
         if not waiting:
             return
-        worker = PreparationWorker(self._stopping.is_set)
+        worker = PreparationWorker(self._stopped)
         try:
             for number, document in enumerate(waiting):
-                self._go_on()
                 stage = "fetch" if document.state == "address" else "read"
                 self._tell(stage, number, len(waiting), document.name)
                 try:
@@ -333,7 +317,6 @@ class Indexing:
         prepared = PreparedDocument(folder)
         rows = readable_rows(prepared, sorted(embedder.languages))
         for start in range(vectors.count, len(rows), _BATCH):
-            self._go_on()
             self._advance(before + start, total, document.name)
             texts = [indexed_text(prepared.passages[at]) for at in rows[start : start + _BATCH]]
             found = np.ascontiguousarray(embedder.embed(texts), dtype="<f4")
@@ -384,7 +367,7 @@ class Indexing:
             return
         embedder = self._task.embedder
         self._tell("index", 0, total)
-        worker = PreparationWorker(self._stopping.is_set)
+        worker = PreparationWorker(self._stopped)
         assembly = Assembly(
             target=target.resolve(),
             sources=tuple(sources),
@@ -427,19 +410,17 @@ class Indexing:
         folder = self._task.folder.resolve()
         return document_folder(folder, document.id), original_of(folder, document.id)
 
-    def _go_on(self) -> None:
-        if self._stopping.is_set():
-            raise PreparationStoppedError
+    def _stopped(self) -> bool:
+        return self._job.stopped
 
-    def _tell(self, stage: Stage, done: int = 0, total: int = 0, name: str = "") -> None:
-        former = self.progress
-        if former.stage == stage:
-            self.progress = replace(former, done=done, total=total, name=name)
+    def _tell(self, stage: Stage, done: int, total: int, name: str = "") -> None:
+        if self._job.progress.stage == stage:
+            self._advance(done, total, name)
         else:
-            self.progress = IndexingProgress(stage, done, total, name, first=done)
+            self._job.tell(IndexingProgress(stage, done, total, name, first=done))
 
     def _advance(self, done: int, total: int, name: str) -> None:
-        self.progress = replace(self.progress, done=done, total=total, name=name)
+        self._job.tell(replace(self._job.progress, done=done, total=total, name=name))
 
 
 @dataclass(frozen=True)

@@ -76,13 +76,14 @@ class EvaluationProgress:
     """How far an evaluation has come, and what it has spent in all attempts.
 
     `answered` of `total` tasks are done; `failed` counts those of this process that stayed open.
-    `seconds` is the time that this process has worked; `left` the seconds that are left at this
-    pace, None until something was answered. `limit` is the one that was reached.
-    `latest` are the answers that came last, the newest first.
+    It stops by itself at `goal` answers. `seconds` is the time that this process has worked; `left`
+    the seconds that are left at this pace, None until something was answered. `limit` is the one
+    that was reached. `latest` are the answers that came last, the newest first.
     """
 
     total: int
     answered: int
+    goal: int | None = None
     spent: Cost = field(default_factory=Cost)
     failed: int = 0
     seconds: float = 0.0
@@ -155,7 +156,9 @@ class Runner:
         """
         stored = await self._call(self._store.get, self._evaluation, self._owner)
         spec = EvaluationSpec.model_validate(stored.spec)
-        progress = EvaluationProgress(stored.tasks, stored.done)
+        missing = stored.tasks - stored.done
+        goal = stored.done + (missing if most is None else min(missing, most))
+        progress = EvaluationProgress(stored.tasks, stored.done, goal)
         await self._count_what_died(spec)
         progress.spent = await self._call(spent_so_far, self._store, self._evaluation)
         limits = spec.limits if self._budget is None else self._budget

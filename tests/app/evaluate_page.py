@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import evaluated, evaluating
+from app import evaluated
+from app.jobs import evaluations, judgings
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.jobs import Jobs
 from pipelines.remote.retry import RetryPolicy
 from tests.app.opening import page_engine
 from tests.app.test_screens import ME, page
@@ -50,12 +51,13 @@ def engine(tmp_path: Path, model: FakeModel, monkeypatch: pytest.MonkeyPatch) ->
 
     with page_engine(tmp_path, opened) as engine:
         yield engine
-        evaluating.stop_evaluations()
+        judgings.clear()
+        evaluations.clear()
 
 
 def forget_results(patch: pytest.MonkeyPatch) -> None:
     """Keep nothing of what was computed from evaluations of another engine with the same names."""
-    patch.setattr(evaluated, "_works", OrderedDict())
+    patch.setattr(evaluated, "_results", Jobs(in_turn=True))
     for kept in vars(evaluated).values():
         if hasattr(kept, "cache_clear"):
             kept.cache_clear()
@@ -84,9 +86,9 @@ def press(test: AppTest, button: str) -> AppTest:
 
 def ended(test: AppTest) -> AppTest:
     """The page when what it began has ended."""
-    work = evaluating.work_on(test.query_params["evaluation"], ME)
-    assert work is not None
-    work.wait()
+    job = evaluations.get((ME, test.query_params["evaluation"]))
+    assert job is not None
+    job.wait()
     test.run()
     assert not test.exception
     return test

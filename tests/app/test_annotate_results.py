@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.evaluated import NotYet
 from pipelines.annotation.adjudication import adjudicate
 from pipelines.annotation.labels import Adjudication, ReadLabel
 from pipelines.annotation.leading import Lead
@@ -22,6 +21,7 @@ from pipelines.annotation.types import (
 )
 from pipelines.engine.thread import Engine
 from pipelines.evaluation.judging.spec import Grade
+from pipelines.jobs import Job, NotYet
 from pipelines.methods.registry import METHODS
 from pipelines.run.spec import MethodSpec
 from pipelines.store.profiles import Profile
@@ -300,12 +300,8 @@ def test_what_takes_long_is_said_to_be_computed(engine: Engine, monkeypatch: pyt
     lead = detected(engine, 6)
     results(lead)
 
-    class Working:
-        def done(self) -> bool:
-            return False
-
     def slow(*_: object) -> None:
-        raise NotYet(Working())  # type: ignore[arg-type]
+        raise NotYet(Job("never begun", lambda _: None, None))
 
     monkeypatch.setattr("app.screens.annotation_results.computed", slow)
     assert "being computed" in seen(results(lead))

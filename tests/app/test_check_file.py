@@ -6,30 +6,36 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import checking_many
+from app.jobs import FileChecks, TextCheck, check_texts, checks
 from app.screens.check_file import MAX_TEXTS
 from components.check_many import CheckOutcome, as_json_lines, as_table, many_view
 from components.messages import Catalogue
+from pipelines.engine.checking import TextToCheck, check_run
+from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.errors import ErrorInfo
+from pipelines.run.defaults import default_models
+from pipelines.run.spec import MethodSpec
 from tests.app.opening import page_engine
 from tests.app.playing import load, open_engine, seen
 from tests.app.test_check_screen import ONE, TEXT
 from tests.app.test_screens import ME, page
+from tests.pipelines.run.fakes import FakeModel
 
 TEA = "Tea is hot. Ice is cold."
 
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    checking_many._known.clear()
     with page_engine(tmp_path, open_engine) as opened:
         yield opened
+        checks.clear()
 
 
 def check(name: str, data: str, **state: object) -> AppTest:
@@ -40,13 +46,13 @@ def check(name: str, data: str, **state: object) -> AppTest:
     return test
 
 
-def over(test: AppTest) -> checking_many.ManyChecks:
-    many = checking_many.latest(ME)
-    assert many is not None
-    many._future.result(timeout=60)
+def over(test: AppTest) -> FileChecks:
+    job = checks.get(ME)
+    assert job is not None
+    assert job.wait(60)
     test.run()
     assert not test.exception
-    return many
+    return job.progress
 
 
 def test_every_text_is_a_run_and_what_cannot_be_checked_is_said(engine: Engine):
@@ -91,7 +97,7 @@ def test_every_text_is_a_run_and_what_cannot_be_checked_is_said(engine: Engine):
 def test_a_file_that_cannot_be_used_is_told(engine: Engine, name: str, data: str, said: str):
     test = check(name, data)
     assert said in seen(test)
-    assert checking_many.latest(ME) is None
+    assert checks.get(ME) is None
     assert engine.service.store.list(ME) == []
 
 
@@ -103,16 +109,23 @@ def test_a_limit_holds_for_each_text(engine: Engine):
     assert "limit 20" in long.error.message
 
 
-def test_stopped_it_begins_no_other_text(engine: Engine):
-    many = checking_many.begin("none", [], {}, ME)
-    many.stop()
-    many._future.result(timeout=60)
-    assert (many.stopped, many.outcomes) == (True, [])
+def test_stopped_it_ends_the_run_under_way_and_begins_no_other_text(tmp_path: Path):
+    model = FakeModel("yes", gated=True)
+    with page_engine(tmp_path, partial(Engine, pool=ModelPool(lambda *_: model))) as engine:
+        # With a question, its first step asks the model for samples.
+        given = TextToCheck(text=TEXT, question="Where was she born?")
+        spec = check_run(given, [MethodSpec(name="selfcheck")], default_models())
+        job = check_texts("two", [TextCheck(name, TEXT, spec) for name in "ab"], {}, ME)
+        engine.call(model.until_asked())
+        job.stop()
+        assert job.wait(60)
+    (outcome,) = job.progress.outcomes
+    assert (job.state, outcome.status) == ("stopped", "cancelled")
 
 
 def test_a_file_belongs_to_its_visitor(engine: Engine):
     over(check("mine.txt", "Tea is hot."))
-    assert checking_many.latest("b" * 48) is None
+    assert checks.get("b" * 48) is None
     shown = seen(page("check", **{"_owner": "b" * 48, "check.many.form": True}).run())
     assert "texts are over" not in shown
 

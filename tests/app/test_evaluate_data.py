@@ -8,7 +8,7 @@ import json
 import pandas
 import pytest
 
-from app import fetching
+from app import jobs
 from app.exposure import Exposure
 from app.screens import evaluation_data
 from app.screens.evaluation_data import read_upload
@@ -161,7 +161,7 @@ def test_a_set_of_the_hub_is_read_and_mapped(engine: Engine, monkeypatch: pytest
         rows = [{"prompt": "Who?", "gold": "Ada"}, {"prompt": "When?", "gold": "1843"}]
         return DataTable(f"{address.name}@test", rows, [1, 2], "row")
 
-    monkeypatch.setattr(fetching, "read_hub", read)
+    monkeypatch.setattr(jobs, "read_hub", read)
     test = evaluate(**{"evaluate.source": "hub"}).run()
     test.text_input(key="evaluate.hub").set_value("a b")
     test.button(key="evaluate.hub.read").click().run()

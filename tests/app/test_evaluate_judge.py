@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import judging
-from app.judging import judging_of
+from app.jobs import judgings
 from pipelines.engine.thread import Engine
 from pipelines.models.base import GenerationRequest, Watcher
 from pipelines.types import Generation
@@ -52,20 +49,19 @@ def model() -> FakeModel:
 
 
 @pytest.fixture
-def answered(engine: Engine) -> Iterator[AppTest]:
+def answered(engine: Engine) -> AppTest:
     """An evaluation of one system with five answers, and the part unfolded."""
     test = with_file("capitals.csv", CAPITALS, **{"evaluate.judge": True})
     test.checkbox(key="evaluate.method.questions.rag").set_value(False).run()
     press(test, "run")
-    yield ended(test)
-    judging.stop_judging()
+    return ended(test)
 
 
 def judged(test: AppTest) -> AppTest:
     """The page when what it began has ended."""
-    work = judging_of(test.query_params["evaluation"], ME)
-    assert work is not None
-    work.wait()
+    job = judgings.get((ME, test.query_params["evaluation"]))
+    assert job is not None
+    job.wait()
     test.run()
     assert not test.exception
     return test

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app import evaluating
+from app.jobs import evaluations, start_evaluation
 from pipelines.engine.thread import Engine
 from pipelines.errors import UnreachableError
 from pipelines.evaluation.plan import Budget
@@ -69,18 +69,17 @@ def test_two_tabs_carry_an_evaluation_out_once(engine: Engine, model: FakeModel)
     model.gate.clear()
     test = press(with_file("capitals.csv", CAPITALS), "run")
     evaluation = test.query_params["evaluation"]
-    work = evaluating.work_on(evaluation, ME)
-    assert work is not None
+    job = evaluations.get((ME, evaluation))
+    assert job is not None
     assert "Running" in seen(test)
     other = evaluate()
     other.query_params["evaluation"] = evaluation
     other.run()
     assert "Running" in seen(other)
     assert "evaluate.run" not in [button.key for button in other.button]
-    again = evaluating.start(evaluation, owner=ME, keys={}, at_once=1)
-    assert again is work
+    assert start_evaluation(evaluation, owner=ME, keys={}, at_once=1) is job
     press(other, "stop")
-    assert not work.going_on
+    assert not job.going_on
     assert "It was stopped. Continue at any time" in seen(other)
     assert "Paused" in seen(other)
     model.gate.set()
@@ -91,8 +90,7 @@ def test_two_tabs_carry_an_evaluation_out_once(engine: Engine, model: FakeModel)
 def test_what_a_dead_process_left_is_paused_and_goes_on(engine: Engine):
     test = ended(press(with_file("capitals.csv", CAPITALS), "try"))
     evaluation = test.query_params["evaluation"]
-    evaluating.stop_evaluations()
-    assert evaluating.work_on(evaluation, ME) is None
+    evaluations.clear()
     later = evaluate()
     later.query_params["evaluation"] = evaluation
     later.run()
@@ -111,7 +109,7 @@ def test_it_stops_at_a_limit(engine: Engine, model: FakeModel):
     assert len(model.asked) == 2
     # Another browser session is told, and stops there too.
     evaluation = test.query_params["evaluation"]
-    evaluating.stop_evaluations()
+    evaluations.clear()
     later = evaluate()
     later.query_params["evaluation"] = evaluation
     later.run()
@@ -186,10 +184,10 @@ def test_evaluations_are_listed_opened_and_deleted(engine: Engine, model: FakeMo
     stranger.run()
     assert "Not found" in seen(stranger)
     assert "capitals" not in seen(stranger)
-    work = evaluating.work_on(evaluation, ME)
+    job = evaluations.get((ME, evaluation))
     test.button(key=f"sure-{evaluation}").click().run()
     assert not test.exception
-    assert work is not None
-    assert not work.going_on
+    assert job is not None
+    assert not job.going_on
     assert engine.service.store.evaluations.list(ME) == []
     assert "No evaluations yet." in seen(test)

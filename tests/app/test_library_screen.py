@@ -65,7 +65,8 @@ def opened(test: AppTest) -> str:
 
 def settled(engine: Engine, test: AppTest) -> AppTest:
     """The page when what it began has ended."""
-    job = engine.service.collections._jobs[opened(test)]
+    job = engine.service.collections._jobs.get(opened(test))
+    assert job is not None
     job.wait(120)
     return drawn(test)
 

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Slider
 
-from app import studying
+from app.jobs import studies, study_of
 from pipelines.engine.thread import Engine
 from pipelines.methods.registry import METHODS
 from pipelines.store.profiles import Profile
@@ -24,7 +24,7 @@ from tests.pipelines.evaluation.studies.recorded import record
 def engine(tmp_path: Path) -> Iterator[Engine]:
     with page_engine(tmp_path, partial(Engine, pool=always("In Hope."))) as opened:
         yield opened
-        studying.stop_studies()
+        studies.clear()
 
 
 def evaluated(engine: Engine) -> str:
@@ -43,9 +43,9 @@ def opened(evaluation: str) -> AppTest:
 def studied(test: AppTest, values: str) -> AppTest:
     test.text_input(key="study.values.selfcheck.threshold").set_value(values).run()
     test.button(key="study.start").click().run()
-    work = studying.study_of(ME, "e")
-    if work is not None:
-        work.wait()
+    job = study_of(ME, "e")
+    if job is not None:
+        job.wait()
     test.run()
     assert not test.exception
     return test
@@ -58,12 +58,12 @@ def test_a_setting_is_studied_and_its_choice_saved_and_used(engine: Engine):
     assert "The study as a table" in text
     assert test.selectbox(key="study.metric.e.selfcheck.threshold.replay").value
     # Another metric chooses without a replay.
-    before = studying.study_of(ME, "e")
+    before = study_of(ME, "e")
     test.selectbox(key="study.metric.e.selfcheck.threshold.replay").set_value(
         "verdict_recall"
     ).run()
     assert not test.exception
-    assert studying.study_of(ME, "e") is before
+    assert study_of(ME, "e") is before
     test.text_input(key="study.profile").set_value("Mine").run()
     test.button(key="study.save").click().run()
     assert not test.exception
@@ -92,7 +92,7 @@ def test_a_threshold_is_moved_over_the_scores(engine: Engine):
 def test_values_that_cannot_be_are_told(engine: Engine):
     test = studied(opened(evaluated(engine)), "a lot")
     assert "threshold" in seen(test)
-    assert studying.study_of(ME, "e") is None
+    assert study_of(ME, "e") is None
 
 
 def test_what_was_deleted_cannot_be_studied(engine: Engine):

@@ -110,8 +110,8 @@ def test_an_evaluation_tells_what_it_is_and_which_models_it_uses(t: Catalogue):
 
 def test_progress_has_a_bar_and_what_was_spent(t: Catalogue):
     spent = Cost(calls=1200, judge_calls=34, prompt_tokens=5000, tokens=600, money={"USD": 1.234})
-    progress = EvaluationProgress(total=40, answered=10, spent=spent, left=125.0)
-    page = read(progress_view(progress, Progress(10, 40, going_on=True), t, goal=12))
+    progress = EvaluationProgress(total=40, answered=10, goal=12, spent=spent, left=125.0)
+    page = read(progress_view(progress, Progress(10, 40, going_on=True), t))
     assert page.one("progress").attributes["value"] == "0.2500"
     assert page.one("progress").attributes["aria-label"] == t("evaluate.progress")
     told = page.text()
@@ -124,7 +124,7 @@ def test_progress_has_a_bar_and_what_was_spent(t: Catalogue):
 
 
 def test_before_the_first_answer_the_time_is_not_known(t: Catalogue):
-    page = read(progress_view(EvaluationProgress(8, 0), Progress(0, 8, going_on=True), t, goal=8))
+    page = read(progress_view(EvaluationProgress(8, 0, 8), Progress(0, 8, going_on=True), t))
     assert t("evaluate.left", value="…") in page.text()
     assert t("evaluate.trying", count=8) not in page.text()
     paused = read(progress_view(None, Progress(0, 8), t))

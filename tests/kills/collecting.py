@@ -37,5 +37,5 @@ def collect(output: Path, folder: Path) -> None:
             print(json.dumps({"stored": added.name, "number": number}), flush=True)
         job = collections.index(OWNER, collection)
         job.wait()
-        assert job.progress.stage == "done", job.progress
+        assert job.state == "done", job.error
         print(json.dumps({"done": collection}), flush=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
-from threading import Event
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -91,7 +90,6 @@ def run_named_study(
     choose: str | None = None,
     at_least: tuple[str, float] | None = None,
     progress: Progress | None = None,
-    stop: Event | None = None,
 ) -> Study:
     """Return a paper's study on `system` of an evaluation, by default the only one of its method.
 
@@ -118,7 +116,6 @@ def run_named_study(
             choose=choose,
             at_least=at_least,
             progress=progress,
-            stop=stop,
         )
     points = tuple(
         point.model_copy(update={"papers": study.figures(point.label)}) for point in found.points

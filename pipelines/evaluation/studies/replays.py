@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -42,10 +41,6 @@ COST_METRICS = ("calls", "judge_calls", "retrievals")
 
 Progress = Callable[[int, int], None]
 """Called with the answers that are done, and with all."""
-
-
-class StudyStoppedError(Exception):
-    """Somebody stopped the study before its end."""
 
 
 @dataclass(frozen=True)
@@ -127,13 +122,12 @@ def replay_points(
     axes: Sequence[Axis],
     *,
     progress: Progress | None = None,
-    stop: Event | None = None,
 ) -> Replays:
     """Return every answer of `system` at every point; blocks, for milliseconds a point and answer.
 
     The recorded settings are added as a point where `axes` leave them out. Raises NotFoundError for
     an unknown evaluation, InvalidInputError for an unknown system, for too many points and where
-    nothing can be replayed, StudyStoppedError once `stop` is set.
+    nothing can be replayed, and what `progress` raises after an answer.
     """
     stored = store.evaluations.get(evaluation, owner)
     spec = EvaluationSpec.model_validate(stored.spec)
@@ -162,8 +156,6 @@ def replay_points(
     for task, run, body in stored_outcomes(
         store.evaluations, evaluation, owner, -1, stored.tasks - 1
     ):
-        if stop is not None and stop.is_set():
-            raise StudyStoppedError
         if task.system != number:
             continue
         while position < task.position:

@@ -10,7 +10,6 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import Event
 
 import numpy as np
 
@@ -45,7 +44,6 @@ def sweep(
     choose: str | None = None,
     at_least: tuple[str, float] | None = None,
     progress: Progress | None = None,
-    stop: Event | None = None,
 ) -> Study:
     """Sweep one or two settings of `system` over `axes`, from its recorded runs alone.
 
@@ -53,7 +51,7 @@ def sweep(
     `replay_points` raise.
     """
     stored = store.evaluations.get(evaluation, owner)
-    found = replay_points(store, evaluation, owner, system, axes, progress=progress, stop=stop)
+    found = replay_points(store, evaluation, owner, system, axes, progress=progress)
     return replayed_study(
         stored, system, axes, found, prefer=prefer, choose=choose, at_least=at_least
     )

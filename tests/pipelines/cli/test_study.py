@@ -8,11 +8,13 @@ import io
 import json
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
 
 from pipelines.cli import main as cli
+from pipelines.jobs import Job
 from pipelines.store import RunStore, file_url
 from tests.pipelines.cli.test_evaluate import Line
 
@@ -151,13 +153,18 @@ def test_runs_and_evaluations_take_a_profile_and_record_its_name(line: Line):
     assert line.call(*ask, "--settings-profile", "Nobody")[0] == 1
 
 
-def test_a_study_that_is_interrupted_leaves_its_thread(line: Line, monkeypatch: pytest.MonkeyPatch):
+def test_a_study_that_is_interrupted_is_stopped(line: Line, monkeypatch: pytest.MonkeyPatch):
     evaluation = line.evaluated()
 
-    async def interrupted(*_: object) -> None:
+    begun: list[Job[Any, Any]] = []
+
+    async def interrupted(result: Any) -> None:
+        begun.append(result.__self__)
         raise asyncio.CancelledError
 
     monkeypatch.setattr("pipelines.cli.study.asyncio.to_thread", interrupted)
     options = ("study", "--evaluation", evaluation, "--vary", "max_tokens=64")
     with pytest.raises(asyncio.CancelledError):
         cli.main(["--data", str(line.folder / "data"), *options])
+    assert [one.stopped for one in begun] == [True]
+    assert begun[0].wait(60)

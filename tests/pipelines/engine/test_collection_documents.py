@@ -53,7 +53,7 @@ async def test_each_is_indexed_and_found_or_refused_with_its_reason(collections:
         collections.add(ME, mine, name, data)
     job = collections.index(ME, mine)
     job.wait(_SECONDS)
-    assert job.progress.stage == "done", job.progress
+    assert job.state == "done", job.error
     listed = collections.store.documents(ME, mine)
     assert {one.name: one.reason for one in listed if one.state == "refused"} == REFUSED
     assert {one.name for one in listed if one.state == "ready"} == documents().keys() - REFUSED

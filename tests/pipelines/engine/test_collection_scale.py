@@ -72,7 +72,7 @@ def index_all(folder: Path) -> Indexed:
         before = megabytes(resource.RUSAGE_SELF)
         job = collections.index(ME, mine)
         job.wait()
-        assert job.progress.stage == "done", job.progress
+        assert job.state == "done", job.error
         grown = megabytes(resource.RUSAGE_SELF) - before
         worker = megabytes(resource.RUSAGE_CHILDREN)
         passages = store.collections.get(ME, mine).passages

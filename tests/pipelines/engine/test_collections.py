@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pipelines.engine.collections import Collections, document_name
-from pipelines.engine.indexing import Indexing, document_folder
+from pipelines.engine.indexing import IndexingJob, document_folder
 from pipelines.errors import InvalidInputError, NotFoundError, VeriscopeError
 from pipelines.retrieval import worker
 from pipelines.retrieval.embedders import Embedders, EmbedderSpec
@@ -61,7 +61,7 @@ def collections(store: RunStore, tmp_path: Path, embedder: HeldEmbedder) -> Iter
     opened.close()
 
 
-def indexed(collections: Collections, collection: str, owner: str = ME) -> Indexing:
+def indexed(collections: Collections, collection: str, owner: str = ME) -> IndexingJob:
     job = collections.index(owner, collection)
     job.wait(120)
     assert not job.going_on
@@ -88,7 +88,7 @@ async def test_files_are_read_indexed_and_found(collections: Collections, embedd
     assert not collections.is_current(ME, mine)
     with pytest.raises(InvalidInputError, match="none of its documents is indexed"):
         collections.evidence(ME, mine, "bm25")
-    assert indexed(collections, mine).progress.stage == "done"
+    assert indexed(collections, mine).state == "done"
     # One that cannot be used spoils nothing.
     assert [(one.state, one.reason) for one in collections.store.documents(ME, mine)] == [
         ("ready", ""),
@@ -151,11 +151,13 @@ def test_a_stopped_indexing_goes_on_where_it_ended(
     job.stop()
     embedder.go.set()
     job.wait(60)
-    assert job.progress.stage == "stopped"
+    progress = collections.progress(ME, mine)
+    assert progress is not None
+    assert progress.stage == job.state == "stopped"
     assert not collections.is_current(ME, mine)
     before = len(embedder.embedded)
     assert before == 6
-    assert indexed(collections, mine).progress.stage == "done"
+    assert indexed(collections, mine).state == "done"
     assert len(embedder.embedded) == 9
     assert collections.is_current(ME, mine)
 
@@ -218,7 +220,7 @@ async def test_a_service_embeds_chinese_and_its_key_is_kept_nowhere(
         collections.add(ME, mine, "whales.txt", b"Whales swim in the sea.")
         job = collections.index(ME, mine, "never-to-be-stored-3307")
         job.wait(120)
-        assert job.progress.stage == "done", job.progress
+        assert job.state == "done", job.error
         query = "大熊猫吃竹子吗"
         found = await collections.search(ME, mine, query, 2, "never-to-be-stored-3307")
         sent = [{k.lower(): v for k, v in seen.headers.items()} for seen in wire.seen]
@@ -243,13 +245,15 @@ def test_an_embedder_that_fails_keeps_what_is_there(
     collections.embedders = Embedders(lambda: broken)
     mine = collections.create(ME, "Sea")
     collections.add(ME, mine, "a.txt", b"Whales swim.")
-    progress = indexed(collections, mine).progress
-    assert progress.stage == "failed"
+    job = indexed(collections, mine)
+    progress = collections.progress(ME, mine)
+    assert progress is not None
+    assert (progress.stage, progress.error) == ("failed", job.error)
     assert progress.error is not None
     assert progress.error.message == "The documents could not be indexed (RuntimeError)."
     assert [one.state for one in collections.store.documents(ME, mine)] == ["ready"]
     collections.embedders = Embedders(lambda: embedder)
-    assert indexed(collections, mine).progress.stage == "done"
+    assert indexed(collections, mine).state == "done"
 
 
 def test_a_document_deleted_while_it_is_indexed_is_not_found(
@@ -266,7 +270,7 @@ def test_a_document_deleted_while_it_is_indexed_is_not_found(
     embedder.free = 10
     embedder.go.set()
     job.wait(60)
-    assert job.progress.stage == "done"
+    assert job.state == "done"
     assert collections.is_current(ME, mine)
     assert collections.store.get(ME, mine).documents == 1
 
@@ -358,7 +362,7 @@ def test_a_lost_file_says_so(collections: Collections, tmp_path: Path):
     collections.add(ME, mine, "a.txt", b"Whales swim.")
     for path in (tmp_path / "files").rglob("original"):
         path.unlink()
-    assert indexed(collections, mine).progress.stage == "done"
+    assert indexed(collections, mine).state == "done"
     assert [one.reason for one in collections.store.documents(ME, mine)] == ["lost"]
 
 
@@ -366,9 +370,9 @@ def test_too_many_passages(collections: Collections, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("pipelines.engine.indexing.MAX_PASSAGES", 1)
     mine = collections.create(ME, "Sea")
     collections.add(ME, mine, "a.csv", b"text\nOne.\nTwo.\n")
-    progress = indexed(collections, mine).progress
-    assert progress.error is not None
-    assert "cut into 2 passages; a collection can have 1" in progress.error.message
+    error = indexed(collections, mine).error
+    assert error is not None
+    assert "cut into 2 passages; a collection can have 1" in error.message
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from threading import Event
 
 import pytest
 
@@ -14,9 +13,10 @@ from pipelines.evaluation.runner import Runner
 from pipelines.evaluation.studies.export import STUDY_FORMATS, study_text
 from pipelines.evaluation.studies.grid import Axis
 from pipelines.evaluation.studies.named import named_studies, run_named_study
-from pipelines.evaluation.studies.replays import StudyStoppedError, replay_points
+from pipelines.evaluation.studies.replays import replay_points
 from pipelines.evaluation.studies.running import sweep
 from pipelines.evaluation.studies.saving import profile_of
+from pipelines.jobs import Job, JobStoppedError, Steps
 from tests.pipelines.evaluation.bench import carried_out, create, dream, opened, spec, system
 from tests.pipelines.evaluation.studies.recorded import TEXTS, selfcheck
 from tests.pipelines.run.fakes import FakeModel
@@ -104,20 +104,20 @@ async def test_a_run_of_an_unknown_format_is_counted_and_a_lost_connection_is_an
             replay_points(service.store, name, "me", "direct", axes)
 
 
-async def test_it_stops_before_the_next_answer(tmp_path: Path):
+async def test_a_job_that_is_stopped_replays_no_further_answer(tmp_path: Path):
     async with opened(tmp_path, FakeModel("one")) as service:
         name = create(service, spec())
         await carried_out(Runner(service, name, owner="me"))
-        stop, seen = Event(), list[int]()
+        job: Job[Steps, None] = Job(name, lambda _: None, Steps())
 
-        def progress(done: int, _total: int) -> None:
-            seen.append(done)
-            stop.set()
+        def progress(done: int, total: int) -> None:
+            job.stop()
+            job.tell(Steps(done, total))
 
         axes = [Axis(name="max_tokens", values=(64, 128))]
-        with pytest.raises(StudyStoppedError):
-            replay_points(service.store, name, "me", "direct", axes, progress=progress, stop=stop)
-        assert seen == [1]
+        with pytest.raises(JobStoppedError):
+            replay_points(service.store, name, "me", "direct", axes, progress=progress)
+        assert job.progress.done == 1
 
 
 def test_the_studies_of_the_papers_hold_together():
