@@ -78,7 +78,7 @@ def mean_of(found: Sequence[Sampled], sampling: Sampling) -> Estimate | None:
     source = np.random.default_rng(sampling.seed)
     drawn = np.mean([source.permutation(one.draws) for one in known], axis=0)
     base = Estimate(
-        value=float(np.mean([one.estimate.value for one in known])),
+        value=sum(one.estimate.value or 0.0 for one in known) / len(known),
         n=sum(one.estimate.n for one in known),
         groups=sum(one.estimate.groups for one in known),
     )
@@ -99,7 +99,7 @@ def ratio(numerators: Floats, denominators: Floats) -> Measure:
 def share(values: Truth, of: Truth | None = None) -> Measure:
     """Return the share of true values, among all items or those `of` a kind, in [0, 1]."""
     counted = np.ones(len(values)) if of is None else of.astype(float)
-    return ratio((values * counted)[None], counted[None])
+    return ratio((values * counted).astype(np.float64)[None], counted[None])
 
 
 def ranking(said: Floats, truth: Truth, name: Ranking = "auroc") -> Measure:
@@ -145,4 +145,5 @@ def calibration(said: Floats, truth: Truth) -> Measure:
 def flagged_f1(said: Floats, truth: Truth, threshold: float) -> Measure:
     """Return F1 of finding what is not supported; what has `threshold` or less is flagged."""
     flagged = said <= threshold
-    return ratio((2.0 * (~truth & flagged))[None], ((~truth).astype(float) + flagged)[None])
+    found, both = 2.0 * (~truth & flagged), (~truth).astype(float) + flagged
+    return ratio(found.astype(np.float64)[None], both.astype(np.float64)[None])

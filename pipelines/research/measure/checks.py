@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipelines.engine.checked import CellFound, CheckedText, checked_text
 from pipelines.engine.estimate import basis_for, estimate, past_of
@@ -104,7 +104,7 @@ def calls_of(views: Sequence[RunView], names: Sequence[str]) -> list[Calls]:
 
 def calls_table(texts: Sequence[Checked], calls: Sequence[Calls]) -> str:
     """Return a line for each text, and their sum."""
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (sample.id, len(checked.sentences), *one)
         for (sample, checked), one in zip(texts, calls, strict=True)
     ]

@@ -183,7 +183,7 @@ def answer_table(evaluation: Evaluation, sampling: Sampling) -> DetectorTable:
     pieces = _Scores(list(frame), frame.to_numpy(float).T, truth, list(groups.values()))
     names: tuple[Ranking, ...] = ("auroc", "auc_pr_nonfactual", "auc_pr_factual")
     rate = float(truth.mean())
-    chance = dict(zip(names, (0.5, rate, 1 - rate), strict=True))
+    chance: dict[str, float] = dict(zip(names, (0.5, rate, 1 - rate), strict=True))
     return pieces.table({one: (truth, one) for one in names}, chance, sampling)
 
 
@@ -230,7 +230,7 @@ def passage_correlations(
     percentile intervals of the bootstrap over passages.
     """
     frame = pd.DataFrame({"score": scores, "harm": harm, "passage": passages}).dropna()
-    means = frame.groupby("passage", sort=False).mean()
+    means = pd.DataFrame(frame.groupby("passage", sort=False).mean())
     one, two = means["score"].to_numpy(), means["harm"].to_numpy()
     if len(means) < 3:
         none = Estimate(value=None, n=len(means), groups=len(means), reason="too_few_groups")

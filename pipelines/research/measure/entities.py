@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pandas as pd
 from pydantic import model_validator
@@ -77,7 +77,7 @@ def evaluate(
 
 def report(recognizer: EntityRecognizer, paths: Sequence[Path]) -> str:
     """Return a table of precision, recall and F1 for each file and each of its splits."""
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for path in paths:
         sentences = read_records(path, LabelledSentence)
         for split in sorted({sentence.split for sentence in sentences}):
