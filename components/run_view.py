@@ -221,11 +221,4 @@ def _judgement(method: MethodView) -> tuple[Verdict | None, Score | None]:
     if answers:
         last = answers[-1]
         return last.verdict, last.scores[0] if last.scores else None
-    if method.outcome != "ok":
-        return None, None
-    # Version 0.1 recorded verdicts on entities without one on their answer.
-    entities = [e for e in method.judged if e.what == "entity" and e.draft == 0]
-    doubtful = next((e for e in entities if e.verdict == "doubtful"), None)
-    if doubtful is None:
-        return ("confident" if entities else None), None
-    return "doubtful", next((score for score in doubtful.scores if score.flagged), None)
+    return None, None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
@@ -35,21 +34,12 @@ T = TypeVar("T")
 _MEGABYTE = 1_000_000
 
 _PREFIX = "VERISCOPE_"
-_FORMER_NAMES = {
-    "max_runs": "VERISCOPE_PLACES",
-    "max_runs_per_visitor": "VERISCOPE_EACH",
-    "max_queue": "VERISCOPE_WAITING",
-    "idle_timeout": "VERISCOPE_UNWATCHED",
-}
-"""Variables of earlier releases. To be removed with the next one."""
 
 _LONGEST_KEPT = 24 * 365 * 10
 """Hours: ten years."""
 
 _LOOK = 1.0
 """Seconds between two looks at the position in the queue."""
-
-_logger = logging.getLogger(__name__)
 
 
 class VisitorLimits(Frozen):
@@ -85,15 +75,10 @@ class VisitorLimits(Frozen):
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> VisitorLimits:
-        """Return the limits that `environment` sets; raises InvalidInputError naming what is wrong.
-
-        A variable's former name is still read, with a warning on the log.
+        """Return the limits that `environment` sets; raises InvalidInputError naming what is
+        wrong.
         """
         variables = {name: _PREFIX + name.upper() for name in cls.model_fields}
-        for name, former in _FORMER_NAMES.items():
-            if environment.get(former) and not environment.get(variables[name]):
-                _logger.warning("%s is now called %s.", former, variables[name])
-                variables[name] = former
         values = {
             name: environment[variable]
             for name, variable in variables.items()

@@ -186,7 +186,7 @@ class ModelVerdict(Frozen):
     was turned, None where it had none and the doubt is that of the verdict. `at` is the piece that
     was judged, where that is not the item's own, and `words` are the words in it that its judges do
     not find supported, where they looked at words. `what` is what the verdict is about (`What` in
-    `pipelines.run.events`), "" in older sessions.
+    `pipelines.run.events`), "" where an imported session does not say it.
     """
 
     method: str

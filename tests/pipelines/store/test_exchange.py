@@ -235,7 +235,7 @@ def test_numbers_json_has_no_word_for_survive():
     ("number", "changes", "expected"),
     [
         (2, {"spec": {"question": "Why?", "methods": [], "models": {}}}, "main is missing"),
-        (8, {"what": "alignment", "detail": {"old": 1}}, "no event of version 0.1 or later"),
+        (8, {"what": "alignment", "detail": {"old": 1}}, "detail"),
         (8, {"start": -1}, "start"),
         (8, {"scores": [{"name": "x", "value": 1}] * 101}, "scores"),
         (9, {"generation": {"text": "x", "tokens": [{"text": "x", "start": 0, "end": 1,
