@@ -52,9 +52,7 @@ class VisitorLimits(Frozen):
     earlier where those of its visitor take more than `visitor_megabytes`, or all together more than
     `total_megabytes`. 0 lifts the limits of an hour and of megabytes. `trusted_proxies` are
     believed when they say who a visitor is (see `app.public.visitors`). `custom_servers` lets
-    visitors name a model server of their own on the public internet. `verdicts` is the annotation
-    session that keeps visitors' verdicts on shared runs, of whom as many as runs are taken in an
-    hour; "" for none.
+    visitors name a model server of their own on the public internet.
     """
 
     max_runs: Annotated[int, Field(ge=1)] = 2
@@ -71,7 +69,6 @@ class VisitorLimits(Frozen):
     total_megabytes: Annotated[float, Field(ge=0)] = 2000.0
     trusted_proxies: str = ""
     custom_servers: bool = False
-    verdicts: str = ""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> VisitorLimits:

@@ -237,7 +237,6 @@ class SessionSpec(Frozen):
     seen before labelling. `names` lists who may join, None everybody with the link;
     `most_annotators` how many. One of `gold_every` items is a control item. A label is too fast
     below `too_fast` seconds. `lease` is in seconds. `login`: who joins has to be logged in.
-    `visitors`: the items come with the verdicts of a public page's visitors.
     """
 
     tasks: Annotated[tuple[Task, ...], Field(min_length=1)] = TASKS
@@ -250,7 +249,6 @@ class SessionSpec(Frozen):
     lease: Annotated[float, Field(ge=10, le=86_400)] = 300.0
     without_gold: bool = False
     login: bool = False
-    visitors: bool = False
 
 
 class Login(NamedTuple):

@@ -21,7 +21,7 @@ from pipelines.annotation.benchmark_formats import (
 from pipelines.annotation.exchange import export_session, import_session
 from pipelines.annotation.formats import export_csv, export_label_studio
 from pipelines.annotation.items import drawn
-from pipelines.annotation.leading import Lead, create_session
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.sources import (
     Collected,
     Step,
@@ -85,9 +85,6 @@ async def _list(service: Service, options: argparse.Namespace) -> int:
 async def _create(service: Service, options: argparse.Namespace) -> int:
     lead = await asyncio.to_thread(_created, service.store, options)
     print(lead.session_id)
-    if options.visitors:
-        say(f"To use it, start the public page with VERISCOPE_VERDICTS={lead.session_id}")
-        return 0
     token = await asyncio.to_thread(partial(lead.invite, "join", days=options.days))
     print(link_path(token))
     return 0
@@ -98,9 +95,6 @@ def _created(store: RunStore, options: argparse.Namespace) -> Lead:
     guidelines = ""
     if options.guidelines:
         guidelines = text_of_file(options.guidelines, phrase("wanted.text_file"))
-    if options.visitors:
-        spec = _spec(options, ("answer",), without_gold=True)
-        return create_session(store, OWNER, options.name, spec, [], guidelines=guidelines)
     if options.gold is None and not options.without_gold:
         raise failure("annotation.no_controls")
     found = _collected(store, options)
@@ -151,7 +145,6 @@ def _spec(
         "most_annotators": options.most_annotators,
         "without_gold": without_gold,
         "login": options.login,
-        "visitors": options.visitors,
     }
     return parse_spec({name: value for name, value in told.items() if value is not None})
 
@@ -382,11 +375,6 @@ def _add_create(parts: Any) -> None:
         "--file",
         type=Path,
         help="label the items of an exported session, or of Label Studio (.json)",
-    )
-    source.add_argument(
-        "--visitors",
-        action="store_true",
-        help="use no items: visitors of the public page leave verdicts on shared runs",
     )
     parser.add_argument(
         "--systems", type=listed_names, metavar="A,B", help="use these systems of the evaluation"
