@@ -27,12 +27,7 @@ from pipelines.evaluation.judging.runner import AnswerToJudge, answers_of
 from pipelines.evaluation.judging.spec import GRADE_VALUES, Judgement, JudgeSpec
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.statistics.judges import JudgeAgreement, agreement, corrected_rate
-from pipelines.evaluation.statistics.powered import (
-    LabelsNeeded,
-    Spread,
-    labels_needed,
-    powered_mean,
-)
+from pipelines.evaluation.statistics.powered import powered_mean
 from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.store import RunStore
 from pipelines.store.annotation_records import StoredItem, WholeSession
@@ -71,8 +66,7 @@ class LabelledRate(Frozen):
     `judge` is over all `answers` that the judge decided on. Of these `empty` have no text: they are
     abstentions by their form, which nobody has to label. `labels` of the others were drawn at
     random and labelled, from which `people` and `corrected` are; `chosen` are labelled but were not
-    drawn, so that they correct nothing. `spread`, of the answers with a text, tells what more
-    labels would bring.
+    drawn, so that they correct nothing.
     """
 
     system: str
@@ -85,21 +79,11 @@ class LabelledRate(Frozen):
     corrected: Estimate | None = None
     by: Correction = ""
     why: Uncorrected = ""
-    spread: Spread | None = None
 
     @property
     def full(self) -> float:
         """The share of answers with a text, in [0, 1]."""
         return (self.answers - self.empty) / self.answers
-
-    def needed(self, half_width: float) -> LabelsNeeded | None:
-        """Return how many labels an interval of +- `half_width` takes; None where that is
-        not known.
-        """
-        if self.spread is None:
-            return None
-        found = labels_needed(self.spread, min(0.5, half_width / self.full))
-        return found.model_copy(update={"wanted": half_width, "least": found.least * self.full})
 
 
 class LabelledJudge(Frozen):
@@ -388,7 +372,6 @@ def _corrected(
         "people": _scaled(usual.people, full) if alone else None,
         "corrected": _scaled(corrected, full),
         "by": by,
-        "spread": powered.spread,
     }
 
 
