@@ -9,9 +9,10 @@ from string import Template
 from components.diff import diff_html
 from components.elements import TableRow, notice, part, sign, table
 from components.markup import Child, Content, Html, tag
-from components.messages import Catalogue, integer, lang, named, probability
+from components.messages import Catalogue, lang, named, probability
 from pipelines.engine.prompts import SentPrompt, uncalibrated
-from pipelines.prompts import MAX_PROMPT, PromptProblem, load_prompts, own_prompts, prompt_files
+from pipelines.error_words import phrase_in
+from pipelines.prompts import PromptProblem, load_prompts, own_prompts, prompt_files
 from pipelines.run.view import RunView
 from pipelines.types import Choice, FilledPrompt, FilledText, Generation, Language
 
@@ -111,20 +112,7 @@ def _marked(text: str) -> list[Child]:
 
 def problems_view(problems: Iterable[PromptProblem], t: Catalogue) -> str:
     """Return what is wrong with a text, one line each, with its place."""
-    lines = (
-        tag(
-            "li",
-            sign("✗"),
-            t(
-                f"prompts.problem.{one.kind}",
-                name=f"${one.name}",
-                line=one.line,
-                column=one.column,
-                most=integer(MAX_PROMPT),
-            ),
-        )
-        for one in problems
-    )
+    lines = (tag("li", sign("✗"), phrase_in(one.phrase, t.language)) for one in problems)
     return tag("ul.vs-error.vs-prompt-problems", lines, role="alert", key="problems")
 
 

@@ -38,7 +38,16 @@ from pipelines.cli.annotation_judges import add_judges_command
 from pipelines.cli.annotation_results import add_result_commands
 from pipelines.cli.evaluation_plan import column_mapping
 from pipelines.cli.exports import read_export, write_export
-from pipelines.cli.shared import OWNER, amount, count, listed_names, say, text_of_file, whole
+from pipelines.cli.shared import (
+    OWNER,
+    amount,
+    count,
+    listed_names,
+    option_error,
+    say,
+    text_of_file,
+    whole,
+)
 from pipelines.engine.service import Service
 from pipelines.error_words import phrase
 from pipelines.errors import failure
@@ -464,5 +473,5 @@ def _add_days(parser: argparse.ArgumentParser) -> None:
 def _tasks(listed: str) -> list[str]:
     names = listed_names(listed)
     if odd := [name for name in names if name not in TASKS]:
-        raise argparse.ArgumentTypeError(f"{odd[0]!r} is none of {', '.join(TASKS)}")
+        raise option_error("option.none_of", text=odd[0], known=TASKS)
     return names

@@ -15,6 +15,7 @@ from pipelines.cli.shared import said
 from pipelines.cli.wording import add_prompts_option, chosen_wording, read_wording
 from pipelines.engine.prompts import files_of, users_of
 from pipelines.engine.service import Service
+from pipelines.error_words import language_of_terminal, phrase_in
 from pipelines.errors import InvalidInputError, failure
 from pipelines.methods.registry import METHODS
 from pipelines.printable import printable, printable_json
@@ -86,17 +87,7 @@ def _problems(wording: Wording) -> Iterator[str]:
             continue
         place = f"{file}/{key} ({language})"
         for one in prompt_problems(text.strip(), prompts.placeholders(language, key)):
-            at = f", line {one.line}, column {one.column}" if one.line else ""
-            yield f"{place}{at}: {_WORDS[one.kind].format(name=f'${one.name}')}"
-
-
-_WORDS = {
-    "empty": "there is no text",
-    "long": "the text is too long",
-    "missing": "the placeholder {name} is missing",
-    "unknown": "there is no value for {name}",
-    "dollar": "a single dollar sign; write $$",
-}
+            yield f"{place}: {phrase_in(one.phrase, language_of_terminal())}"
 
 
 async def _diff(service: Service, options: argparse.Namespace) -> int:
