@@ -16,7 +16,7 @@ from pipelines.retrieval.passages import best_sentence
 from pipelines.run.calibrated import readings
 from pipelines.run.events import Judged, Score, Verdict
 from pipelines.run.findings import EntityReading
-from pipelines.run.view import MethodView, RunView, method_status
+from pipelines.run.view import MethodView, RunView, method_status, passages_found
 from pipelines.types import Passage, Token
 
 
@@ -188,11 +188,7 @@ def supporting(passage: str, target: str) -> tuple[tuple[int, int], ...]:
 
 def passages_of(method: MethodView) -> list[tuple[Passage, str]]:
     """Return every passage a method found, each once, with the query that found it first."""
-    found: dict[str, tuple[Passage, str]] = {}
-    for search in method.searches:
-        for passage in search.passages:
-            found.setdefault(passage.id, (passage, search.query))
-    return list(found.values())
+    return passages_found([method])
 
 
 def _original(method: MethodView) -> str:

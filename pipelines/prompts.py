@@ -278,21 +278,27 @@ def checked_wording(wording: Wording) -> dict[str, dict[str, dict[str, str]]]:
     return found
 
 
-def own_prompts(wording: Wording) -> list[tuple[str, str, str]]:
-    """Return file, language and name of every prompt that `wording` has a text for."""
-    return [
-        (file, language, key)
+def own_prompts(wording: Wording) -> dict[tuple[str, str, str], str]:
+    """Return the text of every prompt that `wording` has one for, by file, language and name."""
+    return {
+        (file, language, key): text
         for file, languages in wording.items()
         for language, texts in languages.items()
-        for key in texts
-    ]
+        for key, text in texts.items()
+    }
+
+
+def shipped_text(file: str, language: str, key: str) -> str:
+    """Return the default text of a prompt, "" where there is none (any more)."""
+    known = file in prompt_files() and key in load_prompts(file).keys(language)
+    return load_prompts(file).default(language, key) if known else ""
 
 
 def with_text(
     wording: Wording, file: str, language: str, key: str, text: str | None
 ) -> dict[str, dict[str, dict[str, str]]]:
     """Return `wording` with this text for one prompt, or with None without one for it."""
-    texts = {place: wording[place[0]][place[1]][place[2]] for place in own_prompts(wording)}
+    texts = own_prompts(wording)
     texts.pop((file, language, key), None)
     if text is not None:
         texts[file, language, key] = text

@@ -76,8 +76,7 @@ async def _check(_service: Service, options: argparse.Namespace) -> int:
 
 
 def _problems(wording: Wording) -> Iterator[str]:
-    for file, language, key in own_prompts(wording):
-        text = wording[file][language][key]
+    for (file, language, key), text in own_prompts(wording).items():
         prompts = load_prompts(file) if file in prompt_files() else None
         if prompts is None or key not in prompts.keys(language):
             try:
@@ -98,11 +97,11 @@ async def _diff(service: Service, options: argparse.Namespace) -> int:
     if options.prompts is None and profile is None:
         raise failure("prompts.nothing_to_compare")
     wording = chosen_wording(options, profile.prompts if profile else {})
-    for file, language, key in own_prompts(wording):
+    for (file, language, key), text in own_prompts(wording).items():
         place = f"{file}/{key} ({language})"
         lines = unified_diff(
             load_prompts(file).default(language, key).splitlines(),
-            wording[file][language][key].splitlines(),
+            text.splitlines(),
             f"default  {place}",
             f"yours    {place}",
             lineterm="",
