@@ -182,9 +182,9 @@ def study_table(
     """Return estimates at every point, and the point that is best by `choose`.
 
     The metric that chooses is `choose`, else the first of `prefer` that there is, else one that
-    tells most; never a cost. With `at_least`, a
-    point is chosen only where that metric reaches this value on the items that choose. Raises
-    InvalidInputError for an unknown metric, and for a minimum of or beside a ranking of scores.
+    tells most; never a cost. With `at_least`, a point is chosen only where that metric reaches this
+    value on the items that choose. Raises InvalidInputError for an unknown metric, and for a
+    minimum of or beside a ranking of scores.
     """
     ratios = _ratios(measured.values)
     rankings = _rankings(measured, sampling)
