@@ -6,18 +6,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from components.elements import Status, answer_text, notice, sign, status_badge
+from components.elements import Status, notice, sign, status_badge
 from components.evaluation_numbers import estimate_text
 from components.markup import Html, shown, tag
 from components.messages import Catalogue, comparison, integer, two_digits
 from pipelines.annotation.types import TASKS, Label, SessionSpec, SpanLabel, Task
-from pipelines.annotation.visitors import VisitorVerdict
 from pipelines.evaluation.statistics.agreement import Coefficient, Share
 from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.store.annotation_links import Link
 from pipelines.store.annotation_lists import SessionStanding
 from pipelines.store.annotation_records import StoredSession
-from pipelines.store.annotation_visitors import State
 
 TENTATIVE, RELIABLE = 0.667, 0.8
 """Krippendorff (2004, chapter 11): below the first of these values of alpha no conclusions should
@@ -259,43 +257,3 @@ def label_text(label: Label, text: str, t: Catalogue) -> str:
 def closed_notice(t: Catalogue) -> str:
     """Return the notice that nobody can label any more."""
     return notice(t("annotate.closed.note"), "closed")
-
-
-_PROPOSED: dict[State, Status] = {
-    "waiting": "waiting",
-    "accepted": "done",
-    "refused": "failed",
-    "replaced": "cancelled",
-}
-
-
-def visitor_view(one: VisitorVerdict, when: str, t: Catalogue) -> str:
-    """Return a verdict that a visitor left, with the answer, the evidence and its state."""
-    body = one.body
-    said = label_text(one.label, body.text, t)
-    facts = [shown(one.visitor), when]
-    return tag(
-        "article.vs-run.vs-visitor",
-        tag("h3.vs-strong", shown(body.question), dir="auto") if body.question else None,
-        answer_text(shown(body.piece)),
-        tag("p", t("annotate.visitors.says"), " ", tag("strong", said)),
-        tag(
-            "p.vs-note",
-            status_badge(_PROPOSED[one.state], t, t(f"annotate.visitors.state.{one.state}")),
-            " · ",
-            " · ".join(map(str, facts)),
-        ),
-        tag(
-            "details",
-            tag("summary", t("annotate.visitors.evidence", count=len(body.evidence))),
-            tag(
-                "ul",
-                (
-                    tag("li", tag("strong", shown(passage.title)), " ", shown(passage.text))
-                    for passage in body.evidence
-                ),
-            ),
-        )
-        if body.evidence
-        else None,
-    )

@@ -263,11 +263,11 @@ def _qualities(quality: Mapping[str, FitQuality], what: str, t: Catalogue) -> Ch
     return tag("span.vs-estimate-cell", parts)
 
 
-def judges_view(found: SessionJudges, wanted: float, t: Catalogue) -> str:
+def judges_view(found: SessionJudges, t: Catalogue) -> str:
     """Return every judge's score over the whole evaluation, and the same corrected by
     the labels.
     """
-    parts: list[Child] = [_judge(one, wanted, t) for one in found.judges]
+    parts: list[Child] = [_judge(one, t) for one in found.judges]
     parts += [
         tag("p.vs-note", t("annotate.results.judge.unjudged", name=visible(name)))
         for name in found.unjudged
@@ -278,7 +278,7 @@ def judges_view(found: SessionJudges, wanted: float, t: Catalogue) -> str:
     return tag("div.vs-run.vs-stack", parts, key="judges")
 
 
-def _judge(found: LabelledJudge, wanted: float, t: Catalogue) -> Html:
+def _judge(found: LabelledJudge, t: Catalogue) -> Html:
     weak = t("evaluate.judge.weak") if found.weak else ""
     left = t("annotate.results.judge.unresolved", count=found.unresolved)
     body: list[Child] = [
@@ -287,7 +287,7 @@ def _judge(found: LabelledJudge, wanted: float, t: Catalogue) -> Html:
         notice(weak, "weak") if weak else None,
         notice(left, "judge-unresolved") if found.unresolved else None,
     ]
-    body += [_rate(one, wanted, t) for one in found.rates]
+    body += [_rate(one, t) for one in found.rates]
     if found.rates:
         body.append(tag("p.vs-note", t("annotate.results.judge.help")))
         body.append(means_list(["corrected_rate", "kappa", "fit.accuracy"], t))
@@ -305,11 +305,12 @@ def _judge(found: LabelledJudge, wanted: float, t: Catalogue) -> Html:
     return tag(css, body, key=f"judge-{found.evaluation}-{found.judge[:12]}")
 
 
-def _rate(one: LabelledRate, wanted: float, t: Catalogue) -> Html:
-    """Return a text such as "0.84, corrected 0.71 ± 0.03; 120 more labels for ± 0.02", and both on
+def _rate(one: LabelledRate, t: Catalogue) -> Html:
+    """Return a text such as "0.84, corrected 0.71 ± 0.03", or why it is not corrected, and both on
     one scale.
     """
     judge = number(one.judge, 2)
+    why = t(f"annotate.results.judge.why.{one.why or 'few_labels'}")
     parts: list[Child] = [
         tag("span", t("annotate.results.judge.says")),
         " ",
@@ -329,7 +330,7 @@ def _rate(one: LabelledRate, wanted: float, t: Catalogue) -> Html:
         tag("p.vs-judge-system", visible(one.system), dir="auto"),
         tag("p.vs-judge-line", parts),
         _both(one),
-        tag("p", labels_words(one, wanted, t)),
+        tag("p", why) if one.corrected is None else None,
         tag("p.vs-note", _basis(one, t)),
         key=f"rate-{one.system}",
     )
@@ -359,31 +360,6 @@ def _both(one: LabelledRate) -> Html | None:
     at = f"left:{100 * one.judge:.2f}%"
     mark = tag("span.vs-scale-judge", style=at)
     return tag("span.vs-scale-pair", ruler, mark, aria_hidden=True)
-
-
-def labels_words(one: LabelledRate, wanted: float, t: Catalogue) -> str:
-    """Return how many more labels the wanted half-width takes, and what the judge saves."""
-    if one.corrected is None:
-        return t(f"annotate.results.judge.why.{one.why or 'few_labels'}")
-    need = one.needed(wanted)
-    half = f"{wanted:g}"
-    if need is None:
-        return ""
-    if need.more is None:
-        return t(
-            "annotate.results.judge.never",
-            half=half,
-            least=number(need.least, 3),
-            count=integer(one.answers),
-        )
-    if need.more == 0:
-        return t("annotate.results.judge.enough", half=half)
-    key = "annotate.results.judge.more"
-    said = t(key, count=need.more, half=half)
-    total = need.more + one.labels
-    if need.alone > total:
-        said += " " + t("annotate.results.judge.alone", count=need.alone - total)
-    return said
 
 
 def _basis(one: LabelledRate, t: Catalogue) -> str:

@@ -177,7 +177,7 @@ def wording_words(wording: Wording, t: Catalogue) -> str | None:
     if not own:
         return None
     # The same prompt may have been worded in two other ways.
-    texts = "\n".join(wording[file][language][key] for file, language, key in own)
+    texts = "\n".join(own.values())
     return f"{own_prompts_words(own, t)} · {sha256(texts.encode()).hexdigest()[:6]}"
 
 

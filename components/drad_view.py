@@ -26,7 +26,7 @@ from components.nearest_view import nearest_section
 from components.page import section
 from components.run_view import entity_marks, language_unsupported, supporting
 from components.theme import Theme
-from pipelines.run.events import Judged, Score
+from pipelines.run.events import Judged
 from pipelines.run.findings import DetectorThresholds, DraftMeasured, EntityReading
 from pipelines.run.view import RunView, StepView
 from pipelines.types import Token
@@ -127,7 +127,6 @@ class _DradPanel(MethodPanel):
         judged = next(iter(self.judged("answer")), None)
         entities = self.judged("entity", draft=0)
         if judged is None and (self.running or not entities):
-            # Version 0.1 recorded verdicts on entities alone.
             words = t("step.detect" if self.running else "drad.no_entities")
             return [tag("p.vs-note", words, key="undecided")]
         parts: list[Child] = []
@@ -135,7 +134,7 @@ class _DradPanel(MethodPanel):
             parts.append(tag("p", verdict_badge(judged.verdict, t), key="verdict"))
         parts.append(self._found(entities))
         if judged is not None and judged.scores:
-            parts.append(self._score(judged, judged.scores[0]))
+            parts.append(self.score_line(judged, judged.scores[0]))
         if answer is not None:
             corrections = sum(draft.reason in _CORRECTIONS for draft in self.method.drafts)
             key = "drad.corrected" if corrections else "drad.stays"
@@ -155,14 +154,6 @@ class _DradPanel(MethodPanel):
         skipped = len(doubtful) - len(counted)
         more = [" ", tag("span.vs-note", t("drad.skipped", count=skipped))] if skipped else None
         return tag("p", tag("span.vs-strong", words), more)
-
-    def _score(self, event: Judged, score: Score) -> str:
-        """Return a number with the calls that wrote and measured what it is about."""
-        drafts = self.method.drafts[: event.draft + 1]
-        # Scores of version 0.1 do not name them.
-        wrote = [draft.span for draft in drafts if draft.start <= event.start]
-        behind = score.behind or tuple(wrote[-1:])
-        return self.score_line(event, score.model_copy(update={"behind": behind}))
 
     # --- The drafts as heat, with a choice of draft and measure that needs no script ---
 
@@ -278,7 +269,7 @@ class _DradPanel(MethodPanel):
             tag("span.vs-chip", named("entity.label", judged.label, self.t)),
             verdict_badge(judged.verdict, self.t),
         )
-        flagged = (self._score(judged, score) for score in judged.scores if score.flagged)
+        flagged = (self.score_line(judged, score) for score in judged.scores if score.flagged)
         return tag("div.vs-stack", name, flagged)
 
 

@@ -33,12 +33,6 @@ def load_messages(language: Language) -> dict[str, Message]:
     return json.loads((_FOLDER / f"{language}.json").read_text(encoding="utf-8"))
 
 
-def placeholders(message: Message) -> frozenset[str]:
-    """Return the names a message wants values for, over all its forms."""
-    forms = [message] if isinstance(message, str) else message.values()
-    return frozenset(name for form in forms for name in _PLACEHOLDER.findall(form))
-
-
 class Catalogue:
     """Words things in one language: `t("counter.calls", count=3)`.
 

@@ -10,7 +10,7 @@ from components.elements import Column, TableRow, part, sign, table
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, named, setting_key
 from components.models import kind_label
-from components.prompts import place_words, prompt_diff
+from components.prompts import prompt_diffs
 from pipelines.engine.profiles import Lack, idle_calibrations, setting_rows
 from pipelines.engine.templates import Template
 from pipelines.models.providers import ModelSpec
@@ -140,15 +140,8 @@ def _calibrations(profile: Profile, t: Catalogue) -> Html | None:
 
 
 def _prompts(profile: Profile, t: Catalogue) -> Html | None:
-    places = own_prompts(profile.prompts)
-    if not places:
-        return None
-    drawn: list[Html] = []
-    for place in places:
-        file, language, key = place
-        text = profile.prompts[file][language][key]
-        drawn.append(part(place_words(place, t), prompt_diff(place, text, t)))
-    return part(t("profiles.prompts"), drawn)
+    drawn = prompt_diffs(profile.prompts, t)
+    return part(t("profiles.prompts"), drawn) if drawn else None
 
 
 def template_view(one: Template, lacking: Sequence[Lack], t: Catalogue) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from itertools import groupby
 from string import Template
 
 from components.diff import diff_html
 from components.elements import TableRow, notice, part, sign, table
 from components.markup import Child, Content, Html, tag
-from components.messages import Catalogue, integer, lang, named, probability
+from components.messages import Catalogue, lang, named, probability
 from pipelines.engine.prompts import SentPrompt, uncalibrated
-from pipelines.prompts import MAX_PROMPT, PromptProblem, load_prompts, own_prompts, prompt_files
+from pipelines.error_words import phrase_in
+from pipelines.prompts import PromptProblem, Wording, load_prompts, own_prompts, shipped_text
 from pipelines.run.view import RunView
 from pipelines.types import Choice, FilledPrompt, FilledText, Generation, Language
 
@@ -19,7 +20,7 @@ Place = tuple[str, str, str]
 """A prompt: its file, its language, its name in the file."""
 
 
-def own_prompts_words(own: Sequence[Place], t: Catalogue) -> str:
+def own_prompts_words(own: Collection[Place], t: Catalogue) -> str:
     """Return which prompts are not the default's, in a sentence."""
     listed = t("list.separator").join(place_words(place, t) for place in own)
     return t("prompts.own", count=len(own), list=listed)
@@ -63,25 +64,25 @@ def wording_diffs(view: RunView, t: Catalogue) -> Html | None:
     Where the default is not there any more, the run's text stands alone.
     """
     wording = view.header.spec.prompts if view.header else {}
-    parts = [
-        part(place_words(place, t), prompt_diff(place, _text(wording, place), t))
-        for place in own_prompts(wording)
-    ]
+    parts = prompt_diffs(wording, t)
     return tag("div.vs-stack", parts, key="wording") if parts else None
 
 
-def _text(wording: dict[str, dict[str, dict[str, str]]], place: Place) -> str:
-    file, language, key = place
-    return wording[file][language][key]
+def prompt_diffs(wording: Wording, t: Catalogue) -> list[Html]:
+    """Return each prompt of `wording` against the default, under its name."""
+    own = own_prompts(wording).items()
+    return [part(place_words(place, t), prompt_diff(place, text, t)) for place, text in own]
 
 
 def prompt_diff(place: Place, text: str, t: Catalogue) -> Html:
     """Return `text` against the shipped text of the prompt."""
-    file, language, key = place
-    code: Language = "zh" if language == "zh" else "en"
-    known = file in prompt_files() and key in load_prompts(file).keys(language)
-    usual = load_prompts(file).default(language, key) if known else ""
-    return tag("div.vs-prompt-diff", diff_html(usual, text, code, t))
+    return tag("div.vs-prompt-diff", wording_diff(place, shipped_text(*place), text, t))
+
+
+def wording_diff(place: Place, before: str, after: str, t: Catalogue) -> Html:
+    """Return two texts of a prompt as a difference, word by word in its language."""
+    code: Language = "zh" if place[1] == "zh" else "en"
+    return diff_html(before, after, code, t)
 
 
 def prompt_view(text: str, language: str, title: str, t: Catalogue) -> str:
@@ -111,20 +112,7 @@ def _marked(text: str) -> list[Child]:
 
 def problems_view(problems: Iterable[PromptProblem], t: Catalogue) -> str:
     """Return what is wrong with a text, one line each, with its place."""
-    lines = (
-        tag(
-            "li",
-            sign("✗"),
-            t(
-                f"prompts.problem.{one.kind}",
-                name=f"${one.name}",
-                line=one.line,
-                column=one.column,
-                most=integer(MAX_PROMPT),
-            ),
-        )
-        for one in problems
-    )
+    lines = (tag("li", sign("✗"), phrase_in(one.phrase, t.language)) for one in problems)
     return tag("ul.vs-error.vs-prompt-problems", lines, role="alert", key="problems")
 
 

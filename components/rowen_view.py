@@ -448,7 +448,6 @@ class _RowenPanel(MethodPanel):
     def _passages(self, repair: StepView | None) -> str:
         written = self.method.drafts[1].after if len(self.method.drafts) > 1 else ""
         found = {passage.id: (passage, query) for passage, query in passages_of(self.method)}
-        # A recording of version 0.1 does not say which passages the repair was given.
         given = repair.detail if repair else None
         used = given.passages if isinstance(given, RepairStarted) else found
         items: list[EvidenceItem] = []

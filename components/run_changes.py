@@ -27,9 +27,9 @@ from components.glossary import means_list
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, integer, named, setting_key, two_digits
 from components.page import illustration_note, section
-from components.prompts import place_words
+from components.prompts import place_words, wording_diff
 from components.run_view import method_row
-from pipelines.prompts import load_prompts, prompt_files
+from pipelines.prompts import shipped_text
 from pipelines.run.changes import MethodChanges, RunChanges, RunPair, changes, in_order, model_words
 from pipelines.run.view import RunView
 from pipelines.types import Language, Passage
@@ -113,16 +113,10 @@ class _Changes:
         one too.
         """
         for place, old, new in self.found.wording:
-            file, language, key = place
-            known = file in prompt_files() and key in load_prompts(file).keys(language)
-            usual = load_prompts(file).default(language, key) if known else ""
-            code: Language = "zh" if language == "zh" else "en"
+            usual = shipped_text(*place)
             before, after = (usual if text is None else text for text in (old, new))
-            yield part(
-                place_words(place, self.t),
-                diff_html(before, after, code, self.t),
-                key="-".join(place),
-            )
+            shown = wording_diff(place, before, after, self.t)
+            yield part(place_words(place, self.t), shown, key="-".join(place))
 
     def _conditions(self) -> Iterable[TableRow]:
         t, found = self.t, self.found

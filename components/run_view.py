@@ -16,7 +16,7 @@ from pipelines.retrieval.passages import best_sentence
 from pipelines.run.calibrated import readings
 from pipelines.run.events import Judged, Score, Verdict
 from pipelines.run.findings import EntityReading
-from pipelines.run.view import MethodView, RunView, method_status
+from pipelines.run.view import MethodView, RunView, method_status, passages_found
 from pipelines.types import Passage, Token
 
 
@@ -192,11 +192,7 @@ def supporting(passage: str, target: str) -> tuple[tuple[int, int], ...]:
 
 def passages_of(method: MethodView) -> list[tuple[Passage, str]]:
     """Return every passage a method found, each once, with the query that found it first."""
-    found: dict[str, tuple[Passage, str]] = {}
-    for search in method.searches:
-        for passage in search.passages:
-            found.setdefault(passage.id, (passage, search.query))
-    return list(found.values())
+    return passages_found([method])
 
 
 def _original(method: MethodView) -> str:
@@ -234,11 +230,4 @@ def _judgement(method: MethodView) -> tuple[Verdict | None, Score | None]:
     if answers:
         last = answers[-1]
         return last.verdict, last.scores[0] if last.scores else None
-    if method.outcome != "ok":
-        return None, None
-    # Version 0.1 recorded verdicts on entities without one on their answer.
-    entities = [e for e in method.judged if e.what == "entity" and e.draft == 0]
-    doubtful = next((e for e in entities if e.verdict == "doubtful"), None)
-    if doubtful is None:
-        return ("confident" if entities else None), None
-    return "doubtful", next((score for score in doubtful.scores if score.flagged), None)
+    return None, None

@@ -36,7 +36,7 @@ class ErrorInfo(Frozen):
     """An error as an event stores it. Never contains a key of a service or a path of the machine.
 
     `key` and `facts` are what it is ("service.timeout", the host); `message` and `remedy` are its
-    English words, shown where this release has no words for the key, as for older records.
+    English words, shown where this release has no words for the key.
     """
 
     code: str

@@ -22,7 +22,8 @@ from hashlib import sha256
 from string import Template
 from typing import Any, Literal, NamedTuple
 
-from pipelines.errors import VeriscopeError, failure
+from pipelines.error_words import Phrase, phrase
+from pipelines.errors import failure
 from pipelines.paths import ASSETS
 from pipelines.types import FilledPrompt, FilledText, Language, Message, Passage
 
@@ -213,6 +214,13 @@ class PromptProblem(NamedTuple):
     line: int = 0
     column: int = 0
 
+    @property
+    def phrase(self) -> Phrase:
+        """What is wrong, with its place, in words of either language."""
+        place = {"line": self.line, "column": self.column}
+        most = f"{MAX_PROMPT:,}"
+        return phrase(f"prompt_problem.{self.kind}", name=f"${self.name}", most=most, **place)
+
 
 def prompt_problems(text: str, placeholders: Sequence[str]) -> list[PromptProblem]:
     """Return everything that is wrong with `text` as a prompt with these placeholders, in
@@ -249,7 +257,8 @@ def checked_text(file: str, language: str, key: str, text: str) -> str:
     allowed = prompts.placeholders(language, key)
     problems = prompt_problems(kept, allowed)
     if problems:
-        raise _refusal(problems[0], place, allowed)
+        known = ", ".join(f"${name}" for name in allowed) or "–"
+        raise failure("prompts.wrong", prompt=place, problem=problems[0].phrase, known=known)
     return kept
 
 
@@ -269,21 +278,27 @@ def checked_wording(wording: Wording) -> dict[str, dict[str, dict[str, str]]]:
     return found
 
 
-def own_prompts(wording: Wording) -> list[tuple[str, str, str]]:
-    """Return file, language and name of every prompt that `wording` has a text for."""
-    return [
-        (file, language, key)
+def own_prompts(wording: Wording) -> dict[tuple[str, str, str], str]:
+    """Return the text of every prompt that `wording` has one for, by file, language and name."""
+    return {
+        (file, language, key): text
         for file, languages in wording.items()
         for language, texts in languages.items()
-        for key in texts
-    ]
+        for key, text in texts.items()
+    }
+
+
+def shipped_text(file: str, language: str, key: str) -> str:
+    """Return the default text of a prompt, "" where there is none (any more)."""
+    known = file in prompt_files() and key in load_prompts(file).keys(language)
+    return load_prompts(file).default(language, key) if known else ""
 
 
 def with_text(
     wording: Wording, file: str, language: str, key: str, text: str | None
 ) -> dict[str, dict[str, dict[str, str]]]:
     """Return `wording` with this text for one prompt, or with None without one for it."""
-    texts = {place: wording[place[0]][place[1]][place[2]] for place in own_prompts(wording)}
+    texts = own_prompts(wording)
     texts.pop((file, language, key), None)
     if text is not None:
         texts[file, language, key] = text
@@ -312,18 +327,6 @@ def _known(file: str, language: str, key: str) -> str:
         known = ", ".join(prompts.keys(language))
         raise failure("prompts.no_prompt", file=file, key=repr(key), known=known)
     return f"{file}/{key} ({language})"
-
-
-def _refusal(problem: PromptProblem, prompt: str, allowed: Sequence[str]) -> VeriscopeError:
-    facts = {
-        "prompt": prompt,
-        "name": f"${problem.name}",
-        "line": problem.line,
-        "column": problem.column,
-        "known": ", ".join(f"${name}" for name in allowed) or "–",
-        "most": f"{MAX_PROMPT:,}",
-    }
-    return failure(f"prompts.{problem.kind}", **facts)
 
 
 def _place(text: str, at: int) -> tuple[int, int]:

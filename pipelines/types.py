@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import exp
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 Language = Literal["en", "zh"]
 Role = Literal["system", "user", "assistant"]
@@ -24,6 +25,9 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+_WORDED: Final = "see assets/errors.toml"
+"""Instead of a sentence: the words of a kind of mistake are in that file, as value.KIND."""
+
 LOGPROB_ROUNDING = 1e-3
 """How far above 0 the rounding of a log-probability may reach."""
 
@@ -31,7 +35,7 @@ LOGPROB_ROUNDING = 1e-3
 def _at_most_zero(value: float) -> float:
     # Not a bound of the field, which a number that is none would pass.
     if not value <= LOGPROB_ROUNDING:
-        raise ValueError("a log-probability is 0 or less")
+        raise PydanticCustomError("above_zero", _WORDED)
     return value
 
 
@@ -129,7 +133,7 @@ class Message(Frozen):
     @model_validator(mode="after")
     def _check_filled(self) -> Self:
         if not all(one.is_within(len(self.content)) for one in self.filled):
-            raise ValueError("a prompt lies outside the text that it is part of")
+            raise PydanticCustomError("outside", _WORDED)
         return self
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import nan
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, get_args
 
 import gradio as gr
 
@@ -22,7 +22,6 @@ from pipelines.methods.controls import field_bound, field_kind
 from pipelines.methods.registry import METHODS
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec
 
-C = TypeVar("C")
 Put = Callable[..., Any]
 
 NONE = "none"

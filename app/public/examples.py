@@ -54,11 +54,6 @@ def examples_for(
     return list(once.values())
 
 
-def sample_questions(language: Language) -> list[str]:
-    """Return the questions of the examples where the bundled models answer."""
-    return [one.question for one in examples_for(language)]
-
-
 def example_html(example: ExampleQuestion, t: Catalogue) -> str:
     """Return an example as HTML; of one that is shown at once also what is to be seen in it."""
     recorded = next((one for one in recordings() if one.id == example.run), None)

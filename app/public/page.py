@@ -11,7 +11,6 @@ from app.public.events import PageEvents
 from app.public.models import ModelCatalog
 from app.public.parts import Parts, space_about, space_head
 from app.public.session import Runs, VisitorLimits, VisitorSession
-from app.public.verdicts import VerdictEvents, Verdicts
 from pipelines.engine.estimate import basis_for, first_methods
 from pipelines.run.defaults import default_models
 
@@ -19,16 +18,9 @@ from pipelines.run.defaults import default_models
 class SpacePage(PageEvents):
     """The page, its components connected with what its events do; one serves every visitor."""
 
-    def __init__(
-        self,
-        runs: Runs,
-        catalog: ModelCatalog,
-        limits: VisitorLimits,
-        verdicts: Verdicts | None = None,
-    ) -> None:
+    def __init__(self, runs: Runs, catalog: ModelCatalog, limits: VisitorLimits) -> None:
         super().__init__(runs, catalog, limits)
         self._limits = limits
-        self._verdicts = verdicts
 
     def build(self, secret: str) -> gr.Blocks:
         """Build the blocks; `secret` encrypts visitors' ids in their browsers."""
@@ -42,7 +34,6 @@ class SpacePage(PageEvents):
                 self.examples,
                 libraries=self._runs.engine.service.libraries.names,
                 custom_servers=self._limits.custom_servers,
-                verdicts=self._verdicts is not None,
                 ticked=first_methods(models, basis_for(models["main"])),
             )
             self._connect(page, visit, owner, self.parts)
@@ -68,7 +59,7 @@ class SpacePage(PageEvents):
         greeted = begun.then(self.greet, [visit], words, **quick)
         told = greeted.then(self.settle, [visit, parts.language], words, **quick)
         told.then(self.opened, [visit], parts.pages, **quick)
-        arrived = self._show(told, visit, parts, quick)
+        self._show(told, visit, parts, quick)
         fields = [*parts.own_fields, *parts.choices.all]
         expected = [self.expecting.expect, [visit, parts.methods, *fields], parts.estimate]
         told.then(*expected, **quick)
@@ -112,19 +103,15 @@ class SpacePage(PageEvents):
         # What is typed while the server is asked stays.
         put = "(example, typed) => veriscopeSpace.put(example, typed)"
         taken.then(None, [example, parts.question], [parts.question], js=put)
-        put_in = taken.then(self.frames.frame, [visit], parts.frame, **slow)
+        taken.then(self.frames.frame, [visit], parts.frame, **slow)
         parts.stop.click(None, None, None, js="() => veriscopePlayer.finish()")
         parts.stop.click(self.stop, [visit, number], None, js=_numbered("stop"), **each)
         for moved in (parts.bar.play, parts.bar.end):
             moved(None, None, [parts.stop], js="() => veriscopePlayer.stoppable")
         spoken = parts.language.input(self.speak, [visit, parts.language], parts.words, **quick)
-        again = self._show(spoken, visit, parts, slow)
+        self._show(spoken, visit, parts, slow)
         spoken.then(*expected, **quick)
         spoken.then(*checked, **quick)
-        if parts.verdict is not None and self._verdicts is not None:
-            events = VerdictEvents(self._verdicts)
-            beginning = [parts.run.click, parts.question.submit, parts.samples.click]
-            events.connect(parts.verdict, visit, beginning, [arrived, asked, put_in, again], quick)
         for name, tab in parts.tabs.items():
             tab.select(partial(self.turn_to, name), [visit], parts.frame, **slow)
         share = parts.share.click(self.share, [visit], [parts.link, parts.bar], **quick)
@@ -137,12 +124,11 @@ class SpacePage(PageEvents):
         made = parts.report.click(self.report, [visit], [kept], js=prepare, **quick)
         made.then(None, [kept], [kept], js="(html) => veriscopeSpace.open(html)")
 
-    def _show(self, after: Any, visit: Any, parts: Parts, how: dict[str, Any]) -> Any:
+    def _show(self, after: Any, visit: Any, parts: Parts, how: dict[str, Any]) -> None:
         """Show, after another event, the run of the address, or have the browser play."""
         cue = gr.Textbox(visible="hidden")
         shown = after.then(self.play, [visit], [cue, *parts.frame], **how)
         shown.then(None, [cue], None, js="(cue) => veriscopePlayer.play(cue)")
-        return shown
 
 
 def _numbered(kind: str) -> str:

@@ -16,7 +16,6 @@ from app.public.choices import ChoiceFields
 from app.public.examples import ExampleQuestion, example_html, speaks
 from app.public.models import OWN_KINDS, ModelCatalog
 from app.public.session import VisitorLimits
-from app.public.verdicts import VerdictPart
 from components.catalogue import catalogue_table
 from components.elements import fold, notice
 from components.markup import Html, tag
@@ -68,7 +67,7 @@ class Parts:
     the examples of a language. `words` are the components that the language changes, `frame` those
     that a run changes while it goes on, `own_fields` those of a visitor's own model, in the order
     of `OwnModel`, `choices` those of evidence and settings; `ticked` are the methods chosen at
-    first. `verdicts`: visitors may leave verdicts on shared runs.
+    first.
     """
 
     def __init__(
@@ -80,7 +79,6 @@ class Parts:
         libraries: Sequence[str],
         custom_servers: bool,
         ticked: Sequence[str],
-        verdicts: bool = False,
     ) -> None:
         self.words: list[Any] = []
         self._words: list[Words] = []
@@ -113,7 +111,7 @@ class Parts:
             elem_id="examples",
         )
         with gr.Column(elem_id="result"):
-            self._result(verdicts=verdicts)
+            self._result()
         put(html_view, {"value": about_of, "lang": _lang}, name="about")
         # In reach wherever the question is not.
         self.back = put(gr.Button, {"value": "space.back"}, size="sm", elem_id="back")
@@ -195,7 +193,6 @@ class Parts:
                     if name == "check":
                         self.check = CheckPart(put, html_view)
                     self.views[name] = html_view(name=f"view-{name}", played=name)
-        self.verdict = VerdictPart(put, html_view) if verdicts else None
 
     def spoken(self, t: Catalogue) -> list[Any]:
         """Return an update of each of `words`, in the language of `t`."""

@@ -28,7 +28,6 @@ from app.public.models import ModelCatalog, build_for_visitors, fetch_weights, m
 from app.public.page import SpacePage
 from app.public.parts import HEAD
 from app.public.session import Runs, VisitorLimits
-from app.public.verdicts import Verdicts
 from app.public.visitors import HOUR, believe
 from components.theme import ASSETS, gradio_theme, tokens
 from pipelines.engine.admission import Admission
@@ -71,8 +70,7 @@ class Space:
         )
         self.runs = Runs(self.engine, admission, limits)
         self.catalog = ModelCatalog()
-        verdicts = Verdicts(self.runs, limits) if limits.verdicts else None
-        self.visits = SpacePage(self.runs, self.catalog, limits, verdicts)
+        self.visits = SpacePage(self.runs, self.catalog, limits)
         self.page = self.visits.build(_secret(folder))
         self.api = Api(self.runs, self.catalog)
         self.mcp = McpServer(self.api)

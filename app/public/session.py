@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
@@ -31,21 +30,12 @@ T = TypeVar("T")
 _MEGABYTE = 1_000_000
 
 _PREFIX = "VERISCOPE_"
-_FORMER_NAMES = {
-    "max_runs": "VERISCOPE_PLACES",
-    "max_runs_per_visitor": "VERISCOPE_EACH",
-    "max_queue": "VERISCOPE_WAITING",
-    "idle_timeout": "VERISCOPE_UNWATCHED",
-}
-"""Variables of earlier releases. To be removed with the next one."""
 
 _LONGEST_KEPT = 24 * 365 * 10
 """Hours: ten years."""
 
 _LOOK = 1.0
 """Seconds between two looks at the position in the queue."""
-
-_logger = logging.getLogger(__name__)
 
 
 class VisitorLimits(Frozen):
@@ -58,9 +48,7 @@ class VisitorLimits(Frozen):
     earlier where those of its visitor take more than `visitor_megabytes`, or all together more than
     `total_megabytes`. 0 lifts the limits of an hour and of megabytes. `trusted_proxies` are
     believed when they say who a visitor is (see `app.public.visitors`). `custom_servers` lets
-    visitors name a model server of their own on the public internet. `verdicts` is the annotation
-    session that keeps visitors' verdicts on shared runs, of whom as many as runs are taken in an
-    hour; "" for none.
+    visitors name a model server of their own on the public internet.
     """
 
     max_runs: Annotated[int, Field(ge=1)] = 2
@@ -77,19 +65,13 @@ class VisitorLimits(Frozen):
     total_megabytes: Annotated[float, Field(ge=0)] = 2000.0
     trusted_proxies: str = ""
     custom_servers: bool = False
-    verdicts: str = ""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> VisitorLimits:
-        """Return the limits that `environment` sets; raises InvalidInputError naming what is wrong.
-
-        A variable's former name is still read, with a warning on the log.
+        """Return the limits that `environment` sets; raises InvalidInputError naming what is
+        wrong.
         """
         variables = {name: _PREFIX + name.upper() for name in cls.model_fields}
-        for name, former in _FORMER_NAMES.items():
-            if environment.get(former) and not environment.get(variables[name]):
-                _logger.warning("%s is now called %s.", former, variables[name])
-                variables[name] = former
         values = {
             name: environment[variable]
             for name, variable in variables.items()

@@ -92,7 +92,6 @@ def proxies_to_believe(environment: Mapping[str, str], named: str | None) -> str
 class Rates:
     """How many runs each visitor, and each address, has begun in the last hour.
 
-    It can count other things as well: `words` are the failures for a visitor and for an address.
     0 is no limit. Where there are too many visitors, the least recent ones are forgotten.
     """
 
@@ -101,10 +100,7 @@ class Rates:
         per_visitor: int,
         per_address: int,
         clock: Callable[[], float] = time.monotonic,
-        *,
-        words: Mapping[str, str] = _TOO_OFTEN,
     ) -> None:
-        self._words = words
         self._most = {"visitor": per_visitor, "address": per_address}
         self._clock = clock
         self._begun: OrderedDict[tuple[str, str], deque[float]] = OrderedDict()
@@ -117,7 +113,7 @@ class Rates:
             if len(begun) >= self._most[kind]:
                 after = begun[0] + HOUR - now
                 minutes = max(1, math.ceil(after / 60))
-                error = failure(self._words[kind], most=self._most[kind], minutes=minutes)
+                error = failure(_TOO_OFTEN[kind], most=self._most[kind], minutes=minutes)
                 error.retry_after = after
                 raise error
 

@@ -12,7 +12,6 @@ from app.screens.annotation_place import close_session
 from app.screens.annotation_progress import draw_progress
 from app.screens.annotation_results import draw_results
 from app.screens.annotation_settings import draw_settings, forget_said
-from app.screens.annotation_visitors import draw_visitors
 from components.annotation import about_view, closed_notice
 from components.messages import Catalogue
 from pipelines.annotation.leading import Lead
@@ -20,9 +19,6 @@ from pipelines.errors import VeriscopeError
 
 PARTS = ("progress", "decide", "results", "settings")
 """The parts of the page."""
-
-_VISITORS = ("visitors", *PARTS)
-"""Those of a session that keeps the verdicts of a public page's visitors."""
 
 
 def draw_session(lead: Lead, t: Catalogue) -> None:
@@ -44,7 +40,7 @@ def draw_session(lead: Lead, t: Catalogue) -> None:
         show_html(closed_notice(t), key="session-closed")
     part = choose_one(
         t("annotate.part"),
-        _VISITORS if lead.spec.visitors else PARTS,
+        PARTS,
         f"annotate.part.{lead.session_id}",
         lambda name: t(f"annotate.part.{name}"),
         label_visibility="collapsed",
@@ -54,8 +50,6 @@ def draw_session(lead: Lead, t: Catalogue) -> None:
         forget_said()
     with guarded(t(f"annotate.part.{part}"), key=part):
         match part:
-            case "visitors":
-                draw_visitors(lead, t)
             case "progress":
                 draw_links(lead, t, unfolded=not standing.people)
                 draw_progress(lead, t)

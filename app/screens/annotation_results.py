@@ -89,9 +89,6 @@ _SAVED = "_annotate.results.saved"
 _PART = 50
 """Percent of the groups on which thresholds are fitted at first."""
 
-_WANTED = 0.03
-"""Half-width that is wanted at first."""
-
 
 def draw_results(lead: Lead, t: Catalogue) -> None:
     """Draw all of it."""
@@ -381,22 +378,10 @@ def _keep(
 
 
 def _judges(key: SessionKey, which: Which, t: Catalogue) -> None:
-    """Draw what the labels make of judges' scores, and how many more labels a width takes."""
+    """Draw what the labels make of judges' scores."""
     st.caption(t("annotate.results.judges.note"))
-    wanted = st.number_input(
-        t("annotate.results.wanted"),
-        min_value=0.005,
-        max_value=0.5,
-        value=_WANTED,
-        step=0.005,
-        format="%.3f",
-        key="annotate.results.wanted",
-        help=t("annotate.results.wanted.help"),
-        width=240,
-        **_KEPT,
-    )
     found = computed(judges_of, key, which, judged_stamp(key))
-    _html(judges_view(found, float(wanted), t), "judges")
+    _html(judges_view(found, t), "judges")
 
 
 def _fold(name: str, t: Catalogue, draw: Callable[[Catalogue], None]) -> None:

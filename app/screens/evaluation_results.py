@@ -42,7 +42,6 @@ from components.messages import Catalogue, integer
 from pipelines.evaluation.overview import Overview
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.results.export import (
-    evalstats_csv,
     inspect_jsonl,
     scores_csv,
     scores_jsonl,
@@ -159,7 +158,6 @@ def _download_buttons(name: str, found: Evaluation, table: ResultsTable, t: Cata
         ("table_latex", "table.tex", "application/x-tex", partial(table_latex, table)),
         ("scores_csv", "scores.csv", "text/csv", partial(scores_csv, found)),
         ("scores_jsonl", "scores.jsonl", "application/jsonl", partial(scores_jsonl, found)),
-        ("evalstats", "evalstats.csv", "text/csv", partial(evalstats_csv, found)),
     ]
     with st.container(horizontal=True, key="evaluate-exports"):
         for kind, ending, mime, make in files:

@@ -52,7 +52,6 @@ from pipelines.engine.prompts import (
     files_of,
     fill,
     recorded_reply,
-    records_prompts,
     sent_in,
     users_of,
 )
@@ -329,8 +328,7 @@ def _try(place: Place, t: Catalogue) -> None:
     trace = engine().call(engine().service.load(run, owner=owner()))
     found = sent_in(trace, file, code, key)
     if found is None:
-        why = "unused" if records_prompts(trace) else "not_recorded"
-        show_html(notice(t(f"prompts.try.{why}"), why), key="prompts-unused")
+        show_html(notice(t("prompts.try.unused"), "unused"), key="prompts-unused")
         return
     text = (st.session_state.get(_draft_key(place)) or "").strip()
     try:

@@ -178,7 +178,7 @@ def _is_about(said: ModelVerdict, task: Task) -> bool:
     """
     if task == "comparison":
         return False
-    # Older sessions do not hold what a verdict is about: without a place it is about the text.
+    # A verdict that does not say what it is about is about the text, unless it has a place.
     about = said.what or ("answer" if said.at is None else JUDGED_AS[task][0])
     return about in JUDGED_AS[task]
 

@@ -118,8 +118,7 @@ def import_session(store: RunStore, owner: str, lines: Iterable[str]) -> Lead:
         except RecursionError:
             raise _bad(number, phrase("import.too_deep")) from None
         found[kind].append(value)
-    empty = not found["item"] and not (session and session.spec.get("visitors"))
-    if session is None or empty or not found["guidelines"]:
+    if session is None or not found["item"] or not found["guidelines"]:
         raise _bad(1, phrase("import.no_session"))
     session = session.model_copy(update={"guidelines": len(found["guidelines"])})
     made = store.annotations.restore(
@@ -214,7 +213,7 @@ class _Checker:
         _require(seconds is None or 0 <= seconds < 86_400, "import.bad_active_time")
         self._clients.add((value.annotator, value.client))
         _require(1 <= value.guidelines <= self._versions, "import.no_guidelines_version")
-        if value.kind in (*GIVING, "proposed"):
+        if value.kind in GIVING:
             require_fitting(_label(value.value), self._items[value.item])
         elif value.kind == "adjudicated":
             require_fitting(Adjudication.model_validate(value.value).label, self._items[value.item])

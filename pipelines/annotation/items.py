@@ -40,7 +40,7 @@ from pipelines.run.events import Judged
 from pipelines.run.findings import ConceptVerified
 from pipelines.run.trace import Trace
 from pipelines.run.unsupported import UnsupportedWords
-from pipelines.run.view import MethodView, fold
+from pipelines.run.view import MethodView, fold, passages_found
 from pipelines.text import split_sentences
 from pipelines.types import Passage
 
@@ -426,12 +426,7 @@ def _label_span(span: LabelledSpan) -> LabelSpan:
 
 
 def _passages(methods: Iterable[MethodView]) -> list[Passage]:
-    found: dict[str, Passage] = {}
-    for method in methods:
-        for search in method.searches:
-            for passage in search.passages:
-                found.setdefault(passage.id, passage)
-    return list(found.values())
+    return [passage for passage, _ in passages_found(methods)]
 
 
 def _evidence(passages: Iterable[Passage]) -> tuple[Evidence, ...]:

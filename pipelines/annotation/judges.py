@@ -32,12 +32,6 @@ from pipelines.evaluation.statistics.judges import (
     agreement_of,
     corrected_rate,
 )
-from pipelines.evaluation.statistics.powered import (
-    LabelsNeeded,
-    Spread,
-    labels_needed,
-    powered_mean,
-)
 from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.store import RunStore
 from pipelines.store.annotation_records import StoredItem, WholeSession
@@ -71,8 +65,7 @@ class LabelledRate(Frozen):
     `judge` is over all `answers` that the judge decided on. Of these `empty` have no text: they are
     abstentions by their form, which nobody has to label. `labels` of the others were drawn at
     random and labelled, from which `people` and `corrected` are; `chosen` are labelled but were not
-    drawn, so that they correct nothing. `spread`, of the answers with a text, tells what more
-    labels would bring.
+    drawn, so that they correct nothing.
     """
 
     system: str
@@ -85,21 +78,11 @@ class LabelledRate(Frozen):
     corrected: Estimate | None = None
     by: Correction = ""
     why: Uncorrected = ""
-    spread: Spread | None = None
 
     @property
     def full(self) -> float:
         """The share of answers with a text, in [0, 1]."""
         return (self.answers - self.empty) / self.answers
-
-    def needed(self, half_width: float) -> LabelsNeeded | None:
-        """Return how many labels an interval of +- `half_width` takes; None where that is
-        not known.
-        """
-        if self.spread is None:
-            return None
-        found = labels_needed(self.spread, min(0.5, half_width / self.full))
-        return found.model_copy(update={"wanted": half_width, "least": found.least * self.full})
 
 
 class LabelledJudge(Frozen):
@@ -365,13 +348,11 @@ def _corrected(
     full: float,
 ) -> dict[str, object]:
     """Return what a rate becomes by `labels`; `full` is the share of answers with a text."""
-    powered = powered_mean(judge, labels, places, drawn, groups)
     found = corrected_rate(judge, labels, places, groups, drawn)
     return {
         "people": _scaled(found.people, full),
         "corrected": _scaled(found.corrected, full),
         "by": found.by,
-        "spread": powered.spread,
     }
 
 

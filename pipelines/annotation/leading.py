@@ -51,16 +51,14 @@ def create_session(
 ) -> Lead:
     """Make a session of `items`. Raises InvalidInputError saying what to do.
 
-    A session without a control item has to say that it is meant so (`spec.without_gold`). One for
-    visitors begins without items.
+    A session without a control item has to say that it is meant so (`spec.without_gold`).
     """
     items = list(items)
     _require_overlap(overlap)
     require_text(guidelines, MAX_GUIDELINES)
-    if not items and not spec.visitors:
+    if not items:
         raise failure("annotation.bad_session", problem=phrase("session.no_items"))
-    meant = spec.without_gold or spec.visitors
-    if not meant and not any(item.gold is not None for item in items):
+    if not spec.without_gold and not any(item.gold is not None for item in items):
         problem = phrase("session.no_controls")
         raise failure("annotation.bad_session", problem=problem)
     strange = sorted({item.body.task for item in items} - set(spec.tasks))

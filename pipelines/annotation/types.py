@@ -186,7 +186,7 @@ class ModelVerdict(Frozen):
     was turned, None where it had none and the doubt is that of the verdict. `at` is the piece that
     was judged, where that is not the item's own, and `words` are the words in it that its judges do
     not find supported, where they looked at words. `what` is what the verdict is about (`What` in
-    `pipelines.run.events`), "" in older sessions.
+    `pipelines.run.events`), "" where an imported session does not say it.
     """
 
     method: str
@@ -237,7 +237,6 @@ class SessionSpec(Frozen):
     seen before labelling. `names` lists who may join, None everybody with the link;
     `most_annotators` how many. One of `gold_every` items is a control item. A label is too fast
     below `too_fast` seconds. `lease` is in seconds. `login`: who joins has to be logged in.
-    `visitors`: the items come with the verdicts of a public page's visitors.
     """
 
     tasks: Annotated[tuple[Task, ...], Field(min_length=1)] = TASKS
@@ -250,7 +249,6 @@ class SessionSpec(Frozen):
     lease: Annotated[float, Field(ge=10, le=86_400)] = 300.0
     without_gold: bool = False
     login: bool = False
-    visitors: bool = False
 
 
 class Login(NamedTuple):

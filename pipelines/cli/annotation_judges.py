@@ -8,15 +8,12 @@ from typing import Any
 
 from pipelines.annotation.judges import LabelledJudge, LabelledRate, SessionJudges, session_judges
 from pipelines.annotation.leading import Lead
-from pipelines.cli.shared import OWNER, amount
+from pipelines.cli.shared import OWNER
 from pipelines.engine.service import Service
 from pipelines.errors import failure
 from pipelines.evaluation.results.export import estimate_words
 from pipelines.evaluation.statistics.judges import JudgeAgreement
 from pipelines.printable import printable, printable_json
-
-HALF_WIDTH = 0.02
-"""Of an interval: for this it is said how many more labels are needed, unless asked otherwise."""
 
 _BY = {
     "labels": "every answer is labelled, so the labels are the result",
@@ -41,16 +38,13 @@ async def _judges(service: Service, options: argparse.Namespace) -> int:
         for one in found.judges:
             print(printable_json(one.model_dump_json()))
     else:
-        print(printable(judges_text(found, options.half_width)), end="")
+        print(printable(judges_text(found)), end="")
     return 0
 
 
-def judges_text(found: SessionJudges, half_width: float) -> str:
-    """Return every judge: its agreement with people, and its score for each system, corrected.
-
-    `half_width`, in (0, 0.5], is that of the interval for which missing labels are counted.
-    """
-    parts = [_judge(one, half_width) for one in found.judges]
+def judges_text(found: SessionJudges) -> str:
+    """Return every judge: its agreement with people, and its score for each system, corrected."""
+    parts = [_judge(one) for one in found.judges]
     parts += [
         [f"No model has judged the answers of {name!r}: `evaluations judge` has one do it."]
         for name in found.unjudged
@@ -60,7 +54,7 @@ def judges_text(found: SessionJudges, half_width: float) -> str:
     return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 
-def _judge(found: LabelledJudge, half_width: float) -> list[str]:
+def _judge(found: LabelledJudge) -> list[str]:
     lines = [f"{found.title} as the judge of {found.name!r}. Brackets are 95 % intervals."]
     if found.weak:
         lines.append("It was measured to judge no better than chance.")
@@ -70,7 +64,7 @@ def _judge(found: LabelledJudge, half_width: float) -> list[str]:
             " out is what is hard to judge."
         )
     lines.append(_agreement(found.agreement))
-    lines += [f"  {_rate(one, half_width)}" for one in found.rates]
+    lines += [f"  {_rate(one)}" for one in found.rates]
     return lines
 
 
@@ -84,10 +78,8 @@ def _agreement(found: JudgeAgreement | None) -> str:
     )
 
 
-def _rate(one: LabelledRate, half_width: float) -> str:
-    """Return a text such as "rag: judge 0.84, corrected 0.71 [0.68, 0.74]; 120 more labels for
-    +- 0.02".
-    """
+def _rate(one: LabelledRate) -> str:
+    """Return a text such as "rag: judge 0.84 of 900 answers, corrected 0.71 [0.68, 0.74]"."""
     said = f"{one.system}: judge {one.judge:.2f} of {one.answers} answers"
     if one.corrected is None:
         said += f", not corrected: {_WHY[one.why or 'few_labels']}"
@@ -100,27 +92,7 @@ def _rate(one: LabelledRate, half_width: float) -> str:
         said += f"; {one.empty} without a text count as not right"
     if one.chosen:
         said += f"; {one.chosen} labelled answers were not drawn and correct nothing"
-    return f"{said}{_needed(one, half_width)}."
-
-
-def _needed(one: LabelledRate, half_width: float) -> str:
-    need = one.needed(half_width) if one.corrected is not None else None
-    if need is None:
-        return ""
-    if need.more is None:
-        least = f"{need.least:.3f}"
-        return f"; +- {half_width:g} cannot be reached: with a label for each it is +- {least}"
-    if need.more == 0:
-        return f"; enough labels for +- {half_width:g}"
-    return f"; {need.more} more labels for +- {half_width:g}"
-
-
-def _half_width(text: str) -> float:
-    """Return half the width of an interval: from 0.001 to 0.5."""
-    number = amount(text, 0.5)
-    if number < 0.001:
-        raise argparse.ArgumentTypeError(f"{text!r} is less than 0.001")
-    return number
+    return f"{said}."
 
 
 def add_judges_command(parts: Any) -> None:
@@ -130,13 +102,6 @@ def add_judges_command(parts: Any) -> None:
     )
     parser.set_defaults(command=_judges)
     parser.add_argument("session")
-    parser.add_argument(
-        "--half-width",
-        type=_half_width,
-        default=HALF_WIDTH,
-        metavar="W",
-        help="say how many more labels an interval of +- W takes (default: %(default)g)",
-    )
     parser.add_argument(
         "--blind",
         action="store_true",

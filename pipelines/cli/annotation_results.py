@@ -25,8 +25,7 @@ from pipelines.annotation.results import (
     session_finals,
     session_labels,
 )
-from pipelines.annotation.types import TASKS, Task, verdict_of
-from pipelines.annotation.visitors import VisitorVerdict, decide_verdict, visitor_verdicts
+from pipelines.annotation.types import TASKS, Task
 from pipelines.cli.shared import OWNER, listed_names, whole
 from pipelines.engine.service import Service
 from pipelines.error_words import phrase
@@ -315,38 +314,10 @@ def _fit(one: FittedDetector) -> str:
     return said + (f"; Brier score {', '.join(errors)}" if errors else "")
 
 
-async def _moderate(service: Service, options: argparse.Namespace) -> int:
-    lead = await asyncio.to_thread(Lead, service.store, options.session, OWNER)
-    verdicts = await asyncio.to_thread(visitor_verdicts, lead)
-    if options.action == "list":
-        for one in verdicts:
-            if options.all or one.state == "waiting":
-                print(printable(_verdict(one)))
-        return 0
-    numbers = options.verdict
-    if options.all:
-        if numbers:
-            raise failure("command.all_and_numbers")
-        numbers = [one.number for one in verdicts if one.state == "waiting"]
-    elif not numbers:
-        raise failure("command.no_numbers")
-    for number in numbers:
-        state = await asyncio.to_thread(
-            decide_verdict, lead, number, accept=options.action == "accept"
-        )
-        print(f"{number}  {state}")
-    return 0
-
-
-def _verdict(one: VisitorVerdict) -> str:
-    text = " ".join(one.body.text.split())
-    question = " ".join(one.body.question.split())
-    said = f"{one.number}  {one.at:%Y-%m-%d %H:%M}  {one.state:8}  {one.visitor}"
-    return f"{said}  {verdict_of(one.label)}: {question[:60]} -> {text[:100]}"
 
 
 def add_result_commands(parts: Any) -> None:
-    """Add the commands `annotations status`, `results` and `moderate`."""
+    """Add the commands `annotations status` and `results`."""
     status = parts.add_parser("status", help="print the progress, the people and their agreement")
     status.set_defaults(command=_status)
     status.add_argument("session")
@@ -409,16 +380,4 @@ def add_result_commands(parts: Any) -> None:
     )
     results.add_argument(
         "--replace", action="store_true", help="replace a profile of the same name"
-    )
-    moderated = parts.add_parser(
-        "moderate", help="accept or reject the verdicts of the public page's visitors"
-    )
-    moderated.set_defaults(command=_moderate)
-    moderated.add_argument("session")
-    moderated.add_argument("action", choices=["list", "accept", "reject"])
-    moderated.add_argument(
-        "verdict", nargs="*", type=whole, help="the numbers of verdicts, as `list` prints them"
-    )
-    moderated.add_argument(
-        "--all", action="store_true", help="take all verdicts; with accept or reject, all that wait"
     )

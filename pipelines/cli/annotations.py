@@ -21,7 +21,7 @@ from pipelines.annotation.benchmark_formats import (
 from pipelines.annotation.exchange import export_session, import_session
 from pipelines.annotation.formats import export_csv, export_label_studio
 from pipelines.annotation.items import drawn
-from pipelines.annotation.leading import Lead, create_session
+from pipelines.annotation.leading import Lead
 from pipelines.annotation.sources import (
     Collected,
     Step,
@@ -38,7 +38,16 @@ from pipelines.cli.annotation_judges import add_judges_command
 from pipelines.cli.annotation_results import add_result_commands
 from pipelines.cli.evaluation_plan import column_mapping
 from pipelines.cli.exports import read_export, write_export
-from pipelines.cli.shared import OWNER, amount, count, listed_names, say, text_of_file, whole
+from pipelines.cli.shared import (
+    OWNER,
+    amount,
+    count,
+    listed_names,
+    option_error,
+    say,
+    text_of_file,
+    whole,
+)
 from pipelines.engine.service import Service
 from pipelines.error_words import phrase
 from pipelines.errors import failure
@@ -85,9 +94,6 @@ async def _list(service: Service, options: argparse.Namespace) -> int:
 async def _create(service: Service, options: argparse.Namespace) -> int:
     lead = await asyncio.to_thread(_created, service.store, options)
     print(lead.session_id)
-    if options.visitors:
-        say(f"To use it, start the public page with VERISCOPE_VERDICTS={lead.session_id}")
-        return 0
     token = await asyncio.to_thread(partial(lead.invite, "join", days=options.days))
     print(link_path(token))
     return 0
@@ -98,9 +104,6 @@ def _created(store: RunStore, options: argparse.Namespace) -> Lead:
     guidelines = ""
     if options.guidelines:
         guidelines = text_of_file(options.guidelines, phrase("wanted.text_file"))
-    if options.visitors:
-        spec = _spec(options, ("answer",), without_gold=True)
-        return create_session(store, OWNER, options.name, spec, [], guidelines=guidelines)
     if options.gold is None and not options.without_gold:
         raise failure("annotation.no_controls")
     found = _collected(store, options)
@@ -151,7 +154,6 @@ def _spec(
         "most_annotators": options.most_annotators,
         "without_gold": without_gold,
         "login": options.login,
-        "visitors": options.visitors,
     }
     return parse_spec({name: value for name, value in told.items() if value is not None})
 
@@ -383,11 +385,6 @@ def _add_create(parts: Any) -> None:
         type=Path,
         help="label the items of an exported session, or of Label Studio (.json)",
     )
-    source.add_argument(
-        "--visitors",
-        action="store_true",
-        help="use no items: visitors of the public page leave verdicts on shared runs",
-    )
     parser.add_argument(
         "--systems", type=listed_names, metavar="A,B", help="use these systems of the evaluation"
     )
@@ -476,5 +473,5 @@ def _add_days(parser: argparse.ArgumentParser) -> None:
 def _tasks(listed: str) -> list[str]:
     names = listed_names(listed)
     if odd := [name for name in names if name not in TASKS]:
-        raise argparse.ArgumentTypeError(f"{odd[0]!r} is none of {', '.join(TASKS)}")
+        raise option_error("option.none_of", text=odd[0], known=TASKS)
     return names

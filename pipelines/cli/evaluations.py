@@ -14,7 +14,6 @@ from pipelines.engine.service import Service
 from pipelines.errors import failure
 from pipelines.evaluation.results.compare import SystemComparison, comparison, joined
 from pipelines.evaluation.results.export import (
-    evalstats_csv,
     scores_csv,
     scores_jsonl,
     table_csv,
@@ -42,7 +41,6 @@ _FORMATS: dict[str, Callable[[Evaluation], str]] = {
     "latex": lambda found: table_latex(results_table(found)),
     "scores-csv": scores_csv,
     "scores-jsonl": scores_jsonl,
-    "evalstats": evalstats_csv,
 }
 
 _COMPARED: dict[str, Callable[[SystemComparison], str]] = {

@@ -41,6 +41,7 @@ from pipelines.cli.runs import (
 from pipelines.cli.shared import OWNER
 from pipelines.cli.study import add_study_command
 from pipelines.engine.service import Service
+from pipelines.error_words import language_of_terminal, phrase, phrase_in
 from pipelines.errors import exit_status
 from pipelines.files import make_data_folder
 from pipelines.models.catalogue import EMBEDDER_FILE
@@ -67,7 +68,8 @@ def _refuse_bytes(parser: argparse.ArgumentParser, options: argparse.Namespace) 
     for name, given in vars(options).items():
         for one in given if isinstance(given, list) else [given]:
             if isinstance(one, str) and not one.isascii() and _NO_TEXT.search(one):
-                parser.error(f"{name} is no text in UTF-8: {ascii(one)[:80]}")
+                wrong = phrase("option.no_text", option=name, text=ascii(one)[:80])
+                parser.error(phrase_in(wrong, language_of_terminal()))
 
 
 async def _with_service(options: argparse.Namespace) -> int:

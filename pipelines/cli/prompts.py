@@ -15,6 +15,7 @@ from pipelines.cli.shared import said
 from pipelines.cli.wording import add_prompts_option, chosen_wording, read_wording
 from pipelines.engine.prompts import files_of, users_of
 from pipelines.engine.service import Service
+from pipelines.error_words import language_of_terminal, phrase_in
 from pipelines.errors import InvalidInputError, failure
 from pipelines.methods.registry import METHODS
 from pipelines.printable import printable, printable_json
@@ -75,8 +76,7 @@ async def _check(_service: Service, options: argparse.Namespace) -> int:
 
 
 def _problems(wording: Wording) -> Iterator[str]:
-    for file, language, key in own_prompts(wording):
-        text = wording[file][language][key]
+    for (file, language, key), text in own_prompts(wording).items():
         prompts = load_prompts(file) if file in prompt_files() else None
         if prompts is None or key not in prompts.keys(language):
             try:
@@ -86,17 +86,7 @@ def _problems(wording: Wording) -> Iterator[str]:
             continue
         place = f"{file}/{key} ({language})"
         for one in prompt_problems(text.strip(), prompts.placeholders(language, key)):
-            at = f", line {one.line}, column {one.column}" if one.line else ""
-            yield f"{place}{at}: {_WORDS[one.kind].format(name=f'${one.name}')}"
-
-
-_WORDS = {
-    "empty": "there is no text",
-    "long": "the text is too long",
-    "missing": "the placeholder {name} is missing",
-    "unknown": "there is no value for {name}",
-    "dollar": "a single dollar sign; write $$",
-}
+            yield f"{place}: {phrase_in(one.phrase, language_of_terminal())}"
 
 
 async def _diff(service: Service, options: argparse.Namespace) -> int:
@@ -107,11 +97,11 @@ async def _diff(service: Service, options: argparse.Namespace) -> int:
     if options.prompts is None and profile is None:
         raise failure("prompts.nothing_to_compare")
     wording = chosen_wording(options, profile.prompts if profile else {})
-    for file, language, key in own_prompts(wording):
+    for (file, language, key), text in own_prompts(wording).items():
         place = f"{file}/{key} ({language})"
         lines = unified_diff(
             load_prompts(file).default(language, key).splitlines(),
-            wording[file][language][key].splitlines(),
+            text.splitlines(),
             f"default  {place}",
             f"yours    {place}",
             lineterm="",

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from pipelines.cli.changes import describe_changes
 from pipelines.cli.exports import read_bytes, write_archive, write_export
-from pipelines.cli.shared import OWNER, said, whole
+from pipelines.cli.shared import OWNER, option_error, said, whole
 from pipelines.cli.terminal import describe
 from pipelines.engine.service import Service
 from pipelines.errors import failure
@@ -238,8 +238,7 @@ def _moment(text: str) -> datetime:
         found = datetime.fromisoformat(text)
         return (found if found.tzinfo else found.astimezone()).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
-        message = f"{text!r} is no date: write it as 2026-11-01 or 2026-11-01T09:30"
-        raise argparse.ArgumentTypeError(message) from None
+        raise option_error("option.no_date", text=text) from None
 
 
 def _end(text: str) -> datetime:

@@ -11,12 +11,23 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from pipelines.error_words import Phrase, language_of_terminal
+from pipelines.error_words import Phrase, language_of_terminal, phrase, phrase_in
 from pipelines.errors import ErrorInfo, failure
 from pipelines.printable import printable
 
 OWNER = "command-line"
 """Who owns what is stored by a command."""
+
+
+def option_error(key: str, /, **facts: object) -> ArgumentTypeError:
+    """Return what is wrong with the text of an option, in the language of the terminal."""
+    return ArgumentTypeError(phrase_in(phrase(key, **facts), language_of_terminal()))
+
+
+def _range(least: object, most: object | None) -> Phrase:
+    if most is None:
+        return phrase("option.range_from", least=least)
+    return phrase("option.range_between", least=least, most=most)
 
 
 def whole(text: str, least: int = 0, most: int | None = None) -> int:
@@ -26,8 +37,7 @@ def whole(text: str, least: int = 0, most: int | None = None) -> int:
     except ValueError:
         number = least - 1
     if number < least or (most is not None and number > most):
-        end = "" if most is None else f" to {most}"
-        raise ArgumentTypeError(f"{text!r} is no whole number from {least}{end}")
+        raise option_error("option.no_whole_number", text=text, range=_range(least, most))
     return number
 
 
@@ -43,8 +53,8 @@ def amount(text: str, most: float = inf) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number <= most or number == inf:
-        end = "" if most == inf else f" to {most:g}"
-        raise ArgumentTypeError(f"{text!r} is no number from 0{end}")
+        wanted = _range(0, None if most == inf else f"{most:g}")
+        raise option_error("option.no_number", text=text, range=wanted)
     return number
 
 

@@ -8,7 +8,7 @@ import sys
 from functools import partial
 from typing import Any
 
-from pipelines.cli.shared import OWNER, listed_names
+from pipelines.cli.shared import OWNER, listed_names, option_error
 from pipelines.engine.service import Service
 from pipelines.errors import failure
 from pipelines.evaluation.plan import EvaluationSpec
@@ -159,7 +159,7 @@ def _minimum(text: str) -> tuple[str, float]:
     try:
         return name.strip(), float(value)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not METRIC=VALUE") from None
+        raise option_error("option.no_minimum", text=text) from None
 
 
 def _show(done: int, total: int) -> None:

@@ -46,8 +46,8 @@ def chosen_wording(
     """Return the texts of `--prompts` over those of a profile. Raises InvalidInputError."""
     found = with_text(saved, "", "", "", None)
     given = checked_wording(read_wording(options.prompts)) if options.prompts else {}
-    for file, language, key in own_prompts(given):
-        found = with_text(found, file, language, key, given[file][language][key])
+    for place, text in own_prompts(given).items():
+        found = with_text(found, *place, text)
     return found
 
 

@@ -74,15 +74,6 @@ def sent_in(trace: Trace, file: str, language: str, key: str) -> SentPrompt | No
     return None
 
 
-def records_prompts(trace: Trace) -> bool:
-    """Return whether the calls of a run say what their prompts were made of, or it has none.
-
-    Runs of earlier versions do not.
-    """
-    messages = [message for call in _calls(trace) for message in _messages(call)]
-    return not messages or any(message.filled for message in messages)
-
-
 def _calls(trace: Trace) -> list[ModelCalled]:
     return [event for event in trace.events if isinstance(event, ModelCalled)]
 

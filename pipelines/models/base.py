@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from typing import Annotated, Any, ClassVar, Literal, TypedDict, Unpack
 
-from pydantic import ConfigDict, Field, PlainSerializer
+from pydantic import Field, PlainSerializer
 
 from pipelines.errors import failure
 from pipelines.types import Choice, Frozen, Generation, Language, Message, Token
@@ -38,9 +38,6 @@ class Capabilities(Frozen):
     demonstrations; `adapted` are the steps that it does better with its adapter, which a request
     can switch on.
     """
-
-    # Runs recorded by older versions name abilities that nothing asks for any more.
-    model_config = ConfigDict(extra="ignore")
 
     # A set has another order in every process; what is stored and exported must not.
     languages: Annotated[frozenset[Language], PlainSerializer(sorted, when_used="json")] = (

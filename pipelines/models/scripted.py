@@ -94,13 +94,6 @@ class ScriptedToken(Frozen):
         )
 
 
-def scripted_tokens(rows: Iterable[Any]) -> tuple[ScriptedToken, ...]:
-    """Return tokens from short rows: `(text, probability)`, then entropy and alternatives
-    if wanted.
-    """
-    return tuple(map(ScriptedToken.model_validate, rows))
-
-
 class ScriptedReply(Frozen):
     """What is answered, and to which requests.
 
@@ -194,7 +187,7 @@ class ScriptedModel(Model):
 
     @classmethod
     def from_replies(cls, replies: Iterable[Any], **options: Any) -> Self:
-        """Build a model from texts, token rows (see `scripted_tokens`), mappings or
+        """Build a model from texts, token rows, mappings or
         `ScriptedReply`s, in order.
 
         Raises InvalidInputError naming the reply that is wrong.

@@ -145,15 +145,10 @@ def _wording(
     before: Wording, after: Wording
 ) -> tuple[tuple[tuple[str, str, str], str | None, str | None], ...]:
     """Return every prompt whose text is not the same in both, with the two texts."""
-    sides = [{place: _text(one, place) for place in own_prompts(one)} for one in (before, after)]
+    sides = [own_prompts(one) for one in (before, after)]
     places = dict.fromkeys([*sides[0], *sides[1]])
     texts = ((place, *(side.get(place) for side in sides)) for place in places)
     return tuple((place, old, new) for place, old, new in texts if old != new)
-
-
-def _text(wording: Wording, place: tuple[str, str, str]) -> str:
-    file, language, key = place
-    return wording[file][language][key]
 
 
 def model_words(model: ModelSpec | None) -> str:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import Field, TypeAdapter
 
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
 from pipelines.run.findings import Finding, StepDetail
-from pipelines.run.older import renewed
 from pipelines.run.spec import RunSpec
 from pipelines.text import Entity
 from pipelines.types import Answer, Choice, Frozen, Generation, Language, Offset, Passage, Token
@@ -156,8 +155,6 @@ class SpanStarted(EventBase):
     at: Place = Place()
     detail: StepDetail | None = None
 
-    _read_older = model_validator(mode="before")(renewed)
-
 
 class SpanEnded(EventBase):
     """A span is over. A method's span carries its answer."""
@@ -207,8 +204,6 @@ class Retrieved(EventBase):
     started: float
     passages: tuple[Passage, ...]
     error: ErrorInfo | None = None
-
-    _read_older = model_validator(mode="before")(renewed)
 
 
 class EntitiesFound(EventBase):
@@ -279,8 +274,6 @@ class Judged(EventBase):
     scores: Annotated[tuple[Score, ...], Field(max_length=MOST_SCORES)] = ()
     detail: Finding | None = None
 
-    _read_older = model_validator(mode="before")(renewed)
-
     @property
     def deciding(self) -> Score:
         """The score that decided; one without a number where none was recorded."""
@@ -302,8 +295,6 @@ class Revised(EventBase):
     reason: RevisionReason
     generation: Generation
     at: Place = Place()
-
-    _read_older = model_validator(mode="before")(renewed)
 
 
 class RunFinished(EventBase):

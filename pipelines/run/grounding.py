@@ -68,15 +68,14 @@ class ChunkRated(Frozen):
 class RetrievalRated(Frozen):
     """The chunks found so far, best first, and the queries they were found for.
 
-    The first `forms` queries are forms of the question, the others parts of an answer; None in
-    runs of version 0.1.
+    The first `forms` queries are forms of the question, the others parts of an answer.
     """
 
     kind: Literal["retrieval"] = "retrieval"
     depth: int
     queries: tuple[str, ...]
     chunks: tuple[ChunkRated, ...]
-    forms: int | None = None
+    forms: int
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -35,17 +35,15 @@ from pipelines.run.cache import is_random, request_key
 from pipelines.run.events import (
     EntitiesFound,
     Event,
-    Judged,
     ModelCalled,
     Retrieved,
-    Revised,
     RunFailed,
     RunFinished,
     SpanEnded,
     SpanStarted,
     TerminalEvent,
 )
-from pipelines.run.findings import EntityReading, MethodStarted
+from pipelines.run.findings import MethodStarted
 from pipelines.run.materials import Materials, Slot
 from pipelines.run.trace import Trace
 from pipelines.text import Entity
@@ -275,11 +273,7 @@ class ReplayRecognizer:
         self._record = record
         found = list(_of(trace.events, EntitiesFound))
         self._name = found[0].recognizer if found else "rules"
-        self._entities = (
-            {event.text: list(event.entities) for event in found}
-            if found
-            else _judged_entities(trace)
-        )
+        self._entities = {event.text: list(event.entities) for event in found}
 
     def recognize(self, text: str, language: Language) -> list[Entity]:
         if not text.strip():
@@ -291,24 +285,6 @@ class ReplayRecognizer:
 
     def source_for(self, language: Language) -> str:
         return self._name
-
-
-def _judged_entities(trace: Trace) -> dict[str, list[Entity]]:
-    """Return the entities of DRAD's drafts, from its verdicts: version 0.1 recorded nothing else.
-
-    None where the method did not come to its end, since verdicts may then be missing.
-    """
-    inside = trace.of_method("drad")
-    ends = {event.span for event in _of(inside, SpanEnded) if event.outcome == "ok"}
-    if not inside or inside[0].span not in ends:
-        return {}
-    texts = {event.draft: event.after for event in _of(inside, Revised)}
-    found: dict[str, list[Entity]] = {text: [] for text in texts.values()}
-    for event in _of(inside, Judged):
-        if isinstance(event.detail, EntityReading) and event.draft in texts:
-            entity = event.detail.model_dump(include={"text", "start", "end", "label"})
-            found[texts[event.draft]].append(Entity.model_validate(entity))
-    return found
 
 
 def replay_materials(

@@ -34,7 +34,7 @@ from pipelines.run.events import (
 )
 from pipelines.run.findings import MethodStarted, StepDetail
 from pipelines.run.ledger import LIMIT_NAMES, LimitName
-from pipelines.types import Answer, Token
+from pipelines.types import Answer, Passage, Token
 
 Status = Literal["waiting", "running", "finished", "failed", "cancelled"]
 MethodStatus = Literal["running", "done", "failed", "cancelled"]
@@ -157,6 +157,18 @@ def whole_setting(method: MethodView, name: str, default: int, *, most: int = 10
     """
     value = number_setting(method, name)
     return default if value is None or value < 0 else int(min(value, most))
+
+
+def passages_found(methods: Iterable[MethodView]) -> list[tuple[Passage, str]]:
+    """Return every passage that `methods` found, each once, in the order in which it was found,
+    with the query that found it first.
+    """
+    found: dict[str, tuple[Passage, str]] = {}
+    for method in methods:
+        for search in method.searches:
+            for passage in search.passages:
+                found.setdefault(passage.id, (passage, search.query))
+    return list(found.values())
 
 
 def fold(events: Iterable[Event], view: RunView | None = None) -> RunView:

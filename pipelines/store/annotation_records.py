@@ -15,7 +15,7 @@ from pipelines.types import Frozen
 MAX_NAME = 200
 """Characters of the name of a session or of a person."""
 
-AnnotatorKind = Literal["person", "lead", "imported", "visitor"]
+AnnotatorKind = Literal["person", "lead", "imported"]
 State = Literal["open", "labelled", "skipped", "lost"]
 EventKind = Literal[
     "given",
@@ -26,13 +26,9 @@ EventKind = Literal[
     "comment",
     "revealed",
     "adjudicated",
-    "proposed",
-    "refused",
 ]
 """What somebody did: gave a label, changed it, took it back, restored what was taken back, skipped
 the item with a reason, commented on it, was shown what the models said, or decided as adjudicator.
-Or a visitor of the public page proposed a label, which counts once it is accepted ("given"), or
-which was refused.
 """
 
 

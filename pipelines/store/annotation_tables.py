@@ -61,7 +61,7 @@ class GuidelinesRow(_OfSession, Base):
 class AnnotatorRow(_OfSession, Base):
     """Somebody whose labels the session holds. Numbers count from 0; a name is unique.
 
-    `kind` is "person", "lead" (who adjudicates too), "imported" or "visitor" (of the public page).
+    `kind` is "person", "lead" (who adjudicates too) or "imported".
     """
 
     __tablename__ = "annotators"

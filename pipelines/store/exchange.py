@@ -1,9 +1,8 @@
 """Runs as JSON lines, to be carried from one store to another.
 
 The first line is a header, `{"format": "veriscope-run", "version": 2}`; each line after it is an
-event as `pipelines.run.events` defines it, in order. Files of version 1, whose events are those of
-release 0.1 (see `pipelines.run.older`), can be read too. A file from elsewhere is not trusted:
-every line is checked before anything is stored.
+event as `pipelines.run.events` defines it, in order. A file from elsewhere is not trusted: every
+line is checked before anything is stored.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Header(Frozen):
     """The first line of an exported run."""
 
     format: Literal["veriscope-run"]
-    version: Literal[1, 2] = 2
+    version: Literal[2] = 2
 
 
 MOST_IN_LINE = 8 * 2**20

@@ -23,7 +23,6 @@ from pipelines.run.events import (
 from pipelines.run.spec import ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.store.annotation_links import AnnotationLinks
-from pipelines.store.annotation_visitors import AnnotationVisitors
 from pipelines.store.annotation_work import AnnotationWork
 from pipelines.store.annotations import AnnotationStore
 from pipelines.store.collections import CollectionStore
@@ -104,7 +103,6 @@ class RunStore:
         self.annotations = AnnotationStore(self._database)
         self.annotation_work = AnnotationWork(self._database)
         self.annotation_links = AnnotationLinks(self._database)
-        self.annotation_visitors = AnnotationVisitors(self._database)
 
     @property
     def refusal(self) -> VeriscopeError | None:
@@ -229,12 +227,6 @@ class RunStore:
                     return known
             self._insert(session, copy, SHARED, datetime.now(UTC), events)
         return copy
-
-    def is_shared(self, run_id: str) -> bool:
-        """Return whether this is a copy of a run that everybody who has its id may read."""
-        with self._database.read() as session:
-            query = select(RunRow.id).where(RunRow.id == run_id, RunRow.owner == SHARED)
-            return session.execute(query).first() is not None
 
     def delete(self, run_id: str, owner: str) -> None:
         """Delete a run. Raises NotFoundError if this owner has none of that id."""

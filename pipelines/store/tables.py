@@ -467,8 +467,8 @@ def refuse_keys_in_run(spec: RunSpec) -> None:
 
 def refuse_keys_in_prompts(wording: Wording) -> None:
     """Raise InvalidInputError if a prompt of `wording` contains something that looks like a key."""
-    for file, language, key in own_prompts(wording):
-        if looks_like_key(wording[file][language][key]):
+    for (file, language, key), text in own_prompts(wording).items():
+        if looks_like_key(text):
             raise failure("prompts.key", prompt=f"{file}/{key} ({language})")
 
 

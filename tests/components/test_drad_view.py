@@ -305,14 +305,6 @@ async def test_nothing_is_shown_of_a_language_the_model_does_not_speak(t: Catalo
     assert drad_figures(view, t, "light") == []
 
 
-def test_a_run_of_version_0_1_has_verdicts_on_entities_alone(t: Catalogue):
-    record = Record("drad").begin("drad").draft("drad")
-    record.judge("drad", "doubtful", "Paris", "entity", start=16)
-    view = record.end("drad", ORIGINAL).finish()
-    page = read(drad_view(view, t))
-    assert "1 of 1 entities is doubtful: Paris." in page.text()
-
-
 # --- Figures --------------------------------------------------------------------------------------
 
 

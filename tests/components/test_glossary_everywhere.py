@@ -221,7 +221,7 @@ def test_every_number_about_judges_of_a_session_is_explained(language: Language)
     grades = judge_agreement(["right", "wrong"], ["right", "right"], ("right", "wrong"))
     detector = DetectorAgreement(method="ever", task="answer", agreement=grades)
     wanted = {
-        judges_view(judged(RATE), 0.03, t): ("corrected_rate", "cohen", "flagging"),
+        judges_view(judged(RATE), t): ("corrected_rate", "cohen", "flagging"),
         verdicts_view([detector], t): ("cohen", "flagging"),
     }
     for html, names in wanted.items():

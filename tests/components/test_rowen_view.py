@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from components.messages import LANGUAGES, Catalogue
 from components.rowen_view import rowen_view
-from pipelines.engine.reevaluate import reevaluate
 from pipelines.errors import AuthenticationError, UnreachableError
-from pipelines.methods.rowen import Rowen
 from pipelines.run.events import Event, RunCancelled
 from pipelines.run.trace import Trace
 from pipelines.run.view import fold
-from pipelines.store.exchange import parse_lines
 from tests.components.html_tree import Node, read
 from tests.components.test_hostile import HOSTILE
 from tests.pipelines.methods.bench import Outcome, Shelf
@@ -34,7 +29,6 @@ from tests.pipelines.methods.rowen.bench import (
 from tests.pipelines.methods.rowen.test_judges import WEAK, judged, reader
 
 ALL = range(6)
-OLD = Path(__file__).parents[1] / "data" / "runs" / "version-0.1.jsonl.gz"
 
 
 def other() -> Speaker:
@@ -352,21 +346,6 @@ async def test_a_stopped_run_decides_nothing(t: Catalogue):
     assert "The run was stopped" in halted.one(".vs-notices").text()
     early = page_of(stopped(trace, place(trace, "span_started", name="paraphrase")), t)
     assert say(early) == "Nothing was compared."
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_run_of_version_0_1_is_shown(language):
-    t = Catalogue(language, strict=True)
-    lines = gzip.decompress(OLD.read_bytes()).decode("utf-8").split("\n")
-    trace = Trace(events=parse_lines(lines))
-    root = page_of(trace, t)
-    assert "Z = " in say(root)
-    compared = [event for event in trace.of_method("rowen") if event.kind == "judged"]
-    assert len(root.all("tr")) - 1 == sum(event.what == "pair" for event in compared)
-    assert root.all(".vs-gauge")
-    # With another threshold the run is followed as far as its record goes.
-    again = reevaluate(trace, Rowen(), Rowen().settings({"threshold": 0.1}))
-    assert read(rowen_view(again.view, t, diverges_at=again.diverges_at)).text()
 
 
 @pytest.mark.parametrize("text", HOSTILE)

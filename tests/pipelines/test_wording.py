@@ -86,10 +86,10 @@ def test_any_text_with_its_dollars_doubled_is_a_prompt(text: str):
         (("answer_judge", "en", "judge"), "x", "no prompt file"),
         (("ever", "fr", "verify"), "x", "language 'fr'"),
         (("ever", "en", "shots"), "x", "no prompt 'shots'"),
-        (VERIFY, "$passages", r"ever/verify \(en\) lacks the placeholder \$question"),
-        (VERIFY, "$passages $question\n$x", r"\$x in line 2, column 1"),
-        (VERIFY, "$passages $question $", "single dollar sign in line 1, column 21"),
-        (VERIFY, " ", "no text"),
+        (VERIFY, "$passages", r"ever/verify \(en\) cannot be used: The placeholder \$question is"),
+        (VERIFY, "$passages $question\n$x", r"Line 2, column 1: there is no value for \$x"),
+        (VERIFY, "$passages $question $", "Line 1, column 21: a single dollar sign"),
+        (VERIFY, " ", "There is no text"),
         (VERIFY, "x" * (MAX_PROMPT + 1), "8,000"),
     ],
 )
@@ -110,7 +110,7 @@ def test_only_what_differs_is_kept():
 
 def test_one_text_is_put_in_and_taken_out():
     both = with_text(OWN, "drad", "zh", "system", "简短。")
-    assert own_prompts(both) == [VERIFY, ("drad", "zh", "system")]
+    assert own_prompts(both) == own_prompts(OWN) | {("drad", "zh", "system"): "简短。"}
     assert with_text(both, "drad", "zh", "system", None) == OWN
     assert with_text(OWN, *VERIFY, None) == {}
     assert with_text({}, *VERIFY, "x") == {"ever": {"en": {"verify": "x"}}}

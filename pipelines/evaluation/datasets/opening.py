@@ -51,11 +51,9 @@ def data_set_of(
     kind: str | None = None,
     mapping: ColumnMapping | None = None,
     part: Part = "all",
-    limit: int | None = None,
-    seed: int = 0,
 ) -> DataSet:
     """Return the data set in a table that was read already; all else as in `open_data_set`."""
-    return _taken(_read(table, kind, mapping), part, limit, seed)
+    return _taken(_read(table, kind, mapping), part, None, 0)
 
 
 def open_table(path_or_name: str | Path) -> DataTable:

@@ -153,16 +153,13 @@ class JudgeRunner:
             raise failure("judging.nothing_to_judge")
         answers = {one.judged.key(judge): one.judged for one in found}
         of_judge = (self._evaluation, self._owner, judge)
-        # What was judged stays, even where an older version noted it with another key.
-        done = await self._call(self._store.judged, *of_judge)
-        keys = [(one.number, one.judged.key(judge)) for one in found if one.number not in done]
+        keys = [(one.number, one.judged.key(judge)) for one in found]
         await self._call(self._store.begin, *of_judge, to_json(self._spec), keys)
         wanted = list(dict.fromkeys(key for _, key in keys))
         known = await self._call(self._store.known, self._owner, wanted)
         open_keys = [key for key in wanted if key not in known]
-        said = {one.judged.key(judge): done[one.number] for one in found if one.number in done}
         progress = JudgingProgress(len(answers), len(answers) - len(open_keys))
-        progress.undecided = sum(body["grade"] is None for body in {**said, **known}.values())
+        progress.undecided = sum(body["grade"] is None for body in known.values())
         self._times, self._total = 0, Cost()
         progress.spent = await self._spent()
         if not open_keys:

@@ -86,11 +86,6 @@ class Metric:
     probabilities: bool = False
     binary: bool = False
 
-    @property
-    def title_key(self) -> str:
-        """The catalogue key of its name."""
-        return f"metric.{self.name}.title"
-
     def counts(self, predicted: Sequence[Ends], item: Item) -> SpanCounts | None:
         """Return counts of predicted spans of one text; None where its errors are not labelled.
 

@@ -1,7 +1,7 @@
 """Results as files: the table for papers and spreadsheets, the scores for other programs.
 
-Tables are written as CSV, Markdown or LaTeX, scores as CSV or JSON Lines, and in the forms that
-evalstats and inspect_ai read. Numbers of files for programs are not rounded.
+Tables are written as CSV, Markdown or LaTeX, scores as CSV or JSON Lines, and in the form that
+inspect_ai reads. Numbers of files for programs are not rounded.
 """
 
 from __future__ import annotations
@@ -338,27 +338,6 @@ def scores_jsonl(evaluation: Evaluation) -> str:
     lines: list[dict[str, Any]] = [head]
     lines += [score.model_dump(mode="json") for score in evaluation.scores]
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-
-
-def evalstats_csv(evaluation: Evaluation, metrics: Sequence[str] | None = None) -> str:
-    """Return the long CSV that evalstats reads: prompt, input, run, evaluator, score.
-
-    Its "prompt" is the system, its "evaluator" the metric, its "run" the repeat. Values that are
-    missing are left out.
-    """
-    chosen = evaluation.metric_names() if metrics is None else metrics
-    return csv_text(
-        {
-            "prompt": score.method,
-            "input": score.item,
-            "run": score.repeat,
-            "evaluator": metric,
-            "score": score.values[metric],
-        }
-        for score in evaluation.scores
-        for metric in chosen
-        if not score.error and score.values.get(metric) is not None
-    )
 
 
 def inspect_jsonl(evaluation: Evaluation, system: str) -> str:

@@ -209,21 +209,15 @@ def _proportion(
     )
 
 
-def correction(
-    original: Floats, final: Floats, groups: Sequence[str], sampling: Sampling
-) -> CorrectionRates:
-    """Return what became of the original answers: both are [repeats, items] of values in [0, 1].
-
-    1 is right, 0 is wrong; a value between counts in part for both. A repeat without both values is
-    left out. Repeats of an item are pooled, so an item's share of wrong originals counts once.
-    """
-    return corrections(Estimator(groups, sampling), original, final)()
-
-
 def corrections(
     estimator: Estimator, original: Floats, final: Floats
 ) -> Callable[[], CorrectionRates]:
-    """Return a function that gives `correction`, with the draws of `estimator`."""
+    """Return a function that gives what became of the original answers.
+
+    Both are [repeats, items] of values in [0, 1]: 1 is right, 0 is wrong; a value between counts in
+    part for both. A repeat without both values is left out. Repeats of an item are pooled, so an
+    item's share of wrong originals counts once.
+    """
     both = np.isfinite(original) & np.isfinite(final)
     before, after = np.where(both, original, 0.0), np.where(both, final, 0.0)
     repeats = np.maximum(both.sum(axis=0), 1)

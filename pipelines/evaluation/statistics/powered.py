@@ -1,4 +1,4 @@
-"""A judge's mean corrected by labels that were drawn with known probabilities, and label budgets.
+"""A judge's mean corrected by labels that were drawn with known probabilities.
 
 `statistics.judges` takes it where labels have different probabilities, or groups are labelled in
 part.
@@ -7,7 +7,7 @@ part.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, sqrt
+from math import sqrt
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -24,43 +24,11 @@ FEW = 5
 """Labels of the rarer of two classes below which a normal interval is not to be trusted."""
 
 
-class Spread(Frozen):
-    """What the width of a corrected mean comes from.
-
-    With n labels of `answers` judged answers, the variance of the mean is about
-    `rectifier` / n + `judge` / `answers`: the first part falls with every label, the second only
-    with more answers. `share` is the mean of the labels. `few`: the labels are right or wrong, and
-    there are fewer than five of one kind, so that Wilson's interval bounds the width.
-    """
-
-    answers: int
-    labels: int
-    rectifier: float
-    judge: float
-    share: float
-    few: bool = False
-
-
 class PoweredMean(Frozen):
     """A judge's mean, corrected; `tuning` in [0, 1] is how far the judge was relied on."""
 
     corrected: Estimate
     tuning: float
-    spread: Spread
-
-
-class LabelsNeeded(Frozen):
-    """How many labels an interval of +- `wanted` takes.
-
-    `more` is how many there have to be besides those there are, None where even a label for every
-    answer leaves a wider interval: `least` is the half-width then. `alone` is how many labels it
-    would take in all without the judge.
-    """
-
-    wanted: float
-    more: int | None
-    least: float
-    alone: int
 
 
 def powered_mean(
@@ -132,49 +100,6 @@ def powered_mean(
             groups=every,
         ),
         tuning=tuning,
-        spread=Spread(
-            answers=len(f),
-            labels=len(y),
-            rectifier=by_labels * len(y),
-            judge=by_judge * len(f),
-            share=mean_y,
-            few=bool(few),
-        ),
-    )
-
-
-def labels_needed(spread: Spread, half_width: float, *, level: float = 0.95) -> LabelsNeeded:
-    """Return how many more labels, drawn as those before, bring the interval to +- `half_width`.
-
-    With z the normal quantile, the variance (half_width / z)^2 has to be `rectifier` / n +
-    `judge` / N, so that
-
-        n = rectifier / ((half_width / z)^2 - judge / N)
-
-    rounded up. With all N labelled the variance is that of the labels by N, which is the least that
-    can be reached. Where there are few of one kind, n is not below that of Wilson's interval. It
-    takes for granted that further labels are spread like those there are. Raises ValueError for a
-    half-width outside of (0, 0.5].
-    """
-    if not 0 < half_width <= 0.5:
-        raise ValueError("The half-width of a share lies in (0, 0.5].")
-    z = float(ndtri((1 + level) / 2))
-    wanted = (half_width / z) ** 2
-    of_labels = max(0.0, spread.rectifier + spread.judge)
-    least = z * sqrt(of_labels / spread.answers)
-    left = wanted - spread.judge / spread.answers
-    needed = ceil(spread.rectifier / left - 1e-9) if left > 0 else spread.answers + 1
-    alone = ceil(of_labels / wanted - 1e-9)
-    if spread.few:
-        bound = _wilson_labels(spread.share, half_width, z)
-        needed, alone = max(needed, bound), max(alone, bound)
-        least = max(least, _wilson_half(spread.share, spread.answers, z))
-    reached = needed <= spread.answers
-    return LabelsNeeded(
-        wanted=half_width,
-        more=max(0, needed - spread.labels) if reached else None,
-        least=least,
-        alone=alone,
     )
 
 
@@ -185,12 +110,3 @@ def _by_group(values: Floats, numbers: np.ndarray, groups: int) -> Floats:
 def _wilson_half(share: float, n: float, z: float) -> float:
     """Return half the width of Wilson's interval of a share of `n`."""
     return z / (n + z**2) * sqrt(n * share * (1 - share) + z**2 / 4)
-
-
-def _wilson_labels(share: float, half: float, z: float) -> int:
-    """Return the least n at which Wilson's interval is as narrow: the larger root of a
-    quadratic.
-    """
-    a, b = half**2, 2 * (half * z) ** 2 - z**2 * share * (1 - share)
-    c = z**4 * (half**2 - 0.25)
-    return max(1, ceil((-b + sqrt(max(0.0, b**2 - 4 * a * c))) / (2 * a) - 1e-9))

@@ -13,16 +13,8 @@ from pipelines.evaluation.studies.table import Study
 from pipelines.store.profiles import Profile, ProfileOrigin
 
 
-def profile_of(
-    study: Study,
-    settings: Mapping[str, Any],
-    name: str,
-    *,
-    point: int | None = None,
-    description: str = "",
-) -> Profile:
-    """Return the settings of a point of `study`, by default the chosen one, over those of
-    the system.
+def profile_of(study: Study, settings: Mapping[str, Any], name: str) -> Profile:
+    """Return the settings of the chosen point of `study` over those of the system.
 
     `settings` are those with which the system was evaluated. Raises InvalidInputError where nothing
     was chosen, for a study of scores, and as `checked_profile`.
@@ -30,25 +22,17 @@ def profile_of(
     choice = study.choice
     if study.kind == "scores":
         raise failure("study.scores_no_setting")
-    number = choice.point if point is None and choice else point
-    if number is None:
+    if choice is None:
         raise failure("study.nothing_chosen")
-    values: dict[str, Value] = study.points[number].values
-    chosen = choice is not None and number == choice.point
+    values: dict[str, Value] = study.points[choice.point].values
     origin = ProfileOrigin(
         evaluation=study.evaluation,
         data_set=study.data_set,
         system=study.system,
         study=", ".join(axis.name for axis in study.axes),
-        metric=choice.metric if choice and chosen else "",
-        held_out=choice.held_out.value if choice and chosen else None,
+        metric=choice.metric,
+        held_out=choice.held_out.value,
         date=f"{datetime.now(UTC):%Y-%m-%d}",
     )
-    return checked_profile(
-        Profile(
-            name=name,
-            description=description,
-            settings={study.method: {**settings, **values}},
-            origin=origin,
-        )
-    )
+    changed = {study.method: {**settings, **values}}
+    return checked_profile(Profile(name=name, settings=changed, origin=origin))

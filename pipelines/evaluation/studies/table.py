@@ -178,17 +178,16 @@ def study_table(
     measured: StudyMeasurements,
     sampling: Sampling,
     *,
-    metrics: Sequence[str] = (),
     prefer: Sequence[str] = (),
     choose: str | None = None,
     at_least: tuple[str, float] | None = None,
 ) -> StudyTable:
     """Return estimates at every point, and the point that is best by `choose`.
 
-    `metrics` are shown in this order, by default all. The metric that chooses is `choose`, else the
-    first of `prefer` that there is, else one that tells most; never a cost. With `at_least`, a
-    point is chosen only where that metric reaches this value on the items that choose. Raises
-    InvalidInputError for an unknown metric, and for a minimum of or beside a ranking of scores.
+    The metric that chooses is `choose`, else the first of `prefer` that there is, else one that
+    tells most; never a cost. With `at_least`, a point is chosen only where that metric reaches this
+    value on the items that choose. Raises InvalidInputError for an unknown metric, and for a
+    minimum of or beside a ranking of scores.
     """
     ratios = _ratios(measured.values)
     rankings = _rankings(measured, sampling)
@@ -197,15 +196,14 @@ def study_table(
         *VERDICT_METRICS,
         *COST_METRICS,
     ]
-    known = [name for name in dict.fromkeys(order) if name in ratios] + [*rankings]
-    for name in (*metrics, *([choose] if choose else []), *([at_least[0]] if at_least else [])):
-        if name not in known:
-            raise failure("study.no_value", metric=name, known=[*known])
-    shown = list(dict.fromkeys(metrics)) or known
+    shown = [name for name in dict.fromkeys(order) if name in ratios] + [*rankings]
+    for name in (*([choose] if choose else []), *([at_least[0]] if at_least else [])):
+        if name not in shown:
+            raise failure("study.no_value", metric=name, known=[*shown])
     estimates = _estimates(
         {name: ratios[name] for name in shown if name in ratios}, measured, sampling
     )
-    estimates |= {name: rankings[name] for name in shown if name in rankings}
+    estimates |= rankings
     differences = _differences(ratios, shown, measured, sampling)
     found = tuple(
         StudyPoint(

@@ -24,7 +24,7 @@ from pipelines.retrieval.bm25 import content_terms, word_spans
 from pipelines.run.events import Judged
 from pipelines.run.findings import ConceptVerified
 from pipelines.run.grounding import CellJudged
-from pipelines.run.view import MethodView
+from pipelines.run.view import MethodView, passages_found
 from pipelines.text import Span, has_han, split_sentences
 from pipelines.text.languages import HAN, unaccented
 from pipelines.text.lexicon import words
@@ -229,12 +229,7 @@ def _contradicted(method: MethodView, count: int) -> Iterable[tuple[int, float]]
 
 def passages_of(methods: Iterable[MethodView]) -> tuple[Passage, ...]:
     """Return what the methods found, each passage once, in the order in which it was found."""
-    found: dict[str, Passage] = {}
-    for method in methods:
-        for search in method.searches:
-            for passage in search.passages:
-                found.setdefault(passage.id, passage)
-    return tuple(found.values())
+    return tuple(passage for passage, _ in passages_found(methods))
 
 
 def evidence_of(statement: str, passages: Sequence[Passage], before: str = "") -> BestEvidence:

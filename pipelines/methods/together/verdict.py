@@ -9,7 +9,7 @@ program and report takes the verdict from here.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from math import exp
 from typing import Literal
@@ -195,24 +195,23 @@ def limit_for(
     `judges` are the names of those whose word makes the score: a threshold holds for these alone.
     """
     wanted = None if judges is None else tuple(sorted(judges))
-    for one in (use, _NEAREST.get(use)):
-        for limit in limits():
-            known = (limit.method, limit.use, limit.language) == (method, one, language)
-            if known and (wanted is None or limit.judges == wanted):
-                return limit
-    return None
+    known = _limits_of(method, use, language)
+    return next((one for one in known if wanted is None or one.judges == wanted), None)
 
 
 def limit_used(method: str, score: Score | None, use: Use, language: Language) -> Limit | None:
     """Return the fitted threshold that a score was held against; None where it was another one."""
     if score is None:
         return None
+    known = _limits_of(method, use, language)
+    return next((one for one in known if one.value == score.threshold), None)
+
+
+def _limits_of(method: str, use: Use, language: Language) -> Iterator[Limit]:
+    """Yield the thresholds of a detector for a use, then those for the nearest one."""
     for one in (use, _NEAREST.get(use)):
-        for limit in limits():
-            known = (limit.method, limit.use, limit.language) == (method, one, language)
-            if known and score.threshold == limit.value:
-                return limit
-    return None
+        wanted = (method, one, language)
+        yield from (it for it in limits() if (it.method, it.use, it.language) == wanted)
 
 
 def combination_for(

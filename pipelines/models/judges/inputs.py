@@ -111,12 +111,6 @@ def _whole_sentences(tokenizer: Tokenizer, text: str) -> tuple[tuple[str, WordPi
     return tuple((one.text, pieces_of(tokenizer, one.text)) for one in found)
 
 
-def sentences_of(tokenizer: Tokenizer, text: str, room: int) -> Iterator[WordPieces]:
-    """Yield the sentences of `text` as pieces; one longer than `room` in parts."""
-    for part in _parts(tokenizer, (text,), room):
-        yield part.pieces
-
-
 class _Part(NamedTuple):
     """A sentence of the evidence, or a part of a long one."""
 

@@ -23,6 +23,9 @@ from pipelines.store.opening import WRITING
 
 FOLDER = Path(__file__).parent
 
+_BASELINE = "0009"
+"""The revision of the first release; see `versions/`."""
+
 _UPGRADE_LOCK_KEY = 0x76657269_73636F70  # any number, as long as it never changes
 
 # Alembic hands its context to env.py through a module, so one upgrade at a time in a process.
@@ -32,9 +35,10 @@ _alembic_turn = Lock()
 def upgrade(engine: Engine, folder: Path = FOLDER) -> None:
     """Create the schema or bring it up to date. All of it happens, or none; processes take turns.
 
-    Raises StorageError if the database was written by a newer release.
+    Raises StorageError if the database was written by a newer release, or before the first one.
     """
     with _alembic_turn, migrating(engine) as connection:
+        _refuse_older(_revision(connection))
         try:
             command.upgrade(alembic_config(connection, folder), "head")
         except CommandError as error:
@@ -44,10 +48,21 @@ def upgrade(engine: Engine, folder: Path = FOLDER) -> None:
 def check(engine: Engine) -> None:
     """Raise StorageError unless the schema is the newest; for a database that is only read."""
     with engine.connect() as connection:
-        found = MigrationContext.configure(connection).get_current_revision()
+        found = _revision(connection)
         scripts = ScriptDirectory.from_config(alembic_config(connection))
+    _refuse_older(found)
     if found != scripts.get_current_head():
         raise failure("storage.other_release")
+
+
+def _revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _refuse_older(found: str | None) -> None:
+    """Raise StorageError for a database of a revision before the first release."""
+    if found is not None and found < _BASELINE:
+        raise failure("storage.before_release")
 
 
 def alembic_config(connection: Connection, folder: Path = FOLDER) -> Config:

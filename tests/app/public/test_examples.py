@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.public.examples import example_html, examples_for, sample_questions
+from app.public.examples import example_html, examples_for
 from components.ask import examples
 from components.messages import Catalogue
 from pipelines.run.spec import ModelSpec
@@ -21,7 +21,7 @@ def test_recorded_questions_come_first_and_each_question_once():
     assert [one.run for one in found[: len(recorded)]] == [
         recorded[one.question] for one in found[: len(recorded)]
     ]
-    questions = sample_questions("en")
+    questions = [one.question for one in examples_for("en")]
     assert len(set(questions)) == len(questions)
     assert set(examples("en")) <= set(questions)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from markupsafe import escape
 
-from app.public.examples import sample_questions
+from app.public.examples import examples_for
 from app.public.models import ModelCatalog
 from app.public.page import SpacePage
 from app.public.session import Runs, VisitorLimits, VisitorSession
@@ -123,7 +123,7 @@ async def test_an_example_clicked_during_the_walkthrough_leaves_run_usable(
         visit = VisitorSession(owner="me")
         await page.play(visit)
         question = await page.take(visit, None, sample)
-        assert question == sample_questions("en")[sample]
+        assert question == examples_for("en")[sample].question
         frame = await page.frames.frame(visit)
         assert usable(frame)[:2] == [True, False]
 
@@ -165,7 +165,8 @@ async def test_the_later_of_two_questions_is_the_one_that_is_shown(tmp_path: Pat
 
 
 async def test_clicks_count_in_their_order_in_whichever_they_arrive(tmp_path: Path):
-    recorded, plain = sample_questions("en")[0], sample_questions("en")[UNRECORDED]
+    examples = examples_for("en")
+    recorded, plain = examples[0].question, examples[UNRECORDED].question
     async with opened(tmp_path) as (page, _, model):
         model.gate.clear()
         visit = VisitorSession(owner="me")
@@ -237,12 +238,12 @@ async def test_the_run_of_the_address_comes_late_and_what_was_clicked_stays(
         runs.open = slow  # type: ignore[method-assign]
         # What a browser sends as its owner may be anything; only a name of ours is one.
         arriving = asyncio.create_task(page.arrive(visit, "shared", request))
-        assert await page.take(visit, 1, 0) == sample_questions("en")[0]
+        assert await page.take(visit, 1, 0) == examples_for("en")[0].question
         opening.set()
         owner = await arriving
         assert len(owner) == 48
         assert visit.watched is not None
-        assert visit.watched.spec.question == sample_questions("en")[0]
+        assert visit.watched.spec.question == examples_for("en")[0].question
         assert visit.page == "ask"
 
 

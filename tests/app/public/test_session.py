@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 
 from app.public.session import VisitorLimits
@@ -14,12 +12,6 @@ NAMES = {
     "VERISCOPE_MAX_RUNS_PER_VISITOR": "2",
     "VERISCOPE_MAX_QUEUE": "7",
     "VERISCOPE_IDLE_TIMEOUT": "2.5",
-}
-FORMER_NAMES = {
-    "VERISCOPE_PLACES": "3",
-    "VERISCOPE_EACH": "2",
-    "VERISCOPE_WAITING": "7",
-    "VERISCOPE_UNWATCHED": "2.5",
 }
 SET = VisitorLimits(max_runs=3, max_runs_per_visitor=2, max_queue=7, idle_timeout=2.5)
 
@@ -42,22 +34,7 @@ def test_every_limit_can_be_set(caplog: pytest.LogCaptureFixture):
     assert not caplog.records
 
 
-def test_former_names_still_work_with_a_warning(caplog: pytest.LogCaptureFixture):
-    with caplog.at_level(logging.WARNING):
-        assert VisitorLimits.of(FORMER_NAMES) == SET
-    told = sorted(record.getMessage() for record in caplog.records)
-    expected = zip(FORMER_NAMES, NAMES, strict=True)
-    assert told == sorted(f"{former} is now called {name}." for former, name in expected)
-
-
-def test_a_new_name_comes_before_its_former_one(caplog: pytest.LogCaptureFixture):
-    assert VisitorLimits.of({"VERISCOPE_PLACES": "9", "VERISCOPE_MAX_RUNS": "3"}).max_runs == 3
-    assert not caplog.records
-
-
-@pytest.mark.parametrize(
-    "variable", ["VERISCOPE_MAX_RUNS", "VERISCOPE_PLACES", "VERISCOPE_IDLE_TIMEOUT"]
-)
+@pytest.mark.parametrize("variable", ["VERISCOPE_MAX_RUNS", "VERISCOPE_IDLE_TIMEOUT"])
 def test_what_cannot_be_used_is_named_as_it_was_set(variable: str):
     with pytest.raises(InvalidInputError, match=f"{variable} cannot be used") as caught:
         VisitorLimits.of({variable: "0"})

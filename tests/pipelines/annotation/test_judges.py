@@ -61,12 +61,6 @@ def test_kappa_and_the_corrected_score_by_hand(store: RunStore):
     said = [0.0 if key in BY_JUDGE else 1.0 for key in KEYS]
     usual = corrected_rate(said, [float(one == "correct") for one in PEOPLE.values()], range(20))
     assert rate.corrected == usual.corrected
-    assert rate.spread is not None
-    need = rate.needed(0.17)
-    assert need is not None
-    # n = rectifier / ((0.17 / z)^2 - judge / 40).
-    left = (0.17 / 1.959964) ** 2 - rate.spread.judge / 40
-    assert need.more == pytest.approx(rate.spread.rectifier / left - 20, abs=1)
     assert evaluations_of(lead.items()) == ["e"]
 
 
@@ -124,14 +118,6 @@ def test_answers_without_a_text_are_not_right_and_need_no_label(store: RunStore)
     assert (rate.judge, rate.empty, rate.full) == (0.75, 10, 0.75)
     assert rate.corrected is not None
     assert rate.corrected.value == pytest.approx(0.375)
-    # Of the answers with a text an interval has to be a third wider.
-    need = rate.needed(0.15)
-    assert need is not None
-    assert need.wanted == 0.15
-    # 0.25 * 12/11 / (0.2 / z)^2 = 26.2 in all.
-    assert need.more == 15
-    # z * sqrt(0.25 * 12/11 / 30) * 0.75.
-    assert need.least == pytest.approx(1.959964 * (0.25 * 12 / 11 / 30) ** 0.5 * 0.75)
 
 
 def test_every_answer_labelled(store: RunStore):
@@ -157,7 +143,7 @@ def test_what_cannot_be_corrected_says_why(store: RunStore):
     )
     few = [answer_item(KEYS[0], probability=0.5), answer_item(KEYS[1], probability=0.5)]
     direct = one_judge(labelled_session(store, few, {KEYS[0]: "correct"})).rates[0]
-    assert (direct.why, direct.needed(0.1)) == ("few_labels", None)
+    assert (direct.why, direct.corrected) == ("few_labels", None)
     # The items were drawn from the answers of "direct", four of which "rag" gave as well.
     drawn = [answer_item(key, probability=0.5) for key in PEOPLE]
     direct, rag = one_judge(labelled_session(store, drawn, PEOPLE)).rates

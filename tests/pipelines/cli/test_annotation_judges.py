@@ -45,11 +45,11 @@ def call(tmp_path: Path, command_line: CommandLine) -> CommandLine:
     return partial(command_line, "--data", str(tmp_path), "annotations", "judges")
 
 
-def test_the_corrected_score_is_printed_with_what_more_labels_would_bring(store: RunStore, call):
+def test_the_corrected_score_is_printed(store: RunStore, call):
     evaluated(store, {"direct": TEXTS}, owner=OWNER)
     judge(store, "e", BY_JUDGE, owner=OWNER)
     told = session(store, graded((12, "correct"), (8, "wrong")))
-    status, out, _ = call(told, "--half-width", "0.17")
+    status, out, _ = call(told)
     assert status == 0
     # 12 right and 5 wrong alike of 20: 0.85. Chance: 0.6 * 0.75 + 0.4 * 0.25 = 0.55.
     assert "Cohen's kappa 0.67 [" in out
@@ -57,8 +57,6 @@ def test_the_corrected_score_is_printed_with_what_more_labels_would_bring(store:
     assert " of 20 answers, 0 undecided." in out
     assert "direct: judge 0.75 of 40 answers, corrected 0.6" in out
     assert "by 20 labels (prediction-powered inference); by the labels alone 0.60 [" in out
-    status, out, _ = call(told, "--half-width", "0.5")
-    assert "; enough labels for +- 0.5." in out
     status, out, _ = call(told, "--json")
     (read,) = map(json.loads, out.splitlines())
     assert (status, read["rates"][0]["labels"]) == (0, 20)
@@ -85,8 +83,3 @@ def test_a_session_without_answers_of_an_evaluation_is_refused(store: RunStore, 
     assert (status, out) == (2, "")
     assert "no answers of an evaluation" in error
     assert "--evaluation ID" in error
-
-
-def test_an_interval_without_a_width_is_refused(call):
-    with pytest.raises(SystemExit):
-        call("session", "--half-width", "0")

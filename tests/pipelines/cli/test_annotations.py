@@ -16,12 +16,11 @@ from pipelines.annotation.labels import Adjudication
 from pipelines.annotation.leading import Lead
 from pipelines.annotation.results import session_detectors, session_finals
 from pipelines.annotation.types import Hidden, label_adapter
-from pipelines.annotation.visitors import VisitorsBook
 from pipelines.annotation.working import AssignedItem, Worker
 from pipelines.cli import main as cli
 from pipelines.cli.shared import OWNER
 from pipelines.store import RunStore, file_url
-from tests.pipelines.annotation.bench import RUN, VALUES, item
+from tests.pipelines.annotation.bench import RUN, VALUES
 from tests.pipelines.store.read_only import read_only
 
 KNOWN = "was a poet of the river who wrote about water"
@@ -367,30 +366,6 @@ def test_links_are_made_and_withdrawn(line: Line):
     assert "link" in err
 
 
-def test_visitors_verdicts_count_once_they_are_accepted(line: Line):
-    status, out, err = line.call("annotations", "create", "Visitors", "--visitors")
-    session = out.strip()
-    assert status == 0
-    assert f"VERISCOPE_VERDICTS={session}" in err
-    book = VisitorsBook(line.store(), session)
-    book.leave("a" * 48, item("answer"), VALUES["answer"], client="1")
-    book.leave("b" * 48, item("answer"), VALUES["answer"], client="1")
-    waiting = line.run("moderate", session, "list").splitlines()
-    assert len(waiting) == 2
-    assert "waiting" in waiting[0]
-    assert "a" * 48 not in waiting[0]
-    assert "0 labelled" in line.run("status", session)
-    numbers = [one.split()[0] for one in waiting]
-    assert line.run("moderate", session, "accept", numbers[0]) == f"{numbers[0]}  accepted\n"
-    assert line.run("moderate", session, "reject", "--all") == f"{numbers[1]}  refused\n"
-    assert line.run("moderate", session, "list") == ""
-    assert len(line.run("moderate", session, "list", "--all").splitlines()) == 2
-    assert line.run("status", session).count("1 labelled") == 1
-    assert "numbers" in line.refused("moderate", session, "accept")
-    assert "--all" in line.refused("moderate", session, "accept", "1", "--all")
-    assert line.call("annotations", "moderate", session, "accept", "77")[0] == 1
-
-
 def test_a_read_only_folder_is_listed_shown_and_exported(
     open_folder: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -430,10 +405,9 @@ def test_what_is_not_there_is_said(line: Line, arguments: tuple[str, ...], statu
         (("create", "X", "--data", "a", "--tasks", "odd"), "'odd' is none of"),
         (("create", "X", "--data", "a", "--gold", "1", "--without-gold"), "not allowed"),
         (("create", "X", "--data", "a", "--overlap", "0"), "no whole number from 1"),
-        (("moderate", "s", "keep"), "invalid choice"),
         # What Python makes of the byte FF.
         (("results", "s", "--detectors", "slm,a\udcff"), "detectors is no text in UTF-8"),
-        (("create", "X", "--visitors", "--names", "Ann,\udcff"), "names is no text in UTF-8"),
+        (("create", "X", "--data", "a", "--names", "Ann,\udcff"), "names is no text in UTF-8"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(

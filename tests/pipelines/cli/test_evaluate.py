@@ -184,7 +184,6 @@ def test_results_in_every_form(line: Line):
     head, *lines = shown("--format", "scores-jsonl").splitlines()
     assert json.loads(head)["evaluation"]["data_set"] == "questions"
     assert {json.loads(one)["method"] for one in lines} == {"direct"}
-    assert shown("--format", "evalstats").startswith("prompt,input,run,evaluator,score")
 
 
 def test_systems_are_compared_item_by_item(line: Line):

@@ -57,11 +57,11 @@ def test_prompts_are_listed_and_shown(line: Line):
     [
         (
             '[ever.en]\nverify = "$passages"',
-            "ever/verify (en): the placeholder $question is missing",
+            "ever/verify (en): The placeholder $question is missing",
         ),
         (
             '[ever.en]\nverify = "$passages $question\\n$so $"',
-            "line 2, column 1: there is no value for $so",
+            "Line 2, column 1: there is no value for $so",
         ),
         ('[ever.en]\nverify = "$passages $question $"', "column 21: a single dollar sign"),
         ('[ever.en]\nnothing = "x"', "no prompt 'nothing'"),

@@ -75,7 +75,7 @@ def test_a_profile_goes_through_its_file_whole():
         (
             '{"format": "veriscope-profile-1", "name": "a",'
             ' "prompts": {"drad": {"en": {"question": "?"}}}}',
-            r"drad/question \(en\) lacks the placeholder \$passages",
+            r"drad/question \(en\) cannot be used: The placeholder \$passages is missing",
         ),
         (
             '{"format": "veriscope-profile-1", "name": "a", "prompts": {"drad": "x"}}',

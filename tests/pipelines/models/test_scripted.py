@@ -18,7 +18,7 @@ from pipelines.models.base import (
     Option,
     ScoreRequest,
 )
-from pipelines.models.scripted import ScriptedModel, ScriptedReply, scripted_tokens
+from pipelines.models.scripted import ScriptedModel, ScriptedReply, ScriptedToken
 from pipelines.types import Message
 from tests.pipelines.models.wire import asks
 
@@ -26,7 +26,12 @@ OPTIONS = (
     Option(label="true", spellings=("True",)),
     Option(label="false", spellings=("False",)),
 )
-HOPE = scripted_tokens([("Hope", 0.5, 2.0), (",", 0.9), (" AR", 0.25, None, {" Kansas": 0.5})])
+HOPE = tuple(
+    map(
+        ScriptedToken.model_validate,
+        [("Hope", 0.5, 2.0), (",", 0.9), (" AR", 0.25, None, {" Kansas": 0.5})],
+    )
+)
 
 
 def choice(text: str) -> ChoiceRequest:

@@ -197,4 +197,4 @@ def stored_kinds() -> set[str]:
 
 def as_lines(*values: Any) -> list[str]:
     """The header line and `values` as lines of JSON."""
-    return [json.dumps(value) for value in ({"format": "veriscope-run", "version": 1}, *values)]
+    return [json.dumps(value) for value in ({"format": "veriscope-run", "version": 2}, *values)]

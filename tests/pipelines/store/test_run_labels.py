@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from alembic import command
-from sqlalchemy import text
 
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.run.events import Judged, RunStarted, SpanStarted, Verdict
 from pipelines.run.spec import MethodSpec, ModelSpec
 from pipelines.store import RunFilter, RunStore
 from pipelines.store.labels import MAX_NOTE, MAX_RUN_NAME, MAX_TAG, MOST_TAGS
-from pipelines.store.migrations import alembic_config, migrating
-from pipelines.store.opening import open_engine
 from pipelines.store.sizes import SHARED
 from tests.pipelines.store import examples
 
@@ -250,25 +245,6 @@ def test_names_that_a_database_cannot_hold_are_found_by_their_beginning(store: R
     record(store, started("r", name=long, model="\x00"))
     assert store.ids("me", RunFilter(models=(long,))) == ["r"]
     assert store.labels.known("me").models == ("m" * 200,)
-
-
-def test_an_older_database_learns_what_its_runs_are_found_by(several: RunStore, url: str):
-    before = {one: several.labels.known(one) for one in ("me", "you")}
-    findings = {run.id: run.findings for run in several.list("me")}
-    several.close()
-    engine = open_engine(url)
-    with migrating(engine) as connection:
-        command.downgrade(alembic_config(connection), "0008")
-    with engine.connect() as connection:
-        assert connection.execute(text("SELECT count(*) FROM runs")).scalar_one() == 4
-    engine.dispose()
-    with closing(RunStore(url)) as again:
-        # What people wrote went with the older release; what was recorded is read again.
-        for one, known in before.items():
-            assert again.labels.known(one) == known._replace(tags=())
-        assert {run.id: run.findings for run in again.list("me")} == findings
-        again.labels.star("a", "me")
-        assert again.ids("me", RunFilter(starred=True)) == ["a"]
 
 
 def test_dates_are_moments_whatever_their_zone(several: RunStore):

@@ -15,7 +15,6 @@ from pipelines.evaluation.judging.calibration import HumanGrades, LabelKey, cali
 from pipelines.evaluation.judging.reading import graded_answers
 from pipelines.evaluation.judging.runner import JudgeRunner, JudgingProgress
 from pipelines.evaluation.judging.spec import JudgeInput, JudgeSpec
-from pipelines.evaluation.outcomes import Cost
 from pipelines.evaluation.plan import Budget
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.results.terminal import table_text
@@ -144,22 +143,6 @@ async def test_calls_that_are_out_count_towards_the_limit(tmp_path: Path):
             *_, last = [one async for one in steps]
         assert (last.judged, last.reason, last.spent.calls) == (1, "budget", 1)
         assert len(model.asked) == 4 + 1
-
-
-async def test_what_an_older_version_noted_stays_and_the_rest_is_judged(tmp_path: Path):
-    model = FakeModel("Ann", "Bob", "Cay", "Dan", "Wrong")
-    async with opened(tmp_path, model) as service:
-        name = await answered(tmp_path, service)
-        store, judge = service.store.judgements, JUDGE.fingerprint
-        # The keys were made otherwise; one of the two answers was judged.
-        store.begin(name, "me", judge, to_json(JUDGE), [(0, "old 0"), (1, "old 1")])
-        right = {"grade": "correct"}
-        store.keep("me", "old 0", right, evaluation=name, judge=judge, spent=to_json(Cost()))
-        last = await judged(service, name)
-        assert (last.judged, last.total, last.reason) == (4, 4, "done")
-        assert len(model.asked) == 4 + 3
-        said = graded_answers(service.store.evaluations, name, "me", judge, ["direct"])
-        assert [one.judgement.grade for one in said] == ["correct", *["wrong"] * 3]
 
 
 async def test_it_ends_where_the_evaluation_is_deleted_meanwhile(tmp_path: Path):

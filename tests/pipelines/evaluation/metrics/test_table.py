@@ -47,7 +47,7 @@ def test_every_metric_is_whole(metric):
     assert metric.low < metric.high
     assert metric.value is None or metric.kind != "detector"
     for language in LANGUAGES:
-        assert load_messages(language)[metric.title_key]
+        assert load_messages(language)[f"metric.{metric.name}.title"]
 
 
 def test_every_reason_has_its_words():

@@ -16,7 +16,6 @@ from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.export import (
     csv_text,
     estimate_words,
-    evalstats_csv,
     harmless,
     inspect_jsonl,
     latex,
@@ -187,19 +186,6 @@ def test_scores_as_json_lines_hold_everything() -> None:
     head, *lines = [json.loads(line) for line in scores_jsonl(made).splitlines()]
     assert Evaluation.model_validate(head["evaluation"] | {"scores": lines}) == made
     assert [ItemScore.model_validate(line) for line in lines] == list(made.scores)
-
-
-def test_the_form_of_evalstats() -> None:
-    scores = [
-        score("q0", "a", 1), score("q0", "a", 0, repeat=1), score("q1", "a", None),
-        score("q1", "a", 1, repeat=1, error="timeout"),
-    ]  # fmt: skip
-    rows = read(evalstats_csv(evaluation(scores)))
-    assert [tuple(row.values()) for row in rows] == [
-        ("a", "q0", "0", "accuracy", "1.0"),
-        ("a", "q0", "1", "accuracy", "0.0"),
-    ]
-    assert list(rows[0]) == ["prompt", "input", "run", "evaluator", "score"]
 
 
 def test_the_form_of_inspect() -> None:

@@ -11,7 +11,7 @@ from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.arrays import Grid, value_reader
 from pipelines.evaluation.results.scores import HALLUCINATED, HALLUCINATION_SCORE, Evaluation
 from pipelines.evaluation.results.table import results_table
-from pipelines.evaluation.statistics.estimates import correction, mean_estimates
+from pipelines.evaluation.statistics.estimates import Estimator, corrections, mean_estimates
 from pipelines.evaluation.statistics.paired import paired_differences
 from pipelines.evaluation.statistics.resampling import Estimate, Sampling
 from tests.pipelines.evaluation.results.evaluations import binary, evaluation, score
@@ -83,7 +83,7 @@ def test_every_number_is_the_one_that_is_computed_alone(made: Evaluation) -> Non
     for k, row in enumerate(table.rows):
         if "accuracy" in row.corrections:
             before, after = grid.by_repeat(originals, k), grid.by_repeat(finals, k)
-            wanted = correction(before, after, grid.groups, SAMPLING)
+            wanted = corrections(Estimator(grid.groups, SAMPLING), before, after)()
             for name in ("corrected", "spoiled", "change"):
                 near(getattr(row.corrections["accuracy"], name), getattr(wanted, name))
 

@@ -7,8 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.evaluation.statistics.estimates import correction, mean_estimates
-from pipelines.evaluation.statistics.resampling import Sampling, wilson
+from pipelines.evaluation.statistics.estimates import (
+    CorrectionRates,
+    Estimator,
+    corrections,
+    mean_estimates,
+)
+from pipelines.evaluation.statistics.resampling import Floats, Sampling, wilson
 
 SAMPLING = Sampling(resamples=400, seed=1)
 NAN = float("nan")
@@ -103,11 +108,16 @@ def test_an_interval_holds_its_value_and_moves_with_it(values: list[float], by: 
         assert moved.low == pytest.approx(first.low + by, abs=1e-6)
 
 
+def correction(original: Floats, final: Floats) -> CorrectionRates:
+    """What became of answers that are each alone."""
+    return corrections(Estimator(alone(original.shape[1]), SAMPLING), original, final)()
+
+
 def test_corrected_and_spoiled_by_hand() -> None:
     #                    wrong            right
     original = np.array([[0, 0, 0, 0, 1, 1, 1, 1, 1, NAN]])
     final = np.array([[1, 1, 0, 0, 1, 1, 1, 1, 0, 1]])
-    found = correction(original, final, alone(10), SAMPLING)
+    found = correction(original, final)
     # 2 of 4 wrong ones became right, 1 of 5 right ones wrong; (2 - 1) / 9 more are right.
     assert (found.corrected.value, found.corrected.n) == (0.5, 4)
     assert (found.spoiled.value, found.spoiled.n) == (0.2, 5)
@@ -121,14 +131,14 @@ def test_repeats_are_pooled_within_their_item() -> None:
     # original was wrong once: it counts half among the wrong, and was corrected there.
     original = np.array([[0, 1, 0], [0, 1, 1.0]])
     final = np.array([[1, 1, 1], [0, 1, 1.0]])
-    found = correction(original, final, alone(3), SAMPLING)
+    found = correction(original, final)
     assert found.corrected.value == pytest.approx((0.5 + 0.5) / 1.5)
     assert found.spoiled.value == 0
     assert found.change.value == pytest.approx((0.5 + 0 + 0.5) / 3)
 
 
 def test_without_wrong_originals_nothing_could_be_corrected() -> None:
-    found = correction(np.ones((1, 4)), np.array([[1, 1, 0, 1.0]]), alone(4), SAMPLING)
+    found = correction(np.ones((1, 4)), np.array([[1, 1, 0, 1.0]]))
     assert (found.corrected.value, found.corrected.reason) == (None, "no_items")
     assert found.spoiled.value == 0.25
     assert found.change.value == -0.25
@@ -136,5 +146,5 @@ def test_without_wrong_originals_nothing_could_be_corrected() -> None:
 
 def test_a_change_is_never_taken_for_a_proportion() -> None:
     # All changes are 0 or 1, but the change lies in [-1, 1].
-    found = correction(np.zeros((1, 6)), np.array([[1, 0, 1, 0, 0, 0.0]]), alone(6), SAMPLING)
+    found = correction(np.zeros((1, 6)), np.array([[1, 0, 1, 0, 0, 0.0]]))
     assert found.change.method == "bca"

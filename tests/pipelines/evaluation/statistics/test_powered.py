@@ -1,4 +1,4 @@
-"""A judge's mean corrected by labels of known probability, and how many labels a width takes."""
+"""A judge's mean corrected by labels of known probability."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipelines.evaluation.statistics.judges import corrected_rate
-from pipelines.evaluation.statistics.powered import Spread, labels_needed, powered_mean
+from pipelines.evaluation.statistics.powered import powered_mean
 
 JUDGE = [1.0] * 34 + [0.0] * 6 + [1.0] * 50 + [0.0] * 10
 LABELS = [1.0] * 28 + [0.0] * 12
@@ -21,12 +21,6 @@ def test_equal_probabilities_by_hand():
     # 28 * 0.75 * -0.215 + 6 * -1.75 * -0.215 + 6 * -1.75 * 1.285 = -15.75.
     assert found.tuning == pytest.approx(15.75 / 19.815, abs=1e-4)
     assert found.corrected.value == pytest.approx(0.7 - 0.01 * found.tuning)
-    # Labels less tuning * 2.5 (judge - 0.85): 0.45193 (28), -2.04807 (6), -0.06094 (6); squares
-    # 30.9086, times 40/39 by 100^2, times 40 labels.
-    assert found.spread.rectifier == pytest.approx(40 * 30.9086 * 40 / 39 / 1e4, abs=1e-5)
-    assert (found.spread.answers, found.spread.labels, found.spread.few) == (100, 40, False)
-    # Both parts together are about the variance of the labels, 0.21 * 40/39.
-    assert found.spread.rectifier + found.spread.judge == pytest.approx(0.2154, abs=0.003)
 
 
 def test_it_agrees_with_truescore_where_all_are_equally_probable():
@@ -42,16 +36,12 @@ def test_weights_by_hand():
     found = powered_mean([1, 1, 1, 1], [1, 0], [0, 2], [0.5, 0.25])
     assert found.tuning == 0
     assert found.corrected.value == pytest.approx(1 / 3)
-    # They stand for 4/3 and 8/3 answers: 4/3 * 2/3 = 8/3 * 1/3 = 8/9. The variance is
-    # 2/1 * 2 * (8/9)^2 / 4^2 = 16/81, that of one label twice as much.
-    assert found.spread.rectifier == pytest.approx(2 * 16 / 81)
     # Only their ratio counts.
     assert powered_mean([1] * 4, [1, 0], [0, 2], [1, 0.5]).corrected.value == pytest.approx(1 / 3)
 
 
 def test_a_constant_set_of_labels_is_no_certainty():
     found = powered_mean([1.0] * 50, [1.0] * 10, range(10))
-    assert found.spread.few
     assert found.corrected.value == 1
     # Half of Wilson's interval of 10 of 10: 3.8415 / 2 / 13.8415 = 0.13877.
     assert found.corrected.low == pytest.approx(1 - 0.13877, abs=1e-4)
@@ -101,30 +91,6 @@ def test_what_does_not_fit_is_refused(
         powered_mean([1.0, 0.0, 1.0, 0.0], labels, places, drawn, groups)
 
 
-def test_labels_needed_by_hand():
-    spread = Spread(answers=1000, labels=50, rectifier=0.1, judge=0.1, share=0.7)
-    # The half-width is z * 0.02: 0.1 / (0.0004 - 0.1/1000) = 333.33.
-    found = labels_needed(spread, 1.959964 * 0.02)
-    assert found.more == 334 - 50
-    # Without the judge 0.2 / 0.0004.
-    assert found.alone == 500
-    # At best z * sqrt(0.2 / 1000).
-    assert found.least == pytest.approx(1.959964 * 0.0141421, abs=1e-5)
-    assert labels_needed(spread, 0.3).more == 0
-    # The judge's part alone, 0.0001, is more than 0.005^2.
-    never = labels_needed(spread, 1.959964 * 0.005)
-    assert never.more is None
-    assert never.least > never.wanted
-    with pytest.raises(ValueError, match="half-width"):
-        labels_needed(spread, 0)
-
-
-def test_few_labels_of_one_kind_need_as_many_as_wilson_says():
-    spread = Spread(answers=1000, labels=10, rectifier=0.0, judge=0.0, share=1.0, few=True)
-    # z^2 / 2 / (n + z^2) <= 0.05 where n >= 9 z^2 = 34.573.
-    assert labels_needed(spread, 0.05).more == 25
-
-
 @pytest.fixture(scope="module")
 def source() -> np.random.Generator:
     return np.random.default_rng(5)
@@ -154,17 +120,3 @@ def test_intervals_of_unequal_draws_cover_the_truth(source: np.random.Generator)
     assert covered >= 362
     # The labels alone, of which those that the judge finds wrong are too many, miss it.
     assert alone < 100
-
-
-def test_the_labels_that_are_said_to_be_needed_bring_the_width(source: np.random.Generator):
-    truth, said = judged(source, 4000, 0.7)
-    first = powered_mean(said.tolist(), truth[:300].tolist(), range(300))
-    more = labels_needed(first.spread, 0.03).more
-    assert more is not None
-    assert more > 100
-    n, halves = 300 + more, []
-    for _ in range(50):
-        truth, said = judged(source, 4000, 0.7)
-        found = powered_mean(said.tolist(), truth[:n].tolist(), range(n)).corrected
-        halves.append(((found.high or 0) - (found.low or 0)) / 2)
-    assert np.mean(halves) == pytest.approx(0.03, rel=0.07)

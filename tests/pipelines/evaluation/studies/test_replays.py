@@ -164,7 +164,9 @@ async def test_a_papers_study_of_recorded_checks_and_its_profile(tmp_path: Path)
         # Two sentences of each of four texts.
         assert (found.items, found.groups) == (8, 4)
         assert "0.81" in STUDY_FORMATS["markdown"](found)
-        profile = profile_of(found, {}, "Mine", point=4)
-        assert profile.settings == {"slm": {"mean": "max"}}
+        assert found.choice is not None
+        profile = profile_of(found, {}, "Mine")
+        chosen = found.points[found.choice.point].label.removeprefix("mean=")
+        assert profile.settings == {"slm": {"mean": chosen}}
         assert profile.origin is not None
         assert (profile.origin.evaluation, profile.origin.study) == (name, "mean")

@@ -10,13 +10,13 @@ from pipelines.models.judges.inputs import (
     MAX_PIECES,
     EvidenceReading,
     WordPieces,
+    _parts,
     asked_pieces,
     load_tokenizer,
     pair_of,
     pairs_for,
     pieces_of,
     room_for,
-    sentences_of,
     statement_offsets,
     windows_of,
 )
@@ -138,7 +138,7 @@ def test_evidence_is_split_once_for_all_claims_about_it(tokenizer, monkeypatch):
 
 def test_a_long_sentence_is_read_in_parts(tokenizer):
     text = "One two three four five six seven eight nine ten. It ends."
-    parts = list(sentences_of(tokenizer, text, 4))
+    parts = [part.pieces for part in _parts(tokenizer, (text,), 4)]
     assert max(len(part.ids) for part in parts) == 4
     joined = [piece for part in parts for piece in part.ids]
     assert joined == list(pieces_of(tokenizer, text).ids)
