@@ -8,8 +8,10 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
+from components.forms import RUN_LIMITS
+from pipelines.cli.forms import add_option
 from pipelines.cli.prices import priced_models
-from pipelines.cli.shared import OWNER, amount, count
+from pipelines.cli.shared import OWNER
 from pipelines.engine.budget import Account, RunBudget, budget_for, expected_of
 from pipelines.engine.estimate import basis_for, estimate, size_in
 from pipelines.engine.executor import used_roles
@@ -22,18 +24,8 @@ from pipelines.run.spec import ModelSpec, RunSpec
 
 def add_budget_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `run_budget` reads."""
-    for name, read, metavar, told in (
-        ("calls", count, "N", "stop after this many calls of models, over all methods"),
-        ("tokens", count, "N", "stop after this many tokens read and written"),
-        ("seconds", amount, "N", "stop after this many seconds"),
-        (
-            "money",
-            amount,
-            "AMOUNT",
-            "stop when this amount is spent, in the currency of the prices",
-        ),
-    ):
-        parser.add_argument(f"--max-{name}", type=read, metavar=metavar, help=told)
+    for name in LIMIT_NAMES:
+        add_option(parser, RUN_LIMITS[name], f"--max-{name}")
     parser.add_argument(
         "--anyway",
         action="store_true",
