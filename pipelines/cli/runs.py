@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from components.forms import RUN_FILTER
+from components.forms import RUN_FILTER, FormField
 from pipelines.cli.changes import describe_changes
 from pipelines.cli.exports import read_bytes, write_archive, write_export
 from pipelines.cli.forms import add_option
@@ -165,7 +165,13 @@ def _drawn(trace: Trace, language: str) -> str:
 
 def chosen_filter(options: argparse.Namespace) -> RunFilter:
     """Return which runs the options mean."""
-    return RunFilter(**{name: getattr(options, name) for name in RUN_FILTER.fields})
+    fields = RUN_FILTER.fields.values()
+    return RunFilter(**{one.name: getattr(options, _option(one)) for one in fields})
+
+
+def _option(field: FormField) -> str:
+    """Return the name of an option: each of several values is given by one, --tag A --tag B."""
+    return field.name.removesuffix("s") if field.several else field.name
 
 
 def add_filter_options(parser: argparse.ArgumentParser) -> None:
@@ -181,15 +187,13 @@ def add_filter_options(parser: argparse.ArgumentParser) -> None:
         "--offset", type=so_many, default=0, help="skip this many runs (default: %(default)s)"
     )
     for name, field in RUN_FILTER.fields.items():
-        look: dict[str, Any] = {"dest": name}
-        # Each of several values is given by an option of its own: --tag A --tag B.
-        option = name.removesuffix("s") if field.several else name.replace("_", "-")
+        look: dict[str, Any] = {}
         if field.kind is not bool:
             default = [] if field.several else field.default
-            look |= {"default": default, "type": _TYPES.get(name), "metavar": _UNITS.get(name)}
+            look = {"default": default, "type": _TYPES.get(name), "metavar": _UNITS.get(name)}
         if field.several:
             look |= {"action": "append", "choices": field.choices or None}
-        add_option(parser, field, f"--{option}", **look)
+        add_option(parser, field, f"--{_option(field).replace('_', '-')}", **look)
 
 
 def _moment(text: str) -> datetime:
