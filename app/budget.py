@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, get_args
 
 import streamlit as st
 
 from app.engine import engine
+from app.forms import draw_field, read_form
 from app.profiles import known_models
 from app.session import owner
+from components.forms import RUN_LIMITS
 from components.messages import Catalogue
 from pipelines.engine.asking import RunPlan, RunRequest, make_plan, plan_run, within_limits
 from pipelines.engine.estimate import Basis, basis_for
 from pipelines.engine.text_size import TextSize
-from pipelines.models.providers import Currency
-from pipelines.run.ledger import LIMIT_NAMES, LimitName, RunLimits
+from pipelines.run.ledger import LIMIT_NAMES, RunLimits
 from pipelines.run.spec import ModelSpec, RunSpec
 
-_WHOLE = ("calls", "tokens")
-_LEAST: Mapping[str, float] = {"calls": 1, "tokens": 1, "seconds": 1.0, "money": 0.0}
-_STEP: Mapping[str, float] = {"calls": 1, "tokens": 100, "seconds": 10.0, "money": 0.01}
-_KEPT: Any = {"persist_state": "session"}
-_CURRENCY = "limit.currency"
+_SCOPE = "limit"
 
 
 def basis(main: ModelSpec, *, size: TextSize | None = None) -> Basis:
@@ -38,35 +34,23 @@ def basis(main: ModelSpec, *, size: TextSize | None = None) -> Basis:
 
 def session_limits() -> RunLimits:
     """Return what every run of this session may take."""
-    found = {name: st.session_state.get(_key(name)) for name in LIMIT_NAMES}
-    return RunLimits(**found, currency=st.session_state.get(_CURRENCY) or "USD")
+    return read_form(RUN_LIMITS, _SCOPE)
 
 
 def set_limits(limits: RunLimits) -> None:
     """Change them. Called from a callback."""
     for name in LIMIT_NAMES:
-        st.session_state[_key(name)] = getattr(limits, name)
+        st.session_state[f"{_SCOPE}.{name}"] = getattr(limits, name)
 
 
 def draw_session_limits(t: Catalogue) -> None:
     """Draw the controls of `session_limits`, in one row."""
     st.caption(t("limit.note"))
-    columns = st.columns(len(LIMIT_NAMES) + 1, gap="medium", vertical_alignment="bottom")
-    for column, name in zip(columns, LIMIT_NAMES, strict=False):
+    fields = RUN_LIMITS.fields.values()
+    columns = st.columns(len(fields), gap="medium", vertical_alignment="bottom")
+    for column, field in zip(columns, fields, strict=True):
         with column:
-            st.number_input(
-                t(f"limit.{name}"),
-                min_value=int(_LEAST[name]) if name in _WHOLE else _LEAST[name],
-                value=None,
-                step=int(_STEP[name]) if name in _WHOLE else _STEP[name],
-                format=None if name in _WHOLE else "%.6g",
-                key=_key(name),
-                placeholder=t("limit.none"),
-                help=t(f"limit.{name}.help"),
-                **_KEPT,
-            )
-    with columns[-1]:
-        st.selectbox(t("limit.currency"), get_args(Currency), key=_CURRENCY, **_KEPT)
+            draw_field(field, t, f"{_SCOPE}.{field.name}")
 
 
 def planned(asked: RunRequest | RunSpec) -> RunPlan:
@@ -96,7 +80,3 @@ def _priced(models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
         else spec
         for role, spec in models.items()
     }
-
-
-def _key(name: LimitName) -> str:
-    return f"limit.{name}"

@@ -9,6 +9,7 @@ import streamlit as st
 
 from app import live
 from app.engine import engine
+from app.forms import draw_settings, read_settings
 from app.parts import (
     act,
     begin_run,
@@ -27,7 +28,6 @@ from app.parts import (
     show_html,
 )
 from app.session import messages, owner, theme
-from app.settings_form import draw_settings, read_settings
 from components.elements import notice
 from components.flow import flow_diagram
 from components.messages import Catalogue, named

@@ -5,24 +5,23 @@ A field that is left empty stands for the method's default, also where that depe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import nan
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, get_args
 
 import gradio as gr
 
 from app.public.examples import speaks
+from app.public.forms import Put, draw_number, typed_number
 from app.public.models import OwnModel
 from components.compare import default_numbers, setting_words
+from components.forms import FormField, setting_fields
 from components.messages import Catalogue, named, setting_key
 from pipelines.engine.asking import RunPlan, RunRequest
 from pipelines.error_words import phrase
 from pipelines.errors import VeriscopeError, failure
-from pipelines.methods.controls import field_bound, field_kind
 from pipelines.methods.registry import METHODS
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec
-
-Put = Callable[..., Any]
 
 NONE = "none"
 """The choice of no evidence at all."""
@@ -103,24 +102,18 @@ class Choices(NamedTuple):
         return {**chosen, **(_without(name) if self.evidence == NONE else {})}
 
 
-def bounds(method: str, field: str) -> tuple[float, float]:
-    """Return the least and the greatest value of a setting."""
-    info = METHODS[method].settings_type.model_fields[field]
-    return float(field_bound(info, "ge")), float(field_bound(info, "le"))
+def setting_field(method: str, name: str) -> FormField:
+    """Return the description of a setting."""
+    return setting_fields(METHODS[method])[name]
 
 
-def _read(method: str, field: str, typed: str) -> float:
-    """Return the number that was typed, with a comma or a point; raises InvalidInputError."""
-    low, high = bounds(method, field)
-    whole = _is_whole(method, field)
-    try:
-        value = int(typed) if whole else float(typed.replace(",", "."))
-    except ValueError:
-        value = nan
-    if not low <= value <= high:
-        kind = phrase("wanted.whole_number" if whole else "wanted.number")
-        facts = {"low": f"{low:g}", "high": f"{high:g}", "kind": kind}
-        raise failure("asking.outside", method=method, setting=field, **facts)
+def _read(method: str, name: str, typed: str) -> float:
+    """Return the number that was typed; raises InvalidInputError."""
+    field = setting_field(method, name)
+    if (value := typed_number(field, typed)) is None:
+        kind = phrase("wanted.whole_number" if field.kind is int else "wanted.number")
+        facts = {"low": f"{field.low:g}", "high": f"{field.high:g}", "kind": kind}
+        raise failure("asking.outside", method=method, setting=name, **facts)
     return value
 
 
@@ -170,29 +163,13 @@ class ChoiceFields:
         self.all: list[Any] = [self.evidence, *self.numbers]
 
 
-def _number(put: Put, method: str, field: str) -> Any:
-    low, high = bounds(method, field)
-    key = f"setting.{method}.{field}"
+def _number(put: Put, method: str, name: str) -> Any:
+    field = setting_field(method, name)
 
     def label(t: Catalogue) -> str:
-        return t("space.setting", method=named("method", method, t), setting=t(key))
+        return t("space.setting", method=named("method", method, t), setting=field.title(t))
 
-    def info(t: Catalogue) -> str:
-        facts = {"low": f"{low:g}", "high": f"{high:g}", "default": default_words(method, field, t)}
-        return f"{t(f'{key}.help')} {t('space.setting.range', **facts)}"
-
-    # Gradio's own field for numbers shows 0 where none was given.
-    return put(
-        gr.Textbox,
-        {"label": label, "info": info, "placeholder": lambda t: default_words(method, field, t)},
-        max_lines=1,
-        max_length=20,
-        min_width=240,
-    )
-
-
-def _is_whole(method: str, field: str) -> bool:
-    return field_kind(METHODS[method].settings_type.model_fields[field]) is int
+    return draw_number(put, field, label=label, default=partial(default_words, method, name))
 
 
 def _without(name: str) -> dict[str, Any]:

@@ -14,10 +14,12 @@ import gradio as gr
 from app.public.check import CheckPart
 from app.public.choices import ChoiceFields
 from app.public.examples import ExampleQuestion, example_html, speaks
+from app.public.forms import draw_field
 from app.public.models import OWN_KINDS, ModelCatalog
 from app.public.session import VisitorLimits
 from components.catalogue import catalogue_table
 from components.elements import fold, notice
+from components.forms import MODEL
 from components.markup import Html, tag
 from components.messages import Catalogue, duration, lang, named
 from components.models import judge_quality, kind_label
@@ -159,17 +161,12 @@ class Parts:
                 put(html_view, _note("space.settings.note", "settings"), name="settings-note")
             with put(gr.Accordion, {"label": "space.own"}, open=False, elem_id="own"):
                 put(html_view, _note("space.own.note", "own"), name="own-note")
-                kind: Words = {
-                    "label": "models.kind",
-                    "choices": lambda t: [(kind_label(kind, t), kind) for kind in OWN_KINDS],
-                }
-                address: Words = {"label": "models.server"}
                 with gr.Row():
                     self.own_fields: list[Any] = [
-                        put(gr.Dropdown, kind, value=OWN_KINDS[0]),
-                        put(gr.Textbox, {"label": "models.model"}, max_length=200),
+                        draw_field(put, MODEL["kind"], _own_kinds, value=OWN_KINDS[0]),
+                        draw_field(put, MODEL["model"], max_length=200),
                         put(gr.Textbox, {"label": "models.key"}, type="password", max_length=400),
-                        put(gr.Textbox, address, max_length=400, visible=custom_servers),
+                        draw_field(put, MODEL["base_url"], max_length=400, visible=custom_servers),
                     ]
 
     def _result(self, *, verdicts: bool) -> None:
@@ -266,6 +263,10 @@ def _skip(t: Catalogue) -> str:
         "data_close": t("space.close"),
     }
     return tag("a.skip", t("space.skip"), href="#result", **said)
+
+
+def _own_kinds(t: Catalogue) -> list[tuple[str, str]]:
+    return [(kind_label(kind, t), kind) for kind in OWN_KINDS]
 
 
 def _note(text: str, key: str) -> Words:

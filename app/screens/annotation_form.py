@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app.engine import engine
+from app.forms import draw_field, look_of, read_field
 from app.jobs import PATIENCE
 from app.login import login_reason
 from app.parts import (
@@ -24,6 +25,7 @@ from app.screens.annotation_place import MAKE, open_session
 from app.session import language, messages, owner
 from components.annotation import size_view
 from components.elements import notice
+from components.forms import SESSION
 from components.guidelines import starting_guidelines
 from components.messages import LANGUAGES, Catalogue, integer
 from pipelines.annotation.leading import Lead
@@ -35,6 +37,7 @@ from pipelines.store.annotation_records import MAX_NAME
 PAGE = "annotate"
 
 _SHOW = ("after", "never", "before")
+_NUMBERS = ("most_annotators", "lease", "too_fast", "gold_every")
 _FIRST_TASKS: tuple[Task, ...] = ("sentence", "answer")
 """Tasks that are chosen until somebody says otherwise: each takes people time."""
 
@@ -61,20 +64,15 @@ def draw_form(t: Catalogue) -> None:
     left, right = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
     with left:
         show = choose_one(
-            t("annotate.show"),
+            SESSION["show"].title(t),
             _SHOW,
             f"{MAKE}.show",
-            lambda name: t(f"annotate.show.{name}"),
-            help=t("annotate.show.help"),
+            lambda name: SESSION["show"].word(name, t),
+            help=SESSION["show"].help(t),
             **_KEPT,
         )
     with right:
-        offer = "span" in tasks and st.toggle(
-            t("annotate.offer_spans"),
-            key=f"{MAKE}.offer",
-            help=t("annotate.offer_spans.help"),
-            **_KEPT,
-        )
+        offer = "span" in tasks and st.toggle(**look_of(SESSION["offer_spans"], t, f"{MAKE}.offer"))
     fold = st.expander(t("annotate.make.more"), key=f"{MAKE}.unfolded", on_change="rerun")
     draw_unfolded(fold, partial(draw_rules, MAKE, SessionSpec(), t, gold=controls > 0))
     name = st.text_input(
@@ -101,14 +99,11 @@ def _tasks(chosen: ItemSelection, t: Catalogue) -> tuple[list[Task], int]:
     counts = chosen.items.counts()
     first = [task for task in counts if task in _FIRST_TASKS] or list(counts)[:1]
     picked = st.pills(
-        t("annotate.make.which"),
-        list(counts),
+        options=list(counts),
         selection_mode="multi",
         default=first,
         format_func=lambda task: t(f"annotate.task.{task}"),
-        key=f"{MAKE}.tasks.{'-'.join(counts)}",
-        help=t("annotate.make.which.help"),
-        **_KEPT,
+        **look_of(SESSION["tasks"], t, f"{MAKE}.tasks.{'-'.join(counts)}"),
     )
     overlap = int(
         st.number_input(
@@ -194,77 +189,41 @@ def _controls(chosen: ItemSelection, tasks: Sequence[Task], t: Catalogue) -> tup
         return controls, True
     if not known:
         st.caption(t("annotate.controls.later"))
-    sure = st.checkbox(
-        t("annotate.without_gold"),
-        key=f"{MAKE}.without_gold",
-        help=t("annotate.without_gold.help"),
-        **_KEPT,
-    )
+    sure = st.checkbox(**look_of(SESSION["without_gold"], t, f"{MAKE}.without_gold"))
     return 0, sure
 
 
 def draw_rules(place: str, spec: SessionSpec, t: Catalogue, *, gold: bool = True) -> None:
     """Draw who may join, and how items are given out; at first as in `spec`."""
     st.text_area(
-        t("annotate.names"),
         value="\n".join(spec.names or ()),
-        key=f"{place}.names",
-        help=t("annotate.names.help"),
         placeholder=t("annotate.names.any"),
         height=100,
-        **_KEPT,
+        **look_of(SESSION["names"], t, f"{place}.names"),
     )
     reason = login_reason(t)
-    st.toggle(
-        t("annotate.login.required"),
-        value=spec.login,
-        key=f"{place}.login",
-        # What is on can be turned off, also where nobody can log in any more.
-        disabled=bool(reason) and not spec.login,
-        help=reason or t("annotate.login.required.help"),
-        **_KEPT,
-    )
-    fields: list[tuple[str, dict[str, Any]]] = [
-        ("most_annotators", {"min_value": 1, "max_value": 1000, "value": spec.most_annotators}),
-        ("lease", {"min_value": 1, "max_value": 1440, "value": max(1, round(spec.lease / 60))}),
-        (
-            "too_fast",
-            {"min_value": 0.0, "max_value": 600.0, "value": float(spec.too_fast), "step": 0.5},
-        ),
-        ("gold_every", {"min_value": 2, "max_value": 1000, "value": spec.gold_every}),
-    ]
+    look: dict[str, Any] = {"help": reason} if reason else {}
+    # What is on can be turned off, also where nobody can log in any more.
+    look["disabled"] = bool(reason) and not spec.login
+    draw_field(SESSION["login"], t, f"{place}.login", spec.login, **look)
     with st.container(key=f"settings-{place}"):
-        for name, look in fields:
-            st.number_input(
-                t(f"annotate.{name}"),
-                key=f"{place}.{name}",
-                help=t(f"annotate.{name}.help"),
-                disabled=name == "gold_every" and not gold,
-                **look,
-                **_KEPT,
-            )
+        for name in _NUMBERS:
+            off = name == "gold_every" and not gold
+            value = getattr(spec, name)
+            draw_field(SESSION[name], t, f"{place}.{name}", value, disabled=off)
 
 
 def chosen_rules(place: str, spec: SessionSpec) -> dict[str, Any]:
     """Return what `draw_rules` was given, for a specification; what it never drew is as
     in `spec`.
     """
-    state = st.session_state
-    lines = state.get(f"{place}.names")
-    names = spec.names if lines is None else tuple(names_in(lines)) or None
-    minutes = state.get(f"{place}.lease")
-    return {
-        "names": names,
-        "login": bool(_or(state.get(f"{place}.login"), spec.login)),
-        "most_annotators": int(state.get(f"{place}.most_annotators") or spec.most_annotators),
-        "lease": spec.lease if minutes is None else 60.0 * minutes,
-        "too_fast": float(_or(state.get(f"{place}.too_fast"), spec.too_fast)),
-        "gold_every": int(state.get(f"{place}.gold_every") or spec.gold_every),
+    rules = {
+        name: read_field(SESSION[name], f"{place}.{name}", getattr(spec, name))
+        for name in ("login", *_NUMBERS)
     }
-
-
-def _or(value: Any, other: Any) -> Any:
-    return other if value is None else value
+    lines = st.session_state.get(f"{place}.names")
+    names = spec.names if lines is None else tuple(names_in(lines)) or None
+    return {"names": names, **rules}
 
 
 def _make(

@@ -13,10 +13,12 @@ import streamlit as st
 
 from app.computing import shown
 from app.exposure import workbench_exposure
+from app.forms import look_of
 from app.jobs import fetched
 from app.parts import choose_one, draw_error, in_rows, remembered, show_error, show_html
 from components.elements import notice
 from components.evaluation_state import items_view, offers_words, rows_view
+from components.forms import MAPPING
 from components.markup import visible
 from components.messages import Catalogue, integer
 from pipelines.errors import VeriscopeError
@@ -33,7 +35,6 @@ from pipelines.evaluation.datasets import (
 from pipelines.evaluation.datasets.files import read_table
 from pipelines.evaluation.datasets.formats import FORMATS, KINDS, recognised
 from pipelines.evaluation.datasets.hub import HubAddress
-from pipelines.evaluation.datasets.mapping import Separator
 from pipelines.evaluation.items import DataSet
 from pipelines.models.restricted import SWITCH
 
@@ -52,7 +53,6 @@ _BUNDLED = {
 """The bundled data sets, each with the end of its text's key."""
 
 _PARTS: tuple[Part, ...] = get_args(Part)
-_SEPARATORS: tuple[Separator, ...] = get_args(Separator)
 _MAPPED = "columns"
 """The kind of a file whose columns are mapped by hand."""
 
@@ -259,38 +259,25 @@ def _mapping(table: DataTable, where: str, t: Catalogue) -> ColumnMapping:
     chosen: dict[str, Any] = {}
     for column, part in in_rows(_COLUMNS, 3):
         place = f"{where}.{part}"
-        told: Any = {
-            "label": t(f"evaluate.part.{part}"),
-            "help": t(f"evaluate.part.{part}.help"),
-            "placeholder": t("evaluate.mapping.none"),
-            **_KEPT,
-        }
+        look = look_of(MAPPING[part], t, place, placeholder=t("evaluate.mapping.none"))
         found = getattr(suggested, part)
         with column:
-            if isinstance(found, tuple):
-                chosen[part] = tuple(
-                    st.multiselect(options=columns, default=list(found), key=place, **told)
-                )
+            if MAPPING[part].several:
+                chosen[part] = tuple(st.multiselect(options=columns, default=list(found), **look))
             else:
                 index = columns.index(found) if found else None
-                chosen[part] = st.selectbox(options=columns, index=index, key=place, **told) or ""
+                chosen[part] = st.selectbox(options=columns, index=index, **look) or ""
     left, right = st.columns(2, gap="medium", vertical_alignment="bottom")
     with left:
         separator = st.selectbox(
-            t("evaluate.separator"),
-            _SEPARATORS,
-            key=f"{where}.separator",
+            options=MAPPING["separator"].choices,
             format_func=lambda one: json.dumps(one) if one else t("evaluate.separator.none"),
-            help=t("evaluate.separator.help"),
-            **_KEPT,
+            **look_of(MAPPING["separator"], t, f"{where}.separator"),
         )
     with right:
+        off = not chosen["hallucinated"]
         yes = st.text_input(
-            t("evaluate.yes_values"),
-            key=f"{where}.yes",
-            help=t("evaluate.yes_values.help"),
-            **_KEPT,
-            disabled=not chosen["hallucinated"],
+            **look_of(MAPPING["hallucinated_values"], t, f"{where}.yes", disabled=off)
         )
     values = tuple(one.strip() for one in (yes or "").split(",") if one.strip())
     return ColumnMapping(**chosen, separator=separator, hallucinated_values=values)

@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from app.engine import engine
+from app.forms import draw_field
 from app.jobs import judgings, start_judging
 from app.parts import (
     draw_again,
@@ -28,6 +29,7 @@ from app.screens.setup import assumed_capabilities
 from app.session import key_for, messages, owner
 from components.elements import notice
 from components.evaluation_judge import calibration_view, judging_view
+from components.forms import BUDGET
 from components.messages import Catalogue, integer
 from pipelines.errors import failure
 from pipelines.evaluation.judging.calibration import JudgeCalibration, calibrated, read_labels
@@ -66,14 +68,8 @@ def _draw(evaluation: str, spec: EvaluationSpec, answers: int, t: Catalogue) -> 
             help=t("evaluate.judge.model.help"),
         )
     with right:
-        st.number_input(
-            t("evaluate.most.calls"),
-            min_value=1,
-            value=None,
-            key="evaluate.judge.calls",
-            placeholder=t("evaluate.most.none"),
-            help=t("evaluate.judge.calls.help"),
-        )
+        told = t("evaluate.judge.calls.help")
+        draw_field(BUDGET["calls"], t, "evaluate.judge.calls", help=told, persist_state=None)
     st.file_uploader(
         t("evaluate.judge.prompt"),
         type=["toml"],

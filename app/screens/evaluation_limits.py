@@ -7,13 +7,13 @@ from typing import Any
 
 import streamlit as st
 
+from app.forms import draw_field, read_form
+from components.forms import BUDGET
 from components.messages import Catalogue
-from pipelines.evaluation.limits import LIMITS
 from pipelines.evaluation.plan import Budget
 
 MOST_AT_ONCE = 16
 _AT_ONCE = 2
-_WHOLE = ("calls", "tokens")
 _KEPT: Any = {"persist_state": "session"}
 
 
@@ -30,7 +30,7 @@ def draw_limits(
     `currencies` are those of the models' prices: without any, or with several, there can be no
     limit of money.
     """
-    columns = st.columns(len(LIMITS) + 1, gap="medium", vertical_alignment="bottom")
+    columns = st.columns(len(BUDGET.fields) + 1, gap="medium", vertical_alignment="bottom")
     with columns[0]:
         st.number_input(
             t("evaluate.at_once"),
@@ -42,35 +42,26 @@ def draw_limits(
             **_KEPT,
         )
     one = currencies[0] if len(currencies) == 1 else None
-    for column, name in zip(columns[1:], LIMITS, strict=True):
-        whole, key = name in _WHOLE, _key(scope, name)
-        known = getattr(start, name) if start else None
-        impossible = name == "money" and one is None and known is None
-        money = t("evaluate.most.money", currency=one) if one else t("evaluate.most.any_money")
-        if st.session_state.get(key) is not None and impossible:
-            # Models with a price were chosen when it was set.
-            st.session_state[key] = None
+    for column, (name, field) in zip(columns[1:], BUDGET.fields.items(), strict=True):
+        key, known = f"{_place(scope)}.{name}", getattr(start, name) if start else None
+        look: dict[str, Any] = {}
+        if name == "money" and one is not None:
+            look["label"] = t("evaluate.most.money_in", currency=one)
+        elif name == "money" and known is None:
+            look["disabled"] = True
+            if st.session_state.get(key) is not None:
+                # Models with a price were chosen when it was set.
+                st.session_state[key] = None
         with column:
-            st.number_input(
-                money if name == "money" else t(f"evaluate.most.{name}"),
-                min_value=1 if whole else 0.01,
-                value=max(1, known) if whole and known is not None else known,
-                step=1 if whole else 0.5,
-                key=key,
-                placeholder=t("evaluate.most.none"),
-                help=t("evaluate.most.help"),
-                disabled=impossible,
-                **_KEPT,
-            )
+            draw_field(field, t, key, known, **look)
     if one is None:
         st.caption(t("evaluate.most.several" if currencies else "evaluate.most.no_price"))
 
 
 def chosen_limits(*, scope: str = "", start: Budget | None = None) -> Budget:
     """Return what the controls say; where they were never drawn, `start`."""
-    known = (start or Budget()).model_dump()
-    return Budget(**{name: st.session_state.get(_key(scope, name), known[name]) for name in LIMITS})
+    return read_form(BUDGET, _place(scope), start)
 
 
-def _key(scope: str, name: str) -> str:
-    return ".".join(filter(None, ["evaluate", scope, "most", name]))
+def _place(scope: str) -> str:
+    return f"evaluate.{scope}.most" if scope else "evaluate.most"

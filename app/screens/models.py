@@ -11,6 +11,7 @@ import streamlit as st
 
 from app.engine import engine
 from app.exposure import workbench_exposure
+from app.forms import draw_field, look_of
 from app.parts import (
     choose_one,
     delete_button,
@@ -31,6 +32,7 @@ from app.screens.catalogue import draw_catalogue, under_way
 from app.screens.setup import assumed_capabilities, model_select
 from app.session import keep_key, key_for, messages, owner, theme
 from components.elements import notice
+from components.forms import MODEL, PRICE
 from components.messages import Catalogue
 from components.models import (
     judge_report,
@@ -55,7 +57,6 @@ from pipelines.models.providers import (
 from pipelines.models.restricted import SWITCH, why_refused
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import ROLES
-from pipelines.types import Language
 
 _BUILT_IN = frozenset(spec.name for spec in BUILT_IN)
 _FIELDS = ("name", "model", "address", "key")
@@ -183,7 +184,11 @@ def _add(check: Check | None, t: Catalogue) -> None:
         if restricted:
             show_html(notice(t("models.restricted", switch=SWITCH), "restricted"), key="restricted")
         kind = choose_one(
-            t("models.kind"), _offered(), "new.kind", lambda kind: kind_label(kind, t), **_KEPT
+            MODEL["kind"].title(t),
+            _offered(),
+            "new.kind",
+            lambda kind: kind_label(kind, t),
+            **_KEPT,
         )
         address = provider_of(kind).placeholder
         fixed = restricted and not provider_of(kind).any_server
@@ -192,11 +197,12 @@ def _add(check: Check | None, t: Catalogue) -> None:
             st.caption(t(f"models.kind.{kind}.note"))
         left, right = st.columns(2)
         with left:
-            _text(t("models.name"), "name", "Qwen3-4B", off=off)
+            _text("name", t, placeholder="Qwen3-4B", disabled=off)
             if address:
-                _text(t("models.address"), "address", address, off=fixed)
+                _text("base_url", t, "address", placeholder=address, disabled=fixed)
         with right:
-            _text(t.first(f"models.model.{kind}", "models.model"), "model", off=off)
+            label = t.first(f"models.model.{kind}", "models.model")
+            _text("model", t, label=label, disabled=off)
             if address:
                 key_field(t("models.key"), "new.key", help=t("models.key.note"), **_KEPT)
         if provider_of(kind).hosted:
@@ -214,29 +220,16 @@ def _add(check: Check | None, t: Catalogue) -> None:
             _findings(check, t)
 
 
-def _text(label: str, name: str, example: str | None = None, *, off: bool) -> None:
-    """Draw a field of the form, which cannot be used where it is `off`."""
-    st.text_input(label, key=f"new.{name}", placeholder=example, disabled=off, **_KEPT)
+def _text(name: str, t: Catalogue, place: str = "", **look: Any) -> None:
+    """Draw a field of text of the form, kept under `place`, else its name."""
+    st.text_input(**look_of(MODEL[name], t, f"new.{place or name}", **look))
 
 
 def _price_fields(t: Catalogue) -> None:
-    note = t("models.price.note")
-    *amounts, unit = st.columns([2, 2, 1])
-    for column, name in zip(amounts, _PRICES, strict=True):
+    fields = PRICE.fields.items()
+    for column, (name, field) in zip(st.columns([2, 2, 1]), fields, strict=True):
         with column:
-            st.number_input(
-                t(f"models.{name}"),
-                min_value=0.0,
-                value=None,
-                format="%g",
-                key=f"new.{name}",
-                help=note,
-                **_KEPT,
-            )
-    with unit:
-        st.selectbox(
-            t("models.price.currency"), get_args(Currency), key="new.price.currency", **_KEPT
-        )
+            draw_field(field, t, f"new.price.{name}")
 
 
 def _judge_fields(t: Catalogue, *, off: bool) -> None:
@@ -244,34 +237,25 @@ def _judge_fields(t: Catalogue, *, off: bool) -> None:
     it reads.
     """
     left, middle, right = st.columns(3)
+
+    def look(name: str, place: str) -> dict[str, Any]:
+        return look_of(MODEL[name], t, f"new.judge.{place}", disabled=off)
+
     with left:
         st.selectbox(
-            t("models.judge.format"),
-            ("", *FORMATS),
-            format_func=lambda kind: t(f"models.judge.format.{kind or 'auto'}"),
-            key="new.judge.format",
-            help=t("models.judge.format.note"),
-            disabled=off,
-            **_KEPT,
+            options=("", *FORMATS),
+            format_func=lambda kind: MODEL["judge_format"].word(kind or "auto", t),
+            **look("judge_format", "format"),
         )
     with middle:
         st.text_input(
-            t("models.judge.labels"),
-            key="new.judge.labels",
-            placeholder="entailment, neutral, contradiction",
-            help=t("models.judge.labels.note"),
-            disabled=off,
-            **_KEPT,
+            placeholder="entailment, neutral, contradiction", **look("judge_labels", "labels")
         )
     with right:
         st.multiselect(
-            t("models.capability.languages"),
-            get_args(Language),
+            options=MODEL["languages"].choices,
             format_func=lambda code: t(f"language.{code}"),
-            key="new.judge.languages",
-            help=t("models.judge.languages.note"),
-            disabled=off,
-            **_KEPT,
+            **look("languages", "languages"),
         )
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from typing import Any, get_args
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
 from app.engine import engine
 from app.session import owner
+from components.forms import RUN_FILTER
 from components.messages import Catalogue, named
-from pipelines.run.events import Verdict
 from pipelines.store import RunFilter
 from pipelines.store.filters import MAX_SEARCH
 
@@ -37,11 +37,12 @@ _FOLLOWED = "_runs.followed"
 def draw_search(t: Catalogue) -> None:
     """Draw the field for words of the question, the name or the note."""
     _follow_address()
+    label = RUN_FILTER["text"].title(t)
     st.text_input(
-        t("runs.search"),
+        label,
         type="search",
         key=_TEXT,
-        placeholder=t("runs.search"),
+        placeholder=label,
         label_visibility="collapsed",
         max_chars=MAX_SEARCH,
         live="300ms",
@@ -60,12 +61,12 @@ def draw_filters(t: Catalogue) -> None:
         with st.container(key="settings-run-filters"):
             _choose(t, "methods", known.methods, lambda name: named("method", name, t))
             _choose(t, "models", known.models, str)
-            verdicts = [one for one in get_args(Verdict) if one in known.verdicts]
+            verdicts = [one for one in RUN_FILTER["verdicts"].choices if one in known.verdicts]
             _choose(t, "verdicts", verdicts, lambda name: t(f"verdict.{name}"))
             _choose(t, "tags", known.tags, str)
             for key, name in ((_SINCE, "since"), (_UNTIL, "until")):
                 st.date_input(
-                    t(f"runs.filter.{name}"),
+                    RUN_FILTER[name].title(t),
                     value=None,
                     key=key,
                     format="YYYY-MM-DD",
@@ -73,8 +74,8 @@ def draw_filters(t: Catalogue) -> None:
                     **_BOUND,
                 )
             for key, name in ((_STARRED, "starred"), (_OWN_PROMPTS, "own_prompts")):
-                st.toggle(t(f"runs.filter.{name}"), key=key, on_change=_first_page, **_BOUND)
-        st.caption(t("runs.filters.help"))
+                st.toggle(RUN_FILTER[name].title(t), key=key, on_change=_first_page, **_BOUND)
+        st.caption(t("runs.filter.help"))
 
 
 def chosen_filter() -> RunFilter:
@@ -119,7 +120,7 @@ def _follow_address() -> None:
     state[_FOLLOWED] = True
     for key in _LISTS:
         if values := asked.get_all(key):
-            known = get_args(Verdict) if key == "runs.verdicts" else values
+            known = RUN_FILTER["verdicts"].choices if key == "runs.verdicts" else values
             state[key] = [one for one in values if one in known]
     with suppress(KeyError, ValueError):
         state[PAGE] = max(1, int(asked[PAGE]))
@@ -150,7 +151,7 @@ def _choose(t: Catalogue, name: str, options: Sequence[str], words: Callable[[st
     # What was chosen stays a choice, although the last run that has it may have been deleted.
     every = list(dict.fromkeys([*options, *(st.session_state.get(key) or ())]))
     st.multiselect(
-        t(f"runs.filter.{name}"),
+        RUN_FILTER[name].title(t),
         every,
         key=key,
         format_func=words,

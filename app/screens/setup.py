@@ -11,6 +11,7 @@ import streamlit as st
 
 from app.budget import basis, draw_session_limits
 from app.engine import engine
+from app.forms import draw_settings, read_settings
 from app.parts import delete_button, draw_unfolded, go_to, in_rows, key_field, remembered
 from app.profiles import (
     PROFILE_NAME,
@@ -23,7 +24,6 @@ from app.profiles import (
     use_profile,
 )
 from app.session import keep_key, key_for, language, owner
-from app.settings_form import draw_settings, read_settings
 from components.markup import visible
 from components.messages import Catalogue
 from components.prompts import own_prompts_words

@@ -314,8 +314,6 @@ def _fit(one: FittedDetector) -> str:
     return said + (f"; Brier score {', '.join(errors)}" if errors else "")
 
 
-
-
 def add_result_commands(parts: Any) -> None:
     """Add the commands `annotations status` and `results`."""
     status = parts.add_parser("status", help="print the progress, the people and their agreement")

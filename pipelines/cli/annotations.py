@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from components.forms import SESSION
 from pipelines.annotation.benchmark_formats import (
     export_precomputed_scores,
     export_ragtruth,
@@ -38,6 +39,7 @@ from pipelines.cli.annotation_judges import add_judges_command
 from pipelines.cli.annotation_results import add_result_commands
 from pipelines.cli.evaluation_plan import column_mapping
 from pipelines.cli.exports import read_export, write_export
+from pipelines.cli.forms import add_option
 from pipelines.cli.shared import (
     OWNER,
     amount,
@@ -145,16 +147,8 @@ def _created(store: RunStore, options: argparse.Namespace) -> Lead:
 def _spec(
     options: argparse.Namespace, tasks: Collection[Task], *, without_gold: bool
 ) -> SessionSpec:
-    told = {
-        "tasks": tuple(tasks),
-        "show": options.show,
-        "offer_spans": options.offer_spans,
-        "names": options.names,
-        "gold_every": options.gold_every,
-        "most_annotators": options.most_annotators,
-        "without_gold": without_gold,
-        "login": options.login,
-    }
+    told = {name: getattr(options, name) for name in SESSION.fields}
+    told |= {"tasks": tuple(tasks), "without_gold": without_gold}
     return parse_spec({name: value for name, value in told.items() if value is not None})
 
 
@@ -398,9 +392,6 @@ def _add_create(parts: Any) -> None:
     )
     parser.add_argument("--part", choices=["all", "even", "odd"], default="all")
     parser.add_argument(
-        "--tasks", type=_tasks, metavar="A,B", help=f"of {', '.join(TASKS)}; default: all there are"
-    )
-    parser.add_argument(
         "--sample",
         type=count,
         metavar="N",
@@ -427,36 +418,10 @@ def _add_create(parts: Any) -> None:
         metavar="N",
         help="draw this many control items from those with a label",
     )
-    controls.add_argument("--without-gold", action="store_true", help="use no control items")
-    parser.add_argument(
-        "--gold-every",
-        type=count,
-        metavar="N",
-        help="make one of N items a control item (default: 10)",
-    )
+    for name, field in SESSION.fields.items():
+        add_option(controls if name == "without_gold" else parser, field)
     parser.add_argument(
         "--keep-labels", metavar="NAME", help="store the data's own labels as those of NAME"
-    )
-    parser.add_argument(
-        "--show", choices=["never", "after", "before"], help="when to show models' verdicts"
-    )
-    parser.add_argument(
-        "--offer-spans", action="store_true", help="offer the spans that detectors found"
-    )
-    parser.add_argument(
-        "--names",
-        type=listed_names,
-        metavar="A,B",
-        help="only people of these names may join (default: everybody)",
-    )
-    parser.add_argument(
-        "--most-annotators",
-        type=count,
-        metavar="N",
-        help="at most this many people may join (default: 100)",
-    )
-    parser.add_argument(
-        "--login", action="store_true", help="only people who are logged in may join"
     )
     _add_days(parser)
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
+from components.forms import RUN_LIMITS
+from pipelines.cli.forms import add_option
 from pipelines.cli.prices import priced_models
-from pipelines.cli.shared import amount, count
 from pipelines.engine.asking import RunRequest
 from pipelines.engine.budget import Account, RunBudget, expected_of
 from pipelines.errors import failure
@@ -20,18 +21,8 @@ from pipelines.run.ledger import LIMIT_NAMES, RunLimits
 
 def add_budget_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `limited` and `begun` read."""
-    for name, read, metavar, told in (
-        ("calls", count, "N", "stop after this many calls of models, over all methods"),
-        ("tokens", count, "N", "stop after this many tokens read and written"),
-        ("seconds", amount, "N", "stop after this many seconds"),
-        (
-            "money",
-            amount,
-            "AMOUNT",
-            "stop when this amount is spent, in the currency of the prices",
-        ),
-    ):
-        parser.add_argument(f"--max-{name}", type=read, metavar=metavar, help=told)
+    for name in LIMIT_NAMES:
+        add_option(parser, RUN_LIMITS[name], f"--max-{name}")
     parser.add_argument(
         "--anyway",
         action="store_true",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, get_args
 
+from components.forms import MAPPING
 from pipelines.cli.ask import requested
 from pipelines.cli.library import chosen_evidence
 from pipelines.cli.limits import read_limits
@@ -151,9 +152,8 @@ def column_mapping(assignments: Sequence[str]) -> ColumnMapping | None:
     parts: dict[str, Any] = {}
     for assignment in assignments:
         part, _, column = assignment.partition("=")
-        if part not in ColumnMapping.model_fields or not column:
-            known = ", ".join(ColumnMapping.model_fields)
+        if part not in MAPPING.fields or not column:
+            known = ", ".join(MAPPING.fields)
             raise failure("command.map_no_part", assignment=assignment, known=known)
-        several = ColumnMapping.model_fields[part].annotation is not str and part != "separator"
-        parts[part] = tuple(column.split(",")) if several else column
+        parts[part] = tuple(column.split(",")) if MAPPING[part].several else column
     return ColumnMapping(**parts) if parts else None

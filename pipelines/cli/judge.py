@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from components.forms import BUDGET
+from pipelines.cli.forms import add_option
 from pipelines.cli.models import add_main_model_options, main_model
 from pipelines.cli.shared import amount, count, happened, say, whole
 from pipelines.engine.service import Service
@@ -72,12 +74,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
     systems = [one.name for one in EvaluationSpec.model_validate(stored.spec).systems]
     if options.max_money is not None and model.price is None:
         raise failure("judging.unpriced")
-    budget = Budget(
-        calls=options.max_calls,
-        tokens=options.max_tokens,
-        money=options.max_money,
-        hours=options.max_hours,
-    )
+    budget = Budget(**{name: getattr(options, f"max_{name}") for name in BUDGET.fields})
     runner = JudgeRunner(
         service,
         options.evaluation,
@@ -285,11 +282,5 @@ def add_judge_command(parts: Any, command: Any) -> None:
         metavar="N",
         help="judge this many answers at a time (default: %(default)s)",
     )
-    parser.add_argument("--max-calls", type=whole, metavar="N", help="stop after this many calls")
-    parser.add_argument("--max-tokens", type=whole, metavar="N", help="stop after this many tokens")
-    parser.add_argument(
-        "--max-money", type=amount, metavar="AMOUNT", help="stop when this amount is spent"
-    )
-    parser.add_argument(
-        "--max-hours", type=amount, metavar="HOURS", help="stop after this many hours of work"
-    )
+    for name, field in BUDGET.fields.items():
+        add_option(parser, field, f"--max-{name}")

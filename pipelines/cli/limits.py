@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
-from pipelines.cli.shared import amount, whole
+from components.forms import BUDGET
+from pipelines.cli.forms import add_option, number, terminal_words
 from pipelines.evaluation.limits import LIMITS, checked_limits, currencies_of
 from pipelines.evaluation.plan import Budget, EvaluationSpec
 
@@ -15,21 +17,10 @@ _NONE = "none"
 
 def add_limit_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `read_limits` reads."""
-    calls = "stop after this many calls; kept with the evaluation, 'none' removes the limit"
-    money = "stop when this amount is spent, in the currency of the prices"
-    for name, read, metavar, told in (
-        ("calls", whole, "N", calls),
-        ("tokens", whole, "N", "stop after this many tokens read and written"),
-        ("money", amount, "AMOUNT", money),
-        (
-            "hours",
-            amount,
-            "HOURS",
-            "stop after this many hours of work, counted anew each time the"
-            " evaluation is continued",
-        ),
-    ):
-        parser.add_argument(f"--max-{name}", type=_limit(read), metavar=metavar, help=told)
+    t = terminal_words()
+    for name, field in BUDGET.fields.items():
+        told = t("evaluate.most.kept", option=field.option(t))
+        add_option(parser, field, f"--max-{name}", type=_limit(partial(number, field)), help=told)
 
 
 def read_limits(options: argparse.Namespace, spec: EvaluationSpec) -> Budget:

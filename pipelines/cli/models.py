@@ -6,12 +6,14 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
+from components.forms import MODEL
+from pipelines.cli.forms import add_option
 from pipelines.engine.service import Service
 from pipelines.error_words import phrase
 from pipelines.errors import failure
-from pipelines.models.hub_judges.formats import FORMATS, parse_format, parse_labels
+from pipelines.models.hub_judges.formats import parse_format, parse_labels
 from pipelines.models.hub_judges.model import judge_name, split_revision
 from pipelines.models.probe import probe
 from pipelines.models.providers import PROVIDERS, ModelSpec, provider_of, refuse_shared_names
@@ -20,24 +22,20 @@ from pipelines.run.spec import JUDGES, ROLES
 from pipelines.types import Language
 
 _BUNDLED = "embedded"
+_OF_JUDGES = {
+    "--judge-format": "judge_format",
+    "--judge-labels": "judge_labels",
+    "--judge-languages": "languages",
+}
 _OTHER_ROLES = [role for role in ROLES if role != "main"]
 
 
 def add_main_model_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `main_model` reads."""
     own = " or ".join(one.key_variable for one in PROVIDERS.values() if one.key_variable)
-    parser.add_argument(
-        "--profile",
-        choices=list(PROVIDERS),
-        default=_BUNDLED,
-        help="kind of the main model (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--model",
-        default="",
-        help="the main model: a file, folder, hub id or the server's name for it",
-    )
-    parser.add_argument("--base-url", help="address of a model server")
+    add_option(parser, MODEL["kind"], "--profile", choices=list(PROVIDERS), default=_BUNDLED)
+    add_option(parser, MODEL["model"], default="")
+    add_option(parser, MODEL["base_url"])
     parser.add_argument(
         "--key-env",
         metavar="NAME",
@@ -85,28 +83,10 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         " folder of an NLI model or fact checker, if need be as ID@REVISION; at most three."
         " Short for --role judge_1=hub_judge:MODEL",
     )
-    parser.add_argument(
-        "--judge-format",
-        action="append",
-        default=[],
-        metavar="ROLE=FORMAT",
-        help=f"how a judge is read where it does not say it: {', '.join(FORMATS)}",
-    )
-    parser.add_argument(
-        "--judge-labels",
-        action="append",
-        default=[],
-        metavar="ROLE=LABELS",
-        help="what a judge's outputs mean where it does not say it, in their order, for example"
-        " judge_1=entailment,neutral,contradiction",
-    )
-    parser.add_argument(
-        "--judge-languages",
-        action="append",
-        default=[],
-        metavar="ROLE=LANGUAGES",
-        help="languages that a judge reads, where its card does not say it: en, zh, or en,zh",
-    )
+    for option, name in _OF_JUDGES.items():
+        metavar = f"ROLE={option.rpartition('-')[2].upper()}"
+        look: dict[str, Any] = {"action": "append", "default": [], "metavar": metavar}
+        add_option(parser, MODEL[name], option, type=None, choices=None, **look)
 
 
 async def main_model(service: Service, options: argparse.Namespace) -> tuple[ModelSpec, str | None]:

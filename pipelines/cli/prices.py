@@ -11,14 +11,14 @@ import argparse
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from pipelines.cli.shared import amount
+from components.forms import PRICE
+from pipelines.cli.forms import add_option
 from pipelines.error_words import first_problem, phrase
 from pipelines.errors import failure
-from pipelines.models.providers import Currency, ModelSpec, Price
+from pipelines.models.providers import ModelSpec, Price
 
 _FORM = '{"NAME": {"read": 2.4, "written": 9.6, "currency": "CNY"}}'
 _PRICES = TypeAdapter(dict[str, Price])
@@ -26,23 +26,9 @@ _PRICES = TypeAdapter(dict[str, Price])
 
 def add_price_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `priced_models` reads."""
-    parser.add_argument(
-        "--price-in",
-        type=amount,
-        metavar="AMOUNT",
-        help="price of a million tokens that the main model reads",
-    )
-    parser.add_argument(
-        "--price-out",
-        type=amount,
-        metavar="AMOUNT",
-        help="price of a million tokens that the main model writes",
-    )
-    parser.add_argument(
-        "--currency",
-        choices=get_args(Currency),
-        help="currency of --price-in and --price-out (default: USD)",
-    )
+    add_option(parser, PRICE["read"], "--price-in")
+    add_option(parser, PRICE["written"], "--price-out")
+    add_option(parser, PRICE["currency"])
     parser.add_argument(
         "--prices", metavar="FILE", help=f"prices of models by name, as JSON: {_FORM}"
     )

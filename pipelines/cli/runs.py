@@ -5,22 +5,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
+from components.forms import RUN_FILTER, FormField
 from pipelines.cli.changes import describe_changes
 from pipelines.cli.exports import read_bytes, write_archive, write_export
+from pipelines.cli.forms import add_option
 from pipelines.cli.shared import OWNER, option_error, said, whole
 from pipelines.cli.terminal import describe
 from pipelines.engine.service import Service
 from pipelines.errors import failure
 from pipelines.printable import printable, printable_json
 from pipelines.run.changes import changes, in_order
-from pipelines.run.events import Verdict
 from pipelines.run.trace import Trace
 from pipelines.run.view import fold
 from pipelines.store import RunFilter, RunSummary
@@ -164,17 +165,13 @@ def _drawn(trace: Trace, language: str) -> str:
 
 def chosen_filter(options: argparse.Namespace) -> RunFilter:
     """Return which runs the options mean."""
-    return RunFilter(
-        text=options.text,
-        methods=tuple(options.method),
-        models=tuple(options.model),
-        verdicts=tuple(options.verdict),
-        tags=tuple(options.tag),
-        starred=options.starred,
-        own_prompts=options.own_prompts,
-        since=options.since,
-        until=options.until,
-    )
+    fields = RUN_FILTER.fields.values()
+    return RunFilter(**{one.name: getattr(options, _option(one)) for one in fields})
+
+
+def _option(field: FormField) -> str:
+    """Return the name of an option: each of several values is given by one, --tag A --tag B."""
+    return field.name.removesuffix("s") if field.several else field.name
 
 
 def add_filter_options(parser: argparse.ArgumentParser) -> None:
@@ -189,47 +186,14 @@ def add_filter_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--offset", type=so_many, default=0, help="skip this many runs (default: %(default)s)"
     )
-    parser.add_argument(
-        "--text", default="", help="list only runs with these words in question, name or note"
-    )
-    several: dict[str, Any] = {"action": "append", "default": []}
-    parser.add_argument(
-        "--method",
-        metavar="NAME",
-        help="list only runs with this method, or any of several",
-        **several,
-    )
-    parser.add_argument(
-        "--model",
-        metavar="NAME",
-        help="list only runs with this model, by its name or id",
-        **several,
-    )
-    parser.add_argument(
-        "--verdict",
-        choices=get_args(Verdict),
-        help="list only runs with this verdict on the answer, by --method",
-        **several,
-    )
-    parser.add_argument(
-        "--tag", metavar="TAG", help="list only runs with this tag, or any of several", **several
-    )
-    parser.add_argument("--starred", action="store_true", help="list only runs with a star")
-    parser.add_argument(
-        "--own-prompts", action="store_true", help="list only runs with prompts of their own"
-    )
-    parser.add_argument(
-        "--since",
-        type=_moment,
-        metavar="DATE",
-        help="list only runs from this day or moment on, for example 2026-11-01",
-    )
-    parser.add_argument(
-        "--until",
-        type=_end,
-        metavar="DATE",
-        help="list only runs up to this day, which is included",
-    )
+    for name, field in RUN_FILTER.fields.items():
+        look: dict[str, Any] = {}
+        if field.kind is not bool:
+            default = [] if field.several else field.default
+            look = {"default": default, "type": _TYPES.get(name), "metavar": _UNITS.get(name)}
+        if field.several:
+            look |= {"action": "append", "choices": field.choices or None}
+        add_option(parser, field, f"--{_option(field).replace('_', '-')}", **look)
 
 
 def _moment(text: str) -> datetime:
@@ -251,6 +215,10 @@ def _end(text: str) -> datetime:
         return _moment(text)
     midnight = datetime.combine(day + timedelta(days=1), time.min)
     return midnight.astimezone(UTC)
+
+
+_TYPES: Mapping[str, Callable[[str], datetime]] = {"since": _moment, "until": _end}
+_UNITS = {"methods": "NAME", "models": "NAME", "tags": "TAG", "since": "DATE", "until": "DATE"}
 
 
 def add_run_commands(commands: Any) -> None:

@@ -63,6 +63,14 @@ def listed_names(listed: str) -> list[str]:
     return [name.strip() for name in listed.split(",") if name.strip()]
 
 
+def listed_of(known: Sequence[str], listed: str) -> list[str]:
+    """Return names with commas between them, each of which has to be `known`."""
+    names = listed_names(listed)
+    if odd := [name for name in names if name not in known]:
+        raise ArgumentTypeError(f"{odd[0]!r} is none of {', '.join(known)}")
+    return names
+
+
 def read_settings(
     names: Iterable[str], assignments: Sequence[str], form: str, example: str
 ) -> dict[str, dict[str, Any]]:

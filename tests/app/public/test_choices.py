@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import gradio as gr
 import pytest
 
 from app.public.choices import (
@@ -11,17 +12,20 @@ from app.public.choices import (
     MAIN,
     NONE,
     Choices,
-    bounds,
     default_words,
     evidence_choices,
     foreign_to,
+    setting_field,
 )
-from components.messages import LANGUAGES, Catalogue
+from app.public.parts import Parts
+from components.forms import MODEL
+from components.messages import LANGUAGES, Catalogue, named
 from pipelines.engine.asking import RunRequest, plan_run
 from pipelines.errors import InvalidInputError
 from pipelines.methods.registry import METHODS
 from pipelines.run.defaults import default_models
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec
+from pipelines.types import Language
 
 OWN = (None,) * 4
 
@@ -32,8 +36,10 @@ def test_every_main_setting_is_one_of_its_method_with_bounds_and_a_meaning():
         "rag",
     } == (set(MAIN))
     for method, field in FIELDS:
-        low, high = bounds(method, field)
-        assert low < high
+        described = setting_field(method, field)
+        assert described.low is not None
+        assert described.high is not None
+        assert described.low < described.high
         for language in LANGUAGES:
             t = Catalogue(language)
             assert t.has(f"setting.{method}.{field}.help")
@@ -117,3 +123,22 @@ def test_a_question_is_foreign_to_a_model_that_does_not_speak_its_language(
     own = {"main": ModelSpec(kind="openai", name="own", model="own")}
     believed = plan.spec.model_copy(update={"models": own})
     assert not foreign_to(replace(plan, spec=believed))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_what_visitors_fill_in_is_called_as_on_the_pages_of_the_workbench(language: Language):
+    with gr.Blocks():
+        parts = Parts(
+            lambda t: "",
+            lambda t: "",
+            lambda language: [],
+            libraries=["sample"],
+            custom_servers=True,
+            ticked=[],
+        )
+    t = Catalogue(language)
+    labels = {one.get("label") for one in parts.spoken(t)}
+    assert {MODEL[name].title(t) for name in ("kind", "model", "base_url")} <= labels
+    for method, name in FIELDS:
+        titles = {"method": named("method", method, t), "setting": t(f"setting.{method}.{name}")}
+        assert t("space.setting", **titles) in labels

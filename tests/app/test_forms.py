@@ -1,17 +1,28 @@
-"""Controls drawn from a method's settings, without a browser."""
+"""Controls drawn from forms and from methods' settings, without a browser."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.screens import annotation_form
+from components.forms import BUDGET, FORMS, MAPPING, MODEL, PRICE, RUN_FILTER, RUN_LIMITS, SESSION
+from components.messages import Catalogue
+from pipelines.engine.thread import Engine
 from pipelines.methods.registry import METHODS
+from pipelines.models.providers import PROVIDERS
+from tests.app.opening import page_engine
+from tests.app.test_screens import ME
 
 
 def form() -> None:
     import streamlit as st
 
-    from app.settings_form import draw_settings, read_settings
+    from app.forms import draw_settings, read_settings
     from components.messages import Catalogue
     from pipelines.methods.registry import get_method
 
@@ -160,3 +171,90 @@ def test_a_field_nobody_has_worded_shows_its_description(monkeypatch):
     theta = drawn().slider(key=place("theta_1"))
     assert theta.label == "Theta 1"
     assert theta.help.startswith("An entity is doubtful below this P(E)")
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    with page_engine(tmp_path / "data") as opened:
+        yield opened
+
+
+def draw_limits_of_runs() -> None:
+    from app.budget import draw_session_limits
+    from components.messages import Catalogue
+
+    draw_session_limits(Catalogue("en"))
+
+
+def draw_limits_of_an_evaluation() -> None:
+    from app.screens.evaluation_limits import draw_limits
+    from components.messages import Catalogue
+
+    draw_limits(Catalogue("en"), [])
+
+
+def draw_filters_of_runs() -> None:
+    from app.screens.run_filters import draw_filters, draw_search
+    from components.messages import Catalogue
+
+    draw_search(Catalogue("en"))
+    draw_filters(Catalogue("en"))
+
+
+def draw_models() -> None:
+    from app.screens import models
+
+    models.show()
+
+
+def draw_a_session() -> None:
+    from app.screens.annotation_form import draw_form
+    from components.messages import Catalogue
+
+    draw_form(Catalogue("en"))
+
+
+def draw_a_mapping() -> None:
+    from app.screens.evaluation_data import _mapping
+    from components.messages import Catalogue
+    from pipelines.evaluation.datasets.files import DataTable
+
+    _mapping(DataTable("a.csv", [{"q": "?"}], [1], "row"), "here", Catalogue("en"))
+
+
+PAGES = {
+    RUN_LIMITS.base: [(draw_limits_of_runs, {})],
+    BUDGET.base: [(draw_limits_of_an_evaluation, {})],
+    RUN_FILTER.base: [(draw_filters_of_runs, {})],
+    PRICE.base: [(draw_models, {"new.kind": "openai"})],
+    # The address is a service's, the rest a judge's.
+    MODEL.base: [
+        (draw_models, {"new.kind": "openai"}),
+        (draw_models, {"new.kind": "hub_judge"}),
+    ],
+    SESSION.base: [(draw_a_session, {"annotate.make.unfolded": True})],
+    MAPPING.base: [(draw_a_mapping, {})],
+}
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.base)
+def test_every_field_of_a_form_is_on_its_page(form, engine: Engine, monkeypatch):
+    """A field that a page forgot, of a model or of its description, is missing here."""
+    items = SimpleNamespace(counts=lambda: {"span": 3}, controls=lambda tasks: [])
+    chosen = SimpleNamespace(items=items, name="Items")
+    monkeypatch.setattr(annotation_form, "draw_items", lambda place, t: chosen)
+    labels: set[str] = set()
+    for draw, state in PAGES[form.base]:
+        test = AppTest.from_function(draw, default_timeout=30)
+        for key, value in {"_owner": ME, **state}.items():
+            test.session_state[key] = value
+        test.run()
+        assert not test.exception
+        labels |= {getattr(getattr(node, "proto", None), "label", "") for node in test.main}
+    t = Catalogue("en")
+    # A model's id is called otherwise for each kind of model.
+    titles = {
+        name: {field.title(t), *(field.word(kind, t) for kind in PROVIDERS)}
+        for name, field in form.fields.items()
+    }
+    assert [name for name, said in titles.items() if not said & labels] == []
