@@ -19,29 +19,32 @@ from tests.components.html_tree import Node, read
 
 TESTS = Path(__file__).parent
 ROOT = TESTS / "__snapshots__"
-LEFT_OUT = frozenset({"vs-behind", "vs-call"})
-"""What tells how long calls took, which no two runs agree on; tests of calls look inside."""
+CLOSED = frozenset({"vs-behind", "vs-call", "vs-gauge", "vs-means", "vs-means-text"})
+"""What is not looked into, as it has tests of its own: calls (with how long they took, on which no
+two runs agree), gauges, and what the glossary says of a number."""
 
 _LONGEST = 160
 """Characters of an attribute that are written out; of a longer one, its beginning and a digest."""
 
 
-def snapshot_lines(view: str | Node, *classes: str) -> list[str]:
+def snapshot_lines(view: str | Node, *classes: str, calls: bool = False) -> list[str]:
     """Return the elements of `view` that have one of `classes`, or all of it, one tag a line.
 
     A closing tag is where the indentation ends. A class that no element has is a line of its own.
+    What is CLOSED is not looked into, unless `calls`.
     """
     root = read(view, unique_ids=False) if isinstance(view, str) else view
+    closed = frozenset[str]() if calls else CLOSED
     if not classes:
-        return list(_lines(root, 0))
+        return list(_lines(root, 0, closed))
     lines: list[str] = []
     for name in classes:
         found = root.all(f".{name}")
-        lines += [line for node in found for line in _lines(node, 0)] or [f"(no .{name})"]
+        lines += [line for node in found for line in _lines(node, 0, closed)] or [f"(no .{name})"]
     return lines
 
 
-def _lines(node: Node, depth: int) -> Iterator[str]:
+def _lines(node: Node, depth: int, closed: frozenset[str]) -> Iterator[str]:
     indent = " " * depth
     if not node.name:
         if words := " ".join(node.data.split()):
@@ -49,13 +52,13 @@ def _lines(node: Node, depth: int) -> Iterator[str]:
         return
     if node.name == "root":
         for child in node.children:
-            yield from _lines(child, depth)
+            yield from _lines(child, depth, closed)
         return
     opening = f"{indent}<{node.name}{''.join(_attributes(node))}>"
-    if node.classes & LEFT_OUT:
+    if node.classes & closed:
         yield f"{opening} …"
         return
-    inside = [line for child in node.children for line in _lines(child, depth + 1)]
+    inside = [line for child in node.children for line in _lines(child, depth + 1, closed)]
     if len(inside) == 1 and not inside[0].lstrip().startswith("<"):
         yield opening + inside[0].strip()
     else:
@@ -78,9 +81,17 @@ class Snapshot:
         self._update = update
         self._taken: list[str] = []
 
-    def __call__(self, view: str | Node, *classes: str) -> None:
-        """Take what of `view` has one of `classes`, or all of it; several calls make one file."""
-        self._taken += snapshot_lines(view, *classes)
+    def __call__(
+        self, view: str | Node | None, *classes: str, state: str = "", calls: bool = False
+    ) -> None:
+        """Take what of `view` has one of `classes`, or all of it; several calls make one file.
+
+        `state` is a heading in the file, where one holds several views.
+        """
+        self._taken += [f"== {state} =="] if state else []
+        self._taken += (
+            ["(nothing)"] if view is None else snapshot_lines(view, *classes, calls=calls)
+        )
 
     def compare(self) -> None:
         """Fail where what was taken is not what the file holds."""

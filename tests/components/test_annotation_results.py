@@ -31,6 +31,7 @@ from components.annotation_results import (
     silent_comments,
     spans_view,
 )
+from components.markup import tag
 from components.messages import LANGUAGES, Catalogue
 from components.theme import tokens
 from pipelines.annotation.agreement import TaskAgreement, task_agreement
@@ -58,8 +59,9 @@ from pipelines.evaluation.statistics.resampling import Estimate, Sampling
 from pipelines.store.annotations import utc_now
 from pipelines.types import Language
 from tests.components.html_tree import read
+from tests.snapshots import Snapshot
 
-FEW = Sampling(resamples=100)
+FEW = Sampling(resamples=100, versions={"scipy": "1"})
 TEXT = "Ada was born in Delft."
 NAMES = {0: "Ann", 1: "Bo", 2: "Cy"}
 GRADES = ("correct", "partly", "wrong", "abstained")
@@ -103,43 +105,71 @@ def test_the_levels_of_alpha(alpha: float, level: str):
     assert reliability_level(alpha) == level
 
 
-@pytest.mark.parametrize(
-    ("alpha", "said"),
-    [
-        (Coefficient(value=0.91, low=0.85, high=0.96), "Alpha is 0.91 > 0.80: the labels can be"),
-        (Coefficient(value=0.85, low=0.7, high=0.9), "The interval begins at 0.70, below 0.8"),
-        (Coefficient(value=0.71, low=0.5, high=0.8), "The interval begins at 0.50, below 0.667"),
-        (Coefficient(value=0.6661, low=0.5, high=0.8), "Alpha is 0.666 < 0.667"),
-        (Coefficient(value=-0.1), "Alpha is -0.10 < 0.67"),
-        (Coefficient(value=None, why="all_equal"), "All labels are equal"),
-    ],
+ALPHAS = (
+    Coefficient(value=0.91, low=0.85, high=0.96),
+    Coefficient(value=0.85, low=0.7, high=0.9),
+    Coefficient(value=0.71, low=0.5, high=0.8),
+    # Not rounded to the threshold that it misses.
+    Coefficient(value=0.6661, low=0.5, high=0.8),
+    Coefficient(value=-0.1),
+    Coefficient(value=None, why="all_equal"),
 )
-def test_what_follows_from_an_alpha_is_a_sentence(alpha: Coefficient, said: str, t: Catalogue):
-    assert said in read(str(level_note(alpha, t))).text()
 
 
-def test_agreement_has_values_intervals_items_and_thresholds(t: Catalogue):
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_follows_from_an_alpha_is_a_sentence(language: Language, snapshot: Snapshot):
+    for alpha in ALPHAS:
+        snapshot(str(level_note(alpha, Catalogue(language))), state=str(alpha.value))
+
+
+def test_agreement_is_worked_out_and_has_thresholds(t: Catalogue):
     first = ["correct", "correct", "wrong", "partly"] * 5
     second = ["correct", "wrong", "wrong", "partly"] * 5
     html = agreement_view(agreed("answer", first, second), t)
     shown = read(html).text()
-    assert "2 people, 20 labelled items; 20 of them have two labels or more." in shown
     # 15 of 20 are equal; kappa (0.75 - 5/16) / (11/16).
     assert "0.75" in shown
     assert "0.64 [" in shown
-    for name in ("Krippendorff’s alpha", "Raw agreement", "Cohen’s kappa", "Fleiss’ kappa"):
-        assert name in shown
     # The thresholds stand behind alpha alone.
     assert html.count("vs-scale-tentative") == 1
     assert html.count("vs-scale-point") == 4
 
 
-def test_undefined_coefficients_say_why(t: Catalogue):
-    shown = read(agreement_view(agreed("answer", ["correct"] * 3, ["correct"] * 3), t)).text()
-    assert "All labels are equal: chance alone would agree as well" in shown
-    alone = read(agreement_view(agreed("answer", ["correct"] * 3), t)).text()
-    assert "Only one person has labelled." in alone
-    assert "Cohen’s kappa" not in alone
+PAIR = ["true", "false", "true", "false"] * 3
+OPPOSITE = ["false", "true", "true", "false"] * 3
+SPANS = ([[(0, 10)], [(0, 4)]], [[(2, 10)], [(0, 4)]])
+PEOPLE = [
+    PersonAgreement(
+        person=2, labels=4, kappa=-0.5, without=Coefficient(value=0.9, low=0.8, high=1.0, n=4)
+    ),
+    PersonAgreement(
+        person=0, labels=4, kappa=None, without=Coefficient(value=None, why="one_person")
+    ),
+]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_agreement_of_people(language: Language, snapshot: Snapshot):
+    t = Catalogue(language)
+    right, mixed = ["correct"] * 3, ["correct", "wrong"]
+    snapshot(agreement_view(agreed("answer", mixed * 6, right * 4), t), state="two people")
+    snapshot(agreement_view(agreed("answer", right, right), t), state="all labels are equal")
+    snapshot(agreement_view(agreed("answer", right), t), state="one person")
+    three = agreed("concept", PAIR, PAIR, OPPOSITE)
+    snapshot(pairs_view(three, NAMES, t), state="pairs, the lowest first")
+    snapshot(pairs_view(agreed("concept", ["true"]), NAMES, t), state="no pair")
+    snapshot(people_view(PEOPLE, {**NAMES, 0: "Ann <b>"}, t), state="people")
+    snapshot(labels_view(agreed("answer", mixed, mixed), t), state="a label that nobody gave")
+    for state, given in (("spans of two", SPANS), ("spans of one", ([[(0, 3)]],))):
+        found = agreed("span", *given).spans
+        assert found is not None
+        snapshot(spans_view(found, t), state=state)
+    blind = agreed("answer", ["correct", "wrong", "wrong"], ["wrong", "wrong", "correct"])
+    last = agreed("answer", ["correct", "wrong", "wrong"], ["correct", "wrong", "wrong"])
+    snapshot(reveal_view(blind, last, 2, t), state="before and after models were shown")
+    snapshot(decide_bar(3, 1, None, t), state="some left to decide")
+    snapshot(decide_bar(0, 1, 7, t), state="decided")
+    snapshot(silent_comments([("Ann <i>", "I <b>skip</b>.")], t), state="comments")
 
 
 def test_the_scale_marks_what_it_shows():
@@ -150,34 +180,6 @@ def test_the_scale_marks_what_it_shows():
     assert scale(Coefficient(value=None)) is None
 
 
-def test_pairs_are_listed_with_their_matrices_the_lowest_first(t: Catalogue):
-    first = ["true", "false", "true", "false"] * 3
-    found = agreed("concept", first, first, ["false", "true", "true", "false"] * 3)
-    shown = read(pairs_view(found, NAMES, t)).text()
-    assert shown.index("Ann and Cy") < shown.index("Ann and Bo")
-    assert "Bo ↓ Cy →" in shown
-    assert "Not enough information" in shown
-    assert "No two people" in pairs_view(agreed("concept", ["true"]), NAMES, t)
-
-
-def test_each_person_stands_beside_the_others_without_them(t: Catalogue):
-    found = [
-        PersonAgreement(
-            person=2, labels=4, kappa=-0.5, without=Coefficient(value=0.9, low=0.8, high=1.0, n=4)
-        ),
-        PersonAgreement(
-            person=0, labels=4, kappa=None, without=Coefficient(value=None, why="one_person")
-        ),
-    ]
-    html = people_view(found, {**NAMES, 0: "Ann <b>"}, t)
-    shown = read(html).text()
-    assert shown.index("Cy") < shown.index("Ann <b>")
-    assert "−0.50" in shown
-    assert "0.90 [0.80, 1.00]" in shown
-    assert "Only one person has labelled." in shown
-    assert "<b>" not in html
-
-
 def test_a_matrix_is_darker_where_there_is_more_and_frames_what_is_equal():
     html = str(confusion_table("Counts", "corner", ["a", "b"], [[10, 0], [1, 5]]))
     assert "vs-tint-6 vs-confusion-same" in html
@@ -185,33 +187,6 @@ def test_a_matrix_is_darker_where_there_is_more_and_frames_what_is_equal():
     assert html.count("vs-confusion-same") == 2
     assert "vs-tint-1" in html
     assert "vs-tint-3 vs-confusion-same" in html
-
-
-def test_a_label_that_nobody_gave_has_no_alpha(t: Catalogue):
-    shown = read(
-        labels_view(agreed("answer", ["correct", "wrong"], ["correct", "wrong"]), t)
-    ).text()
-    assert "Nobody, or everybody, gave this label" in shown
-
-
-def test_spans_stand_side_by_side(t: Catalogue):
-    found = agreed("span", [[(0, 10)], [(0, 4)]], [[(2, 10)], [(0, 4)]])
-    assert found.spans is not None
-    shown = read(spans_view(found.spans, t)).text()
-    assert "F1, exactly the same span" in shown
-    assert "0.50" in shown
-    assert "1.00" in shown
-    alone = agreed("span", [[(0, 3)]])
-    assert alone.spans is not None
-    assert "No item was labelled by two people." in read(spans_view(alone.spans, t)).text()
-
-
-def test_before_and_after_models_were_shown(t: Catalogue):
-    blind = agreed("answer", ["correct", "wrong", "wrong"], ["wrong", "wrong", "correct"])
-    last = agreed("answer", ["correct", "wrong", "wrong"], ["correct", "wrong", "wrong"])
-    shown = read(reveal_view(blind, last, 2, t)).text()
-    assert "2 labels were changed after models’ verdicts had been shown." in shown
-    assert shown.index("Blind") < shown.index("Last")
 
 
 def scores(count: int = 80) -> LabelledScores:
@@ -242,65 +217,42 @@ def test_detectors_have_rankings_and_errors_with_intervals(t: Catalogue):
     assert "<b>" not in html
 
 
-def test_verdicts_of_detectors_have_kappa_and_a_matrix(t: Catalogue):
+WHOLE = Estimate(value=0.7, low=0.5, high=0.8, n=9, groups=9)
+LOCATED = LocatedSpans(
+    method="drad",
+    texts=9,
+    f1={"exact": WHOLE, "iou": WHOLE, "characters": WHOLE},
+    precision=WHOLE,
+    recall=Estimate(value=None, reason="no_items"),
+)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_detectors(language: Language, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch):
+    t, found = Catalogue(language), scores()
     people = ["right", "right", "wrong", "wrong"]
-    found = agreement(people, ["right", "wrong", "wrong", "wrong"], ("right", "wrong"), undecided=2)
-    one = DetectorAgreement(method="ever", task="concept", agreement=found)
-    shown = read(verdicts_view([one], t)).text()
-    # 3 of 4, by chance 0.5.
-    assert "kappa 0.50 [" in shown
-    assert "2 undecided" in shown
-    assert "No error" in shown
-    assert "No detector gave a verdict" in verdicts_view([], t)
-
-
-def test_doubted_pieces_stand_against_marked_spans(t: Catalogue):
-    whole = Estimate(value=0.7, low=0.5, high=0.8, n=9, groups=9)
-    found = LocatedSpans(
-        method="drad",
-        texts=9,
-        f1={"exact": whole, "iou": whole, "characters": whole},
-        precision=whole,
-        recall=Estimate(value=None, reason="no_items"),
-    )
-    shown = read(located_view([found], t)).text()
-    assert shown.count("0.70 [0.50, 0.80]") == 4
-    assert "No item has a value." in shown
-
-
-def test_fitted_thresholds_are_told_with_what_they_reach(t: Catalogue):
-    found = scores()
+    # Kappa by hand: 3 of 4 are equal, by chance 0.5: 0.50.
+    grades = agreement(people, ["right", *["wrong"] * 3], ("right", "wrong"), undecided=2)
+    one = DetectorAgreement(method="ever", task="concept", agreement=grades)
+    snapshot(verdicts_view([one], t), state="verdicts")
+    snapshot(verdicts_view([], t), state="no verdict")
+    snapshot(located_view([LOCATED], t), state="pieces against marked spans")
     fitted = fit_detectors(found, seed=1)
-    html = fitted_view(fitted, found.mixed, {"slm": ("slm", "threshold")}, 0.5, t)
-    shown = read(html).text()
-    assert "Fitted on 50 % of the groups" in shown
-    assert "Setting “Threshold”" in shown
-    assert "as it is" in shown
-    assert "isotonic" in shown
-    assert "fitted on 40 items, tested on 40" in shown
-
-
-@pytest.mark.parametrize(
-    ("one", "mixed", "said"),
-    [
-        (FittedDetector(method="slm", score="", trained=3, tested=3), set(), "Too few items"),
+    snapshot(
+        fitted_view(fitted, found.mixed, {"slm": ("slm", "threshold")}, 0.5, t), state="fitted"
+    )
+    monkeypatch.delenv("VERISCOPE_STRICT_MESSAGES")
+    t = Catalogue(language)
+    for state, detector, mixed in (
+        ("too few", FittedDetector(method="slm", score="", trained=3, tested=3), set()),
         (
+            "several scores",
             FittedDetector(method="drad", score="a, b", trained=30, tested=30),
             {"drad"},
-            "come from several scores (a",
         ),
-        (
-            fit_detectors(scores())[0].model_copy(update={"threshold": None}),
-            set(),
-            "No threshold is better than chance.",
-        ),
-    ],
-)
-def test_what_was_not_fitted_says_why(
-    one: FittedDetector, mixed: set[str], said: str, monkeypatch: Any
-):
-    monkeypatch.delenv("VERISCOPE_STRICT_MESSAGES", raising=False)
-    assert said in read(fitted_view([one], mixed, {}, 0.5, Catalogue("en"))).text()
+        ("no better than chance", fitted[0].model_copy(update={"threshold": None}), set()),
+    ):
+        snapshot(fitted_view([detector], mixed, {}, 0.5, t), state=state)
 
 
 SPREAD = Spread(answers=1000, labels=50, rectifier=0.1, judge=0.1, share=0.7)
@@ -343,56 +295,27 @@ def test_a_judges_score_is_corrected_in_one_line(t: Catalogue):
     assert "vs-scale-judge" in html
 
 
-@pytest.mark.parametrize(
-    ("rate", "wanted", "said"),
-    [
-        (RATE, 0.2, "There are enough labels for ± 0.2."),
-        (RATE, 0.01, "± 0.01 cannot be reached: even with a label for each of the 1,000 answers"),
-        (
-            RATE.model_copy(update={"corrected": None, "why": "not_drawn"}),
-            0.1,
-            "chosen and not drawn at random",
-        ),
-        (
-            RATE.model_copy(update={"corrected": None, "why": "other_answers"}),
-            0.1,
-            "drawn from the answers of other systems",
-        ),
-        (
-            RATE.model_copy(update={"corrected": None, "why": "few_labels"}),
-            0.1,
-            "No correction yet",
-        ),
-    ],
-)
-def test_what_more_labels_would_bring(rate: LabelledRate, wanted: float, said: str, t: Catalogue):
-    assert said in labels_words(rate, wanted, t)
+UNCORRECTED = {"not_drawn", "other_answers", "few_labels"}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_judges(language: Language, snapshot: Snapshot):
+    t = Catalogue(language)
+    snapshot(judges_view(judged(RATE), 0.04, t), state="corrected")
+    for wanted in (0.2, 0.01):
+        snapshot(tag("p", labels_words(RATE, wanted, t)), state=f"for ± {wanted}")
+    for why in sorted(UNCORRECTED):
+        rate = RATE.model_copy(update={"corrected": None, "why": why})
+        snapshot(tag("p", labels_words(rate, 0.1, t)), state=why)
+    found = judged(RATE, agreement=None, unresolved=2, weak=True)
+    lacking = found.model_copy(update={"unjudged": ("Lakes",), "missing": ("gone",)})
+    snapshot(judges_view(lacking, 0.1, t), state="what is missing")
 
 
 def test_an_interval_that_ends_at_one_is_shown_whole(t: Catalogue):
     cut = Estimate(value=0.98, low=0.9, high=1.0, n=9, groups=9)
     shown = read(judges_view(judged(RATE.model_copy(update={"corrected": cut})), 0.1, t)).text()
     assert "corrected 0.98 [0.90, 1.00]" in shown
-
-
-def test_what_is_missing_of_judges_is_told(t: Catalogue):
-    found = judged(RATE, agreement=None, unresolved=2, weak=True).model_copy(
-        update={"unjudged": ("Lakes",), "missing": ("gone",)}
-    )
-    shown = read(judges_view(found, 0.1, t)).text()
-    assert "People disagree on 2 answers. Decide them first" in shown
-    assert "measured to judge no better than chance" in shown
-    assert "No labelled answer was graded by this judge." in shown
-    assert "No model has judged the answers of “Lakes”." in shown
-    assert "1 evaluation of this session was deleted." in shown
-
-
-def test_the_bar_of_decisions_and_comments_of_others(t: Catalogue):
-    assert "3 items left to decide · 1 decided" in read(decide_bar(3, 1, None, t)).text()
-    assert "The decision on item 8 is saved." in read(decide_bar(0, 1, 7, t)).text()
-    html = silent_comments([("Ann <i>", "I <b>skip</b>.")], t)
-    assert "I <b>skip</b>." in read(html).text()
-    assert "<b>" not in html
 
 
 def test_scores_are_spread_by_what_people_found(t: Catalogue):

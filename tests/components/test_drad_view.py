@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from components.drad_view import drad_figures, drad_view
-from components.messages import Catalogue
+from components.messages import LANGUAGES, Catalogue
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.errors import UnreachableError
 from pipelines.methods.drad import Drad
@@ -15,6 +16,7 @@ from pipelines.methods.drad import settings as drad_settings
 from pipelines.models.base import Capabilities
 from pipelines.run.events import TokenWritten
 from pipelines.run.view import fold
+from pipelines.types import Language
 from tests.components.html_tree import Node, read
 from tests.components.recorded import ORIGINAL, Record
 from tests.components.runs import (
@@ -37,6 +39,7 @@ from tests.pipelines.methods.bench import (
     run_method,
     tokens_of,
 )
+from tests.snapshots import Snapshot
 
 
 def page_of(outcome: Outcome, t: Catalogue, **changes: Any) -> Node:
@@ -52,31 +55,60 @@ def panels(page: Node) -> list[Node]:
     return page.all(".vs-draft-panel")
 
 
-async def test_what_was_decided_comes_with_the_number_that_decided_it(t: Catalogue):
-    page = page_of(await drad_outcome(), t)
-    decision = page.one(".vs-section-drad-decision")
-    assert "Doubtful" in decision.text()
-    assert "1 of 3 entities is doubtful: York." in decision.text()
-    assert "0.30 < 0.60" in decision.text("vs-sign")
-    assert "1 correction was written." in decision.text()
+GONE = UnreachableError("Gone.", remedy="Wait.")
+NOTHING = Shelf(lambda _: [])
+DECISION, CHANGE, NOTES = "vs-section-drad-decision", "vs-section-drad-change", "vs-source-notes"
+STEP = "vs-step"
+
+State = tuple[Callable[[], Awaitable[Outcome]], dict[str, Any], tuple[str, ...]]
 
 
-async def test_a_lower_threshold_keeps_the_original(t: Catalogue):
-    page = page_of(await drad_outcome(), t, theta_1=0.2)
-    assert "No entity is doubtful" in page.text()
-    assert "The original answer stays as it is." in page.text()
-    assert page.all(".vs-row-doubtful") == page.all(".vs-step") == []
-    assert len(panels(page)) == 1
-    assert page.all(".vs-section-drad-change") == []
+def of(*parts: str, changes: dict[str, Any] | None = None, **how: Any) -> State:
+    """A run, what its settings are changed to afterwards, and the parts that tell of it."""
+    return lambda: drad_outcome(**how), changes or {}, parts
 
 
-async def test_a_higher_threshold_needs_a_new_run(t: Catalogue):
-    page = page_of(await drad_outcome(), t, theta_1=0.95)
-    notice = page.one(".vs-notice").text()
-    assert "leaves the recorded one at draft 2" in notice
-    # What is known is shown all the same.
-    assert "3 of 3 entities are doubtful" in page.text()
-    assert len(panels(page)[0].all(".vs-row-doubtful")) == 3
+async def by_samples() -> Outcome:
+    """A run on a model without probabilities, for which several samples stand in."""
+    written = model(Capabilities(languages=frozenset({"en"}), prefill=True))
+    written.draws = [DRAFT, DRAFT]
+    names = FixedRecognizer(*NAMES)
+    return await run_method(Drad(), QUESTION, written, shelf=NOTHING, samples=2, recognizer=names)
+
+
+async def summed() -> Outcome:
+    said = PieceModel(lambda _: [("Bill", 0.9), (" Clinton", 0.8), (".", 0.9)])
+    names = FixedRecognizer("Bill Clinton")
+    return await run_method(Drad(), QUESTION, said, shelf=NOTHING, pooling="sum", recognizer=names)
+
+
+STATES: dict[str, State] = {
+    "a lower threshold": of(changes={"theta_1": 0.2}),
+    "a higher threshold": of("vs-notice", DECISION, "vs-table", STEP, changes={"theta_1": 0.95}),
+    "a single draft": of("vs-choice-input", DECISION, theta_1=0.1),
+    "no entity": of(DECISION, recognizer=FixedRecognizer()),
+    "nothing found": of(DECISION, STEP, shelf=NOTHING),
+    "a failed search": of(DECISION, STEP, shelf=GONE),
+    "repetitions": of(DECISION, theta_1=0.95, skip_repeats=True),
+    "entropy by hand": of(NOTES, theta_2=1.25),
+    "without entropy": of(NOTES, use_entropy=False, theta_2=1.25),
+    "samples as a stand-in": (by_samples, {}, (NOTES, "vs-draft-panel")),
+    "written to the end": of(DECISION, STEP, shelf=NOTHING, early_stop=True, m=1),
+    "a sum of probabilities": (summed, {}, ("vs-table", "vs-formula")),
+}
+"""Runs, the settings they are looked at with, and the parts of the page that tell them apart."""
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_states(state: str, t: Catalogue, snapshot: Snapshot):
+    made, changes, parts = STATES[state]
+    snapshot(page_of(await made(), t, **changes), *parts)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_whole_pages(language: Language, snapshot: Snapshot):
+    """The decision with its number, the correction step by step, heat and entities of drafts."""
+    snapshot(page_of(await drad_outcome(), Catalogue(language)))
 
 
 async def test_every_draft_has_its_heat_by_both_measures_and_its_entities(t: Catalogue):
@@ -114,24 +146,6 @@ async def test_draft_and_measure_are_chosen_without_a_script(t: Catalogue):
     assert page.one("legend").text() == "Colour by"
 
 
-async def test_a_single_draft_needs_no_choice_of_drafts(t: Catalogue):
-    page = page_of(await drad_outcome(theta_1=0.1), t)
-    assert {node.attributes["name"] for node in page.all("input")} == {"drad-measure"}
-
-
-async def test_a_correction_is_told_step_by_step(t: Catalogue):
-    page = page_of(await drad_outcome(), t)
-    (step,) = page.all(".vs-step")
-    assert step.one(".vs-step-title").text() == "Correction 1"
-    assert step.one(".vs-step-entity").text() == "York"
-    assert step.one(".vs-query").text() == "Clinton was born in He won in 1993."
-    assert step.one("ins").text("vs-sr").strip() == "Hope"
-    assert len(step.all(".vs-passage-card")) == 2
-    assert "He was born in Hope." in step.one("mark").text("vs-sr")
-    sides = [side.text("vs-sr") for side in page.all(".vs-diff-side")]
-    assert len(sides) == 2
-
-
 async def test_the_calls_behind_numbers_are_those_that_wrote_the_entity(t: Catalogue):
     page = page_of(await drad_outcome(), t)
     behind = page.one(".vs-section-drad-decision").one(".vs-behind")
@@ -153,44 +167,6 @@ async def test_what_a_correction_wrote_rests_on_its_search_and_call(t: Catalogue
     ]
 
 
-async def test_a_text_without_entities_says_so(t: Catalogue):
-    outcome = await drad_outcome(recognizer=FixedRecognizer())
-    page = page_of(outcome, t)
-    assert "names no entity" in page.one(".vs-section-drad-decision").text()
-    assert "Not checked" in page.one(".vs-section-drad-decision").text()
-
-
-async def test_a_search_without_result_is_told(t: Catalogue):
-    page = page_of(await drad_outcome(shelf=Shelf(lambda _: [])), t)
-    assert "The search found nothing" in page.one(".vs-step").one(".vs-flag").text()
-    assert "The search found nothing" in page.one(".vs-section-drad-decision").text()
-    error = UnreachableError("Gone.", remedy="Wait.")
-    page = page_of(await drad_outcome(shelf=error), t)
-    assert "The search failed" in page.one(".vs-step").one(".vs-flag").text()
-
-
-async def test_repetitions_that_are_left_alone_are_counted_apart(t: Catalogue):
-    outcome = await drad_outcome(theta_1=0.95, skip_repeats=True)
-    words = page_of(outcome, t).one(".vs-section-drad-decision").text()
-    assert "2 of 3 entities are doubtful: York, 1993." in words
-    assert "1 more only repeats the question and is left alone." in words
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({}, "No θ₂ was calibrated for pieces"),
-        ({"theta_2": 1.25}, "θ₂ = 1.25 nats was set by hand."),
-        ({"use_entropy": False, "theta_2": 1.25}, "Entropy is switched off"),
-    ],
-)
-async def test_the_threshold_of_entropies_is_said_with_where_it_comes_from(
-    changes: dict[str, Any], words: str, t: Catalogue
-):
-    page = page_of(await drad_outcome(**changes), t)
-    assert words in page.one(".vs-source-notes").text()
-
-
 async def test_a_calibrated_threshold_names_its_model(
     t: Catalogue, monkeypatch: pytest.MonkeyPatch
 ):
@@ -200,87 +176,23 @@ async def test_a_calibrated_threshold_names_its_model(
     assert "θ₂ = 1.50 nats was calibrated on answers of pieces" in notes
 
 
-async def test_the_source_of_confidence_is_named(t: Catalogue):
-    words = page_of(await drad_outcome(), t).one(".vs-source-notes").text()
-    assert "the probabilities the model itself gave" in words
-    assert "the 5 most probable tokens" in words
-    assert "Entities found by fixed" in words
-
-
-async def test_a_stand_in_is_named_as_one_and_shows_no_heat(t: Catalogue):
-    mute = Capabilities(languages=frozenset({"en"}), prefill=True)
-    written = model(mute)
-    written.draws = [DRAFT, DRAFT]
-    outcome = await run_method(
-        Drad(), QUESTION, written, shelf=Shelf(lambda _: []), samples=2,
-        recognizer=FixedRecognizer(*NAMES),
-    )  # fmt: skip
-    page = page_of(outcome, t)
-    words = page.one(".vs-source-notes").text()
-    assert "As a stand-in, confidence is how many of several samples" in words
-    assert "reports no token probabilities" in panels(page)[0].text()
-    assert "1.00 > 0.60" in panels(page)[0].one(".vs-table").text()
-
-
-async def test_an_early_stop_and_the_rest_are_drafts_of_their_own(t: Catalogue):
-    outcome = await drad_outcome(shelf=Shelf(lambda _: []), early_stop=True, m=1)
-    assert outcome.drafts[0] != DRAFT
-    page = page_of(outcome, t)
-    assert [node.text() for node in page.all("label")][2:] == [
-        "Original answer",
-        "Written to the end",
-    ]
-    assert [node.text() for node in page.all(".vs-step-title")] == [
-        "Correction 1",
-        "Continuing the text",
-    ]
-    assert "not written to its end" in page.one(".vs-section-drad-decision").text()
-
-
-async def test_a_sum_of_probabilities_is_shown_as_it_is(t: Catalogue):
-    def answer(_: object) -> list[tuple[str, float]]:
-        return [("Bill", 0.9), (" Clinton", 0.8), (".", 0.9)]
-
-    outcome = await run_method(
-        Drad(), QUESTION, PieceModel(answer), shelf=Shelf(lambda _: []), pooling="sum",
-        recognizer=FixedRecognizer("Bill Clinton"),
-    )  # fmt: skip
-    page = page_of(outcome, t)
-    assert "1.70 > 0.60" in panels(page)[0].one(".vs-table").text()
-    assert "P(E) = p₁ + … + pₙ" in page.one(".vs-formula").text()
-    (known,) = [node for node in page.walk() if "data-entities" in node.attributes]
-    assert "P(E) 1.7 · H(E) 0.50" in known.attributes["data-entities"]
-
-
 # --- While the run goes on ------------------------------------------------------------------------
 
 
-async def test_the_page_grows_with_the_run(t: Catalogue):
-    trace = (await drad_outcome()).trace
-
-    def seen(kind: str, nth: int = 0) -> Node:
-        return read(drad_view(until(trace, kind, nth), t))
-
-    waiting = seen("run_started")
-    assert waiting.one(".vs-answer-panel").attributes["aria-busy"] == "true"
-    written = seen("revised")
-    assert len(panels(written)) == 1
-    assert "Looking for doubtful entities" in written.one(".vs-section-drad-decision").text()
-    correcting = seen("retrieved")
-    (step,) = correcting.all(".vs-step")
-    assert step.one(".vs-step-entity").text() == "York"
-    assert "Doubtful" in correcting.one(".vs-section-drad-decision").text()
-    assert len(step.all(".vs-passage-card")) == 2
-    # Every moment of the run can be drawn, in both languages.
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_the_page_grows_with_the_run(language: Language, snapshot: Snapshot):
+    trace, t = (await drad_outcome()).trace, Catalogue(language, strict=True)
+    for kind in ("run_started", "revised", "retrieved"):
+        snapshot(drad_view(until(trace, kind), t), "vs-answer-panel", DECISION, STEP)
+    # Every moment of the run can be drawn.
     for end in range(1, len(trace.events) + 1):
-        for language in ("en", "zh"):
-            drad_view(fold(trace.events[:end]), Catalogue(language, strict=True))
+        drad_view(fold(trace.events[:end]), t)
 
 
 def test_a_draft_is_shown_while_it_is_written(t: Catalogue):
     record = Record("drad").begin("drad")
     record.step("drad", "draft")
-    record._emit(
+    record.emit(
         TokenWritten, "drad.draft", "drad", text="Ada was", tokens=tokens_of(pieces("Ada was"))
     )
     page = read(drad_view(record.view, t))

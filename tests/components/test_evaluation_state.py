@@ -22,9 +22,7 @@ from components.evaluation_state import (
     rows_view,
     summary_view,
 )
-from components.failures import error_title
-from components.glossary import meaning
-from components.messages import Catalogue
+from components.messages import LANGUAGES, Catalogue
 from pipelines.errors import ErrorInfo, UnreachableError
 from pipelines.evaluation.forecast import Forecast, Range
 from pipelines.evaluation.items import Item
@@ -36,7 +34,9 @@ from pipelines.evaluation.runner import EvaluationProgress
 from pipelines.models.providers import ModelSpec, Price
 from pipelines.run.spec import MethodSpec
 from pipelines.store.evaluations import StoredEvaluation
+from pipelines.types import Language
 from tests.components.html_tree import read
+from tests.snapshots import Snapshot
 
 LIMITED = EvaluationSpec(
     data="capitals",
@@ -94,45 +94,72 @@ def test_how_an_evaluation_stands(standing: Progress, status: str):
     assert standing.status == status
 
 
-def test_an_evaluation_tells_what_it_is_and_which_models_it_uses(t: Catalogue):
-    page = read(about_view(stored(), t))
-    told = page.text()
-    # 60 answers are 10 items by two systems, three times.
-    assert t("evaluate.items", count="10") in told
-    assert t("evaluate.repeated", count=3) in told
-    assert t("evaluate.evidence.items") in told
-    assert "0123456789ab" in told
-    assert "writer" in told
-    # The method asks no judge.
-    assert "assessor" not in told
-    assert page.all("script") == []
-
-
-def test_progress_has_a_bar_and_what_was_spent(t: Catalogue):
-    spent = Cost(calls=1200, judge_calls=34, prompt_tokens=5000, tokens=600, money={"USD": 1.234})
-    progress = EvaluationProgress(total=40, answered=10, spent=spent, left=125.0)
-    page = read(progress_view(progress, Progress(10, 40, going_on=True), t, goal=12))
-    assert page.one("progress").attributes["value"] == "0.2500"
-    assert page.one("progress").attributes["aria-label"] == t("evaluate.progress")
-    told = page.text()
-    assert t("evaluate.answered", done="10", total="40") in told
-    assert "1,234" in told
-    assert "5,600" in told
-    assert "$1.23" in told
-    assert t("evaluate.left", value=t("unit.minutes", minutes=2, seconds=5)) in told
-    assert t("evaluate.trying", count=12) in told
-
-
-def test_before_the_first_answer_the_time_is_not_known(t: Catalogue):
-    page = read(progress_view(EvaluationProgress(8, 0), Progress(0, 8, going_on=True), t, goal=8))
-    assert t("evaluate.left", value="…") in page.text()
-    assert t("evaluate.trying", count=8) not in page.text()
-    paused = read(progress_view(None, Progress(0, 8), t))
-    assert t("evaluate.paused") in paused.text()
-
-
 def told(message: str) -> ErrorInfo:
     return ErrorInfo(code="timeout", message=message, remedy="Again.")
+
+
+SPENT = Cost(calls=1200, judge_calls=34, prompt_tokens=5000, tokens=600, money={"USD": 1.234})
+RUNNING = Progress(10, 40, going_on=True)
+LIMITS: tuple[Limit, ...] = ("calls", "tokens", "money", "hours")
+FORECAST = Forecast(
+    answers=54,
+    calls=Range(value=120.4, low=89.6, high=150.2),
+    tokens=Range(value=5100.0),
+    seconds=Range(value=90.0, low=90.0, high=90.0),
+    money={"USD": Range(value=0.1234, low=0.1, high=0.15)},
+    unknown=("ever",),
+)
+FREE = FORECAST.model_copy(update={"money": {}, "unknown": ()})
+LATER = LatestAnswer(number=7, system="rag", question="Who\nis it?", answer="", run="r7")
+RIGHT = LATER.model_copy(update={"number": 6, "right": True, "answer": "Ada <b>"})
+WRONG = LATER.model_copy(update={"number": 5, "right": False})
+FAILED = LATER.model_copy(update={"number": 4, "error": "timeout"})
+DECLINED = WRONG.model_copy(update={"declined": True})
+ITEMS = [
+    Item(id="a", question="Who?", answers=("Ada", "A. Brandt")),
+    Item(id="b", question=HOSTILE, hallucinated=False),
+]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_evaluations(language: Language, snapshot: Snapshot):
+    """What one is, how far it is, why it ended, its limits, forecast, latest answers and data."""
+    t = Catalogue(language)
+    # 60 answers are 10 items by two systems, three times. The method asks no judge.
+    snapshot(about_view(stored(), t), state="what it is")
+    snapshot(summary_view(stored(), Progress(12, 60), "2026-01-02 10:00", t), state="in the list")
+    going = EvaluationProgress(total=40, answered=10, spent=SPENT, left=125.0)
+    snapshot(progress_view(going, RUNNING, t, goal=12), state="going on")
+    begun = progress_view(EvaluationProgress(8, 0), Progress(0, 8, going_on=True), t, goal=8)
+    snapshot(begun, state="before the first answer")
+    snapshot(progress_view(None, Progress(0, 8), t), state="paused")
+    spent = progress_view(None, Progress(2, 8), t, spent=Cost(calls=2, tokens=9))
+    snapshot(spent, state="nothing works on it")
+    open_ones = EvaluationProgress(8, 6, failed=2, last_error=told("Late."))
+    snapshot(ended_view(open_ones, None, LIMITED, t), state="some failed for now")
+    for limit in LIMITS:
+        ended = EvaluationProgress(8, 4, reason="budget", limit=limit)
+        snapshot(ended_view(ended, None, LIMITED, t), state=f"the limit of {limit}")
+    snapshot(forecast_view(FORECAST, t), state="a forecast")
+    snapshot(forecast_view(FREE, t), state="a forecast without a price")
+    snapshot(latest_view([LATER, RIGHT, WRONG, FAILED, DECLINED], t), state="the latest answers")
+    reasons = {"truthful": "evaluate.lacks.wrong_answers", "accuracy": None}
+    snapshot(metrics_view(reasons, t), state="metrics")
+    snapshot(items_view(ITEMS, t), state="items")
+    rows = [{"c0": "word " * 100, "c1": {"a": ["李白"]}, "c2": None}]
+    snapshot(rows_view([f"c{number}" for number in range(10)], rows, t), state="rows of a file")
+
+
+def test_foreign_text_stays_text(t: Catalogue):
+    for html in (about_view(stored(), t), items_view(ITEMS, t)):
+        assert read(html).all("script") == []
+
+
+def test_progress_has_a_bar(t: Catalogue):
+    going = EvaluationProgress(total=40, answered=10, spent=SPENT, left=125.0)
+    page = read(progress_view(going, RUNNING, t, goal=12))
+    assert page.one("progress").attributes["value"] == "0.2500"
+    assert page.one("progress").attributes["aria-label"] == t("evaluate.progress")
 
 
 @pytest.mark.parametrize("reason", ["stopped", "failing"])
@@ -153,116 +180,22 @@ def test_a_limit_says_which_and_what_is_kept(limit: Limit, words: str, t: Catalo
     most = limit_words(limit, getattr(LIMITED.limits, limit), LIMITED, t)
     assert words in most
     assert most in limits_words(LIMITED, t)
-    shown = ended_view(EvaluationProgress(8, 4, reason="budget", limit=limit), None, LIMITED, t)
-    assert shown is not None
-    told = read(shown).text()
-    assert t("evaluate.ended.limit", limit=most, done="4", total="8") in told
 
 
 def test_the_latest_answers_have_five_places_from_the_first_on(t: Catalogue):
-    one = LatestAnswer(number=7, system="rag", question="Who\nis it?", answer="", run="r7")
-    right = one.model_copy(update={"number": 6, "right": True, "answer": "Ada <b>"})
-    wrong = one.model_copy(update={"number": 5, "right": False})
-    failed = one.model_copy(update={"number": 4, "error": "timeout"})
-    declined = wrong.model_copy(update={"declined": True})
-    assert t("evaluate.abstained") in read(latest_view([declined], t)).text()
-    page = read(latest_view([one, right, wrong, failed], t))
-    rows = page.all("li")
-    assert len(rows) == LATEST
-    assert t("evaluate.latest.unknown") in rows[0].text()
-    assert "Who is it?" in rows[0].text()
-    assert t("evaluate.value.right") in rows[1].text()
-    assert "Ada <b>" in rows[1].text()
-    assert t("evaluate.value.wrong") in rows[2].text()
-    assert error_title("timeout", t) in rows[3].text()
-    assert [button.attributes["data-value"] for button in page.all("button")] == ["r7"] * 4
-    assert len(read(latest_view([], t)).all("li")) == LATEST
+    for shown in ([LATER, RIGHT], []):
+        assert len(read(latest_view(shown, t)).all("li")) == LATEST
 
 
-def test_a_metric_that_does_not_apply_says_why(t: Catalogue):
-    reasons = {"truthful": "evaluate.lacks.wrong_answers", "accuracy": None}
-    page = read(metrics_view(reasons, t))
-    first, second = page.one(".vs-source-notes").all("li")
-    assert meaning("accuracy", t) in first.text()
-    assert "vs-evaluation-lacks" in second.attributes["class"]
-    assert t("evaluate.lacks.wrong_answers") in second.text()
-
-
-def test_what_was_spent_is_shown_of_an_evaluation_that_nothing_works_on(t: Catalogue):
-    page = read(progress_view(None, Progress(2, 8), t, spent=Cost(calls=2, tokens=9)))
-    assert t("evaluate.calls", count="2") in page.text()
-
-
-def test_what_failed_for_now_is_said_and_all_else_is_not(t: Catalogue):
-    open_ones = ended_view(
-        EvaluationProgress(8, 6, failed=2, last_error=told("Late.")), None, LIMITED, t
-    )
-    assert open_ones is not None
-    assert t("evaluate.open_answers", count=2, why="Late.") in read(open_ones).text()
+def test_what_ended_as_it_should_says_nothing(t: Catalogue):
     assert ended_view(EvaluationProgress(8, 8, reason="done"), None, LIMITED, t) is None
     assert ended_view(EvaluationProgress(8, 3), None, LIMITED, t) is None
     assert ended_view(None, None, LIMITED, t) is None
 
 
-def test_a_forecast_has_its_spread(t: Catalogue):
-    found = Forecast(
-        answers=54,
-        calls=Range(value=120.4, low=89.6, high=150.2),
-        tokens=Range(value=5100.0),
-        seconds=Range(value=90.0, low=90.0, high=90.0),
-        money={"USD": Range(value=0.1234, low=0.1, high=0.15)},
-        unknown=("ever",),
-    )
-    told = read(forecast_view(found, t)).text()
-    assert t("evaluate.range", value="120", low="90", high="150") in told
-    assert "5,100" in told
-    assert t("unit.minutes", minutes=1, seconds=30) in told
-    assert "$0.12" in told
-    assert t("evaluate.forecast.unknown", list="ever") in told
-    free = Forecast(
-        answers=1,
-        calls=Range(value=1),
-        tokens=Range(value=1),
-        seconds=Range(value=1),
-        money={},
-    )
-    assert t("evaluate.forecast.no_price") in read(forecast_view(free, t)).text()
-
-
 def test_an_amount_of_money_is_not_rounded_away(t: Catalogue):
     assert money_range(Range(value=0.0042), "USD", t) == t("currency.USD", value="0.0042")
     assert money_range(Range(value=1234.5), "CNY", t) == t("currency.CNY", value="1,234.50")
-
-
-def test_items_show_only_what_one_of_them_has(t: Catalogue):
-    items = [
-        Item(id="a", question="Who?", answers=("Ada", "A. Brandt")),
-        Item(id="b", question=HOSTILE, hallucinated=False),
-    ]
-    page = read(items_view(items, t))
-    heads = [head.text() for head in page.all("th")]
-    assert heads == [t(f"evaluate.part.{one}") for one in ("question", "answers", "hallucinated")]
-    assert t("evaluate.several.separator").join(items[0].answers) in page.text()
-    assert t("evaluate.label.accurate") in page.text()
-    assert page.all("script") == []
-
-
-def test_rows_show_long_and_deep_cells_shortened(t: Catalogue):
-    columns = [f"c{number}" for number in range(10)]
-    rows = [{"c0": "word " * 100, "c1": {"a": ["李白"]}, "c2": None}]
-    page = read(rows_view(columns, rows, t))
-    assert len(page.all("th")) == 8
-    assert t("evaluate.columns.more", count=2) in page.text()
-    assert '{"a": ["李白"]}' in page.text()
-    assert "…" in page.text()
-    assert max(len(cell.text()) for cell in page.all("td")) < 170
-
-
-def test_the_list_names_an_evaluation(t: Catalogue):
-    page = read(summary_view(stored(), Progress(12, 60), "2026-01-02 10:00", t))
-    assert t("evaluate.answered", done="12", total="60") in page.text()
-    assert "2026-01-02 10:00" in page.text()
-    assert page.all("script") == []
 
 
 def test_what_a_data_set_offers_is_counted(t: Catalogue) -> None:

@@ -8,55 +8,48 @@ import pytest
 
 from components.ask import ask_view
 from components.elements import error_note
-from components.messages import Catalogue
+from components.messages import LANGUAGES, Catalogue
 from components.method_cards import MethodRow, agreement, agreement_strip, method_cards
 from components.run_view import method_row, method_rows, original_of
 from pipelines.errors import ErrorInfo
 from pipelines.run.spec import ModelSpec
 from pipelines.run.view import RunView, fold
+from pipelines.types import Language
 from tests.components import samples as s
 from tests.components.html_tree import Node, read
 from tests.components.recorded import CORRECTED, ORIGINAL, Record, full_method, score
+from tests.snapshots import Snapshot
 
 
 def card(t: Catalogue, row: MethodRow) -> Node:
     return read(method_cards([row], t)).one("article")
 
 
-def test_a_corrected_answer_is_shown_as_a_change(t: Catalogue) -> None:
+CARDS = {
+    "corrected, with what it cost": s.ROWS[1],
+    "without original or change": s.ROWS[0],
+    "unchanged": replace(s.ROWS[1], answer=s.TEXT),
+    "running": s.ROWS[2],
+    "running, no step known": MethodRow("rag", "running"),
+    "abstained": MethodRow("drad", "done", abstained=True, verdict="not_enough"),
+    "no verdict": MethodRow("direct", "done", answer="x"),
+    "from the cache": replace(s.ROWS[0], calls=0, cached=2),
+    "checked, not rewritten": replace(s.ROWS[1], answer=s.TEXT, rewrites=False),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_cards(language: Language, snapshot: Snapshot) -> None:
+    t = Catalogue(language)
+    for state, row in CARDS.items():
+        snapshot(method_cards([row], t), state=state)
+
+
+def test_a_running_card_is_busy_and_a_change_is_marked(t: Catalogue) -> None:
+    assert card(t, s.ROWS[2]).attributes["aria-busy"] == "true"
     page = card(t, s.ROWS[1])
     assert [node.text("vs-sr") for node in page.all("del")] == ["Chicago, Illinois"]
     assert [node.text("vs-sr") for node in page.all("ins")] == ["Hope, Arkansas"]
-    assert page.one(".vs-method-score").text() == "0.18 < 0.60"
-    assert page.one(".vs-verdict-doubtful").text("vs-sign") == "Doubtful"
-    assert "local proxy model" in page.one(".vs-flag").text()
-
-
-def test_what_it_cost(t: Catalogue) -> None:
-    costs = card(t, s.ROWS[1]).one("dl")
-    assert {row.one("dt").text(): row.one("dd").text() for row in costs.all("div")} == {
-        "calls": "3",
-        "searches": "1",
-        "tokens": "1,284",
-        "time": "2.4 s",
-    }
-
-
-def test_an_answer_without_original_or_change(t: Catalogue) -> None:
-    page = card(t, s.ROWS[0])
-    assert page.one(".vs-answer").text() == s.TEXT
-    assert page.one(".vs-label").text() == "Answer"
-    unchanged = card(t, replace(s.ROWS[1], answer=s.TEXT))
-    assert unchanged.one(".vs-label").text() == "Answer (unchanged)"
-    assert unchanged.all("del") == []
-
-
-def test_a_running_method_names_its_step_and_reserves_space(t: Catalogue) -> None:
-    page = card(t, s.ROWS[2])
-    assert page.attributes["aria-busy"] == "true"
-    assert page.one(".vs-badge").text() == "Writing the answer"
-    assert len(page.all(".vs-reserved")) == 1
-    assert card(t, MethodRow("rag", "running")).one(".vs-badge").text() == "Running"
 
 
 def test_a_failure_says_what_and_offers_to_try_again(t: Catalogue) -> None:
@@ -80,15 +73,6 @@ def test_an_error_without_words_of_its_own_is_still_explained(t: Catalogue) -> N
     assert page.all("button") == []
 
 
-def test_abstention_is_an_outcome(t: Catalogue) -> None:
-    page = card(t, MethodRow("drad", "done", abstained=True, verdict="not_enough"))
-    assert "No answer could be confirmed" in page.text()
-
-
-def test_no_verdict_is_said_and_not_guessed(t: Catalogue) -> None:
-    assert "gives no verdict" in card(t, MethodRow("direct", "done", answer="x")).text()
-
-
 def test_cards_keep_order_and_keys(t: Catalogue) -> None:
     page = read(method_cards(s.ROWS, t))
     assert [node.attributes["data-key"] for node in page.all("article")] == [
@@ -98,18 +82,6 @@ def test_cards_keep_order_and_keys(t: Catalogue) -> None:
         "methods-rowen",
     ]
     assert [node.text() for node in page.all("h3")] == ["Direct", "DRAD", "RAG", "Rowen"]
-
-
-def test_calls_answered_from_the_cache_are_counted(t: Catalogue) -> None:
-    page = card(t, replace(s.ROWS[0], calls=0, cached=2))
-    assert "2 calls were answered from the cache" in page.one(".vs-method-outcome").text()
-    assert "cache" not in card(t, s.ROWS[0]).text()
-
-
-def test_a_check_leaves_the_answer_and_says_so(t: Catalogue) -> None:
-    checked = card(t, replace(s.ROWS[1], answer=s.TEXT, rewrites=False))
-    assert checked.one(".vs-label").text() == "Answer (checked, not rewritten)"
-    assert checked.all("del") == []
 
 
 ERROR = ErrorInfo(code="timeout", message="Too slow.", remedy="Wait.", retryable=True)
@@ -148,81 +120,61 @@ def test_a_tally_by_hand() -> None:
     assert (tally.silent, tally.own, tally.weak) == ((), {}, ("slm",))
 
 
-def test_the_strip_says_it_in_words_and_dots(t: Catalogue) -> None:
-    page = strip(five().finish(), t)
-    words = page.one(".vs-agreement-words").text()
-    assert "3 of the 5 methods that judged this answer doubt it: " in words
-    assert "; 2 do not: " in words
-    assert "The same final answer: Direct, " in words
-    assert "Different from all others: DRAD." in words
-    assert "no better than chance" in words
-    dots = page.one(".vs-agreement-dots").all("li")
-    assert [dot.one(".vs-sign").text() for dot in dots] == ["!", "!", "✗", "✓", "✓"]
-    assert dots[2].classes >= {"vs-badge", "vs-verdict-contradicted"}
-    assert "Contradicted" in dots[2].text()
-    assert "aria-busy" not in page.one(".vs-agreement").attributes
+def verdicts(*given: str) -> RunView:
+    record = Record("rowen", "ever")
+    for method, verdict in zip(("rowen", "ever"), given, strict=True):
+        full_method(record, method, verdict)  # pyright: ignore[reportArgumentType]
+    return record.finish()
+
+
+def answered(*answers: str) -> RunView:
+    methods = METHODS[1 : 1 + len(answers)]
+    record = Record(*methods)
+    for method, answer in zip(methods, answers, strict=True):
+        full_method(record, method, "doubtful", answer)
+    return record.finish()
+
+
+def ended() -> RunView:
+    """One failed, one confirmed nothing, one checked another text."""
+    record = Record("rowen", "ever", "drad")
+    record.begin("rowen").end("rowen", error=ERROR)
+    full_method(record, "ever", "not_enough", "", abstained=True)
+    full_method(record, "drad", "confident", ORIGINAL, original="Another text.")
+    return record.finish()
+
+
+def elsewhere() -> RunView:
+    """Verdicts on texts of the methods' own alone."""
+    record = Record("ever", "haarag")
+    full_method(record, "haarag", "doubtful", CORRECTED, original=CORRECTED)
+    full_method(record, "ever", "not_enough", "Ada was English.", original="Ada was English.")
+    return record.finish()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_strips(language: Language, snapshot: Snapshot) -> None:
+    """The sentence for every outcome of verdicts and of answers, and the dots."""
+    t = Catalogue(language)
+    pairs = (
+        *(("doubtful", "not_enough"), ("confident", "supported"), ("confident", "doubtful")),
+        *(("unchecked", "unchecked"), ("unchecked", "doubtful"), ("unchecked", "confident")),
+    )
+    snapshot(strip(five().finish(), t), state="three of five doubt")
+    for pair in pairs:
+        snapshot(strip(verdicts(*pair), t), "vs-agreement-words", state=", ".join(pair))
+    for answers in ("AA", "AB", "AAA", "ABC"):
+        snapshot(strip(answered(*answers), t), "vs-agreement-words", state=answers)
+    snapshot(strip(ended(), t), state="ended or gave nothing")
+    snapshot(strip(mixed().finish(), t), state="some judge answers of their own")
+    snapshot(strip(elsewhere(), t), "vs-agreement-words", state="all judge answers of their own")
+    snapshot(strip(fold(five().events[:1]), t), state="no verdict yet")
 
 
 def test_one_judging_method_agrees_with_nobody(t: Catalogue) -> None:
     record = Record("direct", "rag", "drad")
     full_method(record, "drad", "doubtful")
     assert agreement_strip(method_rows(record.finish()), ORIGINAL, t) is None
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "words"),
-    [
-        (("doubtful", "not_enough"), "Both methods that judged this answer doubt it"),
-        (("confident", "supported"), "Neither of the two methods that judged this answer doubts"),
-        (("confident", "doubtful"), "1 of the 2 methods that judged this answer doubts it: ever"),
-        (("unchecked", "unchecked"), "No method reached a verdict"),
-        (("unchecked", "doubtful"), "The one method that judged this answer doubts it: ever"),
-        (("unchecked", "confident"), "The one method that judged this answer does not doubt it"),
-    ],
-)
-def test_every_outcome_has_its_sentence(
-    t: Catalogue, verdicts: tuple[str, str], words: str
-) -> None:
-    record = Record("rowen", "ever")
-    for method, verdict in zip(("rowen", "ever"), verdicts, strict=True):
-        full_method(record, method, verdict)  # pyright: ignore[reportArgumentType]
-    said = strip(record.finish(), t).one(".vs-agreement-words").text().lower()
-    assert words.lower() in said
-    assert ("could not check it" in said) is ("unchecked" in verdicts)
-
-
-@pytest.mark.parametrize(
-    ("answers", "english", "chinese"),
-    [
-        ("AA", "Both final answers are the same: ", "两个最终回答相同："),
-        ("AB", "The two final answers are different: ", "两个最终回答不同："),
-        ("AAA", "The final answers are all the same: ", "最终回答完全相同："),
-        ("ABC", "The final answers are all different: ", "最终回答各不相同："),
-    ],
-)
-def test_two_answers_are_not_called_all(
-    t: Catalogue, answers: str, english: str, chinese: str
-) -> None:
-    methods = METHODS[1 : 1 + len(answers)]
-    record = Record(*methods)
-    for method, answer in zip(methods, answers, strict=True):
-        full_method(record, method, "doubtful", answer)
-    view = record.finish()
-    assert english in strip(view, t).text()
-    assert chinese in strip(view, Catalogue("zh")).text()
-
-
-def test_what_ended_or_gave_nothing_is_named(t: Catalogue) -> None:
-    record = Record("rowen", "ever", "drad")
-    record.begin("rowen").end("rowen", error=ERROR)
-    full_method(record, "ever", "not_enough", "", abstained=True)
-    full_method(record, "drad", "confident", ORIGINAL, original="Another text.")
-    page = strip(record.finish(), t)
-    assert page.one(".vs-stance-ended").one(".vs-sign").text() == "✗"
-    words = page.text().lower()
-    assert "ended without a verdict: rowen." in words
-    assert "none could be confirmed: ever." in words
-    assert "drad checked an answer of its own instead, and does not doubt that one." in words
 
 
 def mixed() -> Record:
@@ -243,10 +195,6 @@ def test_a_verdict_counts_only_for_the_text_it_is_about(t: Catalogue) -> None:
     assert tally.of("holds") == []
     assert tally.own == {"haarag": "doubts", "ever": "holds"}
     page = strip(view, t)
-    words = page.one(".vs-agreement-words").text()
-    assert "Both methods that judged this answer doubt it: Rowen" in words
-    assert "HAARAG checked an answer of its own instead, and doubts that one." in words
-    assert "EVER checked an answer of its own instead, and does not doubt that one." in words
     rowen, _, haarag, ever = page.one(".vs-agreement-dots").all("li")
     assert rowen.classes >= {"vs-verdict-doubtful", "vs-stance-doubts"}
     # No colour of a verdict on this answer, but the sign of the one on its own.
@@ -254,18 +202,6 @@ def test_a_verdict_counts_only_for_the_text_it_is_about(t: Catalogue) -> None:
     assert haarag.one(".vs-sign").text() == "!"
     assert haarag.attributes["title"] == "on an answer of its own: Doubtful"
     assert ever.one(".vs-sign").text() == "✓"
-    chinese = strip(view, Catalogue("zh")).text()
-    assert "判断过该回答的两种方法都对它存疑：" in chinese
-    assert "HAARAG 核查的是自己写的另一个回答，并对其存疑。" in chinese
-
-
-def test_verdicts_on_other_texts_alone_say_nothing_about_the_answer(t: Catalogue) -> None:
-    record = Record("ever", "haarag")
-    full_method(record, "haarag", "doubtful", CORRECTED, original=CORRECTED)
-    full_method(record, "ever", "not_enough", "Ada was English.", original="Ada was English.")
-    words = strip(record.finish(), t).one(".vs-agreement-words").text()
-    assert "No method reached a verdict on this answer." in words
-    assert "EVER, HAARAG checked an answer of their own instead, and doubt that one." in words
 
 
 def test_the_strip_keeps_its_dots_in_order_while_the_run_goes_on(t: Catalogue) -> None:
@@ -278,8 +214,6 @@ def test_the_strip_keeps_its_dots_in_order_while_the_run_goes_on(t: Catalogue) -
     assert keys == {METHODS[1:]}
     early = strip(fold(events[:1]), t)
     assert early.one(".vs-agreement").attributes["aria-busy"] == "true"
-    assert "No verdict yet." in early.text()
-    assert "Not decided yet" in early.text()
 
 
 def test_the_ask_page_has_the_strip_the_links_and_the_label(t: Catalogue) -> None:
@@ -336,12 +270,6 @@ def test_an_original_written_in_parts_is_the_one_of_the_answer() -> None:
     assert original is not None
     assert (original.text, original.tokens) == (ORIGINAL, ())
     assert method_row(view, "ever").original == ORIGINAL
-
-
-def test_chinese() -> None:
-    page = strip(five().finish(), Catalogue("zh"))
-    assert "判断过该回答的 5 种方法中，有 3 种对它存疑" in page.text()
-    assert "其余 2 种未提出怀疑" in page.text()
 
 
 def test_hostile_names_stay_text(t: Catalogue) -> None:
