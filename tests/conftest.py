@@ -103,6 +103,15 @@ def nothing_outside(request: pytest.FixtureRequest) -> Iterator[None]:
     assert not noted or request.node.get_closest_marker("installs"), "\n".join(noted)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def made_at_once() -> Iterator[None]:
+    """Databases begin with the newest schema; tests of migrations go through them."""
+    from tests.schema import made_at_once
+
+    with made_at_once():
+        yield
+
+
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that every account may look into: the usual ones are for their owner alone."""
