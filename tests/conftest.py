@@ -69,7 +69,7 @@ def every_test(request: pytest.FixtureRequest) -> list[pytest.Item]:
 @pytest.fixture
 def snapshot(request: pytest.FixtureRequest) -> Iterator[Snapshot]:
     """Compares, at the end of the test, what it drew with what it drew before."""
-    update = request.config.getoption("update_snapshots")
+    update = bool(request.config.getoption("update_snapshots"))
     taken = Snapshot(snapshot_path(request.node), update=update)
     failed = request.session.testsfailed
     yield taken

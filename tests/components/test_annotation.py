@@ -26,7 +26,7 @@ from components.guidelines import starting_guidelines
 from components.messages import LANGUAGES, Catalogue
 from pipelines.annotation.agreement import AgreementRound
 from pipelines.annotation.progress import PersonProgress, SessionProgress
-from pipelines.annotation.types import TASKS, SessionSpec, label_adapter
+from pipelines.annotation.types import TASKS, SessionSpec, Task, label_adapter
 from pipelines.annotation.watching import ItemBrief, Note, SessionWatch, TaskWatch
 from pipelines.evaluation.statistics.agreement import Coefficient, share
 from pipelines.store.annotation_links import Link
@@ -148,7 +148,7 @@ def test_sessions(language: Language, snapshot: Snapshot):
     ):
         line = link_line(link(role=role), state, "Ann", "Monday", end, t)
         snapshot(line, state=f"a link: {role}, {state}")
-    sizes = {"sentence": 12, "answer": 3}
+    sizes: dict[Task, int] = {"sentence": 12, "answer": 3}
     snapshot(size_view(sizes, ["sentence", "answer"], 2, t), state="the size of two tasks")
     snapshot(size_view(sizes, [], 2, t), state="no task chosen")
     snapshot(problems_view(list("abcdefg"), t), state="sources that gave nothing")

@@ -59,7 +59,8 @@ def cards_of(page: Node) -> list[Node]:
 def told(texts: str | dict[str, str], **more: Any) -> Part:
     """What the model writes: a text whose facts are chemist alone, unless `concepts` says more."""
     written = {"": texts} if isinstance(texts, str) else texts
-    return Part(texts=written, **({"concepts": {written[""]: ["chemist"]}} | more))
+    facts: dict[str, Any] = {"concepts": {written[""]: ["chemist"]}}
+    return Part(texts=written, **facts | more)
 
 
 SAID = [f"Ada Brandt was a chemist called {name}." for name in "ABC"]

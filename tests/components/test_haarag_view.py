@@ -69,7 +69,7 @@ NOTHING = "The context does not answer this question."
 RETRIEVAL, ALIGNMENT, OUTCOME = (
     f"vs-section-{name}" for name in ("retrieval", "alignment", "outcome")
 )
-OFF = {"rephrase": "off"}
+OFF: dict[str, Any] = {"rephrase": "off"}
 ONCE: dict[str, Any] = OFF | {"max_iterations": 1, "tau_r": 0.3}
 MANY = {QUESTION: [LAW, *(f"{letter}: Something else." for letter in "FGHIJKLM")]}
 APART = TABLE | {(STUDIED, "B: Clinton studied law."): 0.3, (STUDIED, "Then he taught it."): 0.2}
