@@ -15,6 +15,7 @@ from hypothesis import settings
 
 from pipelines.models.catalogue import SHARED, models_folder
 from tests import network
+from tests.snapshots import Snapshot, snapshot_path, unused_snapshots
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -42,6 +43,40 @@ settings.load_profile("untimed")
 MISTAKES = ("cannot be drawn", "A callback of the page")
 """What pages log of a mistake of ours that they survive; such a mistake fails the test."""
 
+_TESTS = pytest.StashKey[list[pytest.Item]]()
+"""Every test of the files that were asked for whole, those too that `-m` or `-k` leaves out."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-snapshots", action="store_true", help="Write snapshots anew.")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    whole = not any("::" in one for one in config.args)
+    config.stash[_TESTS] = list(items) if whole else []
+    if config.getoption("update_snapshots"):
+        for path in unused_snapshots(config.stash[_TESTS]):
+            path.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def every_test(request: pytest.FixtureRequest) -> list[pytest.Item]:
+    """All tests of the files that this run looks at."""
+    return request.config.stash[_TESTS]
+
+
+@pytest.fixture
+def snapshot(request: pytest.FixtureRequest) -> Iterator[Snapshot]:
+    """Compares, at the end of the test, what it drew with what it drew before."""
+    update = bool(request.config.getoption("update_snapshots"))
+    taken = Snapshot(snapshot_path(request.node), update=update)
+    failed = request.session.testsfailed
+    yield taken
+    # A test that failed before may not have drawn everything.
+    if request.session.testsfailed == failed:
+        taken.compare()
+
 
 @pytest.fixture(autouse=True)
 def no_mistakes(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
@@ -66,6 +101,15 @@ def nothing_outside(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     noted = network.noted(_OUTSIDE)
     assert not noted or request.node.get_closest_marker("installs"), "\n".join(noted)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def made_at_once() -> Iterator[None]:
+    """Databases begin with the newest schema; tests of migrations go through them."""
+    from tests.schema import made_at_once
+
+    with made_at_once():
+        yield
 
 
 @pytest.fixture

@@ -40,8 +40,38 @@ def passage(name: str, text: str = "") -> Passage:
     return Passage(id=name, title=f"Title {name}", text=text or f"Text {name}.", source="s", rank=1)
 
 
-class Record:
-    """Writes a run's events one after another; every event comes a tenth of a second later."""
+class Events:
+    """Writes a run's events one after another, `rate` of them a second."""
+
+    rate = 10
+
+    def __init__(self, spec: RunSpec, run: str = "r", language: Language = "en") -> None:
+        self.run = run
+        self.events: list[Event] = []
+        self.emit(
+            RunStarted, "run", None, spec=spec, language=language, created=0.0, versions={},
+            prompts={},
+        )  # fmt: skip
+
+    @property
+    def view(self) -> RunView:
+        return fold(self.events)
+
+    @property
+    def now(self) -> float:
+        """The time of the next event."""
+        return len(self.events) / self.rate
+
+    def emit(self, kind: type[Any], span: str, parent: str | None, **fields: Any) -> Any:
+        event = kind(
+            run=self.run, span=span, parent=parent, seq=len(self.events), time=self.now, **fields
+        )
+        self.events.append(event)
+        return event
+
+
+class Record(Events):
+    """A run of methods whose every event is written by hand."""
 
     def __init__(
         self,
@@ -55,8 +85,6 @@ class Record:
         seed: int = 0,
         calibrations: tuple[Calibration, ...] = (),
     ) -> None:
-        self.run = run
-        self.events: list[Event] = []
         chosen = settings or {}
         spec = RunSpec(
             question=question,
@@ -66,33 +94,20 @@ class Record:
             seed=seed,
             calibrations=calibrations,
         )
-        self._emit(
-            RunStarted,
-            "run",
-            None,
-            spec=spec,
-            language=language,
-            created=0.0,
-            versions={},
-            prompts={},
-        )
-
-    @property
-    def view(self) -> RunView:
-        return fold(self.events)
+        super().__init__(spec, run, language)
 
     def begin(self, method: str) -> Record:
-        self._emit(SpanStarted, method, "run", method=method, name="method")
+        self.emit(SpanStarted, method, "run", method=method, name="method")
         return self
 
     def step(self, method: str, name: str, parent: str | None = None, **at: Any) -> str:
         """Begins a step; its span is `<method>.<name>`."""
         span = f"{method}.{name}"
-        self._emit(SpanStarted, span, parent or method, method=method, name="draft", at=Place(**at))
+        self.emit(SpanStarted, span, parent or method, method=method, name="draft", at=Place(**at))
         return span
 
     def draft(self, method: str, text: str = ORIGINAL, number: int = 0, before: str = "") -> Record:
-        self._emit(
+        self.emit(
             Revised, method, "run", draft=number, before=before, after=text, start=0,
             reason="original", generation=Generation(text=text),
         )  # fmt: skip
@@ -111,7 +126,7 @@ class Record:
         scores: tuple[Score, ...] = (),
         detail: Finding | None = None,
     ) -> Judged:
-        return self._emit(
+        return self.emit(
             Judged, span or method, "run", what=what, text=text, start=start,
             end=start + len(text), draft=draft, verdict=verdict, scores=scores,
             detail=detail,
@@ -123,14 +138,14 @@ class Record:
             "model": "tiny",
             "request": GenerationRequest(messages=(Message(role="user", content="Why?"),)),
             "attempt": 1,
-            "started": self._time,
+            "started": self.now,
             "generations": (Generation(text="Because.", usage=Usage(completion_tokens=2)),),
         }
-        return self._emit(ModelCalled, span, None, **(values | fields))
+        return self.emit(ModelCalled, span, None, **(values | fields))
 
     def search(self, span: str, *passages: Passage, error: ErrorInfo | None = None) -> Retrieved:
-        return self._emit(
-            Retrieved, span, None, retriever="shelf", query="Ada", k=3, started=self._time,
+        return self.emit(
+            Retrieved, span, None, retriever="shelf", query="Ada", k=3, started=self.now,
             passages=passages, error=error,
         )  # fmt: skip
 
@@ -145,23 +160,12 @@ class Record:
         """Ends a method with an answer; without a text, or with an error, it has failed."""
         done = None if text is None else Answer(text=text, original=original, **answer)
         outcome = "failed" if done is None else "ok"
-        self._emit(SpanEnded, method, "run", outcome=outcome, answer=done, error=error)
+        self.emit(SpanEnded, method, "run", outcome=outcome, answer=done, error=error)
         return self
 
     def finish(self) -> RunView:
-        self._emit(RunFinished, "run", None, answers={})
+        self.emit(RunFinished, "run", None, answers={})
         return self.view
-
-    @property
-    def _time(self) -> float:
-        return len(self.events) / 10
-
-    def _emit(self, kind: type[Any], span: str, parent: str | None, **fields: Any) -> Any:
-        event = kind(
-            run=self.run, span=span, parent=parent, seq=len(self.events), time=self._time, **fields
-        )
-        self.events.append(event)
-        return event
 
 
 def full_method(

@@ -53,67 +53,60 @@ def test_chinese_is_cut_into_words() -> None:
     assert split_words("", "zh") == []
 
 
-def test_one_changed_word() -> None:
-    assert diff_words("born in Chicago, Illinois.", "born in Hope, Illinois.", "en") == [
-        Op("same", "born in "),
-        Op("removed", "Chicago"),
-        Op("added", "Hope"),
-        Op("same", ", Illinois."),
-    ]
+MARKS = {"same": "{}", "removed": "[-{}-]", "added": "{{+{}+}}"}
 
 
-def test_a_changed_chinese_word_is_whole() -> None:
-    assert diff_words("生于浙江杭州。", "生于浙江绍兴。", "zh") == [
-        Op("same", "生于浙江"),
-        Op("removed", "杭州"),
-        Op("added", "绍兴"),
-        Op("same", "。"),
-    ]
+@pytest.mark.parametrize(
+    ("language", "before", "after", "changes"),
+    [
+        (
+            "en",
+            "born in Chicago, Illinois.",
+            "born in Hope, Illinois.",
+            "born in [-Chicago-]{+Hope+}, Illinois.",
+        ),
+        # A word of Chinese is whole.
+        ("zh", "生于浙江杭州。", "生于浙江绍兴。", "生于浙江[-杭州-]{+绍兴+}。"),
+        # A rewritten phrase reads as one change.
+        (
+            "en",
+            "in New York today",
+            "in Little Rock today",
+            "in [-New York-]{+Little Rock+} today",
+        ),
+        # Words that two texts share by chance do not cut a change into pieces.
+        (
+            "en",
+            "The navigator of her last flight was Harry Manning.",
+            "The capital city of France is Paris.",
+            "The [-navigator of her last flight was Harry Manning-]"
+            "{+capital city of France is Paris+}.",
+        ),
+        # Two facts that changed are two changes.
+        (
+            "en",
+            "Ada was born in 1816 in Bath.",
+            "Ada was born in 1815 in London.",
+            "Ada was born in [-1816-]{+1815+} in [-Bath-]{+London+}.",
+        ),
+        (
+            "zh",
+            "生于杭州，卒于北京。",
+            "生于绍兴，卒于上海。",
+            "生于[-杭州-]{+绍兴+}，卒于[-北京-]{+上海+}。",
+        ),
+        ("en", "nothing changed", "nothing changed", "nothing changed"),
+    ],
+)
+def test_changes(language: Language, before: str, after: str, changes: str) -> None:
+    operations = diff_words(before, after, language)
+    assert "".join(MARKS[op.kind].format(op.text) for op in operations) == changes
 
 
 def test_the_unchanged_beginning_stays_first_even_if_it_comes_again() -> None:
     operations = diff_words("a b a b c", "a b c", "en")
     assert operations[0] == Op("same", "a b ")
     assert joined(operations, "same", "removed") == "a b a b c"
-
-
-def test_a_rewritten_phrase_reads_as_one_change() -> None:
-    assert diff_words("in New York today", "in Little Rock today", "en") == [
-        Op("same", "in "),
-        Op("removed", "New York"),
-        Op("added", "Little Rock"),
-        Op("same", " today"),
-    ]
-
-
-def test_words_that_two_texts_share_by_chance_do_not_cut_a_change_into_pieces() -> None:
-    before = "The navigator of her last flight was Harry Manning."
-    after = "The capital city of France is Paris."
-    assert diff_words(before, after, "en") == [
-        Op("same", "The "),
-        Op("removed", "navigator of her last flight was Harry Manning"),
-        Op("added", "capital city of France is Paris"),
-        Op("same", "."),
-    ]
-
-
-def test_two_facts_that_changed_are_two_changes() -> None:
-    assert diff_words("Ada was born in 1816 in Bath.", "Ada was born in 1815 in London.", "en") == [
-        Op("same", "Ada was born in "),
-        Op("removed", "1816"),
-        Op("added", "1815"),
-        Op("same", " in "),
-        Op("removed", "Bath"),
-        Op("added", "London"),
-        Op("same", "."),
-    ]
-    assert [op.kind for op in diff_words("生于杭州，卒于北京。", "生于绍兴，卒于上海。", "zh")] == [
-        "same", "removed", "added", "same", "removed", "added", "same",
-    ]  # fmt: skip
-
-
-def test_equal_texts_are_one_operation() -> None:
-    assert diff_words("nothing changed", "nothing changed", "en") == [Op("same", "nothing changed")]
 
 
 def test_inline_html_marks_changes_for_eyes_and_ears(t: Catalogue) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from components.estimate import about, estimate_help, estimate_line, estimate_note, price_words
+from components.markup import tag
 from components.messages import LANGUAGES, Catalogue
 from pipelines.engine.estimate import Basis, Money, RunEstimate
 from pipelines.models.providers import Price
+from pipelines.types import Language
 from tests.components.html_tree import read
 from tests.pipelines.engine.tables import PACE, STRONG, WEAK
+from tests.snapshots import Snapshot
 
 DEFAULT = Basis(source="default", measured=WEAK, pace=PACE)
 WALKTHROUGHS = Basis(source="walkthroughs", measured=STRONG)
@@ -41,21 +44,27 @@ def test_numbers_have_two_digits(value: float, rounded: int):
     assert about(value) == rounded
 
 
-def test_the_line_tells_calls_tokens_time_and_price(t: Catalogue):
-    line = estimate_line(found(), t)
-    assert line == "About 33 calls · 850 tokens · 23 seconds · free, on this machine"
-    one = found(calls=1.0, judge_calls=0.0, read=0.0, written=1.0, seconds=0.7)
-    assert estimate_line(one, t).startswith("About 1 call · 1 token · 1 second · ")
-    assert "· 3 min 10 s ·" in estimate_line(found(seconds=187.0), t)
+ESTIMATES = {
+    "usual": found(),
+    "one call": found(calls=1.0, judge_calls=0.0, read=0.0, written=1.0, seconds=0.7),
+    "minutes": found(seconds=187.0),
+    "neither time nor price is known": found(WALKTHROUGHS, seconds=None, price=None),
+    "own runs": found(DEFAULT.model_copy(update={"runs": 3})),
+    "methods that were not measured": found(unmeasured=("rarr", "critic")),
+}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_is_not_known_is_no_number(language: str):
-    t = Catalogue(language)  # type: ignore[arg-type]
-    line = estimate_line(found(WALKTHROUGHS, seconds=None, price=None), t)
-    assert t("estimate.time.unknown") in line
-    assert t("estimate.price.unknown.here") in line
-    assert line.count("·") == 3
+def test_lines_and_what_they_rest_on(language: Language, snapshot: Snapshot):
+    t = Catalogue(language)
+    for state, one in ESTIMATES.items():
+        snapshot(tag("p", estimate_line(one, t)), state=state)
+        snapshot(tag("p", estimate_help(one, t)))
+    # Elsewhere this machine and the Models page are not named.
+    for one in (found(), found(price=None)):
+        snapshot(tag("p", estimate_line(one, t, here=False)), state="elsewhere")
+    price = Price(read=0.15, written=2.0, currency="EUR")
+    snapshot(tag("p", price_words(price, t)), state="the price of a model")
 
 
 def test_amounts_of_money(t: Catalogue):
@@ -68,33 +77,8 @@ def test_amounts_of_money(t: Catalogue):
     assert price((0.0, "EUR")) == "free"
 
 
-def test_elsewhere_this_machine_and_the_models_page_are_not_named(t: Catalogue):
-    assert estimate_line(found(), t, here=False).endswith("· free")
-    assert estimate_line(found(price=None), t, here=False).endswith("· price: not known")
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_help_says_what_it_rests_on(language: str):
-    t = Catalogue(language)  # type: ignore[arg-type]
-    first = estimate_help(found(), t)
-    for piece in ("2,600", "15", "Small", "4"):
-        assert piece in first
-    own = estimate_help(found(DEFAULT.model_copy(update={"runs": 3})), t)
-    assert t("estimate.basis.runs", count=3) in own
-    assert t("estimate.basis.runs", count=3) not in first
-    assert "/ 4" in estimate_help(found(WALKTHROUGHS), t)
-    names = estimate_help(found(unmeasured=("rarr", "critic")), t)
-    both = t("list.separator").join(("RARR", "CRITIC"))
-    assert t("estimate.basis.unmeasured", methods=both) in names
-
-
 def test_the_note_has_the_help_as_its_title(t: Catalogue):
     note = read(estimate_note(found(), t)).one("p")
     assert note.text() == estimate_line(found(), t)
     assert note.attributes["title"] == estimate_help(found(), t)
     assert read(estimate_note(None, t)).one("p").text() == t("ask.no_method")
-
-
-def test_the_price_of_a_model(t: Catalogue):
-    words = price_words(Price(read=0.15, written=2.0, currency="EUR"), t)
-    assert words == "A million tokens: 0.15 EUR read, 2 EUR written"

@@ -14,6 +14,7 @@ from pipelines.evaluation.statistics.judges import CorrectedRate, agreement
 from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.types import Language
 from tests.components.html_tree import read
+from tests.snapshots import Snapshot
 
 GRADES = ("correct", "partly", "wrong", "abstained")
 PEOPLE = ["correct", "correct", "wrong", "wrong"]
@@ -28,38 +29,26 @@ def calibration(**rates: CorrectedRate) -> JudgeCalibration:
     )
 
 
-@pytest.mark.parametrize(
-    ("reason", "failed", "said"),
-    [
-        ("done", 0, "Every answer is judged."),
-        ("budget", 0, "The limit of calls is reached."),
-        ("failing", 5, "too many calls failed one after the other. The last error: Away."),
-        (None, 2, "Some calls failed."),
-        (None, 0, "Judging was stopped."),
-    ],
-)
-def test_why_it_ended_is_told_with_what_to_do(reason: Reason | None, failed: int, said: str):
-    progress = JudgingProgress(
-        8,
-        3,
-        1,
-        failed,
-        Cost(calls=4),
-        ErrorInfo(code="timeout", message="Away.", remedy=""),
-        reason,
-    )
-    html = judging_view(progress, Catalogue("en"), going_on=False)
-    shown = read(html).text()
-    assert "3 of 8 answers are judged, 1 of them without a verdict" in shown
-    assert "4 calls" in shown
-    assert said in shown
-    assert 'value="0.3750"' in html
+def judged(reason: Reason | None = None, failed: int = 0) -> JudgingProgress:
+    error = ErrorInfo(code="timeout", message="Away.", remedy="")
+    return JudgingProgress(8, 3, 1, failed, Cost(calls=4), error, reason)
 
 
-def test_what_goes_on_has_no_end_yet():
-    progress = JudgingProgress(8, 3)
-    assert "stopped" not in judging_view(progress, Catalogue("en"), going_on=True)
-    assert "being loaded" in judging_view(None, Catalogue("en"), going_on=True)
+PEOPLES = Estimate(value=0.5, low=0.15, high=0.85, n=4, groups=4)
+RATE = CorrectedRate(judge=0.25, n=40, labels=4, people=PEOPLES, why="Too few.")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_judges(language: Language, snapshot: Snapshot):
+    """How far one is, why it ended and what to do, agreement, rates beside people's."""
+    t = Catalogue(language)
+    for reason, failed in (("done", 0), ("budget", 0), ("failing", 5), (None, 2), (None, 0)):
+        view = judging_view(judged(reason, failed), t, going_on=False)
+        snapshot(view, state=f"ended: {reason}, {failed} failed")
+    snapshot(judging_view(JudgingProgress(8, 3), t, going_on=True), state="going on")
+    snapshot(judging_view(None, t, going_on=True), state="being loaded")
+    snapshot(calibration_view("qwen", calibration(), t), state="agreement")
+    snapshot(calibration_view("qwen", calibration(direct=RATE), t), state="corrected rates")
 
 
 def test_agreement_is_told_with_its_confusion_matrix():
@@ -71,16 +60,6 @@ def test_agreement_is_told_with_its_confusion_matrix():
     assert "1 labelled answers have no verdict" in shown
     assert "Correct1010" in shown
     assert "Share of right answers" not in shown
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_corrected_rates_stand_beside_the_judges(language: Language):
-    people = Estimate(value=0.5, low=0.15, high=0.85, n=4, groups=4)
-    rate = CorrectedRate(judge=0.25, n=40, labels=4, people=people, why="Too few.")
-    shown = read(calibration_view("q", calibration(direct=rate), Catalogue(language))).text()
-    assert "direct0.25" in shown
-    assert "0.50 [0.15, 0.85]" in shown
-    assert "direct: Too few." in shown
 
 
 def test_hostile_names_stay_text():

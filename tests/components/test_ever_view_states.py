@@ -14,12 +14,10 @@ from pipelines.methods.ever import Ever
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import ModelCalled, SpanStarted, TokenWritten
 from pipelines.run.view import RunView, fold
-from pipelines.types import Passage
 from tests.components.html_tree import Node, read
 from tests.components.runs import view_of
 from tests.components.test_ever_view import CORRECTED, RECTIFIED, cards_of, page_of
-from tests.components.test_hostile import HOSTILE
-from tests.pipelines.methods.bench import Outcome, Shelf, run_method
+from tests.pipelines.methods.bench import Outcome, run_method
 from tests.pipelines.methods.ever.bench import (
     FIRST,
     QUESTION,
@@ -150,36 +148,3 @@ async def test_before_anything_was_written_space_is_reserved(t: Catalogue):
     page = live_of(fold(outcome.trace.events[:3]), t)
     assert page.one(".vs-section-original").all(".vs-reserved")
     assert "appear here as they are checked" in page.one(".vs-section-sentences").text()
-
-
-class Hostile(Shelf):
-    """Finds one passage that is `text` all over."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(lambda _: [])
-        self._text = text
-
-    async def search(self, query: str, k: int) -> list[Passage]:
-        text = self._text
-        return [Passage(id=text, title=text, text=text, source=text, url=text, rank=1)]
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-async def test_foreign_text_stays_text(text: str, t: Catalogue):
-    sentence = f"Ada chemist {text}"
-    part = Part(
-        texts={"": sentence},
-        concepts={},
-        verdicts={"chemist": f"Reasoning: {text}\nVerdict: False"},
-        questions={"chemist": f"Is chemist {text}?"},
-    )
-    part.concepts = type("Any", (dict,), {"get": lambda *_: ["chemist"]})()
-    part.rectified = type("Any", (dict,), {"get": lambda *_: f"Ada baker {text}"})()
-    outcome = await ever_run(part, shelf=Hostile(text))
-    page = page_of(outcome, t)
-    names = {node.name for node in page.walk()}
-    assert names & {"script", "img", "svg", "style", "iframe", "object", "link", "b"} == set()
-    for node in page.walk():
-        assert not [name for name in node.attributes if name.startswith("on")]
-    html = ever_view(view_of(outcome.trace), t)
-    assert not set(html) & set("\u202e\u2066\u0000\u2028")

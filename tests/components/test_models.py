@@ -16,29 +16,40 @@ from pipelines.models.providers import BUILT_IN
 from pipelines.run.spec import ModelSpec
 from tests.components.html_tree import read
 from tests.components.test_figures import plain
+from tests.snapshots import Snapshot
+
+FINDINGS = (
+    Finding(key="reachable", ok=True, value=0.42),
+    Finding(key="english", ok=True, value="Paris."),
+    Finding(key="streaming", ok=False, value=0.0),
+    Finding(key="logprobs", ok=True, value=20),
+    Finding(key="chinese", ok=False, value="北 <i>京</i>", note="Asked it did not answer."),
+    Finding(key="format", ok=True, value="YES"),
+    Finding(key="schema", ok=False, note="refused"),
+    Finding(key="prefill", ok=True, value="5, 6 | is"),
+    # Over the whole vocabulary, and none at all.
+    Finding(key="logprobs", ok=True, value=None),
+    Finding(key="logprobs", ok=False, value=0, note="nothing sent"),
+)
 
 
-def test_a_model_in_a_few_lines(t: Catalogue):
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_models(language: Any, snapshot: Snapshot):
+    """What a model is and can do, what is not known of it, and what a check of it found."""
+    t = Catalogue(language)
     spec = ModelSpec(kind="openai", name="<b>x</b>", model="m", base_url="http://host/v1")
     can = Capabilities(languages=frozenset({"zh", "en"}), logprobs=True)
-    page = read(model_facts(spec, can, t))
-    assert page.one(".vs-strong").text() == "<b>x</b>"
-    assert "m · http://host/v1" in page.text()
-    assert "Languages: English, Chinese · token probabilities" in page.text()
-
-
-def test_what_is_not_known_and_a_weak_judge_are_told_beside_the_model(t: Catalogue):
-    can = Capabilities(languages=frozenset({"en"}))
-    spec = ModelSpec(kind="openai", name="x", model="m", unknown=("judging", "prefill"))
-    told = read(model_facts(spec, can, t)).text()
-    assert "taken as usual: Judging claims, Continuing a text." in told
-    assert "no better than chance" not in told
-    found = spec.model_copy(update={"unknown": (), "judges": False})
-    told = read(model_facts(found, can.overridden(judges=False), t)).text()
-    assert "Not known yet" not in told
-    assert "judges claims no better than chance" in told
+    unknown = spec.model_copy(update={"unknown": ("judging", "prefill"), "base_url": None})
+    weak = spec.model_copy(update={"judges": False})
     only = can.model_copy(update={"writes": False, "judges": False})
-    assert "no better than chance" not in read(model_facts(found, only, t)).text()
+    snapshot(model_facts(spec, can, t), state="a model")
+    snapshot(model_facts(unknown, can, t), state="not all is known")
+    snapshot(model_facts(weak, can.overridden(judges=False), t), state="a weak judge")
+    snapshot(model_facts(weak, only, t), state="neither judges nor writes")
+    report = ProbeReport(capabilities=Capabilities(), findings=FINDINGS)
+    page = read(probe_table(report, t))
+    snapshot(page, state="a check of a model")
+    assert page.all("i") == []
 
 
 def test_a_judge_says_how_often_it_is_right(t: Catalogue, monkeypatch: pytest.MonkeyPatch):
@@ -59,40 +70,6 @@ def test_a_judge_says_how_often_it_is_right(t: Catalogue, monkeypatch: pytest.Mo
     # A model of one's own that is called the same is another.
     same = read(model_facts(ModelSpec(kind="openai", name="Word overlap"), can, t))
     assert "ROC" not in same.text()
-
-
-def test_every_finding_is_a_sentence(t: Catalogue):
-    findings = (
-        Finding(key="reachable", ok=True, value=0.42),
-        Finding(key="english", ok=True, value="Paris."),
-        Finding(key="streaming", ok=False, value=0.0),
-        Finding(key="logprobs", ok=True, value=20),
-        Finding(key="chinese", ok=False, value="北 <i>京</i>", note="Asked it did not answer."),
-        Finding(key="format", ok=True, value="YES"),
-        Finding(key="schema", ok=False, note="refused"),
-        Finding(key="prefill", ok=True, value="5, 6 | is"),
-    )
-    page = read(probe_table(ProbeReport(capabilities=Capabilities(), findings=findings), t))
-    rows = [row.text("vs-sign") for row in page.one("tbody").all("tr")]
-    assert rows[0] == "ConnectionYesA short reply was complete after 0.42 s."
-    assert rows[1].endswith("Reply: Paris.")
-    assert "Text appears only when it is complete." in rows[2]
-    assert "20 alternatives for each token" in rows[3]
-    assert "Reply: 北 <i>京</i>" in rows[4]
-    assert rows[6].endswith("refused")
-    assert page.all("i") == []
-
-
-def test_the_whole_vocabulary_and_none_of_it(t: Catalogue):
-    whole = Finding(key="logprobs", ok=True, value=None)
-    none = Finding(key="logprobs", ok=False, value=0, note="nothing sent")
-    words = [
-        read(probe_table(ProbeReport(capabilities=Capabilities(), findings=(one,)), t)).text()
-        for one in (whole, none)
-    ]
-    assert "Over the whole vocabulary" in words[0]
-    assert "DRAD compares samples" in words[1]
-    assert "nothing sent" in words[1]
 
 
 def suite(**more: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pipelines.run.findings import SentenceAlso, SentenceChosen
 from tests.components.html_tree import Node, read
 from tests.components.recorded import Record
 from tests.components.test_hostile import HOSTILE
+from tests.snapshots import Snapshot
 
 SENTENCE = "The lamp was invented in 1904."
 SHORT = "The Carr lamp was invented in 1904."
@@ -44,61 +45,26 @@ def shown(t: Catalogue, *found: SentenceChosen, scores: tuple[Score, ...] = ()) 
     return read(section)
 
 
-@pytest.mark.parametrize(
-    ("found", "conclusion"),
-    [
-        (chosen("shortened", shortened=SHORT), "taken"),
-        (chosen("quoted", shortened=SHORT), "quoted.not"),
-        (chosen("quoted"), "quoted"),
-        (chosen("kept"), "kept"),
-        (SentenceChosen(form="none"), "none"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-@both_languages
-def test_what_was_made_of_the_sentence(t: Catalogue, found: SentenceChosen, conclusion: str):
-    page = shown(t, found)
-    assert page.one(".vs-section-title").text() == t("nearest.title")
-    assert page.one(".vs-strong").text() == t(f"nearest.{conclusion}")
-    assert page.all(".vs-source-notes") == []
-    written = [node.text() for node in page.all(".vs-part")]
-    assert written == ([t("nearest.shortened") + SHORT] if found.shortened else [])
-
-
-def test_the_words_in_english(t: Catalogue):
-    taken = shown(t, chosen("shortened", shortened=SHORT)).text()
-    assert f"What the model wrote{SHORT}" in taken
-    assert "supports what the model wrote, which becomes the answer" in taken
-    assert "so the sentence itself is quoted" in shown(t, chosen("quoted", shortened=SHORT)).text()
-    assert "The sentence supports the draft, which stays." in shown(t, chosen("kept")).text()
-    assert "No sentence of what was found" in shown(t, SentenceChosen(form="none")).text()
+ALSO = SentenceAlso(passage="p2", title="Lamps", sentence="Carr kept bees.", start=0, end=15)
+NEAR = Score(name="nearness", value=0.82, threshold=0.55)
+WEAK = Score(name="answer_supported", value=0.31, threshold=0.5, flagged=True)
+STATES: dict[str, tuple[SentenceChosen, tuple[Score, ...]]] = {
+    "taken": (chosen("shortened", shortened=SHORT), ()),
+    "quoted, not shortened": (chosen("quoted", shortened=SHORT), (NEAR, WEAK)),
+    "quoted": (chosen("quoted"), ()),
+    "without a title": (chosen("quoted", title=""), ()),
+    "kept": (chosen("kept"), ()),
+    "none": (SentenceChosen(form="none"), ()),
+    "denied": (chosen("quoted", asked_yes_no=True, denies=True), ()),
+    "claimed": (chosen("quoted", asked_yes_no=True, denies=False), ()),
+    "a second sentence": (chosen("quoted", also=(ALSO,)), ()),
+}
 
 
 @both_languages
-def test_the_sentence_stands_with_its_source(t: Catalogue):
-    quote = shown(t, chosen("quoted")).one("figure")
-    assert quote.one("blockquote").text() == SENTENCE
-    assert quote.one(".vs-answer").attributes["dir"] == "auto"
-    assert quote.one("cite").text() == t("nearest.from", title="Carr lamp")
-    assert shown(t, chosen("quoted", title="")).all("cite") == []
-    assert shown(t, SentenceChosen(form="none")).all("figure") == []
-
-
-@pytest.mark.parametrize(("denies", "key"), [(True, "nearest.denies"), (False, "nearest.claim")])
-@both_languages
-def test_a_question_of_yes_or_no_says_how_it_was_read(t: Catalogue, denies: bool, key: str):
-    page = shown(t, chosen("quoted", asked_yes_no=True, denies=denies))
-    assert [note.text() for note in page.one(".vs-source-notes").all("li")] == [t(key)]
-
-
-def test_the_numbers_say_what_follows_from_them(t: Catalogue):
-    near = Score(name="nearness", value=0.82, threshold=0.55)
-    weak = Score(name="answer_supported", value=0.31, threshold=0.5, flagged=True)
-    page = shown(t, chosen("quoted", shortened=SHORT), scores=(near, weak))
-    first, second = page.all(".vs-score")
-    assert "the sentence is about the question" in first.text()
-    assert "0.31 < 0.50" in second.text()
-    assert "the judge does not find the new answer supported" in second.text()
+def test_states(t: Catalogue, snapshot: Snapshot):
+    for state, (found, scores) in STATES.items():
+        snapshot(shown(t, found, scores=scores), state=state)
 
 
 def test_every_correction_has_a_card_of_its_own(t: Catalogue):
@@ -132,12 +98,3 @@ def test_without_a_correction_there_is_nothing(t: Catalogue):
     # An older correction, in the method's own way, is not worded from a sentence.
     record.judge("drad", "supported", "x", "correction")
     assert nearest_section(panel_of(record, t)) is None
-
-
-@both_languages
-def test_a_second_sentence_stands_beside_the_first(t: Catalogue):
-    also = SentenceAlso(passage="p2", title="Lamps", sentence="Carr kept bees.", start=0, end=15)
-    page = shown(t, chosen("quoted", also=(also,)))
-    quotes = [quote.text() for quote in page.all("blockquote")]
-    assert quotes == [SENTENCE, "Carr kept bees."]
-    assert t("nearest.also") in page.text()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 
-from components.messages import Catalogue
+from components.messages import LANGUAGES, Catalogue
 from components.slm_view import signed, slm_view
 from pipelines.errors import UnreachableError
 from pipelines.methods.slm.scale import shipped_panel, shipped_thresholds
@@ -14,9 +15,11 @@ from pipelines.models.base import Capabilities
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.events import Judged, RunCancelled, SpanStarted
 from pipelines.run.view import RunView, fold
+from pipelines.types import Language
 from tests.components.html_tree import Node, read
 from tests.pipelines.methods.bench import Outcome, PieceModel, Shelf, WordReader
 from tests.pipelines.methods.slm.judges import BORN, DRAFT, WON, JudgeModel, again, check, says
+from tests.snapshots import Snapshot
 
 EMBEDDED = "SmolLM2-135M-Instruct"
 
@@ -51,31 +54,93 @@ def before(outcome: Outcome, kind: type, nth: int, **fields: Any) -> RunView:
     return fold(outcome.trace.events[: places[nth]])
 
 
-async def test_a_finished_run_shows_matrix_averages_means_and_verdict(t: Catalogue):
+GONE = UnreachableError("The judge is gone.", remedy="Start it.")
+HISTORY = {name: {"mu": 0.6, "sigma": 0.2, "n": 45} for name in ("tiny", "small")}
+ENGLISH = Capabilities(languages=frozenset({"en"}), logprobs=True)
+CHINESE = "克林顿出生在哪里？"
+DECISION, MATRIX = "vs-section-decision", "vs-section-matrix"
+JUDGES, FLAGS, CONTEXT = "vs-slm-judge", "vs-flags", "vs-section-context"
+
+State = tuple[Callable[[], Awaitable[Outcome]], dict[str, Any], tuple[str, ...]]
+
+
+def two(*parts: str, **changes: Any) -> State:
+    """The run of two judges as other settings would have it."""
+    return two_judges, changes, parts
+
+
+def of(*judges: JudgeModel, shows: Sequence[str], changes: Any = None, **how: Any) -> State:
+    """A run, what its settings are changed to afterwards, and the parts that tell of it."""
+    return lambda: check(*judges, **how), changes or {}, tuple(shows)
+
+
+def chinese() -> PieceModel:
+    return PieceModel(lambda _: "他出生在霍普。")
+
+
+def even() -> JudgeModel:
+    return JudgeModel("a", says(0.5, 0.5))
+
+
+ALONE = {"context": "none"}
+ALONE = {"context": "none"}
+GIVEN = {"context": "given", "passage": "Born in Hope."}
+STATES: dict[str, State] = {
+    "another mean": two(DECISION, "vs-slm-means", mean="max", threshold=0.5),
+    "beyond the record": two("vs-notice", context="none"),
+    "never measured": two(DECISION, JUDGES),
+    "with a history": two(DECISION, JUDGES, history=HISTORY),
+    "with a history of one": two(JUDGES, history={"tiny": HISTORY["tiny"]}),
+    "plain probabilities": two(JUDGES, normalise=False),
+    "words and failures": of(
+        JudgeModel("words", says("yes", "well", "no")),
+        JudgeModel("b", says(GONE, 0.5, 0.5)),
+        shows=(MATRIX, FLAGS),
+    ),
+    "passages": two(CONTEXT),
+    "a given passage": of(even(), shows=[CONTEXT], changes=GIVEN, shelf=None, **GIVEN),
+    "the question alone": of(even(), shows=[CONTEXT], changes=ALONE, shelf=None, **ALONE),
+    "nothing found": of(even(), shows=(FLAGS, CONTEXT), shelf=Shelf(lambda _: [])),
+    "no judge of the language": of(
+        JudgeModel("deaf", says(0.1, 0.1), ENGLISH), shows=(), main=chinese(), question=CHINESE
+    ),
+}
+"""Runs, the settings they are looked at with, and the parts of the page that tell them apart."""
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_states(state: str, t: Catalogue, snapshot: Snapshot):
+    made, changes, parts = STATES[state]
+    snapshot(after(await made(), t, **changes), *parts)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_whole_pages(language: Language, snapshot: Snapshot):
+    """The matrix, averages and means, sentences by their verdict, the decision, the judges."""
+    outcome = await two_judges(threshold=0.5)
+    snapshot(after(outcome, Catalogue(language), threshold=0.5))
+
+
+async def test_a_chinese_run(snapshot: Snapshot):
+    outcome = await check(JudgeModel("甲", lambda _: 0.75), main=chinese(), question=CHINESE)
+    snapshot(after(outcome, Catalogue("zh")), MATRIX, CONTEXT)
+
+
+async def test_matrix_and_verdict_by_hand(t: Catalogue):
     page = after(await two_judges(threshold=0.5), t, threshold=0.5)
-    matrix = page.one("table")
-    born, won, whole = matrix.one("tbody").all("tr")
-    assert [cell.text() for cell in born.all(".vs-slm-p")] == ["0.90", "0.70"]
-    assert [cell.text() for cell in won.all(".vs-slm-p")] == ["0.40", "0.20"]
-    assert [cell.text() for cell in whole.all(".vs-slm-p")] == ["0.70", "0.50"]
     # The less probable, the darker: 0.90, 0.70, 0.40 and 0.20 are steps 1, 2, 3 and 4.
-    heat = [sorted(c for c in cell.classes if c[:4] == "vs-h") for cell in matrix.all(".vs-slm-p")]
+    cells = page.one("table").all(".vs-slm-p")
+    heat = [sorted(c for c in cell.classes if c[:4] == "vs-h") for cell in cells]
     assert heat[:4] == [["vs-h1"], ["vs-h2"], ["vs-h3"], ["vs-h4"]]
     # Harmonic mean of Phi by hand: see the test of the method.
     assert "0.38 < 0.50" in page.one(".vs-slm-chosen").text()
     assert page.one(".vs-slm-chosen").attributes["aria-current"] == "true"
-    assert [m.attributes["data-key"] for m in page.all(".vs-slm-mean")] == [
-        "slm_harmonic",
-        "slm_arithmetic",
-        "slm_geometric",
-        "slm_min",
-        "slm_max",
-        "slm_whole",
-    ]
-    decision = page.one(".vs-section-decision").text("vs-sign")
-    assert decision.startswith("VerdictDoubtful")
-    assert "by the judges, the answer is not supported" in decision
-    assert "The threshold was set by hand." in decision
+    answer = page.one(".vs-section-answer")
+    assert [n.text("vs-sr") for n in answer.all(".vs-verdict-supported")] == [BORN]
+    assert [n.text("vs-sr") for n in answer.all(".vs-verdict-doubtful")] == [WON]
+    row = page.one("tbody").all("tr")[0]
+    labels = [cell.attributes["data-label"] for cell in row.all("td")]
+    assert labels == ["Sentence", "tiny", "small", "Score", "Verdict"]
 
 
 async def test_a_cell_says_in_words_what_the_heat_says(t: Catalogue):
@@ -92,23 +157,8 @@ async def test_a_cell_says_in_words_what_the_heat_says(t: Catalogue):
     assert WON not in prompt
 
 
-async def test_every_cell_carries_its_column_for_narrow_screens(t: Catalogue):
-    row = after(await two_judges(), t).one("tbody").all("tr")[0]
-    labels = [cell.attributes["data-label"] for cell in row.all("td")]
-    assert labels == ["Sentence", "tiny", "small", "Score", "Verdict"]
-
-
-async def test_sentences_of_the_answer_are_underlined_by_their_verdict(t: Catalogue):
-    page = after(await two_judges(threshold=0.5), t, threshold=0.5)
-    answer = page.one(".vs-section-answer")
-    assert [(n.text("vs-sr"), "vs-verdict-doubtful" in n.classes) for n in answer.all(".vs-judged")]
-    assert [n.text("vs-sr") for n in answer.all(".vs-verdict-supported")] == [BORN]
-    assert [n.text("vs-sr") for n in answer.all(".vs-verdict-doubtful")] == [WON]
-    assert answer.one(".vs-answer").text("vs-sr") == DRAFT
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-async def test_every_beginning_of_a_run_can_be_shown(language: Any):
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_every_beginning_of_a_run_can_be_shown(language: Language):
     t = Catalogue(language)
     outcome = await two_judges()
     events = outcome.trace.events
@@ -171,37 +221,8 @@ def before_events(outcome: Outcome) -> list[Any]:
     return events[: cells[0] + 1]
 
 
-async def test_moved_controls_need_no_call_and_say_when_they_do(t: Catalogue):
-    outcome = await two_judges()
-    page = after(outcome, t, mean="max", threshold=0.5)
-    assert "best sentence" in page.one(".vs-slm-chosen").text()
-    assert "Supported" in page.one(".vs-section-decision").text()
-    page = after(outcome, t, context="none")
-    assert "leaves the recorded one at draft 2" in page.one(".vs-notice").text()
-
-
-async def test_words_failures_and_missing_choices_are_shown_differently(t: Catalogue):
-    gone = UnreachableError("The judge is gone.", remedy="Start it.")
-    outcome = await check(
-        JudgeModel("words", says("yes", "well", "no")), JudgeModel("b", says(gone, 0.5, 0.5))
-    )
-    page = after(outcome, t)
-    born, won, whole = page.one("tbody").all("tr")
-    assert [cell.text() for cell in born.all(".vs-slm-p")] == ["yes", "✗"]
-    assert [cell.text() for cell in won.all(".vs-slm-p")] == ["?", "0.50"]
-    assert "by its words" in born.text()
-    assert "The call failed: The provider cannot be reached." in born.text()
-    assert "Neither yes nor no could be read (neither: 1.0)." in won.text()
-    assert "The judge is gone." in born.text()
-    assert [cell.text() for cell in whole.all(".vs-slm-p")] == ["no", "0.50"]
-    flags = page.one(".vs-flags").text()
-    assert "gives no probabilities" in flags
-    assert "calls to a judge failed" in flags
-
-
 async def test_when_everything_failed_it_says_what_and_offers_a_retry(t: Catalogue):
-    gone = UnreachableError("The judge is gone.", remedy="Start it.")
-    outcome = await check(JudgeModel("a", lambda _: gone))
+    outcome = await check(JudgeModel("a", lambda _: GONE))
     page = shown_of(fold(outcome.trace.events), t)
     error = page.one(".vs-error")
     assert "The provider cannot be reached" in error.text()
@@ -224,86 +245,6 @@ async def test_a_judge_measured_beforehand_tells_how_good_it_is(t: Catalogue):
     limit = shipped_thresholds([EMBEDDED])["f1"]["phi"]["harmonic"]
     assert f"{limit:.2f}" in page.one(".vs-slm-chosen").text()
     assert "gave the best F1" in page.one(".vs-section-decision").text()
-
-
-async def test_a_judge_never_measured_says_so(t: Catalogue):
-    page = after(await two_judges(), t)
-    (first, _, together) = page.all(".vs-slm-judge")
-    assert "first judge" in first.text()
-    assert "Nothing is known of what this judge usually says." in first.text()
-    assert "How often this is right was not measured." in first.text()
-    assert "All judges together" in together.text()
-    decision = page.one(".vs-section-decision").text()
-    assert "No threshold was measured for tiny, small, so a neutral one decides" in decision
-    assert "0.38 < 0.50" in decision
-    # Measured against earlier scores of their own, they are no longer without any measure.
-    history = {name: {"mu": 0.6, "sigma": 0.2, "n": 45} for name in ("tiny", "small")}
-    known = after(await two_judges(), t, history=history)
-    assert "only a starting point" in known.one(".vs-section-decision").text()
-
-
-async def test_history_and_plain_probabilities_are_named(t: Catalogue):
-    outcome = await two_judges()
-    history = {"tiny": {"mu": 0.6, "sigma": 0.2, "n": 45}}
-    first = after(outcome, t, history=history).all(".vs-slm-judge")[0].text()
-    assert "Mean and deviation of 45 earlier scores of its own." in first
-    assert "μ = 0.60, σ = 0.20" in first
-    first = after(outcome, t, normalise=False).all(".vs-slm-judge")[0].text()
-    assert "without z" in first
-
-
-async def test_what_the_judges_read_is_shown(t: Catalogue):
-    page = after(await two_judges(), t)
-    assert len(page.all(".vs-passage-card")) == 2
-    given = await check(
-        JudgeModel("a", says(0.5, 0.5)), shelf=None, context="given", passage="Born in Hope."
-    )
-    settings = {"context": "given", "passage": "Born in Hope."}
-    assert "Born in Hope." in after(given, t, **settings).one(".vs-section-context").text()
-    alone = await check(JudgeModel("a", says(0.5, 0.5)), shelf=None, context="none")
-    assert "no text beside the question" in after(alone, t, context="none").text()
-    nothing = await check(JudgeModel("a", says(0.5, 0.5)), shelf=Shelf(lambda _: []))
-    assert "no passage to go by" in after(nothing, t).one(".vs-flags").text()
-
-
-async def test_without_judges_there_is_no_matrix(t: Catalogue):
-    english = Capabilities(languages=frozenset({"en"}), logprobs=True)
-    outcome = await check(
-        JudgeModel("deaf", says(0.1, 0.1), english),
-        main=PieceModel(lambda _: "他出生在霍普。"),
-        question="克林顿出生在哪里？",
-    )
-    page = after(outcome, t)
-    assert "deaf was left out" in page.text()
-    assert "nobody to judge it" in page.one(".vs-empty").text()
-
-
-async def test_a_chinese_page(t: Catalogue):
-    outcome = await check(
-        JudgeModel("甲", lambda _: 0.75),
-        main=PieceModel(lambda _: "他出生在霍普。"),
-        question="克林顿出生在哪里？",
-    )
-    page = after(outcome, Catalogue("zh"))
-    assert "评判模型阅读的资料" in page.text()
-    assert "他出生在霍普。" in page.one("tbody").all("tr")[0].text()
-
-
-HOSTILE = '<img src=x onerror="alert(1)">\u202e</table>'
-
-
-async def test_foreign_text_stays_text(t: Catalogue):
-    outcome = await check(
-        JudgeModel(HOSTILE, lambda _: 0.5),
-        main=PieceModel(lambda _: HOSTILE),
-        shelf=Shelf(lambda _: [HOSTILE]),
-    )
-    view = fold(outcome.trace.events)
-    html = slm_view(view, t)
-    page = read(html)
-    assert page.all("img") == []
-    assert "\u202e" not in html
-    assert len(page.all("table")) == 1
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from components.markup import tag
 from components.messages import LANGUAGES, Catalogue
 from components.spending import limits_words, over_words, spending
 from pipelines.engine.budget import Account, Excess, RunBudget
 from pipelines.engine.estimate import Basis, Money, RunEstimate
 from pipelines.run.ledger import RunLimits, UsageTotals
+from pipelines.types import Language
 from tests.pipelines.engine.tables import STRONG
+from tests.snapshots import Snapshot
 
 EXPECTED = RunEstimate(
     calls=40,
@@ -30,45 +33,24 @@ def account(
     return opened
 
 
-def test_what_was_taken_stands_beside_what_was_expected_and_the_limit():
-    taken = UsageTotals(12, 1200, 300, {"USD": 0.004})
-    html = str(
-        spending(account(taken, RunLimits(calls=50, seconds=60, money=0.05)), Catalogue("en"))
-    )
-    assert "Calls: 12 of about 41, limit 50" in html
-    assert "Tokens read and written: 1,500 of about 5,000" in html
-    assert "Time: about 12 s, limit 60 s" in html
-    assert "Money: 0.0040 of about 0.010 USD, limit 0.05 USD" in html
-    # 12 of 41 calls.
-    assert 'value="0.293"' in html
-    assert 'aria-label="Calls made: 29% of those expected"' in html
-
-
-def test_more_than_expected_leaves_the_bar_full():
-    html = str(spending(account(UsageTotals(90)), Catalogue("en")))
-    assert 'value="1.000"' in html
-    assert "Calls: 90 of about 41" in html
-    assert "Time" not in html
-
-
-def test_without_estimate_and_limits_there_is_nothing_to_say():
-    assert spending(account(UsageTotals(3), expected=False), Catalogue("en")) is None
-    html = str(
-        spending(account(UsageTotals(3), RunLimits(calls=4), expected=False), Catalogue("en"))
-    )
-    assert "Calls: 3, limit 4" in html
-    assert 'value="0.750"' in html
+TAKEN = UsageTotals(12, 1200, 300, {"USD": 0.004})
+LIMITS = RunLimits(calls=1000, tokens=5, seconds=90, money=0.05, currency="CNY")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_limit_has_words(language: str):
-    t = Catalogue(language)  # type: ignore[arg-type]
-    limits = RunLimits(calls=1000, tokens=5, seconds=90, money=0.05, currency="CNY")
-    said = limits_words(limits, t)
-    assert "1,000" in said
-    assert "0.05 CNY" in said
-    for name in limits.names:
-        assert "41" in over_words(Excess(name, 41.0, 20.0, "USD" if name == "money" else ""), t)
+def test_what_was_taken_stands_beside_what_was_expected(language: Language, snapshot: Snapshot):
+    t = Catalogue(language)
+    # 12 of 41 calls are 0.293.
+    limited = account(TAKEN, RunLimits(calls=50, seconds=60, money=0.05))
+    snapshot(spending(limited, t), state="with limits")
+    snapshot(spending(account(UsageTotals(90)), t), state="more than expected")
+    one = account(UsageTotals(3), RunLimits(calls=4), expected=False)
+    snapshot(spending(one, t), state="a limit alone")
+    snapshot(spending(account(UsageTotals(3), expected=False), t), state="neither")
+    snapshot(tag("p", limits_words(LIMITS, t)), state="limits")
+    for name in LIMITS.names:
+        excess = Excess(name, 41.0, 20.0, "USD" if name == "money" else "")
+        snapshot(tag("p", over_words(excess, t)), state=f"beyond the limit of {name}")
 
 
 def test_an_excess_says_by_how_much():

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from app.public.results import result_of
 from pipelines.errors import failure
-from pipelines.run.events import Judged, RunStarted, Score
-from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.run.events import Judged, Score
 from pipelines.run.view import MethodView, RunView
 from pipelines.types import Answer
+from tests.components.recorded import Record
 from tests.components.test_calibrated import SENTENCES, WHOLE
 from tests.components.test_calibrated import checked as a_check
 
@@ -18,23 +20,9 @@ QUESTION = "Who?"
 
 def a_run(*methods: MethodView, status: str = "finished", asked: tuple[str, ...] = ()) -> RunView:
     names = asked or tuple(method.name for method in methods)
-    spec = RunSpec(question=QUESTION, methods=tuple(MethodSpec(name=name) for name in names))
-    header = RunStarted(
-        run="r",
-        span="run",
-        parent=None,
-        seq=0,
-        time=0.0,
-        spec=spec,
-        language="en",
-        created=0.0,
-        versions={},
-        prompts={},
-    )
-    return RunView(
-        run="r",
+    return replace(
+        Record(*names, question=QUESTION).view,
         status=status,  # pyright: ignore[reportArgumentType]
-        header=header,
         methods={method.name: method for method in methods},
     )
 

@@ -2,128 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import pytest
 
 from pipelines.engine.check_rows import ROW_COLUMNS, check_record, check_rows, row_columns
 from pipelines.engine.checked import CheckedText, checked_text, read_tokens
 from pipelines.errors import ErrorInfo
-from pipelines.models.base import Capabilities, ChoiceRequest, Claim, ScoreRequest
-from pipelines.models.providers import ModelSpec
-from pipelines.run.events import (
-    EntitiesFound,
-    Event,
-    Judged,
-    ModelCalled,
-    RunFinished,
-    RunStarted,
-    Score,
-    SpanEnded,
-    SpanStarted,
-)
-from pipelines.run.findings import ConceptsListed, ConceptVerified, MethodStarted, SentenceVerified
-from pipelines.run.grounding import CellJudged, SentenceAligned
-from pipelines.run.spec import GivenAnswer, MethodSpec, RunSpec
-from pipelines.run.view import RunView, fold
-from pipelines.types import Answer, Choice, Generation, Message, Token, UnsupportedSpan
-
-BORN, DIED = "Curie was born in Warsaw.", "She died in Florida."
-TEXT = f"{BORN} {DIED}"
-
-
-class Run:
-    """The events of a run that checks `TEXT`, one after the other."""
-
-    def __init__(self, *methods: str, asked: bool = False, spec: RunSpec | None = None) -> None:
-        self.events: list[Event] = []
-        self._add(
-            RunStarted,
-            span="run",
-            parent=None,
-            spec=spec
-            or RunSpec(
-                question="What can be said about this?",
-                methods=tuple(MethodSpec(name=name) for name in methods),
-                models={"main": ModelSpec(kind="openai", name="m", model="m")},
-                language="en",
-                answer=GivenAnswer(text=TEXT, asked=asked),
-            ),
-            language="en",
-            created=0.0,
-            versions={},
-            prompts={},
-        )
-
-    def _add(self, kind: Any, **fields: Any) -> None:
-        number = len(self.events)
-        self.events.append(kind(run="r", seq=number, time=float(number), **fields))
-
-    def begin(self, method: str, models: Mapping[str, Capabilities] | None = None) -> None:
-        detail = MethodStarted(models=dict(models or {}))
-        self._add(
-            SpanStarted, span=method, parent="run", method=method, name="method", detail=detail
-        )
-
-    def judge(self, method: str, what: str, text: str, verdict: str, **fields: Any) -> None:
-        start = fields.pop("start", TEXT.find(text))
-        self._add(
-            Judged,
-            span=method,
-            parent="run",
-            what=what,
-            text=text,
-            verdict=verdict,
-            start=start,
-            end=start + len(text),
-            **{"draft": 0, "label": "", "sentence": None, "scores": (), **fields},
-        )
-
-    def add(self, kind: Any, method: str, **fields: Any) -> None:
-        self._add(kind, span=method, parent="run", **fields)
-
-    def choose(self, method: str, role: str, model: str, p_yes: float = 0.5) -> None:
-        """A call of a judge."""
-        self.add(
-            ModelCalled,
-            method,
-            role=role,
-            model=model,
-            request=ChoiceRequest(messages=(), options=()),
-            attempt=1,
-            started=0.0,
-            choice=Choice(
-                probabilities={"yes": p_yes, "no": 1 - p_yes}, other_mass=0.0, source="judge"
-            ),
-        )
-
-    def cell(self, method: str, text: str, role: str, name: str, value: float) -> None:
-        """What one judge of the SLM check says of a sentence."""
-        score = Score(name="slm_p_yes", value=value)
-        detail = CellJudged(role=role)
-        self.judge(method, "cell", text, "unchecked", label=name, scores=(score,), detail=detail)
-
-    def end(self, method: str, text: str = TEXT, flags: Sequence[str] = ()) -> None:
-        answer = Answer(text=text, original=TEXT, flags=tuple(flags))
-        self.add(SpanEnded, method, outcome="ok", answer=answer)
-
-    def finish(self) -> None:
-        self._add(RunFinished, span="run", parent=None, answers={})
-
-    @property
-    def view(self) -> RunView:
-        return fold(self.events)
-
-    @property
-    def found(self) -> CheckedText:
-        found = checked_text(self.view)
-        assert found is not None
-        return found
-
-
-def number(value: float, **fields: Any) -> Score:
-    return Score(name="number", value=value, **fields)
+from pipelines.models.base import Capabilities, ScoreRequest
+from pipelines.run.events import EntitiesFound, ModelCalled, Score, SpanEnded
+from pipelines.run.findings import ConceptsListed, ConceptVerified, SentenceVerified
+from pipelines.run.grounding import SentenceAligned
+from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.run.view import RunView
+from pipelines.types import Generation, Message, Token
+from tests.scripted.checked import BORN, DIED, TEXT, Run, doubted_word, number
 
 
 def test_a_run_that_writes_its_answer_checks_nothing():
@@ -361,34 +252,6 @@ def test_a_table_has_a_row_for_each_sentence_and_one_for_the_text(checked: Check
     assert rows[1]["slm_verdict"] == "doubtful"
     assert (rows[1]["slm_score"], rows[1]["slm_threshold"]) == ("0.25", "0.5")
     assert rows[2]["error"] == "p_yes: It took too long."
-
-
-def doubted_word() -> Run:
-    """The SLM check by a judge that finds a word of the second sentence unsupported."""
-    run = Run("slm")
-    run.begin("slm")
-    at = DIED.find("Florida")
-    run.add(
-        ModelCalled,
-        "slm",
-        role="judge_1",
-        model="judge",
-        request=ChoiceRequest(
-            messages=(Message(role="user", content="?"),),
-            options=(),
-            claim=Claim(statement=DIED, evidence=("She died in France.",)),
-        ),
-        attempt=1,
-        started=0.0,
-        choice=Choice(
-            probabilities={"yes": 0.2, "no": 0.8},
-            other_mass=0.0,
-            source="judge",
-            unsupported=(UnsupportedSpan(start=at, end=at + 7, doubt=0.9),),
-        ),
-    )
-    run.judge("slm", "sentence", DIED, "doubtful", scores=(number(0.2, threshold=0.5),))
-    return run
 
 
 def test_unsupported_words_have_their_places_in_the_text():

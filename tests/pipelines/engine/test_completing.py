@@ -10,10 +10,10 @@ from pipelines.methods.direct import Direct
 from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.methods.slm import Slm
 from pipelines.run.defaults import default_models
-from pipelines.run.events import RunStarted
-from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
+from pipelines.run.spec import MethodSpec, ModelSpec
 from pipelines.run.view import RunView, fold
 from pipelines.samples.walkthroughs import walkthroughs
+from tests.components.recorded import Events
 from tests.pipelines.methods.bench import FULL, PieceModel, run_method
 
 
@@ -49,7 +49,7 @@ def test_replies_written_by_hand_answer_no_other_method():
     assert left_out(RunView()) == []
     given = next(one for one in walkthroughs() if one.models is None)
     for one in (spec, given.spec()):
-        assert left_out(_headed(one)) == []
+        assert left_out(Events(one).view) == []
 
 
 async def test_a_run_with_an_unknown_method_is_left_alone():
@@ -57,18 +57,10 @@ async def test_a_run_with_an_unknown_method_is_left_alone():
     assert view.header is not None
     spec = view.header.spec
     gone = spec.model_copy(update={"methods": (*spec.methods, MethodSpec(name="gone"))})
-    assert left_out(_headed(gone)) == []
+    assert left_out(Events(gone).view) == []
 
 
 async def test_what_the_model_cannot_do_is_not_offered(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Slm, "needs", lambda self, settings: (Need(reason="logprobs"),))
     assert "slm" in left_out(await direct())
     assert "slm" not in left_out(await direct(logprobs=False))
-
-
-def _headed(spec: RunSpec) -> RunView:
-    fields = {"run": "r", "seq": 0, "time": 0.0, "span": "run", "parent": None}
-    header = RunStarted.model_validate(
-        {**fields, "spec": spec, "language": "en", "created": 0.0, "versions": {}, "prompts": {}}
-    )
-    return RunView(header=header)

@@ -23,6 +23,14 @@ from pipelines.store.database import Database
 from pipelines.store.migrations import check, upgrade
 from pipelines.store.opening import open_engine, sqlite_path
 from tests.pipelines.store import examples
+from tests.schema import migrated
+
+
+@pytest.fixture(autouse=True)
+def one_by_one() -> Iterator[None]:
+    """Stores go through the migrations, as those of the product."""
+    with migrated():
+        yield
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,14 @@ from pipelines.store.migrations.__main__ import main, revise
 from pipelines.store.opening import open_engine
 from pipelines.store.tables import Base, UtcDateTime
 from tests.pipelines.store import examples
+from tests.schema import migrated
+
+
+@pytest.fixture(autouse=True)
+def one_by_one() -> Iterator[None]:
+    """Stores go through the migrations, as those of the product."""
+    with migrated():
+        yield
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from pipelines.models.base import JUDGE, OPENAI, Capabilities
 from pipelines.run.events import Score
 from pipelines.text import split_sentences
 from pipelines.types import Passage
-from tests.pipelines.engine.test_checked import BORN, DIED, TEXT, Run
+from tests.scripted.checked import BORN, DIED, TEXT, Run
 
 WEAK = Capabilities(judges=False)
 
