@@ -119,7 +119,10 @@ def plan_run(request: RunRequest, past: PastRuns | None = None) -> RunPlan:
         answer=request.answer,
         seed=request.seed,
         reproducible=request.reproducible,
-        prompts={file: dict(texts) for file, texts in request.prompts.items()},
+        prompts={
+            file: {language: dict(texts) for language, texts in languages.items()}
+            for file, languages in request.prompts.items()
+        },
         profile=recorded_name(profile, methods, request.prompts),
         calibrations=held,
     )
