@@ -79,7 +79,7 @@ def prompt_diff(place: Place, text: str, t: Catalogue) -> Html:
     return tag("div.vs-prompt-diff", wording_diff(place, shipped_text(*place), text, t))
 
 
-def wording_diff(place: Place, before: str, after: str, t: Catalogue) -> Html:
+def wording_diff(place: Place, before: str, after: str, t: Catalogue) -> str:
     """Return two texts of a prompt as a difference, word by word in its language."""
     code: Language = "zh" if place[1] == "zh" else "en"
     return diff_html(before, after, code, t)

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field, ValidationError
 
 from pipelines.paths import ASSETS
-from pipelines.types import Frozen, Language
+from pipelines.types import Frozen, Language, WrongValueError
 
 
 class Phrase(Frozen):
@@ -180,6 +180,8 @@ def what_is_wrong(problem: Mapping[str, Any]) -> Fact:
     context = problem.get("ctx") or {}
     if isinstance(own := context.get("error"), PhraseError):
         return own.phrase
+    if isinstance(own, WrongValueError):
+        return phrase(f"value.{own}")
     found = phrase(f"value.{problem['type']}", **context)
     if words_of(found.key, found.facts, "en") is not None:
         return found

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import exp
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
 
 Language = Literal["en", "zh"]
 Role = Literal["system", "user", "assistant"]
 FinishReason = Literal["stop", "length", "watcher", "filter"]
+
+
+class WrongValueError(ValueError):
+    """Says which mistake a value is: its words are in assets/errors.toml, as value.KIND."""
 
 
 class Frozen(BaseModel):
@@ -25,9 +28,6 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-_WORDED: Final = "see assets/errors.toml"
-"""Instead of a sentence: the words of a kind of mistake are in that file, as value.KIND."""
-
 LOGPROB_ROUNDING = 1e-3
 """How far above 0 the rounding of a log-probability may reach."""
 
@@ -35,7 +35,7 @@ LOGPROB_ROUNDING = 1e-3
 def _at_most_zero(value: float) -> float:
     # Not a bound of the field, which a number that is none would pass.
     if not value <= LOGPROB_ROUNDING:
-        raise PydanticCustomError("above_zero", _WORDED)
+        raise WrongValueError("above_zero")
     return value
 
 
@@ -133,7 +133,7 @@ class Message(Frozen):
     @model_validator(mode="after")
     def _check_filled(self) -> Self:
         if not all(one.is_within(len(self.content)) for one in self.filled):
-            raise PydanticCustomError("outside", _WORDED)
+            raise WrongValueError("outside")
         return self
 
     @property

@@ -169,7 +169,7 @@ class Parts:
                         draw_field(put, MODEL["base_url"], max_length=400, visible=custom_servers),
                     ]
 
-    def _result(self, *, verdicts: bool) -> None:
+    def _result(self) -> None:
         """Draw the run: how far it is, what can be done with it, and its pages."""
         put = self._put
         with gr.Row(elem_id="state"):

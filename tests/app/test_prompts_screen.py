@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,6 @@ from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.store.profiles import Profile
 from tests.app.opening import always, page_engine
 from tests.app.playing import seen
-from tests.app.serving import RECORDED
 from tests.app.test_screens import ME, QUESTION, finished_run, page
 
 SYSTEM = "prompts.text.ask.direct.en.system"
@@ -224,21 +222,6 @@ def test_a_run_without_the_prompt_says_so(engine: Engine):
     test.session_state["prompts.language"] = "zh"
     test.run()
     assert "This run did not use this prompt" in seen(test)
-
-
-def test_a_run_that_does_not_say_what_filled_its_prompts_is_to_be_replayed(engine: Engine):
-    run = engine.service.store.import_run(gzip.decompress(RECORDED.read_bytes()).decode(), ME)
-    assert "Replay it on the page Runs" in seen(opened("direct/question"))
-
-    async def replay() -> None:
-        async for _ in engine.service.follow(await engine.service.replay(run, owner=ME), owner=ME):
-            pass
-
-    engine.call(replay())
-    # The newest run is chosen.
-    text = seen(opened("direct/question"))
-    assert "What the run sent" in text
-    assert "Replay it on the page Runs" not in text
 
 
 def test_a_prompt_of_ones_own_is_jumped_to(engine: Engine):

@@ -10,12 +10,14 @@ import pytest
 from pipelines.errors import InvalidInputError, NotFoundError, StorageError, failure
 from pipelines.evaluation.items import LabelledSpan
 from pipelines.evaluation.runner import Runner
+from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.evaluation.studies.export import STUDY_FORMATS, study_text
 from pipelines.evaluation.studies.grid import Axis
 from pipelines.evaluation.studies.named import named_studies, run_named_study
 from pipelines.evaluation.studies.replays import replay_points
 from pipelines.evaluation.studies.running import sweep
 from pipelines.evaluation.studies.saving import profile_of
+from pipelines.evaluation.studies.table import ChosenPoint
 from pipelines.jobs import Job, JobStoppedError, Steps
 from tests.pipelines.evaluation.bench import carried_out, create, dream, opened, spec, system
 from tests.pipelines.evaluation.studies.recorded import TEXTS, selfcheck
@@ -164,9 +166,8 @@ async def test_a_papers_study_of_recorded_checks_and_its_profile(tmp_path: Path)
         # Two sentences of each of four texts.
         assert (found.items, found.groups) == (8, 4)
         assert "0.81" in STUDY_FORMATS["markdown"](found)
-        assert found.choice is not None
-        profile = profile_of(found, {}, "Mine")
-        chosen = found.points[found.choice.point].label.removeprefix("mean=")
-        assert profile.settings == {"slm": {"mean": chosen}}
+        best = ChosenPoint.model_construct(metric="auroc", point=4, held_out=Estimate(value=None))
+        profile = profile_of(found.model_copy(update={"choice": best}), {}, "Mine")
+        assert profile.settings == {"slm": {"mean": "max"}}
         assert profile.origin is not None
         assert (profile.origin.evaluation, profile.origin.study) == (name, "mean")
