@@ -14,7 +14,7 @@ from components.heatmap import heatmap
 from components.markup import Child, Html, tag
 from components.messages import Catalogue, named
 from components.method_cards import MethodRow, agreement_words, method_cards
-from components.outcome import Outcome, outcome_of
+from components.outcome import FinalAnswer, outcome_of
 from components.page import illustration_note, loading_note, run_notices, section
 from components.run_view import (
     Original,
@@ -112,7 +112,7 @@ def _head(rows: Sequence[MethodRow], original: str, view: RunView, t: Catalogue)
     return tag("div.vs-outcome.vs-card.vs-padded", parts, key="outcome")
 
 
-def _outcome(outcome: Outcome, original: str, language: Language, t: Catalogue) -> Html | None:
+def _outcome(outcome: FinalAnswer, original: str, language: Language, t: Catalogue) -> Html | None:
     if outcome.kind == "none":
         return None
     words = t(

@@ -10,8 +10,7 @@ from components.elements import Column, TableRow, sign, table
 from components.glossary import means_link
 from components.markup import Child, Content, Html, join, tag
 from components.messages import Catalogue, duration, integer, named, two_digits
-from pipelines.evaluation.results.columns import Answered, Spent, Value
-from pipelines.evaluation.results.columns import Column as ResultsColumn
+from pipelines.evaluation.results.columns import Answered, ResultsColumn, Spent, Value
 from pipelines.evaluation.results.papers import PaperFigure
 from pipelines.evaluation.results.remarks import has_few_groups
 from pipelines.evaluation.results.scores import JUDGED, MONEY, WEAK, Cost, MetricInfo

@@ -10,9 +10,9 @@ from components.glossary import means_list
 from components.markup import Child, Content, Html, tag, visible
 from components.messages import Catalogue, integer, named, two_digits
 from components.page import section
-from pipelines.evaluation.results.columns import Column as ResultsColumn
 from pipelines.evaluation.results.columns import (
     Line,
+    ResultsColumn,
     held,
     lines,
     measure_columns,

@@ -24,7 +24,7 @@ _QUOTED = re.compile(r"[“\"](?P<text>.+?)[”\"]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FinalAnswer:
     """What most methods answer in the end.
 
     `kind` is "corrected" where that differs from the original, "confirmed" where it says the same,
@@ -43,7 +43,7 @@ class Outcome:
 
 def outcome_of(
     rows: Iterable[MethodRow], original: str, question: str, language: Language
-) -> Outcome:
+) -> FinalAnswer:
     """Return what most of the methods of `rows` answer in the end, by the content words that
     they say beyond the question; of equally many, what is said in the fewest words.
     """
@@ -51,7 +51,7 @@ def outcome_of(
     seeking = [row for row in rows if row.rewrites and (row.judges or row.retrievals)]
     ended = [row for row in seeking if row.status == "done"]
     if not ended:
-        return Outcome("open" if any(_goes_on(row) for row in seeking) else "none")
+        return FinalAnswer("open" if any(_goes_on(row) for row in seeking) else "none")
     asked = Question(text=question, language=language)
     known, polar = frozenset(content_terms(question)), asks_yes_or_no(asked)
     answers = {row.method: row.answer for row in ended if row.answer and not row.abstained}
@@ -59,13 +59,13 @@ def outcome_of(
     cores = sorted((name for name in said if said[name]), key=lambda name: len(said[name]))
     if not cores:
         going_on = any(_goes_on(row) for row in seeking)
-        return Outcome("open" if going_on else "unanswered", asked=len(ended))
+        return FinalAnswer("open" if going_on else "unanswered", asked=len(ended))
     supporters = {core: tuple(name for name in said if said[core] <= said[name]) for core in cores}
     core = max(cores, key=lambda name: len(supporters[name]))
     answer = min((answers[name] for name in supporters[core]), key=len)
     same = bool(original) and said[core] <= _said(original, known, polar=polar)
     phrase = "" if _QUOTED.search(answer) else said_beyond(answer, question)
-    return Outcome(
+    return FinalAnswer(
         kind="confirmed" if same else "corrected",
         answer=answer,
         phrase=phrase,

@@ -21,7 +21,7 @@ from pipelines.annotation.judges import DetectorAgreement, detector_agreements
 from pipelines.annotation.labels import GivenLabel, Which, decisions, standing_labels
 from pipelines.annotation.located import LocatedSpans, located_spans
 from pipelines.annotation.types import TASKS, ItemBody, Label, Task
-from pipelines.evaluation.results.columns import Column, measure_column
+from pipelines.evaluation.results.columns import ResultsColumn, measure_column
 from pipelines.evaluation.statistics.detection import DetectorRankings
 from pipelines.evaluation.statistics.probabilities import ProbabilityErrors, probability_errors
 from pipelines.evaluation.statistics.ranking import Ranking
@@ -92,12 +92,12 @@ def detector_rows(
     return [DetectorRow(name, rankings, errors.get(name)) for name, rankings in ranked]
 
 
-def _ranking(name: Ranking, title: str) -> Column[DetectorRow]:
+def _ranking(name: Ranking, title: str) -> ResultsColumn[DetectorRow]:
     return measure_column(name, title, lambda row: row.rankings[name])
 
 
-DETECTOR_COLUMNS: list[Column[DetectorRow]] = [
-    Column("detector", "detector", None, lambda row: row.method, "name"),
+DETECTOR_COLUMNS: list[ResultsColumn[DetectorRow]] = [
+    ResultsColumn("detector", "detector", None, lambda row: row.method, "name"),
     _ranking("auroc", "AUROC"),
     measure_column(
         "auc_pr_nonfactual", "AUC-PR, errors", lambda row: row.rankings["auc_pr_nonfactual"]
@@ -105,7 +105,9 @@ DETECTOR_COLUMNS: list[Column[DetectorRow]] = [
     measure_column("auc_pr_factual", "AUC-PR, others", lambda row: row.rankings["auc_pr_factual"]),
     measure_column("brier", "Brier score", lambda row: row.errors and row.errors.brier),
     measure_column("ece", "ECE", lambda row: row.errors and row.errors.calibration),
-    Column("n", "n", None, lambda row: row.rankings["auroc"].n, "count", "annotate.results.items"),
+    ResultsColumn(
+        "n", "n", None, lambda row: row.rankings["auroc"].n, "count", "annotate.results.items"
+    ),
 ]
 """The columns of the table of detectors."""
 

@@ -14,7 +14,7 @@ from pipelines.errors import failure
 from pipelines.evaluation.datasets.files import read_table, unusable
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.judging.spec import GRADE_VALUES, JudgeInput, Judgement
-from pipelines.evaluation.results.columns import Column, Value
+from pipelines.evaluation.results.columns import ResultsColumn, Value
 from pipelines.evaluation.statistics.judges import (
     CorrectedRate,
     JudgeAgreement,
@@ -96,17 +96,19 @@ def rate_rows(found: JudgeCalibration) -> list[RateRow]:
     return [*own, *(RateRow(name, there=one) for name, one in found.transferred.items())]
 
 
-def _rate(key: str, title: str, read: Callable[[CorrectedRate], Value]) -> Column[RateRow]:
+def _rate(key: str, title: str, read: Callable[[CorrectedRate], Value]) -> ResultsColumn[RateRow]:
     words = f"evaluate.judge.rate.{key}"
-    return Column(key, title, None, lambda row: row.rate and read(row.rate), "measure", words)
+    return ResultsColumn(
+        key, title, None, lambda row: row.rate and read(row.rate), "measure", words
+    )
 
 
-def rate_columns(found: JudgeCalibration) -> list[Column[RateRow]]:
+def rate_columns(found: JudgeCalibration) -> list[ResultsColumn[RateRow]]:
     """Return the columns of the table of a judge's rates, whose rows are `rate_rows`."""
-    name = Column[RateRow]("system", "system", None, lambda row: row.system, "name")
+    name = ResultsColumn[RateRow]("system", "system", None, lambda row: row.system, "name")
     if found.transferred:
         words = "evaluate.judge.rate.there"
-        return [name, Column("there", _THERE, None, lambda row: row.there, "measure", words)]
+        return [name, ResultsColumn("there", _THERE, None, lambda row: row.there, "measure", words)]
     return [
         name,
         _rate("judge", "judge", lambda rate: Estimate(value=rate.judge)),

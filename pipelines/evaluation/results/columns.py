@@ -66,7 +66,7 @@ Value = str | int | float | Estimate | Answered | Spent | tuple[PaperFigure, ...
 
 
 @dataclass(frozen=True)
-class Column(Generic[Row]):
+class ResultsColumn(Generic[Row]):
     """A column: `value` reads its cell of a row, `better` says which end of it is the good one.
 
     `key` is its name for programs, `title` in print, `short` where there is little room, `words`
@@ -106,12 +106,12 @@ def lines(table: ResultsTable) -> list[Line]:
     return [*systems, *(Line(name, None, measures(name)) for name in table.controls)]
 
 
-def results_columns(table: ResultsTable) -> list[Column[Line]]:
+def results_columns(table: ResultsTable) -> list[ResultsColumn[Line]]:
     """Return every column of the table of an evaluation, whose rows are `lines`."""
-    found: list[Column[Line]] = [
-        Column("system", "system", None, lambda line: line.system),
-        Column("name", "System", None, _name, "name"),
-        Column("method", "method", None, _method),
+    found: list[ResultsColumn[Line]] = [
+        ResultsColumn("system", "system", None, lambda line: line.system),
+        ResultsColumn("name", "System", None, _name, "name"),
+        ResultsColumn("method", "method", None, _method),
         _own("models", lambda row: "; ".join(map(": ".join, row.description.models.items()))),
     ]
     for info in table.metrics:
@@ -135,32 +135,34 @@ def results_columns(table: ResultsTable) -> list[Column[Line]]:
     return found
 
 
-def measure_columns(detection: DetectorRankings | None) -> list[Column[Line]]:
+def measure_columns(detection: DetectorRankings | None) -> list[ResultsColumn[Line]]:
     """Return a column for each measure of detectors."""
 
-    def column(name: str) -> Column[Line]:
+    def column(name: str) -> ResultsColumn[Line]:
         return measure_column(name, name, lambda line: line.measures.get(name))
 
     return [column(name) for name in (detection.measures if detection else ())]
 
 
-def measure_column(name: str, title: str, read: Callable[[Row], Estimate | None]) -> Column[Row]:
+def measure_column(
+    name: str, title: str, read: Callable[[Row], Estimate | None]
+) -> ResultsColumn[Row]:
     """Return the column of a measure that the table of metrics knows."""
     info = MetricInfo.of(name)
-    return Column(name, title, info.better, read, "measure", means=info)
+    return ResultsColumn(name, title, info.better, read, "measure", means=info)
 
 
-def origin_columns(data_set: str, data_hash: str, sampling: Sampling) -> list[Column[Any]]:
+def origin_columns(data_set: str, data_hash: str, sampling: Sampling) -> list[ResultsColumn[Any]]:
     """Return columns that say what a row was computed from, and how its intervals were drawn."""
     drawn = {"seed": sampling.seed, "resamples": sampling.resamples, "level": sampling.level}
     return constant_columns(data_set=data_set, data_hash=data_hash, **drawn)
 
 
-def constant_columns(**values: str | float) -> list[Column[Any]]:
+def constant_columns(**values: str | float) -> list[ResultsColumn[Any]]:
     """Return a column for each of `values` that holds it in every row."""
 
-    def column(key: str, value: Value) -> Column[Any]:
-        return Column(key, key, None, lambda _: value)
+    def column(key: str, value: Value) -> ResultsColumn[Any]:
+        return ResultsColumn(key, key, None, lambda _: value)
 
     return [column(key, value) for key, value in values.items()]
 
@@ -172,12 +174,12 @@ def part_of(table: ResultsTable) -> list[str]:
     return [*table.tags, *([table.language] if table.language else [])]
 
 
-def printed_columns(columns: Iterable[Column[Row]]) -> list[Column[Row]]:
+def printed_columns(columns: Iterable[ResultsColumn[Row]]) -> list[ResultsColumn[Row]]:
     """Return the columns of a table for people, without those for programs alone."""
     return [one for one in columns if one.group != "file"]
 
 
-def held(columns: Iterable[Column[Row]], rows: Sequence[Row]) -> list[Column[Row]]:
+def held(columns: Iterable[ResultsColumn[Row]], rows: Sequence[Row]) -> list[ResultsColumn[Row]]:
     """Return `columns` without metrics, measures, corrections, costs and papers that no row has.
 
     Names, counts and what is for files stay.
@@ -203,13 +205,13 @@ def has_value(value: Value) -> bool:
             return value is not None
 
 
-def estimates_in(columns: Iterable[Column[Row]], rows: Sequence[Row]) -> list[Estimate]:
+def estimates_in(columns: Iterable[ResultsColumn[Row]], rows: Sequence[Row]) -> list[Estimate]:
     """Return every estimate that stands in a table."""
     values = (column.value(row) for column in columns for row in rows)
     return [one for one in values if isinstance(one, Estimate)]
 
 
-def typed_frame(columns: Iterable[Column[Row]], rows: Sequence[Row]) -> pd.DataFrame:
+def typed_frame(columns: Iterable[ResultsColumn[Row]], rows: Sequence[Row]) -> pd.DataFrame:
     """Return a table for programs: nothing is rounded, and a column has one type.
 
     An estimate called k takes the columns k, k_low, k_high, k_n, k_interval (how the interval was
@@ -269,18 +271,18 @@ def _own(
     words: str = "",
     better: Better | None = None,
     **more: Any,
-) -> Column[Line]:
+) -> ResultsColumn[Line]:
     """Return a column of what is known of systems; of a control there is nothing."""
     title = more.pop("title", key)
-    return Column(key, title, better, lambda x: x.row and read(x.row), group, words, **more)
+    return ResultsColumn(key, title, better, lambda x: x.row and read(x.row), group, words, **more)
 
 
-def _metric(info: MetricInfo) -> Column[Line]:
+def _metric(info: MetricInfo) -> ResultsColumn[Line]:
     name = info.name
     return _own(name, lambda row: row.metrics[name], "metric", better=info.better, means=info)
 
 
-def _papers(info: MetricInfo) -> Column[Line]:
+def _papers(info: MetricInfo) -> ResultsColumn[Line]:
     """Return a column of what papers print for a metric."""
     name, title = info.name, f"{info.name}, papers"
 
@@ -291,10 +293,10 @@ def _papers(info: MetricInfo) -> Column[Line]:
     return _own(f"{name}_papers", figures, "papers", words, info.better, title=title, of=name)
 
 
-def _corrections(metric: str) -> list[Column[Line]]:
+def _corrections(metric: str) -> list[ResultsColumn[Line]]:
     """Return what became of wrong and of right answers, and for files what that comes to."""
 
-    def column(kind: str, better: Better, group: Group, words: str = "") -> Column[Line]:
+    def column(kind: str, better: Better, group: Group, words: str = "") -> ResultsColumn[Line]:
         def rate(row: ResultsRow) -> Estimate | None:
             return getattr(row.corrections.get(metric), kind, None)
 
@@ -309,7 +311,7 @@ def _corrections(metric: str) -> list[Column[Line]]:
     ]
 
 
-def _cost(name: Cost) -> Column[Line]:
+def _cost(name: Cost) -> ResultsColumn[Line]:
     def spent(row: ResultsRow) -> Spent:
         return Spent(name, row.costs[name], row.n * row.repeats)
 

@@ -18,8 +18,8 @@ from pandas.api.types import is_object_dtype
 from pipelines.errors import failure
 from pipelines.evaluation.results.columns import (
     Answered,
-    Column,
     Line,
+    ResultsColumn,
     Row,
     Spent,
     Value,
@@ -89,7 +89,7 @@ def csv_text(records: Iterable[Mapping[str, Cell]], columns: Iterable[str] = ())
     return _frame_csv(pd.DataFrame(cells, columns=names, dtype=object))
 
 
-def columns_csv(columns: Iterable[Column[Row]], rows: Sequence[Row]) -> str:
+def columns_csv(columns: Iterable[ResultsColumn[Row]], rows: Sequence[Row]) -> str:
     """Return a table as CSV, as `typed_frame` has it; what only people read is left out."""
     kept = [column for column in columns if column.group not in ("name", "papers")]
     return _frame_csv(typed_frame(kept, rows))
@@ -178,7 +178,7 @@ def _figure(figure: PaperFigure, notes: Mapping[PaperFigure, int]) -> str:
 
 
 def printed_frame(
-    columns: Iterable[Column[Row]],
+    columns: Iterable[ResultsColumn[Row]],
     rows: Sequence[Row],
     digits: int = 3,
     missing: str = "–",
@@ -228,13 +228,13 @@ def table_markdown(table: ResultsTable, digits: int = 3) -> str:
     return columns_markdown(columns, rows, below, digits, paper_numbers(table))
 
 
-def _printed(table: ResultsTable) -> tuple[list[Column[Line]], list[Line]]:
+def _printed(table: ResultsTable) -> tuple[list[ResultsColumn[Line]], list[Line]]:
     rows = lines(table)
     return held(printed_columns(results_columns(table)), rows), rows
 
 
 def columns_markdown(
-    columns: Sequence[Column[Row]],
+    columns: Sequence[ResultsColumn[Row]],
     rows: Sequence[Row],
     below: Iterable[str],
     digits: int = 3,
@@ -272,7 +272,7 @@ def table_latex(table: ResultsTable, digits: int = 3, label: str = "tab:results"
 
 
 def columns_latex(
-    columns: Sequence[Column[Row]],
+    columns: Sequence[ResultsColumn[Row]],
     rows: Sequence[Row],
     below: Sequence[str],
     label: str,

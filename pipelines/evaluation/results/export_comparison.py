@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from pipelines.evaluation.results.columns import Column
+from pipelines.evaluation.results.columns import ResultsColumn
 from pipelines.evaluation.results.compare import ComparedItem, SystemComparison
 from pipelines.evaluation.results.export import (
     Cell,
@@ -23,21 +23,21 @@ from pipelines.evaluation.statistics.paired import PairedDifference
 _TESTS = {"mcnemar": "McNemar, mid-p", "none": None}
 
 
-def pair_columns(found: SystemComparison) -> list[Column[PairedDifference]]:
+def pair_columns(found: SystemComparison) -> list[ResultsColumn[PairedDifference]]:
     """Return the columns of a table of pairs; what is right is told of a metric that finds it."""
     # What is discordant on a metric of what is wrong, or abstained, is not right.
     right = found.metric.better == "higher"
     return [
-        Column("first", "First", None, lambda pair: pair.first),
-        Column("second", "Second", None, lambda pair: pair.second),
-        Column("difference", "First minus second", None, lambda pair: pair.difference),
-        Column("p", "p", None, lambda pair: pair.p),
-        Column("adjusted", "p, Holm", None, lambda pair: pair.adjusted),
-        Column("test", "Test", None, lambda pair: _TESTS.get(pair.test, pair.test)),
-        Column(
+        ResultsColumn("first", "First", None, lambda pair: pair.first),
+        ResultsColumn("second", "Second", None, lambda pair: pair.second),
+        ResultsColumn("difference", "First minus second", None, lambda pair: pair.difference),
+        ResultsColumn("p", "p", None, lambda pair: pair.p),
+        ResultsColumn("adjusted", "p, Holm", None, lambda pair: pair.adjusted),
+        ResultsColumn("test", "Test", None, lambda pair: _TESTS.get(pair.test, pair.test)),
+        ResultsColumn(
             "only_first", "Only first right", None, lambda pair: pair.only_first if right else None
         ),
-        Column(
+        ResultsColumn(
             "only_second",
             "Only second right",
             None,

@@ -19,8 +19,8 @@ from rich.text import Text
 
 from pipelines.errors import failure
 from pipelines.evaluation.results.columns import (
-    Column,
     Line,
+    ResultsColumn,
     Row,
     Spent,
     Value,
@@ -79,7 +79,7 @@ def deciding_metrics(table: ResultsTable) -> list[str]:
     return (found or [name for name, one in known.items() if one.better is not None])[:MOST]
 
 
-def _is_number(column: Column[Line]) -> bool:
+def _is_number(column: ResultsColumn[Line]) -> bool:
     return column.group in ("metric", "measure")
 
 
@@ -154,7 +154,7 @@ def _counts(value: Value) -> bool:
 
 
 def columns_text(
-    columns: Sequence[Column[Row]],
+    columns: Sequence[ResultsColumn[Row]],
     rows: Sequence[Row],
     notes: Iterable[str],
     width: int = WIDTH,
@@ -170,7 +170,7 @@ def columns_text(
 
 
 def aligned_parts(
-    columns: Sequence[Column[Row]],
+    columns: Sequence[ResultsColumn[Row]],
     rows: Sequence[Row],
     width: int = WIDTH,
     longest: int = WIDTH // 2,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pipelines.evaluation.results.columns import (
-    Column,
+    ResultsColumn,
     constant_columns,
     held,
     origin_columns,
@@ -120,7 +120,9 @@ def study_rows(study: Study) -> list[StudyRow]:
     return [StudyRow(point, number == chosen) for number, point in enumerate(study.points)]
 
 
-def study_columns(study: Study, metrics: Sequence[str] | None = None) -> list[Column[StudyRow]]:
+def study_columns(
+    study: Study, metrics: Sequence[str] | None = None
+) -> list[ResultsColumn[StudyRow]]:
     """Return every column of the table of a study, whose rows are `study_rows`.
 
     `metrics` are shown in this order, by default all. Raises InvalidInputError for another.
@@ -129,32 +131,34 @@ def study_columns(study: Study, metrics: Sequence[str] | None = None) -> list[Co
     infos = [study.metric(name) for name in names]
     return [
         *(_axis(axis) for axis in study.axes),
-        Column("name", "point", None, _marked, "name"),
-        Column("point", "point", None, lambda row: row.point.label),
-        Column("current", "current", None, lambda row: int(row.point.current)),
-        Column("chosen", "chosen", None, lambda row: int(row.chosen)),
+        ResultsColumn("name", "point", None, _marked, "name"),
+        ResultsColumn("point", "point", None, lambda row: row.point.label),
+        ResultsColumn("current", "current", None, lambda row: int(row.point.current)),
+        ResultsColumn("chosen", "chosen", None, lambda row: int(row.chosen)),
         _count("replayed", "study.replayed", lambda row: row.point.replayed),
         _count("diverged", "study.diverged", lambda row: row.point.diverged),
         *(column for info in infos for column in _metric(info)),
-        Column("papers", "paper", None, lambda row: row.point.papers, "papers", "study.paper"),
-        Column("paper_figures", "papers", None, lambda row: row.point.papers),
+        ResultsColumn(
+            "papers", "paper", None, lambda row: row.point.papers, "papers", "study.paper"
+        ),
+        ResultsColumn("paper_figures", "papers", None, lambda row: row.point.papers),
         *constant_columns(system=study.system),
         *origin_columns(study.data_set, study.data_hash, study.sampling),
     ]
 
 
-def _axis(axis: Axis) -> Column[StudyRow]:
+def _axis(axis: Axis) -> ResultsColumn[StudyRow]:
     def value(row: StudyRow) -> Value:
         return row.point.values.get(axis.name)
 
-    return Column(axis.name, axis.name, None, value)
+    return ResultsColumn(axis.name, axis.name, None, value)
 
 
-def _count(key: str, words: str, read: Callable[[StudyRow], int]) -> Column[StudyRow]:
-    return Column(key, key, None, read, "count", words)
+def _count(key: str, words: str, read: Callable[[StudyRow], int]) -> ResultsColumn[StudyRow]:
+    return ResultsColumn(key, key, None, read, "count", words)
 
 
-def _metric(info: MetricInfo) -> list[Column[StudyRow]]:
+def _metric(info: MetricInfo) -> list[ResultsColumn[StudyRow]]:
     """Return a metric at each point, and for files what it is more than with the recorded ones."""
 
     def difference(row: StudyRow) -> Estimate:
@@ -165,8 +169,10 @@ def _metric(info: MetricInfo) -> list[Column[StudyRow]]:
         return row.point.metrics[info.name]
 
     return [
-        Column(info.name, info.name, info.better, value, "metric", means=info),
-        Column(f"{info.name}_difference", f"{info.name}, difference", info.better, difference),
+        ResultsColumn(info.name, info.name, info.better, value, "metric", means=info),
+        ResultsColumn(
+            f"{info.name}_difference", f"{info.name}, difference", info.better, difference
+        ),
     ]
 
 
@@ -200,7 +206,7 @@ def study_latex(study: Study) -> str:
     return columns_latex(_printed(study), study_rows(study), study_notes(study), "tab:study")
 
 
-def _printed(study: Study) -> list[Column[StudyRow]]:
+def _printed(study: Study) -> list[ResultsColumn[StudyRow]]:
     return held(printed_columns(study_columns(study)), study_rows(study))
 
 

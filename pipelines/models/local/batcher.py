@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import VeriscopeError, failure
-from pipelines.models.local.work import Job, Probe, Scoring, Sequence
+from pipelines.models.local.work import DecodingJob, Probe, Scoring, Sequence
 
 if TYPE_CHECKING:
     from pipelines.models.local.engine import InferenceEngine, Rows
@@ -39,7 +39,7 @@ class JobThread(ABC):
         self.ready.set_running_or_notify_cancel()
         self._load = load
         self._name = name
-        self._queue: deque[Job[Any]] = deque()
+        self._queue: deque[DecodingJob[Any]] = deque()
         self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=f"decode {name}", daemon=True)
@@ -50,7 +50,7 @@ class JobThread(ABC):
         """Whether it takes no more work: closed, or the model could not be loaded."""
         return self._closed or (self.ready.done() and self.ready.exception() is not None)
 
-    def submit(self, jobs: Iterable[Job[Any]]) -> None:
+    def submit(self, jobs: Iterable[DecodingJob[Any]]) -> None:
         """Queue jobs, all at once so that equal prompts are read once; futures get the results."""
         with self._changed:
             if self._closed:
@@ -83,18 +83,18 @@ class JobThread(ABC):
         """Begin; called when the weights are loaded."""
 
     @abstractmethod
-    def _next(self) -> list[Job[Any]] | None:
+    def _next(self) -> list[DecodingJob[Any]] | None:
         """Return the jobs to begin now; waits while there is nothing to do; None when closed."""
 
     @abstractmethod
-    def _compute(self, jobs: list[Job[Any]]) -> None:
+    def _compute(self, jobs: list[DecodingJob[Any]]) -> None:
         """Begin the jobs, and continue what was begun before."""
 
     def _end(self) -> None:
         """Free the weights."""
         self._engine.release()
 
-    def _refuse(self, jobs: Iterable[Job[Any]]) -> None:
+    def _refuse(self, jobs: Iterable[DecodingJob[Any]]) -> None:
         fail(jobs, failure("computing.closed", self._name, name=self._name))
 
 
@@ -114,20 +114,20 @@ class Batcher(JobThread):
             self._exact.release()
         super()._end()
 
-    def _engine_for(self, job: Job[Any]) -> InferenceEngine:
+    def _engine_for(self, job: DecodingJob[Any]) -> InferenceEngine:
         if not job.reproducible or self._engine.exact:
             return self._engine
         self._exact = self._exact or self._load(True)
         return self._exact
 
-    def _next(self) -> list[Job[Any]] | None:
+    def _next(self) -> list[DecodingJob[Any]] | None:
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._queue or self._active)
             return None if self._closed else self._admit()
 
-    def _admit(self) -> list[Job[Any]]:
+    def _admit(self) -> list[DecodingJob[Any]]:
         room = self._engine.max_rows
-        admitted: list[Job[Any]] = []
+        admitted: list[DecodingJob[Any]] = []
         running = list(self._active)
         while self._queue and len(admitted) < room:
             job = self._queue[0]
@@ -140,7 +140,7 @@ class Batcher(JobThread):
             admitted.append(job)
         return [job for job in admitted if not job.future.cancelled()]
 
-    def _compute(self, jobs: list[Job[Any]]) -> None:
+    def _compute(self, jobs: list[DecodingJob[Any]]) -> None:
         for job in jobs:
             if isinstance(job, Scoring):
                 self._attempt([job], partial(self._score, job))
@@ -153,7 +153,7 @@ class Batcher(JobThread):
         if self._active:
             self._attempt(self._active, self._step)
 
-    def _attempt(self, jobs: Iterable[Job[Any]], work: Callable[[], None]) -> None:
+    def _attempt(self, jobs: Iterable[DecodingJob[Any]], work: Callable[[], None]) -> None:
         """Do `work` for `jobs`; if it fails they fail, and the batch too if they are part of it."""
         try:
             work()
@@ -167,7 +167,7 @@ class Batcher(JobThread):
     def _score(self, job: Scoring) -> None:
         succeed(job, self._engine_for(job).score(job.prompt, job.reply, job.top_k))
 
-    def _start(self, jobs: list[Job[Any]]) -> None:
+    def _start(self, jobs: list[DecodingJob[Any]]) -> None:
         """Read the jobs' prompts; probes are answered, sequences get a first token and join."""
         engine = self._engine_for(jobs[0])
         prompts = list(dict.fromkeys(job.prompt for job in jobs))
@@ -235,13 +235,13 @@ class Batcher(JobThread):
         return failure(f"computing.{kind}", self._name, name=self._name, said=said)
 
 
-def succeed(job: Job[Any], result: object) -> None:
+def succeed(job: DecodingJob[Any], result: object) -> None:
     """Give a job its result, unless it was cancelled meanwhile."""
     with suppress(InvalidStateError):
         job.future.set_result(result)
 
 
-def fail(jobs: Iterable[Job[Any]], error: BaseException) -> None:
+def fail(jobs: Iterable[DecodingJob[Any]], error: BaseException) -> None:
     """Give jobs an error, but those that were cancelled, or answered before."""
     for job in jobs:
         with suppress(InvalidStateError):

@@ -21,7 +21,14 @@ from pipelines.models.base import (
 from pipelines.models.local.batcher import Batcher, JobThread
 from pipelines.models.local.loading import WeightsSource, find_source
 from pipelines.models.local.prompting import Prompt, encode_prompt, encode_reply, first_tokens
-from pipelines.models.local.work import Job, PieceStream, Probe, Scoring, Sequence, make_token
+from pipelines.models.local.work import (
+    DecodingJob,
+    PieceStream,
+    Probe,
+    Scoring,
+    Sequence,
+    make_token,
+)
 from pipelines.models.local.zerogpu import ZeroGpuBatcher, is_zerogpu
 from pipelines.types import Choice, Generation, Message, Usage
 
@@ -214,10 +221,10 @@ def _load(
     return load_engine(source, dtype="float32" if exact else dtype, progress=progress)
 
 
-async def _result(job: Job[T]) -> T:
+async def _result(job: DecodingJob[T]) -> T:
     return await asyncio.wrap_future(job.future)
 
 
-async def _submitted(batcher: JobThread, job: Job[T]) -> T:
+async def _submitted(batcher: JobThread, job: DecodingJob[T]) -> T:
     batcher.submit([job])
     return await _result(job)

@@ -144,7 +144,7 @@ _OF_THE_CALLER = ("future", "context", "on_delta")
 
 
 @dataclass(eq=False, kw_only=True)
-class Job(Generic[T]):
+class DecodingJob(Generic[T]):
     """Something to compute. Cancelling `future` takes it out before the next step.
 
     `context` is that of the caller. A copy, in this process or another, has a future of its own.
@@ -165,21 +165,21 @@ class Job(Generic[T]):
 
 
 @dataclass(eq=False, kw_only=True)
-class Probe(Job[tuple[list[float], int]]):
+class Probe(DecodingJob[tuple[list[float], int]]):
     """The probability of each of `tokens` as the next one, and the most probable of all."""
 
     tokens: tuple[int, ...]
 
 
 @dataclass(eq=False, kw_only=True)
-class Scoring(Job[list[TokenScore]]):
+class Scoring(DecodingJob[list[TokenScore]]):
     """What the model thinks of every token of `reply`."""
 
     reply: tuple[int, ...]
     top_k: int
 
 
-class Sequence(Job[Generation]):
+class Sequence(DecodingJob[Generation]):
     """Text `index` of a request, being written; `limit` is the most tokens it may have.
 
     `on_delta`, of a sequence that is `watched`, is called in the decoding thread with each new

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pipelines.errors import failure
 from pipelines.models.base import Delta
 from pipelines.models.local.batcher import Batcher, JobThread, fail, succeed
-from pipelines.models.local.work import Job
+from pipelines.models.local.work import DecodingJob
 from pipelines.models.local.work import Sequence as Text
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Report(NamedTuple):
     failure: BaseException | None = None
 
 
-BatchFn = Callable[[Sequence[Job[Any]]], Generator[Report | None]]
+BatchFn = Callable[[Sequence[DecodingJob[Any]]], Generator[Report | None]]
 """Decodes jobs; None is a sign of life."""
 
 
@@ -53,14 +53,14 @@ def is_zerogpu() -> bool:
     return os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "t", "true")
 
 
-def spaces_gpu(run: BatchFn, seconds: Callable[[Sequence[Job[Any]]], float]) -> BatchFn:
+def spaces_gpu(run: BatchFn, seconds: Callable[[Sequence[DecodingJob[Any]]], float]) -> BatchFn:
     """Return `run` with a GPU, for the `seconds` that its jobs take, from the platform's own
     package.
     """
     return importlib.import_module("spaces").GPU(run, duration=seconds)
 
 
-def _seconds(jobs: Sequence[Job[Any]]) -> float:
+def _seconds(jobs: Sequence[DecodingJob[Any]]) -> float:
     longest = max(job.limit if isinstance(job, Text) else 1 for job in jobs)
     return min(MAX_SECONDS, STARTUP_SECONDS + TOKEN_SECONDS * longest)
 
@@ -77,9 +77,9 @@ class ZeroGpuBatcher(JobThread):
     def _begin(self) -> None:
         self._decode = spaces_gpu(_batch_fn(self._engine, self._load, self._name), _seconds)
 
-    def _next(self) -> list[Job[Any]] | None:
+    def _next(self) -> list[DecodingJob[Any]] | None:
         """Return everything that waits, the first first."""
-        waiting: list[Job[Any]] = []
+        waiting: list[DecodingJob[Any]] = []
         with self._changed:
             while not (waiting or self._closed):
                 self._changed.wait_for(lambda: self._closed or self._queue)
@@ -88,7 +88,7 @@ class ZeroGpuBatcher(JobThread):
                     self._queue.clear()
             return None if self._closed else waiting
 
-    def _compute(self, jobs: list[Job[Any]]) -> None:
+    def _compute(self, jobs: list[DecodingJob[Any]]) -> None:
         context = jobs[0].context
         reports = context.run(self._decode, [copy(job) for job in jobs])
         try:
@@ -116,7 +116,7 @@ def _batch_fn(
     """
     made: list[Batcher] = []
 
-    def run(jobs: Sequence[Job[Any]]) -> Generator[Report | None]:
+    def run(jobs: Sequence[DecodingJob[Any]]) -> Generator[Report | None]:
         if not made:
             made.append(Batcher(lambda exact: load(True) if exact else engine, name=name))
         news: queue.SimpleQueue[Report] = queue.SimpleQueue()
@@ -153,7 +153,7 @@ def _done(news: queue.SimpleQueue[Report], number: int, future: Future[Any]) -> 
         news.put(Report(number, result=result, failure=failure))
 
 
-def _report(job: Job[Any], report: Report) -> None:
+def _report(job: DecodingJob[Any], report: Report) -> None:
     """Report to the job as a batcher of this process would."""
     if report.piece is not None:
         if isinstance(job, Text) and job.on_delta is not None and not job.future.done():

@@ -63,7 +63,7 @@ _HARM: dict[Label, float] = {"accurate": 0.0, "minor": 0.5, "major": 1.0}
 _NONE = Estimate(value=None)
 
 
-class DetectorRow(Frozen):
+class MeasuredDetector(Frozen):
     """One detector: `n` items have a score of it; its measures by name.
 
     Correlations lie in [-1, 1], the others in [0, 1].
@@ -79,7 +79,7 @@ class DetectorTable(Frozen):
 
     measures: tuple[str, ...]
     chance: dict[str, float]
-    rows: tuple[DetectorRow, ...]
+    rows: tuple[MeasuredDetector, ...]
     n: int
     groups: int
 
@@ -105,7 +105,7 @@ class _Scores(NamedTuple):
             for name, (labels, _) in picked.items()
         }
         rows = [
-            DetectorRow(
+            MeasuredDetector(
                 name=name,
                 n=int(np.isfinite(self.scores[k]).sum()),
                 measures={one: found[one][k].get(of[1], _NONE) for one, of in picked.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipelines.methods.drad.rhd import EntityReading
-from pipelines.research.calibrate.drad import Answered, SampleQuestion
+from pipelines.research.calibrate.drad import AnsweredQuestion, SampleQuestion
 
 EVIDENCE = ("Canberra", "Canberra is the capital of Australia since 1913.")
 RIGHT, WRONG = "Canberra", "Sydney"
@@ -26,12 +26,12 @@ def reading(text: str, probability: float | None, entropy: float | None, **field
     )
 
 
-def answered(*readings: EntityReading, top_k: int | None = 10) -> Answered:
+def answered(*readings: EntityReading, top_k: int | None = 10) -> AnsweredQuestion:
     question = SampleQuestion(id="en-000", text="What is it?", evidence=EVIDENCE)
-    return Answered(question=question, readings=readings, top_k=frozenset({top_k}))
+    return AnsweredQuestion(question=question, readings=readings, top_k=frozenset({top_k}))
 
 
-def two_halves() -> list[Answered]:
+def two_halves() -> list[AnsweredQuestion]:
     """Two even-numbered answers that a threshold of 0.6 parts, two odd-numbered ones it does not.
 
     Odd: right (0.9, 0.3) and (0.5, 0.7), wrong (0.8, 0.9), (0.2, 0.5) and (0.1, 1.5).
