@@ -104,28 +104,31 @@ async def test_the_model_is_given_the_context_alone_and_told_to_say_when_it_does
     assert QUESTION in user
 
 
-async def test_widening_doubles_k_rewords_the_question_and_raises_the_confidence():
+async def test_widening_doubles_k_and_a_rewording_brings_what_is_near_to_the_question():
     hope_reworded, birth = "In which town was Clinton born?", "Clinton's place of birth"
     town = "D: Hope is a town in Arkansas."
     table = GOOD | {(QUESTION, HOPE): 0.5, (QUESTION, LAW): 0.4}
+    # That it is near to a rewording counts for nothing.
     table |= {(hope_reworded, HOPE): 0.9, (birth, town): 0.7, (ANSWER, town): 0.8}
+    table |= {(QUESTION, town): 0.45}
     found = {QUESTION: [HOPE, LAW, RAIN], hope_reworded: [HOPE], birth: [town]}
     shelf = Chunks(found)
     replies = [f'{{"questions": ["{hope_reworded}", "{birth}"]}}', ANSWER]
-    settings: dict[str, Any] = {"tau_r": 0.6, "tau_a": 0.6, "k": 2}
+    settings: dict[str, Any] = {"tau_r": 0.47, "tau_a": 0.6, "k": 2}
     outcome = await haarag(replies, shelf, table, **settings)
     assert outcome.steps[:5] == ["method", "retrieve", "retrieve", "rephrase", "draft"]
     assert shelf.asked == [(QUESTION, 2), (QUESTION, 4), (hope_reworded, 4), (birth, 4)]
     narrow, wide = judged(outcome, "retrieval")
-    # (0.5 + 0.4) / 2, then the best two of HOPE 0.9, the town 0.7, LAW 0.4 and RAIN 0.3.
+    # (0.5 + 0.4) / 2, then the best two of HOPE 0.5, the town 0.45, LAW 0.4 and RAIN 0.3.
     assert score(narrow, "retrieval_confidence").value == pytest.approx(0.45)
     assert (narrow.verdict, wide.verdict) == ("doubtful", "supported")
-    assert score(wide, "retrieval_confidence").value == pytest.approx(0.8)
+    assert score(wide, "retrieval_confidence").value == pytest.approx(0.475)
+    # Twice as deep, there is room for half as many more.
     assert [(c.id, c.query, c.outcome) for c in chunks_of(wide)] == [
-        ("A", 1, "kept"),
-        ("D", 2, "kept"),
-        ("B", 0, "low"),
-        ("C", 0, "low"),
+        ("A", 0, "kept"),
+        ("D", 0, "kept"),
+        ("B", 0, "kept"),
+        ("C", 0, "surplus"),
     ]
     replays(outcome, **settings)
 
@@ -212,7 +215,7 @@ async def test_near_duplicates_and_what_is_over_k_are_dropped_complements_kept()
         ("A", "kept", ""),
         ("D", "duplicate", "A"),
         ("B", "kept", ""),
-        ("E", "surplus", ""),
+        ("E", "kept", ""),
     ]
     replays(outcome, **settings)
 

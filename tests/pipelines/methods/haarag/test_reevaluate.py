@@ -29,11 +29,11 @@ YORK, ANSWER = "Clinton was born in York.", "He was born in Hope."
 REWORDED = "His birthplace?"
 FOUND = {QUESTION: [LAW, TOWN], REWORDED: [TOWN], YORK: [HOPE]}
 
-# Round 1: C_r = 0.4 (k = 1). Round 2, reworded: TOWN 0.7. Draft 0 on TOWN: C_a = 0.3.
+# Round 1: C_r = 0.4 (k = 1). Round 2, wider: TOWN 0.6. Draft 0 on TOWN: C_a = 0.3.
 # Looking for YORK: HOPE 0.9. Draft 1 on HOPE: C_a = 0.8.
 TABLE = {
     (QUESTION, LAW): 0.4,
-    (QUESTION, TOWN): 0.2,
+    (QUESTION, TOWN): 0.6,
     (REWORDED, TOWN): 0.7,
     (YORK, TOWN): 0.3,
     (YORK, HOPE): 0.9,
