@@ -127,7 +127,7 @@ def test_a_question_is_foreign_to_a_model_that_does_not_speak_its_language(
 
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_what_visitors_fill_in_is_called_as_on_the_pages_of_the_workbench(language: Language):
-    with gr.Blocks():
+    with gr.Blocks(analytics_enabled=False):
         parts = Parts(
             lambda t: "",
             lambda t: "",
