@@ -227,7 +227,6 @@ SESSION = Form(
     keys={"tasks": ("annotate.make.which",), "login": ("annotate.login.required",)},
     looks={"too_fast": Look(0.5), "lease": Look(1, scale=60)},
     # Which session it is follows from where its items come from.
-    unasked=frozenset({"visitors"}),
 )
 """How an annotation session works."""
 

@@ -45,7 +45,6 @@ from pipelines.cli.shared import (
     amount,
     count,
     listed_names,
-    option_error,
     say,
     text_of_file,
     whole,
@@ -433,10 +432,3 @@ def _add_days(parser: argparse.ArgumentParser) -> None:
         default=JOIN_DAYS,
         help="how many days the link works (default: %(default)g)",
     )
-
-
-def _tasks(listed: str) -> list[str]:
-    names = listed_names(listed)
-    if odd := [name for name in names if name not in TASKS]:
-        raise option_error("option.none_of", text=odd[0], known=TASKS)
-    return names

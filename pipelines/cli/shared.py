@@ -67,7 +67,7 @@ def listed_of(known: Sequence[str], listed: str) -> list[str]:
     """Return names with commas between them, each of which has to be `known`."""
     names = listed_names(listed)
     if odd := [name for name in names if name not in known]:
-        raise ArgumentTypeError(f"{odd[0]!r} is none of {', '.join(known)}")
+        raise option_error("option.none_of", text=odd[0], known=known)
     return names
 
 
