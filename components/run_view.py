@@ -220,7 +220,7 @@ def _corrected(method: MethodView) -> Verdict | None:
     answer = method.answer
     if answer is None or answer.abstained or answer.text == answer.original:
         return None
-    found = [event.verdict for event in method.judged if event.what == "correction"]
+    found: list[Verdict] = [one.verdict for one in method.judged if one.what == "correction"]
     return found[-1] if found and found[-1] != "unchecked" else None
 
 

@@ -16,11 +16,11 @@ from app.jobs import FileChecks, TextCheck, check_texts, checks
 from app.screens.check_file import MAX_TEXTS
 from components.check_many import CheckOutcome, as_json_lines, as_table, many_view
 from components.messages import Catalogue
-from pipelines.engine.checking import TextToCheck, check_run
+from pipelines.engine.asking import RunRequest, plan_run
+from pipelines.engine.checking import TextToCheck
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.errors import ErrorInfo
-from pipelines.run.defaults import default_models
 from pipelines.run.spec import MethodSpec
 from tests.app.opening import page_engine
 from tests.app.playing import load, open_engine, seen
@@ -114,7 +114,8 @@ def test_stopped_it_ends_the_run_under_way_and_begins_no_other_text(tmp_path: Pa
     with page_engine(tmp_path, partial(Engine, pool=ModelPool(lambda *_: model))) as engine:
         # With a question, its first step asks the model for samples.
         given = TextToCheck(text=TEXT, question="Where was she born?")
-        spec = check_run(given, [MethodSpec(name="selfcheck")], default_models())
+        asked = RunRequest(text=given, methods=[MethodSpec(name="selfcheck")])
+        spec = plan_run(asked).spec
         job = check_texts("two", [TextCheck(name, TEXT, spec) for name in "ab"], {}, ME)
         engine.call(model.until_asked())
         job.stop()

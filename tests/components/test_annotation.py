@@ -8,6 +8,7 @@ import pytest
 
 from components.annotation import (
     Agreed,
+    LinkState,
     about_view,
     alpha_cell,
     collecting_view,
@@ -141,11 +142,12 @@ def test_sessions(language: Language, snapshot: Snapshot):
     for state, more in STANDINGS.items():
         snapshot(session_card(stored(), standing(**more), None, "today", t), state=state)
     snapshot(about_view(standing(), SessionSpec(show="never"), t), state="the rules")
-    for role, state, end in (
+    links: tuple[tuple[str, LinkState, str], ...] = (
         ("annotator", "valid", "Friday"),
         ("join", "valid", ""),
         ("join", "withdrawn", ""),
-    ):
+    )
+    for role, state, end in links:
         line = link_line(link(role=role), state, "Ann", "Monday", end, t)
         snapshot(line, state=f"a link: {role}, {state}")
     sizes: dict[Task, int] = {"sentence": 12, "answer": 3}

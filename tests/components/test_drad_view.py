@@ -280,7 +280,7 @@ async def test_the_page_grows_with_the_run(t: Catalogue):
 def test_a_draft_is_shown_while_it_is_written(t: Catalogue):
     record = Record("drad").begin("drad")
     record.step("drad", "draft")
-    record._emit(
+    record.emit(
         TokenWritten, "drad.draft", "drad", text="Ada was", tokens=tokens_of(pieces("Ada was"))
     )
     page = read(drad_view(record.view, t))

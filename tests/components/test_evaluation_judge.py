@@ -42,7 +42,11 @@ RATE = CorrectedRate(judge=0.25, n=40, labels=4, people=PEOPLES, why="Too few.")
 def test_judges(language: Language, snapshot: Snapshot):
     """How far one is, why it ended and what to do, agreement, rates beside people's."""
     t = Catalogue(language)
-    for reason, failed in (("done", 0), ("budget", 0), ("failing", 5), (None, 2), (None, 0)):
+    ends: tuple[tuple[Reason | None, int], ...] = (
+        *(("done", 0), ("budget", 0), ("failing", 5)),
+        *((None, 2), (None, 0)),
+    )
+    for reason, failed in ends:
         view = judging_view(judged(reason, failed), t, going_on=False)
         snapshot(view, state=f"ended: {reason}, {failed} failed")
     snapshot(judging_view(JudgingProgress(8, 3), t, going_on=True), state="going on")

@@ -107,7 +107,7 @@ async def _events(service: Service, asking: Asking, one: LabelledStatement) -> l
     able = [method for method in asking.methods if needs[method.name] is None]
     if not able:
         return []
-    spec = check_spec(RunSpec(question="", methods=tuple(able), models=models), given)
+    spec = check_spec(RunSpec(question="", methods=tuple(able), models=dict(models)), given)
     trace = await service.record(spec, owner="together")
     return _EVENTS.dump_python(trace.events, mode="json")
 
