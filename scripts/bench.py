@@ -30,7 +30,7 @@ from pipelines.run.events import ModelCalled, RunFinished
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.text.entities import EntityRecognizer
 from pipelines.types import Message
-from tests.pipelines.models.wire import (
+from tests.scripted.wire import (
     Handler,
     Seen,
     chunk,

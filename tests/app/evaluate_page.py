@@ -19,7 +19,7 @@ from pipelines.jobs import Jobs
 from pipelines.remote.retry import RetryPolicy
 from tests.app.opening import page_engine
 from tests.app.test_screens import ME, page
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 CAPITALS = b"""Question,Gold answers,Context,Area
 What is the capital of France?,Paris,Paris is the capital of France.,europe

@@ -11,7 +11,7 @@ from pipelines.run.trace import Trace
 from pipelines.store.exchange import export_lines
 from tests.app.conftest import Visit
 from tests.app.serving import DESKTOP, FITS, PHONE, fits
-from tests.components.recorded import CORRECTED, ORIGINAL, Record, passage
+from tests.scripted.recorded import CORRECTED, ORIGINAL, Record, passage
 
 
 def exported(folder: Path, name: str, question: str) -> Path:

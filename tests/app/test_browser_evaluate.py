@@ -25,7 +25,7 @@ from tests.app.serving import (
     wait_until_drawn,
 )
 from tests.app.test_browser_failures import add_model
-from tests.pipelines.models.wire import (
+from tests.scripted.wire import (
     Handler,
     Seen,
     Wire,

@@ -23,7 +23,7 @@ from tests.app.serving import (
     stop_button,
     wait_for_end,
 )
-from tests.pipelines.models.wire import Wire, chunk, entry, serve, streams_then_waits
+from tests.scripted.wire import Wire, chunk, entry, serve, streams_then_waits
 
 KEY = "never-to-be-stored-4711"
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.app.conftest import Visit
 from tests.app.serving import Workbench, choose, go_to, open_setup, wait_until_drawn
-from tests.pipelines.models.wire import Wire, says, serve
+from tests.scripted.wire import Wire, says, serve
 
 KEY = "never-to-be-stored-9203"
 KEPT = "Key kept for this session"

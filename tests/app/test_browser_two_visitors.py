@@ -29,7 +29,7 @@ from tests.app.serving import (
     wait_until_drawn,
 )
 from tests.app.test_browser_keys import keys_sent, type_into
-from tests.pipelines.models.wire import Wire, says, serve
+from tests.scripted.wire import Wire, says, serve
 
 QUESTION = "Where was Bill Clinton born and raised?"
 ANSWER = {

@@ -26,7 +26,7 @@ from tests.app.opening import page_engine
 from tests.app.playing import load, open_engine, seen
 from tests.app.test_check_screen import ONE, TEXT
 from tests.app.test_screens import ME, page
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 TEA = "Tea is hot. Ice is cold."
 

@@ -23,7 +23,7 @@ from tests.app.test_check_screen import BORN, TEXT, finished
 from tests.app.test_screens import ME, page, told
 from tests.app.test_setup import ask_page
 from tests.pipelines.engine.tables import TABLE
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 QUESTION = "Who was Marie Curie?"
 PROFILE = Profile(

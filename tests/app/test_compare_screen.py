@@ -15,7 +15,7 @@ from pipelines.run.ledger import Ledger, RunLimits
 from pipelines.store import new_run_id
 from tests.app.opening import page_engine
 from tests.app.test_screens import ME, QUESTION, page, told
-from tests.components.recorded import Record, full_method
+from tests.scripted.recorded import Record, full_method
 
 
 @pytest.fixture

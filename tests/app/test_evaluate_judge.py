@@ -13,7 +13,7 @@ from tests.app.evaluate_page import CAPITALS, ended, press, stored_items, upload
 from tests.app.evaluate_page import engine as engine
 from tests.app.playing import seen
 from tests.app.test_screens import ME
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 PROMPT = b"""[en]
 judge = "$question $references $answer: Correct, Partly, Wrong or Abstained?"

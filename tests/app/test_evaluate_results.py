@@ -22,7 +22,7 @@ from tests.app.evaluate_page import model as model
 from tests.app.playing import seen
 from tests.app.test_screens import ME
 from tests.pipelines.evaluation.studies.recorded import TEXTS, record
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 
 def test_results_are_filtered_and_compared(engine: Engine):

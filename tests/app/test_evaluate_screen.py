@@ -22,7 +22,7 @@ from tests.app.evaluate_page import engine as engine
 from tests.app.evaluate_page import model as model
 from tests.app.playing import seen
 from tests.app.test_screens import ME
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 
 @pytest.mark.parametrize(

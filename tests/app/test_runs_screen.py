@@ -20,7 +20,7 @@ from pipelines.store import RunFilter, new_run_id
 from tests.app.opening import page_engine
 from tests.app.playing import seen
 from tests.app.test_screens import ME, QUESTION, page, told
-from tests.components.recorded import Record, full_method
+from tests.scripted.recorded import Record, full_method
 
 SOMEBODY_ELSE = "b" * 48
 

@@ -22,7 +22,7 @@ from pipelines.store.recordings import CHOSEN, ChosenRun, RecordingChoice
 from pipelines.types import Language
 from tests.app.playing import EVEREST, load, opened, play, seen
 from tests.app.test_screens import FOLDS, ME, page
-from tests.components.recorded import Record, full_method
+from tests.scripted.recorded import Record, full_method
 
 KEPT = "sample-en-001"
 

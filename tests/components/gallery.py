@@ -14,7 +14,7 @@ from pipelines.models.base import ChoiceRequest, SimilarityRequest
 from pipelines.run.spec import ModelSpec
 from pipelines.types import Choice, Language
 from tests.components import samples as s
-from tests.components.recorded import ORIGINAL, Record, full_method
+from tests.scripted.recorded import ORIGINAL, Record, full_method
 
 
 def section(title: str, *content: str) -> Html:

@@ -15,7 +15,7 @@ from pipelines.run.events import TokenWritten
 from pipelines.run.view import RunView, fold
 from pipelines.text.languages import detect_language
 from tests.components.html_tree import read
-from tests.components.runs import (
+from tests.scripted.runs import (
     DRAFT,
     QUESTION,
     baseline_view,

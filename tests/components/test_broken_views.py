@@ -11,7 +11,7 @@ from components import report
 from components.messages import Catalogue
 from components.report import report_html
 from components.run_pages import PANELS, page_html, safely
-from tests.components.recorded import ORIGINAL, Record, full_method
+from tests.scripted.recorded import ORIGINAL, Record, full_method
 
 
 def broken(*_: Any, **__: Any) -> str:

@@ -23,7 +23,7 @@ from tests.components.opened import (
     tip,
     token,
 )
-from tests.components.recorded import Record
+from tests.scripted.recorded import Record
 
 
 def test_hovering_shows_a_token(browser_page: Page) -> None:

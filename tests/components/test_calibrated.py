@@ -28,9 +28,9 @@ from pipelines.store.profiles import Profile
 from pipelines.types import Language
 from tests.components.html_rules import faults, terminal_faults
 from tests.components.html_tree import Node, read
-from tests.components.recorded import ORIGINAL, Record, score
 from tests.pipelines.run.test_calibrations import calibration
 from tests.scripted.checked import BORN, DIED, TEXT, Run
+from tests.scripted.recorded import ORIGINAL, Record, score
 
 HOSTILE = "<b>\u202ex\x1b[2J"
 SAID = "By people’s labels, an answer with such a score is wrong with probability 0.60"

@@ -16,7 +16,7 @@ from pipelines.prompts import Prompts
 from pipelines.run.view import MethodView
 from pipelines.types import Choice, FinishReason, Generation, Language, Message
 from tests.components.html_tree import Node, read
-from tests.components.recorded import Record, passage, score
+from tests.scripted.recorded import Record, passage, score
 from tests.snapshots import Snapshot
 
 ASKED = (Message(role="system", content="Be brief."), Message(role="user", content="Same?"))

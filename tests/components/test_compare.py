@@ -24,7 +24,7 @@ from pipelines.run.spec import EvidenceSpec, ModelSpec
 from pipelines.run.view import RunView, fold
 from pipelines.types import Language
 from tests.components.html_tree import Node, read
-from tests.components.recorded import (
+from tests.scripted.recorded import (
     CORRECTED,
     ORIGINAL,
     QUESTION,
@@ -32,7 +32,7 @@ from tests.components.recorded import (
     full_method,
     passage,
 )
-from tests.components.runs import drad_outcome, view_of
+from tests.scripted.runs import drad_outcome, view_of
 from tests.snapshots import Snapshot
 
 FIRST, SECOND = "Ada was born in Paris.", "She died in 1852."

@@ -9,8 +9,8 @@ from components.messages import LANGUAGES, Catalogue
 from pipelines.run.view import fold
 from pipelines.types import Language
 from tests.components.html_tree import Node, read
-from tests.pipelines.methods.baselines.script import QUESTION, play
-from tests.pipelines.methods.bench import Outcome
+from tests.scripted.bench import Outcome
+from tests.scripted.script import QUESTION, play
 
 DRAFT = "Clinton was born in York in 1946."
 EDITED = "Clinton was born in Hope in 1946."

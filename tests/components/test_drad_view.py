@@ -16,8 +16,17 @@ from pipelines.models.base import Capabilities
 from pipelines.run.events import TokenWritten
 from pipelines.run.view import fold
 from tests.components.html_tree import Node, read
-from tests.components.recorded import ORIGINAL, Record
-from tests.components.runs import (
+from tests.scripted.bench import (
+    FixedRecognizer,
+    Outcome,
+    PieceModel,
+    Shelf,
+    pieces,
+    run_method,
+    tokens_of,
+)
+from tests.scripted.recorded import ORIGINAL, Record
+from tests.scripted.runs import (
     CORRECTED,
     DRAFT,
     NAMES,
@@ -27,15 +36,6 @@ from tests.components.runs import (
     speaking,
     until,
     view_of,
-)
-from tests.pipelines.methods.bench import (
-    FixedRecognizer,
-    Outcome,
-    PieceModel,
-    Shelf,
-    pieces,
-    run_method,
-    tokens_of,
 )
 
 

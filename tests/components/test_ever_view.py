@@ -17,9 +17,10 @@ from pipelines.run.spec import EvidenceSpec
 from pipelines.store.recordings import load_recording, recordings
 from pipelines.types import Language
 from tests.components.html_tree import Node, read
-from tests.components.runs import view_of
-from tests.pipelines.methods.bench import FULL, Outcome, Shelf, WordReader, run_method
-from tests.pipelines.methods.ever.bench import (
+from tests.pipelines.methods.test_checkers import WEAK, ever, reads
+from tests.pipelines.methods.test_nearest import answered, judge
+from tests.scripted.bench import FULL, Outcome, Shelf, WordReader, run_method
+from tests.scripted.ever import (
     FIRST,
     SECOND,
     WHOLE,
@@ -29,8 +30,7 @@ from tests.pipelines.methods.ever.bench import (
     ever_run,
     reevaluated,
 )
-from tests.pipelines.methods.test_checkers import WEAK, ever, reads
-from tests.pipelines.methods.test_nearest import answered, judge
+from tests.scripted.runs import view_of
 from tests.snapshots import Snapshot
 
 RECTIFIED = "Ada Brandt was a botanist born in 1931."

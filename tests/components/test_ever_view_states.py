@@ -15,10 +15,9 @@ from pipelines.models.base import GenerationRequest
 from pipelines.run.events import ModelCalled, SpanStarted, TokenWritten
 from pipelines.run.view import RunView, fold
 from tests.components.html_tree import Node, read
-from tests.components.runs import view_of
 from tests.components.test_ever_view import CORRECTED, RECTIFIED, cards_of, page_of
-from tests.pipelines.methods.bench import Outcome, run_method
-from tests.pipelines.methods.ever.bench import (
+from tests.scripted.bench import Outcome, run_method
+from tests.scripted.ever import (
     FIRST,
     QUESTION,
     SECOND,
@@ -29,6 +28,7 @@ from tests.pipelines.methods.ever.bench import (
     ever_run,
     kind_of,
 )
+from tests.scripted.runs import view_of
 
 
 def live_of(view: RunView, t: Catalogue) -> Node:

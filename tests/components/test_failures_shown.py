@@ -19,7 +19,7 @@ from pipelines.run.events import Event
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.view import fold
 from pipelines.types import Language
-from tests.pipelines.models.wire import Wire, chunk, completion, refusal, says, serve, streams
+from tests.scripted.wire import Wire, chunk, completion, refusal, says, serve, streams
 
 TAGS = re.compile(r"<[^>]+>")
 Run = Callable[..., list[Event]]

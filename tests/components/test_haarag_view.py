@@ -16,8 +16,8 @@ from pipelines.run.view import fold
 from pipelines.types import Generation
 from tests.components.html_tree import Node, read
 from tests.components.test_hostile import HOSTILE
-from tests.pipelines.methods.bench import Outcome, WordReader
-from tests.pipelines.methods.haarag.bench import QUESTION, WRITES, again, haarag
+from tests.scripted.bench import Outcome, WordReader
+from tests.scripted.haarag import QUESTION, WRITES, again, haarag
 
 LAW = "B: Clinton studied law. Then he taught it."
 AGAIN = "E: Clinton studied law."

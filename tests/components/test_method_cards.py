@@ -16,7 +16,7 @@ from pipelines.run.spec import ModelSpec
 from pipelines.run.view import RunView, fold
 from tests.components import samples as s
 from tests.components.html_tree import Node, read
-from tests.components.recorded import CORRECTED, ORIGINAL, Record, full_method, score
+from tests.scripted.recorded import CORRECTED, ORIGINAL, Record, full_method, score
 
 
 def card(t: Catalogue, row: MethodRow) -> Node:

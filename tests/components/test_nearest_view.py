@@ -12,8 +12,8 @@ from components.nearest_view import nearest_section
 from pipelines.run.events import Score
 from pipelines.run.findings import SentenceAlso, SentenceChosen
 from tests.components.html_tree import Node, read
-from tests.components.recorded import Record
 from tests.components.test_hostile import HOSTILE
+from tests.scripted.recorded import Record
 from tests.snapshots import Snapshot
 
 SENTENCE = "The lamp was invented in 1904."

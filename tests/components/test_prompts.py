@@ -38,7 +38,7 @@ from pipelines.run.view import RunView, fold
 from pipelines.store.profiles import Profile, ProfileOrigin
 from pipelines.types import Choice, FilledPrompt, Generation, Language, Message
 from tests.components.html_rules import faults
-from tests.components.recorded import Record, full_method
+from tests.scripted.recorded import Record, full_method
 
 OWN = {"direct": {"en": {"system": "Answer <b>in one</b> word."}}}
 PLACE = ("direct", "en", "system")

@@ -19,7 +19,7 @@ from pipelines.run.view import RunView, fold
 from pipelines.store.recordings import load_recording, recordings
 from pipelines.types import Message
 from tests.components.html_tree import Node, read
-from tests.components.recorded import ORIGINAL, QUESTION, Record, full_method, passage
+from tests.scripted.recorded import ORIGINAL, QUESTION, Record, full_method, passage
 
 MADE = datetime(2026, 11, 25, 8, 30, tzinfo=UTC)
 

@@ -15,8 +15,9 @@ from pipelines.run.trace import Trace
 from pipelines.run.view import fold
 from tests.components.html_tree import Node, read
 from tests.components.test_hostile import HOSTILE
-from tests.pipelines.methods.bench import Outcome, Shelf
-from tests.pipelines.methods.rowen.bench import (
+from tests.pipelines.methods.rowen.test_judges import WEAK, judged, reader
+from tests.scripted.bench import Outcome, Shelf
+from tests.scripted.rowen import (
     CHINESE,
     ENGLISH,
     NOTHING,
@@ -26,7 +27,6 @@ from tests.pipelines.methods.rowen.bench import (
     reevaluated,
     rowen,
 )
-from tests.pipelines.methods.rowen.test_judges import WEAK, judged, reader
 
 ALL = range(6)
 

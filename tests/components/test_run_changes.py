@@ -10,7 +10,7 @@ from pipelines.run.spec import EvidenceSpec
 from pipelines.run.view import RunView
 from pipelines.types import Language
 from tests.components.html_tree import read
-from tests.components.recorded import CORRECTED, ORIGINAL, Record, full_method, passage, score
+from tests.scripted.recorded import CORRECTED, ORIGINAL, Record, full_method, passage, score
 from tests.snapshots import Snapshot
 
 

@@ -15,7 +15,7 @@ from components.run_view import (
     totals,
 )
 from pipelines.run.view import RunView
-from tests.components.runs import (
+from tests.scripted.runs import (
     CORRECTED,
     DRAFT,
     QUESTION,

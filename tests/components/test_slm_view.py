@@ -17,8 +17,8 @@ from pipelines.run.events import Judged, RunCancelled, SpanStarted
 from pipelines.run.view import RunView, fold
 from pipelines.types import Language
 from tests.components.html_tree import Node, read
-from tests.pipelines.methods.bench import Outcome, PieceModel, Shelf, WordReader
-from tests.pipelines.methods.slm.judges import BORN, DRAFT, WON, JudgeModel, again, check, says
+from tests.scripted.bench import Outcome, PieceModel, Shelf, WordReader
+from tests.scripted.slm import BORN, DRAFT, WON, JudgeModel, again, check, says
 from tests.snapshots import Snapshot
 
 EMBEDDED = "SmolLM2-135M-Instruct"

@@ -40,7 +40,7 @@ from tests.faults import baselines
 from tests.faults.brain import FALSE_DETAILS, VERDICT_KINDS, WORLDS, kind_of
 from tests.faults.faults import FAULTS, REFUSAL_EN, REFUSAL_ZH, Fault
 from tests.faults.programs import ALL_PROGRAMS, REWRITES, VERDICTS, Cell
-from tests.pipelines.methods.bench import ClaimReader, FixedRecognizer, Outcome, Shelf, run_method
+from tests.scripted.bench import ClaimReader, FixedRecognizer, Outcome, Shelf, run_method
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENT, SLOW = (60.0, 120.0), (2.0, 3.0)

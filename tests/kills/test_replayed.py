@@ -20,7 +20,7 @@ from pipelines.types import FinishReason, Generation, Message, Passage
 from tests.kills.replayed import Recording, StrictModel, undisturbed
 from tests.kills.unattended import Evaluation
 from tests.pipelines.evaluation.bench import opened, spec, system
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 _PASSAGE = Passage(id="p", title="Ada", text="Ada Brandt was born in Delft in 1904.", source="t")
 ITEMS = [

@@ -20,7 +20,7 @@ from pipelines.run.findings import MethodStarted
 from pipelines.run.grounding import CellJudged
 from pipelines.run.spec import GivenAnswer, MethodSpec, RunSpec
 from pipelines.types import Answer, Choice, Message, UnsupportedSpan
-from tests.components.recorded import Events
+from tests.scripted.recorded import Events
 
 BORN, DIED = "Curie was born in Warsaw.", "She died in Florida."
 TEXT = f"{BORN} {DIED}"

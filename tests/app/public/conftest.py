@@ -18,7 +18,7 @@ from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.models.providers import build_model
 from pipelines.run.spec import ModelSpec
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 PATIENCE = 60.0
 """Seconds: nothing here measures speed."""

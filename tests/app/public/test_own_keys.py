@@ -23,7 +23,7 @@ from pipelines.errors import NotFoundError
 from pipelines.models.base import Model
 from pipelines.run.spec import ModelSpec
 from pipelines.store.exchange import export_lines
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 if TYPE_CHECKING:
     import gradio as gr

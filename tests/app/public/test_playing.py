@@ -30,7 +30,7 @@ from pipelines.run.view import fold
 from pipelines.samples.walkthroughs import walkthroughs
 from pipelines.store.recordings import load_recording, recordings
 from tests.components.html_tree import read
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 if TYPE_CHECKING:
     import gradio as gr

@@ -20,7 +20,7 @@ from pipelines.engine.admission import Admission
 from pipelines.engine.libraries import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 ASKED = {"question": "Where was Bill Clinton born?", "method": "direct", "wait": 0}
 

@@ -11,9 +11,9 @@ from pipelines.errors import failure
 from pipelines.run.events import Judged, Score
 from pipelines.run.view import MethodView, RunView
 from pipelines.types import Answer
-from tests.components.recorded import Record
 from tests.components.test_calibrated import SENTENCES, WHOLE
 from tests.components.test_calibrated import checked as a_check
+from tests.scripted.recorded import Record
 
 QUESTION = "Who?"
 

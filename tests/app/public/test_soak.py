@@ -27,7 +27,7 @@ from pipelines.engine.pool import ModelPool
 from pipelines.models.providers import build_model
 from pipelines.run.spec import ModelSpec
 from tests.app.public.visiting import opened
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 WARM_UP = 3
 ROUNDS = 12

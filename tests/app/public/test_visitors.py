@@ -29,7 +29,7 @@ from pipelines.engine.pool import ModelPool
 from pipelines.engine.thread import Engine
 from pipelines.errors import InvalidInputError, TooOftenError
 from pipelines.run.spec import MethodSpec, RunSpec
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 
 def asking(host: str | None) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.pipelines.cli.cli_script import write_script
 from tests.pipelines.cli.conftest import CommandLine
+from tests.scripted.cli import write_script
 
 TEXT = "Marie Curie was born in Warsaw. She died in Florida."
 

@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.run.events import RunCancelled
 from pipelines.store import RunStore, file_url
-from tests.pipelines.models.wire import Handler, Seen, completion, says, serve, waits
+from tests.scripted.wire import Handler, Seen, completion, says, serve, waits
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -11,11 +11,11 @@ import pytest
 from pipelines.engine.collections import Collections
 from pipelines.engine.libraries import Libraries
 from pipelines.retrieval.reading.parsed import MAX_FILE
-from tests.pipelines.cli.cli_script import write_script
 from tests.pipelines.cli.conftest import CommandLine
-from tests.pipelines.models.wire import Handler
 from tests.pipelines.retrieval.reading.made import PAGE, encrypted_pdf, pdf
-from tests.pipelines.retrieval.web.wire import serve, shows
+from tests.scripted.cli import write_script
+from tests.scripted.web_wire import serve, shows
+from tests.scripted.wire import Handler
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.run.events import event_adapter
-from tests.pipelines.cli.cli_script import write_script
 from tests.pipelines.cli.conftest import CommandLine
+from tests.scripted.cli import write_script
 
 QUESTION = "Where was Bill Clinton born?"
 

@@ -14,8 +14,8 @@ import pytest
 
 from pipelines.run.events import RunStarted
 from pipelines.store import RunStore, file_url
-from tests.components.recorded import CORRECTED, ORIGINAL, Record, full_method
 from tests.pipelines.cli.conftest import CommandLine
+from tests.scripted.recorded import CORRECTED, ORIGINAL, Record, full_method
 
 
 @pytest.fixture

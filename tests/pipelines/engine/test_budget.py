@@ -34,7 +34,7 @@ from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.run.view import fold
 from tests.pipelines.engine.tables import STRONG
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 OWNER = "ann"
 HOSTED = ModelSpec(kind="openai", name="Far", model="m", base_url="http://127.0.0.1:9/v1")

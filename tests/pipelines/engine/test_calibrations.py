@@ -34,8 +34,8 @@ from pipelines.store.exchange import export_lines
 from pipelines.store.profiles import Profile
 from tests.pipelines.annotation.bench import recorded
 from tests.pipelines.evaluation.bench import spec, system
-from tests.pipelines.run.fakes import FakeModel
 from tests.pipelines.run.test_calibrations import calibration
+from tests.scripted.fakes import FakeModel
 
 ME = "me"
 WORDING = {"direct": {"en": {"system": "Be brief."}}}

@@ -18,9 +18,9 @@ from pipelines.retrieval import worker
 from pipelines.retrieval.embedders import Embedders, EmbedderSpec
 from pipelines.run.spec import EvidenceSpec
 from pipelines.store import RunStore
-from tests.pipelines.models.wire import Handler, says, serve
 from tests.pipelines.retrieval.examples import WordEmbedder
 from tests.pipelines.retrieval.reading.made import PAGE, encrypted_pdf, pdf
+from tests.scripted.wire import Handler, says, serve
 
 ME = "a" * 48
 OTHER = "b" * 48

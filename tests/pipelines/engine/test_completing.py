@@ -13,8 +13,8 @@ from pipelines.run.defaults import default_models
 from pipelines.run.spec import MethodSpec, ModelSpec
 from pipelines.run.view import RunView, fold
 from pipelines.samples.walkthroughs import walkthroughs
-from tests.components.recorded import Events
-from tests.pipelines.methods.bench import FULL, PieceModel, run_method
+from tests.scripted.bench import FULL, PieceModel, run_method
+from tests.scripted.recorded import Events
 
 
 async def direct(**can: object) -> RunView:

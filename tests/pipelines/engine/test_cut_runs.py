@@ -34,7 +34,6 @@ from pipelines.run.view import fold
 from pipelines.store.exchange import export_lines
 from pipelines.store.recordings import load_recording, recordings
 from pipelines.types import Generation, Language
-from tests.pipelines.methods.bench import ClaimReader, FixedRecognizer, Shelf
 from tests.pipelines.methods.test_reevaluate import (
     NAMES,
     QUESTION,
@@ -44,6 +43,7 @@ from tests.pipelines.methods.test_reevaluate import (
     read,
     searched,
 )
+from tests.scripted.bench import ClaimReader, FixedRecognizer, Shelf
 
 OWNER = "me"
 CAN = Capabilities(

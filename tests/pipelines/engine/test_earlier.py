@@ -17,7 +17,7 @@ from pipelines.engine.text_size import size_of
 from pipelines.errors import StorageBusyError
 from pipelines.models.providers import Price
 from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 MAIN = ModelSpec()
 OTHER = ModelSpec(kind="local", name="Other", model="other.gguf")

@@ -31,7 +31,7 @@ from pipelines.run.spec import JUDGES, GivenAnswer, ModelSpec
 from pipelines.run.view import fold
 from pipelines.types import Message, Usage
 from tests.pipelines.engine.tables import TABLE, WEAK_CHECKS, WHOLE_RUN, effort
-from tests.pipelines.methods.bench import FixedRecognizer, PieceModel, Shelf, run_method
+from tests.scripted.bench import FixedRecognizer, PieceModel, Shelf, run_method
 
 MAIN = ModelSpec()
 JUDGE = next(one for role, one in default_models().items() if role in JUDGES)

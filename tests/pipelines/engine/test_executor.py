@@ -21,7 +21,7 @@ from pipelines.run.scope import Scope
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.types import Answer, Generation
-from tests.pipelines.methods.bench import Shelf
+from tests.scripted.bench import Shelf
 
 ABLE = Capabilities(languages=frozenset({"en"}), logprobs=True, scores=True)
 

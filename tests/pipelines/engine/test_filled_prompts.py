@@ -21,7 +21,7 @@ from pipelines.models.scripted import ScriptedModel
 from pipelines.prompts import load_prompts, worded
 from pipelines.run.trace import Trace
 from pipelines.types import Generation, Message, Passage
-from tests.components.recorded import Record
+from tests.scripted.recorded import Record
 
 DIRECT, NEAREST = load_prompts("direct"), load_prompts("nearest")
 

@@ -26,7 +26,7 @@ from pipelines.run.live import LiveRun
 from pipelines.run.materials import Materials, Slot
 from pipelines.run.scope import Scope
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
-from tests.pipelines.methods.rowen.bench import BOTH, ENGLISH, EVIDENCE, QUESTION, Speaker
+from tests.scripted.rowen import BOTH, ENGLISH, EVIDENCE, QUESTION, Speaker
 
 MAIN = ModelSpec(kind="openai", name="main", model="m")
 

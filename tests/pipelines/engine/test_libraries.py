@@ -15,9 +15,9 @@ from pipelines.engine.libraries import Libraries
 from pipelines.errors import InvalidInputError, MissingKeyError, NotFoundError
 from pipelines.retrieval.web.base import WebSearch
 from pipelines.run.spec import EvidenceSource, EvidenceSpec
-from tests.pipelines.models.wire import Wire, says
 from tests.pipelines.retrieval.examples import WordEmbedder
-from tests.pipelines.retrieval.web.wire import serve
+from tests.scripted.web_wire import serve
+from tests.scripted.wire import Wire, says
 
 FOUND = {
     "organic": [

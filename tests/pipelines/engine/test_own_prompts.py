@@ -23,7 +23,7 @@ from pipelines.run.events import ModelCalled, RunFinished
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.view import fold
 from pipelines.store import RunFilter
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 ANN, BEN = "ann", "ben"
 QUESTION = "Who wrote Hamlet?"

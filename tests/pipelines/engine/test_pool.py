@@ -14,7 +14,7 @@ from pipelines.models.base import Model
 from pipelines.models.providers import HOSTED_SLOTS, LOCAL_SLOTS, Price, known_capabilities
 from pipelines.models.scripted import ScriptedModel
 from pipelines.run.spec import ModelSpec
-from tests.pipelines.run.fakes import FakeModel, request
+from tests.scripted.fakes import FakeModel, request
 
 
 class Loader:

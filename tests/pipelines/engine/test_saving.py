@@ -25,9 +25,9 @@ from pipelines.errors import (
 from pipelines.run.events import ModelCalled, RunFailed, RunFinished, TerminalEvent, TokenWritten
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.store import RunStore, file_url
-from tests.pipelines.run.fakes import FakeModel
 from tests.pipelines.store import examples
 from tests.pipelines.store.read_only import read_only
+from tests.scripted.fakes import FakeModel
 
 ME = "me"
 SPEC = RunSpec(question="Who wrote Hamlet?", methods=(MethodSpec(name="direct"),))

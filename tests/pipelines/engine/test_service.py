@@ -34,7 +34,7 @@ from pipelines.run.live import Limits
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.run.view import RunView, fold
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 ANN, BEN = "ann", "ben"
 TERMINAL = (RunFinished, RunFailed, RunCancelled)

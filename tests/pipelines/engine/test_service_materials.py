@@ -28,10 +28,10 @@ from pipelines.store.exchange import export_lines
 from pipelines.store.recordings import PREFIX, load_recording
 from pipelines.text import EntityRecognizer
 from pipelines.types import Answer
-from tests.pipelines.models.wire import Wire, says
 from tests.pipelines.retrieval.examples import WordEmbedder
-from tests.pipelines.retrieval.web.wire import serve
 from tests.pipelines.store import examples
+from tests.scripted.web_wire import serve
+from tests.scripted.wire import Wire, says
 
 ANN, BEN = "ann", "ben"
 KEY = "a-very-secret-key"

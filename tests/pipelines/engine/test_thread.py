@@ -10,7 +10,7 @@ from pipelines.engine.thread import Engine
 from pipelines.run.events import RunCancelled
 from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.view import RunView, fold
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 SPEC = RunSpec(question="Who?", methods=(MethodSpec(name="direct"),))
 

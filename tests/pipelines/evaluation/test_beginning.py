@@ -21,7 +21,7 @@ from pipelines.evaluation.runner import Runner
 from pipelines.models.providers import ModelSpec
 from pipelines.run.spec import MethodSpec
 from tests.pipelines.evaluation.test_runner import ITEMS, carried_out, opened, spec, system
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 TEXT = Item(id="t", text="Ada was born in Delft. " * 20)
 

@@ -18,7 +18,7 @@ from pipelines.evaluation.scoring import keep_scores, read_results
 from pipelines.store import RunStore
 from tests.pipelines.evaluation.bench import carried_out, create, opened, spec, system
 from tests.pipelines.evaluation.test_scoring import CHECKED, PARIS, ROME, answer, said, stored
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 BOTH = spec(system("direct"), system("rowen"))
 OUTCOMES = {

@@ -12,7 +12,7 @@ import pytest
 from pipelines.evaluation.items import Item
 from pipelines.evaluation.runner import Runner
 from tests.pipelines.evaluation.bench import create, opened, spec
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 ITEMS = 10_000
 EVERY = 1_000

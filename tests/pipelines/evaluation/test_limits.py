@@ -24,7 +24,7 @@ from pipelines.models.providers import ModelSpec, Price
 from pipelines.run.events import Verdict
 from pipelines.run.spec import MethodSpec
 from tests.pipelines.evaluation.bench import ITEMS, carried_out, create, opened, spec, system
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 from pipelines.errors import AuthenticationError
 from pipelines.evaluation.runner import Runner
 from tests.pipelines.evaluation.test_runner import ITEMS, carried_out, create, opened, spec
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 
 async def test_a_wrong_key_leaves_tasks_open(tmp_path: Path):

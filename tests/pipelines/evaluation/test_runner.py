@@ -14,7 +14,7 @@ from pipelines.evaluation.runner import Runner
 from pipelines.models.providers import ModelSpec
 from pipelines.run.spec import MethodSpec
 from tests.pipelines.evaluation.bench import ITEMS, carried_out, create, dream, opened, spec, system
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 
 async def test_every_item_is_answered_by_every_system_and_found_again(tmp_path: Path):

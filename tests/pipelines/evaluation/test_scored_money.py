@@ -12,7 +12,7 @@ from pipelines.evaluation.scoring import read_results
 from pipelines.models.providers import ModelSpec, Price
 from pipelines.run.spec import MethodSpec
 from tests.pipelines.evaluation.test_runner import ITEMS, carried_out, create, opened, spec
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pipelines.run.events import Judged
 from pipelines.run.findings import SentenceChosen
 from pipelines.text import detect_language
 from pipelines.types import Passage
-from tests.pipelines.methods.bench import FULL, PieceModel, run_method
+from tests.scripted.bench import FULL, PieceModel, run_method
 
 WEAK = FULL.model_copy(update={"weak": True, "judges": False})
 LIBRARY = {one.id: one for one in load_library(SAMPLE_LIBRARY)}

@@ -6,7 +6,7 @@ from pipelines.engine.reevaluate import reevaluate
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import ModelCalled, Revised
-from tests.pipelines.methods.bench import Outcome, PieceModel, Shelf, run_method
+from tests.scripted.bench import Outcome, PieceModel, Shelf, run_method
 
 QUESTION = "Where was Bill Clinton born?"
 

@@ -11,8 +11,8 @@ from pipelines.models.base import Capabilities, Model
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.events import Judged
 from pipelines.types import Language
-from tests.pipelines.methods.bench import FULL, ClaimReader, Outcome, run_method
-from tests.pipelines.methods.ever.bench import (
+from tests.scripted.bench import FULL, ClaimReader, Outcome, run_method
+from tests.scripted.ever import (
     FOUND,
     QUESTION,
     TITLE,
@@ -22,7 +22,7 @@ from tests.pipelines.methods.ever.bench import (
     detail_of,
     judged_of,
 )
-from tests.pipelines.methods.rowen.bench import Speaker
+from tests.scripted.rowen import Speaker
 
 WEAK = FULL.model_copy(update={"judges": False, "languages": frozenset({"en"})})
 SAID = "Ada Brandt, a chemist, was born in 1931."

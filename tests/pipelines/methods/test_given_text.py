@@ -19,7 +19,7 @@ from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.events import Judged, RunFailed
 from pipelines.run.findings import ConceptVerified
 from pipelines.run.spec import GivenAnswer
-from tests.pipelines.methods.bench import (
+from tests.scripted.bench import (
     FULL,
     ClaimReader,
     FixedRecognizer,
@@ -28,9 +28,9 @@ from tests.pipelines.methods.bench import (
     Shelf,
     run_method,
 )
-from tests.pipelines.methods.ever.bench import FIRST, SECOND, WHOLE, EverModel, Part
-from tests.pipelines.methods.haarag.bench import Chunks, TableSimilarity
-from tests.pipelines.methods.slm.judges import JudgeModel
+from tests.scripted.ever import FIRST, SECOND, WHOLE, EverModel, Part
+from tests.scripted.haarag import Chunks, TableSimilarity
+from tests.scripted.slm import JudgeModel
 
 NO_SCORES = FULL.model_copy(update={"scores": False})
 BORN, DIED = "Curie was born in Warsaw.", "She died in Florida."

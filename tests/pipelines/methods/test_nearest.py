@@ -21,7 +21,7 @@ from pipelines.retrieval.base import Matrix, Similarity
 from pipelines.run.events import Judged
 from pipelines.run.findings import SentenceChosen, SentenceVerified
 from pipelines.text import Entity
-from tests.pipelines.methods.bench import (
+from tests.scripted.bench import (
     FULL,
     ClaimReader,
     FixedRecognizer,

@@ -31,7 +31,7 @@ from pipelines.retrieval.base import Matrix, Similarity
 from pipelines.run.cache import request_key
 from pipelines.run.events import Judged, Revised
 from pipelines.types import Generation, Language, Token
-from tests.pipelines.methods.bench import ClaimReader, FixedRecognizer, Outcome, Shelf, run_method
+from tests.scripted.bench import ClaimReader, FixedRecognizer, Outcome, Shelf, run_method
 from tests.worlds import worlds
 
 QUESTION: dict[Language, str] = {

@@ -28,7 +28,6 @@ from pipelines.run.findings import ConceptsListed, ConceptVerified
 from pipelines.run.grounding import SentenceAligned
 from pipelines.run.spec import GivenAnswer
 from pipelines.types import Generation, Passage
-from tests.pipelines.methods.bench import FixedRecognizer, Outcome, Shelf, run_method
 from tests.pipelines.methods.test_reevaluate import (
     NAMES,
     QUESTION,
@@ -39,6 +38,7 @@ from tests.pipelines.methods.test_reevaluate import (
     read,
     searched,
 )
+from tests.scripted.bench import FixedRecognizer, Outcome, Shelf, run_method
 from tests.worlds import worlds
 
 FAVOURABLE: frozenset[Verdict] = frozenset({"supported", "confident"})

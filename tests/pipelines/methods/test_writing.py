@@ -18,7 +18,7 @@ from pipelines.methods.writing import (
 )
 from pipelines.run.scope import Scope
 from pipelines.types import Answer, Generation, Message, Token
-from tests.pipelines.methods.bench import PieceModel, run_method
+from tests.scripted.bench import PieceModel, run_method
 
 
 def generation(*pieces: str) -> Generation:

@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.pipelines.models.wire import Wire, serve
+from tests.scripted.wire import Wire, serve
 
 _PATIENCE = 180.0
 

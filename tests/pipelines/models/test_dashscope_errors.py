@@ -27,7 +27,7 @@ from pipelines.models.dashscope_model import DashScopeModel
 from pipelines.models.hosted import longest_text
 from pipelines.remote.bounded import MOST_BYTES
 from pipelines.types import Usage
-from tests.pipelines.models.dashscope_wire import (
+from tests.scripted.dashscope_wire import (
     answer,
     choice,
     event,
@@ -37,7 +37,7 @@ from tests.pipelines.models.dashscope_wire import (
     refuses_to_stream,
     streams,
 )
-from tests.pipelines.models.wire import (
+from tests.scripted.wire import (
     Handler,
     Respond,
     Wire,

@@ -15,7 +15,7 @@ from pipelines.models.base import ChoiceRequest, Delta, Option
 from pipelines.models.dashscope_model import _STREAM_ONLY, DashScopeModel
 from pipelines.models.hosted import _without, objections
 from pipelines.types import Message, Usage
-from tests.pipelines.models.dashscope_wire import (
+from tests.scripted.dashscope_wire import (
     KEY,
     NO_FALSE,
     NO_WHOLE,
@@ -29,7 +29,7 @@ from tests.pipelines.models.dashscope_wire import (
     streams,
     streams_then_waits,
 )
-from tests.pipelines.models.wire import (
+from tests.scripted.wire import (
     Handler,
     Seen,
     Wire,

@@ -7,7 +7,7 @@ import pytest
 from pipelines.errors import RefusedRequestError
 from pipelines.models.base import Delta
 from pipelines.types import Usage
-from tests.pipelines.models.dashscope_wire import (
+from tests.scripted.dashscope_wire import (
     KEY,
     NO_FALSE,
     NO_WHOLE,
@@ -20,7 +20,7 @@ from tests.pipelines.models.dashscope_wire import (
     refuses,
     streams,
 )
-from tests.pipelines.models.wire import Handler, Respond, Wire, asks, entry, says
+from tests.scripted.wire import Handler, Respond, Wire, asks, entry, says
 
 HELLO = says(answer(choice("Hi")))
 MULTIMODAL_PATH = "/v1/services/aigc/multimodal-generation/generation"

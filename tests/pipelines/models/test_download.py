@@ -25,7 +25,7 @@ from pipelines.models.providers import build_model, model_spec
 from tests.pipelines.models.hub import COMMIT, Hub, serve_hub, sha256
 from tests.pipelines.models.local import tiny
 from tests.pipelines.models.local.tiny_gguf import SAID, save_gguf
-from tests.pipelines.models.wire import asks
+from tests.scripted.wire import asks
 
 REPOSITORY = "someone/Small-GGUF"
 CONTENT = os.urandom(1_000_000)

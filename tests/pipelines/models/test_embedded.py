@@ -19,7 +19,7 @@ from pipelines.models import embedded
 from pipelines.models.base import Delta
 from pipelines.models.catalogue import SHARED
 from pipelines.models.embedded import EmbeddedModel, GgufModel, GgufServer, gguf_path
-from tests.pipelines.models.wire import asks
+from tests.scripted.wire import asks
 
 BORN = "Where was Bill Clinton born?"
 STORY = "Write a long story about a fox."
@@ -173,7 +173,7 @@ def test_a_process_ends_cleanly_and_says_nothing(busy: bool):
 import asyncio, threading
 from pipelines.errors import UnreachableError
 from pipelines.models.embedded import EmbeddedModel
-from tests.pipelines.models.wire import asks
+from tests.scripted.wire import asks
 
 started = threading.Event()
 

@@ -15,7 +15,7 @@ from pipelines.models.hosted import (
     sampling_seed,
 )
 from pipelines.models.openai_model import OpenAIModel
-from tests.pipelines.models.wire import asks
+from tests.scripted.wire import asks
 
 CLOSED = {
     "type": "object",

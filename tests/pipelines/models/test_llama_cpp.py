@@ -16,7 +16,7 @@ from pipelines.errors import RefusedRequestError
 from pipelines.models.base import ChoiceRequest, Delta, Option, no_progress
 from pipelines.models.embedded import EmbeddedModel, ServedModel, gguf_path
 from pipelines.types import Message
-from tests.pipelines.models.wire import asks
+from tests.scripted.wire import asks
 
 BORN = "Where was Bill Clinton born?"
 STORY = "Write a long story about a fox."

@@ -7,7 +7,7 @@ import pytest
 from pipelines.models.base import ScoreRequest
 from pipelines.models.embedded import EmbeddedModel
 from pipelines.types import Message
-from tests.pipelines.models.wire import asks
+from tests.scripted.wire import asks
 
 BORN = "Where was Bill Clinton born?"
 MESSAGES = (Message(role="user", content=BORN),)

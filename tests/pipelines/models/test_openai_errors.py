@@ -28,7 +28,7 @@ from pipelines.models.hosted import longest_text
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.remote.bounded import MOST_BYTES
 from pipelines.types import Usage
-from tests.pipelines.models.wire import (
+from tests.scripted.wire import (
     Respond,
     Wire,
     asks,

@@ -10,7 +10,7 @@ from pipelines.errors import CapabilityError, UnreachableError
 from pipelines.models.base import Delta
 from pipelines.models.openai_model import OpenAIModel
 from pipelines.types import Usage
-from tests.pipelines.models.wire import (
+from tests.scripted.wire import (
     Wire,
     asks,
     chunk,

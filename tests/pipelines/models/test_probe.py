@@ -22,7 +22,7 @@ from pipelines.remote.retry import RetryPolicy, not_again
 from pipelines.run.calls import RunModel
 from pipelines.run.materials import Slot
 from pipelines.types import Generation
-from tests.pipelines.models.wire import Wire, refusal, says
+from tests.scripted.wire import Wire, refusal, says
 
 PARIS = [["Paris", 0.9], [".", 0.8]]
 CLAIMS = [

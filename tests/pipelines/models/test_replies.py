@@ -15,7 +15,7 @@ from pipelines.models.replies import (
     read_entry,
 )
 from pipelines.types import Generation, Usage
-from tests.pipelines.models.wire import entry, raw_entry
+from tests.scripted.wire import entry, raw_entry
 
 Part = tuple[str, list[dict]]
 

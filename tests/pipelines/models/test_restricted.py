@@ -16,7 +16,7 @@ from pipelines.models.providers import BUILT_IN, ModelSpec, model_spec
 from pipelines.models.restricted import SWITCH, build_for_strangers, why_refused
 from pipelines.run.spec import EvidenceSpec
 from pipelines.types import Message
-from tests.pipelines.models.wire import completion, says, serve
+from tests.scripted.wire import completion, says, serve
 
 
 def openai(address: str | None) -> ModelSpec:

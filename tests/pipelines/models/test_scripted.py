@@ -20,7 +20,7 @@ from pipelines.models.base import (
 )
 from pipelines.models.scripted import ScriptedModel, ScriptedReply, ScriptedToken
 from pipelines.types import Message
-from tests.pipelines.models.wire import asks
+from tests.scripted.wire import asks
 
 OPTIONS = (
     Option(label="true", spellings=("True",)),

@@ -15,7 +15,7 @@ from pipelines.run.events import Judged, ModelCalled, RunFailed, RunFinished, To
 from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from tests.pipelines.models.conftest import TransformersServer
 from tests.pipelines.models.local import tiny
-from tests.pipelines.models.wire import Wire, refusal, says, streams
+from tests.scripted.wire import Wire, refusal, says, streams
 
 OWNER = "ann"
 QUESTION = "Where was Bill Clinton born?"

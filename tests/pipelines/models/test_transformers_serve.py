@@ -10,7 +10,7 @@ from pipelines.models.openai_model import OpenAIModel
 from pipelines.models.probe import probe
 from pipelines.types import Message
 from tests.pipelines.models.conftest import TransformersServer
-from tests.pipelines.models.wire import asks
+from tests.scripted.wire import asks
 
 BORN = "Where was Bill Clinton born?"
 

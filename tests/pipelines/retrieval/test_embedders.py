@@ -30,9 +30,9 @@ from pipelines.retrieval.embedders import (
     SentenceEmbedder,
     vectors_name,
 )
-from tests.pipelines.models.wire import Respond, Wire, drips, says, serve
 from tests.pipelines.retrieval.examples import WordEmbedder
-from tests.pipelines.retrieval.web.wire import Naps
+from tests.scripted.web_wire import Naps
+from tests.scripted.wire import Respond, Wire, drips, says, serve
 
 
 def vectors(*rows: Sequence[float]) -> Respond:

@@ -32,7 +32,7 @@ from pipelines.retrieval.qdrant import (
 )
 from pipelines.run.spec import EvidenceSpec
 from pipelines.types import Language, Passage
-from tests.pipelines.models.wire import Handler, Seen, drips, says, serve
+from tests.scripted.wire import Handler, Seen, drips, says, serve
 
 TEXTS = {
     "cats": "The cat sat on the mat. Cats purr.",

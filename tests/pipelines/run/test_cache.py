@@ -9,7 +9,7 @@ from pipelines.models.base import Delta, GenerationRequest, ScoreRequest
 from pipelines.prompts import load_prompts
 from pipelines.run.cache import Cache, is_random, request_key
 from pipelines.types import Message
-from tests.pipelines.run.fakes import FakeModel, request
+from tests.scripted.fakes import FakeModel, request
 
 
 async def settle() -> None:

@@ -17,7 +17,7 @@ from pipelines.remote.retry import RetryPolicy
 from pipelines.run.calls import RunModel
 from pipelines.run.events import TokenWritten
 from pipelines.run.materials import Slot
-from tests.pipelines.run.fakes import FakeModel, request
+from tests.scripted.fakes import FakeModel, request
 
 
 class Harness:

@@ -9,7 +9,7 @@ from pipelines.run.changes import changes, evidence_words, in_order, model_words
 from pipelines.run.events import RunStarted
 from pipelines.run.spec import EvidenceSpec
 from pipelines.run.view import RunView, fold
-from tests.components.recorded import CORRECTED, ORIGINAL, Record, full_method, passage, score
+from tests.scripted.recorded import CORRECTED, ORIGINAL, Record, full_method, passage, score
 
 
 def run(

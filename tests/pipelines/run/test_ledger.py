@@ -12,7 +12,7 @@ from pipelines.models.base import ChoiceRequest, Option, ScoreRequest
 from pipelines.models.providers import Price
 from pipelines.run.ledger import Ledger, RunLimits, UsageTotals, most_tokens, tokens_of
 from pipelines.types import Generation, Message, Usage
-from tests.pipelines.run.fakes import request
+from tests.scripted.fakes import request
 
 DOLLARS = Price(read=1.0, written=2.0)
 # 30 bytes: at most 10 tokens are read.

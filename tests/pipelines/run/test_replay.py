@@ -38,8 +38,8 @@ from pipelines.run.replay import replay_materials
 from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
 from pipelines.run.trace import Trace
 from pipelines.types import Choice, Generation, Passage
-from tests.pipelines.methods.bench import tokens_of
-from tests.pipelines.run.fakes import request
+from tests.scripted.bench import tokens_of
+from tests.scripted.fakes import request
 
 BROKEN = ServerFailedError("It broke.", remedy="Wait.").info()
 SERVER = ModelSpec(kind="openai", name="server", model="m")

@@ -16,7 +16,7 @@ from pipelines.run.live import Recorder
 from pipelines.run.materials import Materials, Slot
 from pipelines.run.scope import Scope
 from pipelines.types import Passage
-from tests.pipelines.run.fakes import FakeModel, request
+from tests.scripted.fakes import FakeModel, request
 
 BROKEN = ServerFailedError("It broke.", remedy="Wait.", provider="fake")
 

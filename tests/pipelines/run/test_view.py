@@ -25,7 +25,7 @@ from pipelines.run.view import (
     whole_setting,
 )
 from pipelines.types import Answer, Generation, Token, Usage
-from tests.pipelines.run.fakes import request
+from tests.scripted.fakes import request
 
 
 class Events:

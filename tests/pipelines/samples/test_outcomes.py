@@ -9,7 +9,7 @@ import pytest
 from pipelines.run.events import Verdict
 from pipelines.run.trace import Trace
 from pipelines.samples.outcomes import outcomes_of
-from tests.components.recorded import Record
+from tests.scripted.recorded import Record
 
 HOPE = {
     "question": "Where was Bill Clinton born?",

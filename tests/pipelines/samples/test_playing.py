@@ -20,7 +20,7 @@ from pipelines.samples import playing
 from pipelines.samples.playing import play
 from pipelines.samples.walkthroughs import Walkthrough, walkthrough
 from pipelines.types import Generation
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 SAMPLE = "3-en-lightning"
 

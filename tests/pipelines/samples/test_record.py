@@ -9,8 +9,8 @@ import pytest
 from pipelines.run.events import RunFinished
 from pipelines.samples import record
 from pipelines.store.recordings import CHOSEN, choice, load_recording, recordings
-from tests.pipelines.scripted_service import OpenService, scripted
 from tests.sample_data.test_library import questions
+from tests.scripted.service import OpenService, scripted
 
 QUESTION = "Where was Bill Clinton born and raised?"
 HOPE = "Bill Clinton was born in Hope, Arkansas."

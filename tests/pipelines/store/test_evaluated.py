@@ -19,7 +19,7 @@ from pipelines.evaluation.runner import Runner
 from pipelines.evaluation.scoring import read_results
 from pipelines.store import RunStore
 from tests.pipelines.evaluation.bench import carried_out, create, spec, system
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 
 async def test_an_evaluation_is_carried_out_and_read(

@@ -23,9 +23,9 @@ from pipelines.run.events import RunFinished
 from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
 from pipelines.store import RunStore
 from pipelines.store.presence import AdvisoryPresence
-from tests.pipelines.run.fakes import FakeModel
 from tests.pipelines.store import examples
 from tests.postgresql import new_database, private_server
+from tests.scripted.fakes import FakeModel
 
 pytestmark = pytest.mark.verify
 

@@ -30,7 +30,7 @@ from pipelines.run.spec import MethodSpec
 from pipelines.types import Passage
 from tests import network
 from tests.pipelines.evaluation.bench import carried_out, create
-from tests.pipelines.models.wire import (
+from tests.scripted.wire import (
     Handler,
     Seen,
     Wire,

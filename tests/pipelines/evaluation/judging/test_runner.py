@@ -26,7 +26,7 @@ from pipelines.models.providers import ModelSpec, Price
 from pipelines.remote.retry import RetryPolicy
 from pipelines.store.tables import to_json
 from tests.pipelines.evaluation.bench import ITEMS, carried_out, create, opened, spec
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 AWAY = UnreachableError("Nobody answers.", remedy="Try it again.")
 JUDGE = JudgeSpec(

@@ -21,7 +21,7 @@ from pipelines.evaluation.studies.table import ChosenPoint
 from pipelines.jobs import Job, JobStoppedError, Steps
 from tests.pipelines.evaluation.bench import carried_out, create, dream, opened, spec, system
 from tests.pipelines.evaluation.studies.recorded import TEXTS, selfcheck
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 
 async def test_each_point_is_what_a_run_with_these_settings_gives(tmp_path: Path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.methods.baselines.abstain import abstains
-from tests.pipelines.methods.baselines.script import QUESTION, play, turns
+from tests.scripted.script import QUESTION, play, turns
 
 
 async def test_from_memory_the_model_is_told_what_to_say_when_it_does_not_know():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pipelines.methods.baselines.script import QUESTION, TEXT, play
+from tests.scripted.script import QUESTION, TEXT, play
 
 FINDS = {"Where": ["He was born in Hope."]}
 CLASSIFY = "How much has to be looked up"

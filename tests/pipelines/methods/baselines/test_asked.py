@@ -14,7 +14,7 @@ from pipelines.models.base import Claim, GenerationRequest
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.spec import GivenAnswer
 from pipelines.types import Alternative, Generation, Token
-from tests.pipelines.methods.baselines.bench import (
+from tests.scripted.baselines import (
     ANSWER,
     BY_CHANCE,
     FIRST,
@@ -23,7 +23,7 @@ from tests.pipelines.methods.baselines.bench import (
     on_answer,
     value_of,
 )
-from tests.pipelines.methods.bench import (
+from tests.scripted.bench import (
     FULL,
     Answerer,
     ClaimReader,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipelines.types import Generation
-from tests.pipelines.methods.baselines.script import QUESTION, TEXT, play, turns
+from tests.scripted.script import QUESTION, TEXT, play, turns
 
 REASONED = "Clinton was born in Arkansas, in Hope.\nAnswer: Hope"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.types import Generation
-from tests.pipelines.methods.baselines.script import QUESTION, TEXT, play, turns, verdicts
+from tests.scripted.script import QUESTION, TEXT, play, turns, verdicts
 
 DRAFT = "Clinton was born in York in 1946."
 PLAN = "1. In which town was Clinton born?\n2. In which year was Clinton born?"

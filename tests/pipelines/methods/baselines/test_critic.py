@@ -9,7 +9,8 @@ import pytest
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.methods.registry import METHODS
 from pipelines.models.judges.base import ClaimVerdict
-from tests.pipelines.methods.baselines.script import (
+from tests.scripted.bench import ClaimReader
+from tests.scripted.script import (
     QUESTION,
     TEXT,
     answer_verdict,
@@ -17,7 +18,6 @@ from tests.pipelines.methods.baselines.script import (
     turns,
     verdicts,
 )
-from tests.pipelines.methods.bench import ClaimReader
 
 FINDS = {"birthplace": ["Clinton was born in Hope."]}
 QUERY = "Clinton birthplace"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pipelines.methods.baselines.script import (
+from tests.scripted.script import (
     QUESTION,
     TEXT,
     Script,

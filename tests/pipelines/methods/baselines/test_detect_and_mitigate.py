@@ -7,7 +7,8 @@ import pytest
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.methods.registry import METHODS
 from pipelines.run.events import Judged
-from tests.pipelines.methods.baselines.script import (
+from tests.scripted.bench import Outcome, Piece, pieces
+from tests.scripted.script import (
     PROBABLE,
     QUESTION,
     Turn,
@@ -16,7 +17,6 @@ from tests.pipelines.methods.baselines.script import (
     turns,
     verdicts,
 )
-from tests.pipelines.methods.bench import Outcome, Piece, pieces
 
 NAME = "detect_and_mitigate"
 YORK = pieces("Clinton was born in York.", York=0.3)

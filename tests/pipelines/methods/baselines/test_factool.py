@@ -8,7 +8,8 @@ from pipelines.engine.reevaluate import reevaluate
 from pipelines.methods.registry import METHODS
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.events import Judged
-from tests.pipelines.methods.baselines.script import (
+from tests.scripted.bench import ClaimReader, Outcome
+from tests.scripted.script import (
     QUESTION,
     TEXT,
     Turn,
@@ -16,7 +17,6 @@ from tests.pipelines.methods.baselines.script import (
     play,
     verdicts,
 )
-from tests.pipelines.methods.bench import ClaimReader, Outcome
 
 DRAFT = "Clinton was born in York in 1946."
 CLAIMS = "1. Clinton was born in York.\n2. Clinton was born in 1946."

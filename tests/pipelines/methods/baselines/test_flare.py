@@ -9,7 +9,8 @@ from pipelines.methods.baselines.flare import FlareReading
 from pipelines.methods.baselines.sentence_runs import read_sentences
 from pipelines.methods.registry import METHODS
 from pipelines.types import Generation
-from tests.pipelines.methods.baselines.script import (
+from tests.scripted.bench import Piece, pieces, tokens_of
+from tests.scripted.script import (
     PROBABLE,
     QUESTION,
     TEXT,
@@ -18,7 +19,6 @@ from tests.pipelines.methods.baselines.script import (
     turns,
     verdicts,
 )
-from tests.pipelines.methods.bench import Piece, pieces, tokens_of
 
 YORK = pieces("Clinton was born in York.", York=0.3)
 WON = pieces(" He won in 1993.")

@@ -6,7 +6,8 @@ import pytest
 
 from pipelines.models.base import GenerationRequest
 from pipelines.run.spec import GivenAnswer
-from tests.pipelines.methods.baselines.script import (
+from tests.scripted.bench import Outcome
+from tests.scripted.script import (
     PROBABLE,
     QUESTION,
     Turn,
@@ -14,7 +15,6 @@ from tests.pipelines.methods.baselines.script import (
     play,
     written,
 )
-from tests.pipelines.methods.bench import Outcome
 
 GIVEN = "Clinton was born in York."
 FINDS = {"": ["Clinton was born in Hope."]}

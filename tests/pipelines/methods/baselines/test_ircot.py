@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pipelines.methods.baselines.script import QUESTION, play, turns
-from tests.pipelines.methods.bench import Outcome
+from tests.scripted.bench import Outcome
+from tests.scripted.script import QUESTION, play, turns
 
 FINDS = {
     "Where was": ["Clinton grew up in Hot Springs."],

@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.models.base import Claim
 from pipelines.models.judges.base import ClaimVerdict
-from tests.pipelines.methods.baselines.bench import (
+from tests.scripted.baselines import (
     ANSWER,
     FIRST,
     QUESTION,

@@ -11,7 +11,8 @@ from pipelines.methods.baselines.rarr import preservation
 from pipelines.methods.registry import METHODS
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.types import Passage
-from tests.pipelines.methods.baselines.script import (
+from tests.scripted.bench import ClaimReader, run_method
+from tests.scripted.script import (
     QUESTION,
     TEXT,
     Finder,
@@ -21,7 +22,6 @@ from tests.pipelines.methods.baselines.script import (
     turns,
     verdicts,
 )
-from tests.pipelines.methods.bench import ClaimReader, run_method
 
 DRAFT = "Clinton was born in York in 1946."
 EDITED = "Clinton was born in Hope in 1946."

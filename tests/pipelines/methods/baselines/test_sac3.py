@@ -11,8 +11,8 @@ from pipelines.engine.reevaluate import reevaluate
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities, GenerationRequest
 from pipelines.run.events import Judged
-from tests.pipelines.methods.baselines.bench import QUESTION, on_answer, score, value_of
-from tests.pipelines.methods.bench import FULL, Outcome, PieceModel, run_method
+from tests.scripted.baselines import QUESTION, on_answer, score, value_of
+from tests.scripted.bench import FULL, Outcome, PieceModel, run_method
 
 METHOD = METHODS["sac3"]
 OTHERS = (

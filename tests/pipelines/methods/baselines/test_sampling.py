@@ -12,7 +12,7 @@ from pipelines.models.base import GenerationRequest
 from pipelines.run.scope import Scope
 from pipelines.run.spec import GivenAnswer
 from pipelines.types import Answer, Generation
-from tests.pipelines.methods.bench import Outcome, PieceModel, Reply, run_method
+from tests.scripted.bench import Outcome, PieceModel, Reply, run_method
 
 QUESTION = "Where was Bill Clinton born?"
 

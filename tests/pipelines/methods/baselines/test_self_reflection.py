@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.methods.registry import METHODS
-from tests.pipelines.methods.baselines.script import (
+from tests.scripted.script import (
     QUESTION,
     TEXT,
     answer_verdict,

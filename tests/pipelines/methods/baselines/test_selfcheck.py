@@ -14,7 +14,7 @@ from pipelines.methods.baselines.selfcheck_qa import question_score
 from pipelines.models.base import Claim, GenerationRequest
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.text import split_sentences
-from tests.pipelines.methods.baselines.bench import (
+from tests.scripted.baselines import (
     ANSWER,
     FIRST,
     QUESTION,

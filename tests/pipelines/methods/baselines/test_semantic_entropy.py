@@ -9,7 +9,7 @@ import pytest
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Claim, GenerationRequest
 from pipelines.models.judges.base import ClaimVerdict
-from tests.pipelines.methods.baselines.bench import (
+from tests.scripted.baselines import (
     BY_CHANCE,
     QUESTION,
     detect,
@@ -18,7 +18,7 @@ from tests.pipelines.methods.baselines.bench import (
     score,
     value_of,
 )
-from tests.pipelines.methods.bench import ClaimReader, PieceModel, run_method
+from tests.scripted.bench import ClaimReader, PieceModel, run_method
 
 SUPPORTS, CONTRADICTS, NEITHER = (
     ClaimVerdict(0.8, 0.1, 0.1),

@@ -9,7 +9,7 @@ import pytest
 from pipelines.methods.registry import METHODS
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.events import Judged
-from tests.pipelines.methods.bench import FULL, ClaimReader, PieceModel, Shelf, run_method
+from tests.scripted.bench import FULL, ClaimReader, PieceModel, Shelf, run_method
 
 ANSWER = "Clinton was born in York."
 FOREIGN = Shelf(lambda _: ["Grace Hopper was born in Hope.", "Ada Lovelace was born in London."])

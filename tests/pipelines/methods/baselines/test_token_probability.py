@@ -12,14 +12,14 @@ from pipelines.methods.registry import METHODS
 from pipelines.models.base import ScoreRequest
 from pipelines.run.events import Judged, RunFailed
 from pipelines.types import Generation, Token
-from tests.pipelines.methods.baselines.bench import (
+from tests.scripted.baselines import (
     QUESTION,
     detect,
     on_answer,
     on_sentences,
     score,
 )
-from tests.pipelines.methods.bench import FULL, Outcome, PieceModel, run_method
+from tests.scripted.bench import FULL, Outcome, PieceModel, run_method
 
 METHOD = METHODS["token_probability"]
 # Two sentences of two tokens each, with probability and entropy.

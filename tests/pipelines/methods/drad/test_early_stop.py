@@ -7,8 +7,8 @@ from pipelines.models.base import Delta, GenerationRequest, Watcher
 from pipelines.run.events import EntitiesFound
 from pipelines.text import Entity
 from pipelines.types import Generation
-from tests.pipelines.methods.bench import FixedRecognizer, PieceModel, pieces, run_method
-from tests.pipelines.methods.drad.bench import (
+from tests.scripted.bench import FixedRecognizer, PieceModel, pieces, run_method
+from tests.scripted.drad import (
     DRAFT,
     EVIDENCE,
     NAMES,

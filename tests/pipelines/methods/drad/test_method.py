@@ -8,8 +8,8 @@ from pipelines.errors import UnreachableError
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Judged, RunFailed, SpanStarted
 from pipelines.types import Generation
-from tests.pipelines.methods.bench import PieceModel, Reply, Shelf, pieces, tokens_of
-from tests.pipelines.methods.drad.bench import (
+from tests.scripted.bench import PieceModel, Reply, Shelf, pieces, tokens_of
+from tests.scripted.drad import (
     DRAFT,
     NAMES,
     NOTHING,

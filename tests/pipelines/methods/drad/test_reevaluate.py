@@ -21,7 +21,7 @@ from pipelines.models.base import (
 from pipelines.run.cache import request_key
 from pipelines.run.events import Judged, Revised
 from pipelines.types import Generation, Token
-from tests.pipelines.methods.bench import FixedRecognizer, Outcome, Shelf, run_method
+from tests.scripted.bench import FixedRecognizer, Outcome, Shelf, run_method
 from tests.worlds import worlds
 
 NAMES = ("York", "New York", "Hope", "Texas", "Florida", "1993")

@@ -20,7 +20,7 @@ from pipelines.methods.drad.rhd import (
 from pipelines.models.replies import truncated_entropy
 from pipelines.run.findings import DetectorThresholds
 from pipelines.types import Token
-from tests.pipelines.methods.bench import FixedRecognizer
+from tests.scripted.bench import FixedRecognizer
 
 NEW_YORK_CITY = (0.17, 0.93, 0.96)
 

@@ -6,8 +6,8 @@ from pipelines.models.base import Capabilities, GenerationRequest
 from pipelines.run.events import Judged, RunFailed, SpanEnded, SpanStarted
 from pipelines.run.findings import DetectorThresholds
 from pipelines.types import Generation
-from tests.pipelines.methods.bench import FULL, Outcome, PieceModel, Reply, pieces
-from tests.pipelines.methods.drad.bench import (
+from tests.scripted.bench import FULL, Outcome, PieceModel, Reply, pieces
+from tests.scripted.drad import (
     DRAFT,
     again,
     by_prefix,

@@ -11,8 +11,8 @@ from pipelines.models.base import GenerationRequest, Watcher
 from pipelines.run.events import SpanStarted
 from pipelines.run.findings import DetectorThresholds
 from pipelines.types import Generation
-from tests.pipelines.methods.bench import Outcome, PieceModel, Reply, pieces
-from tests.pipelines.methods.drad.bench import (
+from tests.scripted.bench import Outcome, PieceModel, Reply, pieces
+from tests.scripted.drad import (
     DRAFT,
     again,
     by_prefix,

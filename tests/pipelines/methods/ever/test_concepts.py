@@ -11,8 +11,8 @@ from pipelines.methods.ever.concepts import (
 )
 from pipelines.methods.subjects import find_concept, passages_about, said_beyond
 from pipelines.types import Passage
-from tests.pipelines.methods.bench import FULL, FixedRecognizer, Outcome, run_method
-from tests.pipelines.methods.ever.bench import (
+from tests.scripted.bench import FULL, FixedRecognizer, Outcome, run_method
+from tests.scripted.ever import (
     FIRST,
     FOUND,
     QUESTION,

@@ -8,7 +8,7 @@ from pipelines.errors import UnreachableError
 from pipelines.run.events import Retrieved
 from pipelines.run.spec import EvidenceSpec
 from pipelines.types import Passage
-from tests.pipelines.methods.ever.bench import (
+from tests.scripted.ever import (
     FIRST,
     SECOND,
     TITLE,

@@ -6,8 +6,8 @@ import pytest
 
 from pipelines.methods.ever import Ever
 from pipelines.run.events import RunFailed
-from tests.pipelines.methods.bench import run_method
-from tests.pipelines.methods.ever.bench import (
+from tests.scripted.bench import run_method
+from tests.scripted.ever import (
     FIRST,
     FOUND,
     QUESTION,

@@ -12,8 +12,8 @@ from pipelines.methods.subjects import main_subject
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.text import Span, detect_language
 from pipelines.types import Language
-from tests.pipelines.methods.bench import FULL, ClaimReader, run_method
-from tests.pipelines.methods.ever.bench import (
+from tests.scripted.bench import FULL, ClaimReader, run_method
+from tests.scripted.ever import (
     FIRST,
     QUESTION,
     Archive,
@@ -24,7 +24,7 @@ from tests.pipelines.methods.ever.bench import (
     ever_run,
     judged_of,
 )
-from tests.pipelines.methods.slm.judges import JudgeModel
+from tests.scripted.slm import JudgeModel
 
 
 def span(sentence: str, text: str) -> Span:

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.methods.ever import EverSettings
 from pipelines.run.spec import EvidenceSpec
-from tests.pipelines.methods.ever.bench import (
+from tests.scripted.ever import (
     FIRST,
     HANDED,
     UNHANDED,

@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.errors import UnreachableError
 from pipelines.models.base import GenerationRequest
-from tests.pipelines.methods.ever.bench import (
+from tests.scripted.ever import (
     TITLE,
     Archive,
     EverModel,

@@ -10,8 +10,8 @@ from pipelines.models.base import GenerationRequest
 from pipelines.models.choice import option_of_token, parse_choice
 from pipelines.run.events import Judged
 from pipelines.types import Language
-from tests.pipelines.methods.bench import FULL, Outcome
-from tests.pipelines.methods.ever.bench import (
+from tests.scripted.bench import FULL, Outcome
+from tests.scripted.ever import (
     FIRST,
     FOUND,
     Archive,

@@ -15,8 +15,8 @@ from pipelines.methods.ever import Ever
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Judged, Revised, SpanEnded
 from pipelines.types import Generation
-from tests.pipelines.methods.bench import FULL, Reply, run_method
-from tests.pipelines.methods.ever.bench import (
+from tests.scripted.bench import FULL, Reply, run_method
+from tests.scripted.ever import (
     FIRST,
     FOUND,
     QUESTION,

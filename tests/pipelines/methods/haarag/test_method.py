@@ -11,7 +11,7 @@ from pipelines.models.base import GenerationRequest, Watcher
 from pipelines.models.scripted import ScriptedModel
 from pipelines.run.events import ModelCalled, RunFailed, SpanStarted
 from pipelines.types import Generation, Passage
-from tests.pipelines.methods.haarag.bench import (
+from tests.scripted.haarag import (
     QUESTION,
     WRITES,
     Chunks,

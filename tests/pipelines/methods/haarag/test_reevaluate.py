@@ -11,8 +11,8 @@ from pipelines.models.judges.base import ClaimVerdict
 from pipelines.models.scripted import ScriptedModel
 from pipelines.run.cache import request_key
 from pipelines.types import Generation
-from tests.pipelines.methods.bench import ClaimReader, Outcome
-from tests.pipelines.methods.haarag.bench import (
+from tests.scripted.bench import ClaimReader, Outcome
+from tests.scripted.haarag import (
     QUESTION,
     WRITES,
     Chunks,

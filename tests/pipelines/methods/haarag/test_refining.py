@@ -14,8 +14,8 @@ from pipelines.retrieval.bm25 import LexicalEmbedder
 from pipelines.retrieval.dense import EmbedderSimilarity
 from pipelines.run.events import Revised, SpanStarted
 from pipelines.types import Choice
-from tests.pipelines.methods.bench import ClaimReader, Shelf, run_method
-from tests.pipelines.methods.haarag.bench import (
+from tests.scripted.bench import ClaimReader, Shelf, run_method
+from tests.scripted.haarag import (
     PAPER,
     QUESTION,
     WRITES,

@@ -7,8 +7,8 @@ import pytest
 from pipelines.methods.haarag.alignment import AlignmentRules, MeanSupport
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.events import Verdict
-from tests.pipelines.methods.bench import ClaimReader
-from tests.pipelines.methods.haarag.bench import QUESTION, haarag, judged, score
+from tests.scripted.bench import ClaimReader
+from tests.scripted.haarag import QUESTION, haarag, judged, score
 
 HOPE = "A: Clinton was born in Hope."
 FOUND = {QUESTION: [HOPE]}

@@ -24,7 +24,7 @@ from pipelines.models.choice import option_of_token, parse_choice
 from pipelines.models.scripted import ScriptedModel
 from pipelines.run.scope import Scope
 from pipelines.types import Answer, Choice, Language, Message
-from tests.pipelines.methods.bench import FULL, PieceModel, run_method
+from tests.scripted.bench import FULL, PieceModel, run_method
 
 ASKED = (Message(role="user", content="Do they agree?"),)
 REMINDER = "True or False, nothing else."

@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.methods.rowen.asking import PROMPTS, question_messages, short_messages
 from pipelines.types import Language, Message, Passage
-from tests.pipelines.methods.rowen.bench import CHINESE, QUESTION, kind_of
+from tests.scripted.rowen import CHINESE, QUESTION, kind_of
 
 LANGUAGES: tuple[tuple[Language, str], ...] = (("en", QUESTION), ("zh", CHINESE))
 PASSAGES = [Passage(id="1", title="T", text="Costs $question.", source="s", rank=1)]

@@ -15,8 +15,8 @@ from pipelines.retrieval.dense import default_embedder
 from pipelines.run.events import SpanStarted
 from pipelines.run.findings import RowenPlan
 from pipelines.types import Language
-from tests.pipelines.methods.bench import ClaimReader, Outcome, run_method
-from tests.pipelines.methods.rowen.bench import (
+from tests.scripted.bench import ClaimReader, Outcome, run_method
+from tests.scripted.rowen import (
     ENGLISH,
     EVIDENCE,
     QUESTION,

@@ -9,8 +9,8 @@ from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Retrieved, Revised, RunFailed, SpanEnded, SpanStarted
 from pipelines.run.findings import PairCompared, RowenPlan
 from pipelines.types import Generation
-from tests.pipelines.methods.bench import Shelf
-from tests.pipelines.methods.rowen.bench import (
+from tests.scripted.bench import Shelf
+from tests.scripted.rowen import (
     CHINESE,
     ENGLISH,
     NOTHING,

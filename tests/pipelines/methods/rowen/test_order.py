@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pipelines.run.events import ModelCalled, Retrieved, SpanEnded, SpanStarted
-from tests.pipelines.methods.bench import Outcome, Shelf
-from tests.pipelines.methods.rowen.bench import (
+from tests.scripted.bench import Outcome, Shelf
+from tests.scripted.rowen import (
     BOTH,
     EVIDENCE,
     Speaker,

@@ -11,8 +11,8 @@ from pipelines.methods.rowen.forms import question_pattern
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Judged, RunFailed, SpanEnded, SpanStarted
 from pipelines.run.findings import ParaphraseDiscarded, ParaphraseTaken, RowenVerdict
-from tests.pipelines.methods.bench import FULL, Outcome
-from tests.pipelines.methods.rowen.bench import (
+from tests.scripted.bench import FULL, Outcome
+from tests.scripted.rowen import (
     QUESTION,
     Cosines,
     Speaker,

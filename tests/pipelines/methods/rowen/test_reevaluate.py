@@ -9,8 +9,8 @@ import pytest
 
 from pipelines.errors import UnreachableError
 from pipelines.run.findings import RowenVerdict
-from tests.pipelines.methods.bench import Outcome, Shelf
-from tests.pipelines.methods.rowen.bench import (
+from tests.scripted.bench import Outcome, Shelf
+from tests.scripted.rowen import (
     ENGLISH,
     EVIDENCE,
     NOTHING,

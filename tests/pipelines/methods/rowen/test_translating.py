@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.retrieval.base import Matrix
 from pipelines.run.findings import TranslationRead
-from tests.pipelines.methods.rowen.bench import Cosines, Speaker, judged_in, rowen
+from tests.scripted.rowen import Cosines, Speaker, judged_in, rowen
 
 NAMED = "1. When was the Eiffel Tower opened, q0, in 1889?"
 FIRST, SECOND = "巴黎铁塔1889年何时开放q0？", "埃菲尔铁塔1889年何时开放q0？"

@@ -8,9 +8,9 @@ from pipelines.models.base import ChoiceRequest
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.events import Judged, ModelCalled
 from pipelines.run.grounding import CellJudged
-from tests.pipelines.methods.bench import ClaimReader, Shelf
-from tests.pipelines.methods.slm.judges import BORN, QUESTION, WON, check, decided, says
-from tests.pipelines.methods.slm.judges import JudgeModel as Writer
+from tests.scripted.bench import ClaimReader, Shelf
+from tests.scripted.slm import BORN, QUESTION, WON, check, decided, says
+from tests.scripted.slm import JudgeModel as Writer
 
 
 def reads() -> ClaimReader:

@@ -13,8 +13,8 @@ from pipelines.methods.slm.scores import normal_cdf
 from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest
 from pipelines.run.events import Judged, ModelCalled, RunFailed, SpanEnded, SpanStarted
 from pipelines.run.grounding import CellJudged
-from tests.pipelines.methods.bench import FULL, Outcome, PieceModel, Shelf, run_method
-from tests.pipelines.methods.slm.judges import (
+from tests.scripted.bench import FULL, Outcome, PieceModel, Shelf, run_method
+from tests.scripted.slm import (
     BORN,
     DRAFT,
     QUESTION,

@@ -18,7 +18,7 @@ from pipelines.run.events import ModelCalled
 from pipelines.run.grounding import JudgeScale
 from pipelines.run.spec import JUDGES
 from pipelines.run.trace import Trace
-from tests.pipelines.methods.slm.judges import JudgeModel, Scored, again, check, decided, says
+from tests.scripted.slm import JudgeModel, Scored, again, check, decided, says
 
 HISTORY = {"a": {"mu": 0.8, "sigma": 0.1, "n": 30}}
 

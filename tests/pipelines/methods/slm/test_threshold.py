@@ -8,8 +8,8 @@ import pytest
 
 from pipelines.methods.slm.settings import MEANS, Lift, Scaling
 from pipelines.run.grounding import JudgeScale
-from tests.pipelines.methods.bench import FULL
-from tests.pipelines.methods.slm.judges import JudgeModel, check, decided, says
+from tests.scripted.bench import FULL
+from tests.scripted.slm import JudgeModel, check, decided, says
 
 # The score of a response whose every P(yes) is 0.5, that is z = 0 on the neutral scale.
 NEUTRAL: list[tuple[dict[str, Any], float]] = [

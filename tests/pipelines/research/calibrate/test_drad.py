@@ -27,7 +27,7 @@ from pipelines.research.calibrate.drad import (
 )
 from pipelines.run.spec import ModelSpec
 from tests.pipelines.research.calibrate.examples import RIGHT, WRONG, answered, reading, two_halves
-from tests.pipelines.run.fakes import FakeModel
+from tests.scripted.fakes import FakeModel
 
 SHIPPED = Path(__file__).parents[4] / "assets" / "calibration" / "drad.json"
 ARTICLE = (

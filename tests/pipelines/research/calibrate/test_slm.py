@@ -30,7 +30,7 @@ from pipelines.research.calibrate.slm import (
 )
 from pipelines.research.samples.files import read_qa
 from pipelines.run.materials import Slot
-from tests.pipelines.methods.slm.judges import JudgeModel, statement_of
+from tests.scripted.slm import JudgeModel, statement_of
 
 
 def judged(right: bool, *sentences: float | None, text: str = "An answer.") -> JudgedAnswer:

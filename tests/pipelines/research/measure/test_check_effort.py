@@ -12,8 +12,8 @@ from pipelines.methods.ever import Ever
 from pipelines.research.measure.effort import CheckUsage, fitted, illustrated, measured, pace, texts
 from pipelines.run.spec import GivenAnswer, MethodSpec, ModelSpec
 from pipelines.run.view import RunView, fold
-from tests.pipelines.methods.bench import Shelf, run_method
-from tests.pipelines.methods.ever.bench import WHOLE, EverModel, Part
+from tests.scripted.bench import Shelf, run_method
+from tests.scripted.ever import WHOLE, EverModel, Part
 
 
 def effort(calls: float, read: float = 0.0) -> Effort:

@@ -9,7 +9,7 @@ import pytest
 from pipelines.research.measure.asking import QuestionRecord, questions, record_of
 from pipelines.research.measure.default import main
 from pipelines.store.recordings import load_recording, recordings
-from tests.pipelines.scripted_service import scripted
+from tests.scripted.service import scripted
 
 
 def test_rows_are_numbered_from_1():

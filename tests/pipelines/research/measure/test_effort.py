@@ -14,8 +14,8 @@ from pipelines.research.measure.asking import MethodAnswer, QuestionRecord
 from pipelines.research.measure.effort import nonnegative, question_pace, with_records
 from pipelines.run.defaults import default_models
 from pipelines.run.view import RunView, fold
-from tests.pipelines.methods.bench import PieceModel, run_method
 from tests.pipelines.research.measure.test_default import ASKED
+from tests.scripted.bench import PieceModel, run_method
 
 
 def attempt(calls: int, read: int, written: int, judges: int = 0, error: str = "") -> MethodAnswer:

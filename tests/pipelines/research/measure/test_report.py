@@ -18,7 +18,7 @@ from pipelines.research.measure.report import (
 from pipelines.research.measure.sets import Suite, library_pairs, suites
 from pipelines.research.samples.files import Sources
 from pipelines.research.samples.pairs import Label, TrainingPair
-from tests.pipelines.methods.slm.judges import JudgeModel
+from tests.scripted.slm import JudgeModel
 
 
 def pair(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.pipelines.models.wire import Wire
-from tests.pipelines.retrieval.web.wire import Naps, serve
+from tests.scripted.web_wire import Naps, serve
+from tests.scripted.wire import Wire
 
 
 @pytest.fixture

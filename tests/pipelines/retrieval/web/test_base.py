@@ -19,14 +19,14 @@ from pipelines.errors import (
     VeriscopeError,
 )
 from pipelines.retrieval.web.base import LONGEST_REPLY, Find, Reply, WebSearch
-from tests.pipelines.models.wire import Handler, Respond, Wire, breaks_off, says, waits
-from tests.pipelines.retrieval.web.wire import (
+from tests.scripted.web_wire import (
     Naps,
     begins_and_waits,
     packs,
     sends_on,
     stays_open,
 )
+from tests.scripted.wire import Handler, Respond, Wire, breaks_off, says, waits
 
 
 class Findall(WebSearch):

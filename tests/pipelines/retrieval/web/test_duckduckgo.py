@@ -9,8 +9,8 @@ import pytest
 
 from pipelines.errors import InvalidReplyError, RateLimitError, RefusedRequestError
 from pipelines.retrieval.web.providers import DuckDuckGoSearch
-from tests.pipelines.models.wire import Respond, Wire, says, waits
-from tests.pipelines.retrieval.web.wire import Naps, shows, texts
+from tests.scripted.web_wire import Naps, shows, texts
+from tests.scripted.wire import Respond, Wire, says, waits
 
 
 def result(title: str, snippet: str, link: str, extra: str = "web-result") -> str:

@@ -10,8 +10,8 @@ from pipelines.errors import InvalidInputError
 from pipelines.retrieval.reading.parsed import RefusedError
 from pipelines.retrieval.web import pages
 from pipelines.retrieval.web.pages import fetch, read_addresses
-from tests.pipelines.models.wire import Handler, Respond, Wire
-from tests.pipelines.retrieval.web.wire import packs, serve, shows
+from tests.scripted.web_wire import packs, serve, shows
+from tests.scripted.wire import Handler, Respond, Wire
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from pipelines.errors import (
     VeriscopeError,
 )
 from pipelines.retrieval.web.providers import SerperSearch
-from tests.pipelines.models.wire import Wire, says
-from tests.pipelines.retrieval.web.wire import Naps, sends_on, serve, texts
+from tests.scripted.web_wire import Naps, sends_on, serve, texts
+from tests.scripted.wire import Wire, says
 
 KEY = "a-key-of-serper-0815"
 

@@ -7,8 +7,8 @@ import pytest
 from pipelines.errors import AuthenticationError, InvalidInputError, MissingKeyError, NotFoundError
 from pipelines.retrieval.web.base import WebSearch, web_address
 from pipelines.retrieval.web.providers import WEB_SEARCHES, build_web_search
-from tests.pipelines.models.wire import Wire, says
-from tests.pipelines.retrieval.web.wire import shows
+from tests.scripted.web_wire import shows
+from tests.scripted.wire import Wire, says
 
 EMPTY = {
     "serper": says({"organic": []}),

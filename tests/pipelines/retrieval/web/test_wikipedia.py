@@ -14,8 +14,8 @@ from pipelines.errors import (
     VeriscopeError,
 )
 from pipelines.retrieval.web.providers import WikipediaSearch
-from tests.pipelines.models.wire import Wire, says
-from tests.pipelines.retrieval.web.wire import Naps, texts
+from tests.scripted.web_wire import Naps, texts
+from tests.scripted.wire import Wire, says
 
 NOTHING = {"batchcomplete": True}
 

@@ -15,7 +15,7 @@ from pipelines.models.base import Capabilities, GenerationRequest, Watcher
 from pipelines.run.events import Event, Judged, Revised, SpanStarted
 from pipelines.run.spec import EvidenceSpec
 from pipelines.types import Generation, Passage
-from tests.pipelines.methods.bench import FULL, Outcome, PieceModel, Reply, Shelf, run_method
+from tests.scripted.bench import FULL, Outcome, PieceModel, Reply, Shelf, run_method
 
 QUESTION = "Who was Ada Brandt?"
 FIRST = "Ada Brandt was a chemist born in 1931."

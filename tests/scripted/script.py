@@ -10,7 +10,7 @@ from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest
 from pipelines.retrieval.base import Retriever
 from pipelines.run.events import Judged
 from pipelines.types import Message, Passage
-from tests.pipelines.methods.bench import FULL, Outcome, PieceModel, Reply, run_method
+from tests.scripted.bench import FULL, Outcome, PieceModel, Reply, run_method
 
 QUESTION = "Where was Bill Clinton born?"
 

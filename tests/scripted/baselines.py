@@ -12,7 +12,7 @@ from pipelines.retrieval.base import Matrix, Similarity
 from pipelines.run.events import Judged, Score
 from pipelines.run.spec import GivenAnswer
 from pipelines.types import Language
-from tests.pipelines.methods.bench import FULL, ClaimReader, Outcome, PieceModel, Reply, run_method
+from tests.scripted.bench import FULL, ClaimReader, Outcome, PieceModel, Reply, run_method
 
 QUESTION = "Where was Bill Clinton born?"
 ANSWER = "Clinton was born in Hope. He has a cat."

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipelines.models.dashscope_model import DashScopeModel
-from tests.pipelines.models.wire import Handler, Respond, Wire, says
+from tests.scripted.wire import Handler, Respond, Wire, says
 
 KEY = "sk-0123456789abcdef"
 PATH = "/v1/services/aigc/text-generation/generation"

@@ -22,7 +22,7 @@ from pipelines.retrieval.base import Matrix, Similarity
 from pipelines.run.events import Judged
 from pipelines.run.findings import PairCompared
 from pipelines.types import Choice, Generation, Message
-from tests.pipelines.methods.bench import Outcome, Shelf, run_method
+from tests.scripted.bench import Outcome, Shelf, run_method
 
 QUESTION = "Where was Bill Clinton born?"
 CHINESE = "比尔·克林顿出生在哪里？"

@@ -13,7 +13,7 @@ from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest
 from pipelines.run.events import Judged, Score, SpanStarted
 from pipelines.run.grounding import CellJudged, JudgePanel, SlmVerdict
 from pipelines.types import Choice, Generation
-from tests.pipelines.methods.bench import FULL, Outcome, PieceModel, Shelf, run_method
+from tests.scripted.bench import FULL, Outcome, PieceModel, Shelf, run_method
 
 QUESTION = "Where was Bill Clinton born?"
 DRAFT = "Clinton was born in Hope. He won in 1993."

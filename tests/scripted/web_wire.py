@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from urllib.parse import parse_qsl, urlsplit
 
 from pipelines.types import Passage
-from tests.pipelines.models.wire import Handler, Respond, Seen, Wire
-from tests.pipelines.models.wire import serve as serve_wire
+from tests.scripted.wire import Handler, Respond, Seen, Wire
+from tests.scripted.wire import serve as serve_wire
 
 
 class WebHandler(Handler):

@@ -14,7 +14,7 @@ from pipelines.retrieval.base import Matrix, Retriever, Similarity
 from pipelines.run.events import Judged, Score, SpanStarted
 from pipelines.run.grounding import ChunkRated, LoopEnded, RetrievalRated, SentenceAligned
 from pipelines.types import Passage
-from tests.pipelines.methods.bench import Outcome, Shelf, run_method
+from tests.scripted.bench import Outcome, Shelf, run_method
 
 QUESTION = "Where was Clinton born?"
 

@@ -11,7 +11,7 @@ from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities, GenerationRequest
 from pipelines.run.trace import Trace
 from pipelines.run.view import RunView, fold
-from tests.pipelines.methods.bench import (
+from tests.scripted.bench import (
     FULL,
     FixedRecognizer,
     Outcome,

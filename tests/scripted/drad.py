@@ -10,7 +10,7 @@ from pipelines.methods.drad import Drad
 from pipelines.models.base import GenerationRequest, Watcher
 from pipelines.run.events import Judged, Score
 from pipelines.types import Generation
-from tests.pipelines.methods.bench import (
+from tests.scripted.bench import (
     FixedRecognizer,
     Outcome,
     PieceModel,
