@@ -6,16 +6,14 @@ from pathlib import Path
 from threading import Lock
 
 from app.exposure import workbench_exposure
-from pipelines.engine.budget import Account
-from pipelines.engine.libraries import Libraries
+from pipelines.base import data_folder
+from pipelines.engine.estimate import Account
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
-from pipelines.engine.thread import Engine
-from pipelines.models.restricted import build_for_strangers, pin_for_strangers
-from pipelines.paths import data_folder
-from pipelines.run.events import Event, TokenWritten
+from pipelines.engine.service import Engine
+from pipelines.models.providers import build_for_strangers, pin_for_strangers
+from pipelines.run.events import Event, RunSpec, TokenWritten, Trace
 from pipelines.run.live import Subscription
-from pipelines.run.spec import RunSpec
-from pipelines.run.trace import Trace
 from pipelines.run.view import RunView, fold
 from pipelines.store import database_url
 

@@ -21,8 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from pipelines.errors import failure
-from pipelines.models.providers import PROVIDERS
-from pipelines.models.restricted import SWITCH
+from pipelines.models.providers import PROVIDERS, SWITCH
 
 HOSTS = "VERISCOPE_HOSTS"
 """The environment variable with the names by which a browser may call the workbench."""

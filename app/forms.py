@@ -12,11 +12,10 @@ from typing import Any, TypeVar
 import streamlit as st
 from pydantic import BaseModel
 
-from components.compare import default_numbers
+from components.base.words import Catalogue
 from components.forms import Form, FormField, setting_fields
-from components.messages import Catalogue
-from pipelines.methods.base import Method, Settings
-from pipelines.methods.controls import is_optional
+from components.run.compare import default_numbers
+from pipelines.methods.base import Method, Settings, is_optional
 
 M = TypeVar("M", bound=BaseModel)
 

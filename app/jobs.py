@@ -1,7 +1,7 @@
 """What the workbench does in the background, each as a job that is found again by its key.
 
 A job goes on when the page is left and when the tab that began it is closed, until it ends, is
-stopped, or the server ends. What is computed from evaluations is in `app.evaluated`.
+stopped, or the server ends. What is computed from evaluations is in `app.results`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 from app.engine import engine
-from components.check_many import CheckOutcome
-from pipelines.engine.budget import RunBudget, excess_error
-from pipelines.engine.checked import checked_text
-from pipelines.engine.checking import text_of, title_of
-from pipelines.engine.thread import Engine
+from components.run.check_many import CheckOutcome
+from pipelines.engine.checking import checked_text, text_of, title_of
+from pipelines.engine.estimate import RunBudget, excess_error
+from pipelines.engine.service import Engine
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.datasets.files import DataTable
-from pipelines.evaluation.datasets.hub import HubAddress, read_hub
+from pipelines.evaluation.datasets.opening import HubAddress, read_hub
 from pipelines.evaluation.judging.runner import JudgeRunner, JudgingProgress
 from pipelines.evaluation.judging.spec import JudgeSpec
 from pipelines.evaluation.plan import Budget
@@ -32,8 +31,8 @@ from pipelines.evaluation.studies.replays import Replays, replay_points
 from pipelines.evaluation.studies.running import replayed_study
 from pipelines.evaluation.studies.table import Study
 from pipelines.jobs import Job, Jobs
+from pipelines.run.events import RunSpec
 from pipelines.run.scope import unexpected
-from pipelines.run.spec import RunSpec
 from pipelines.run.view import RunView, reduce
 
 P = TypeVar("P")

@@ -9,14 +9,18 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app.budget import session_limits, set_limits
-from app.parts import remembered, show_html
-from components.estimate import estimate_help, estimate_line
-from components.markup import tag
-from components.messages import Catalogue
-from components.spending import amount_words, limits_words, over_words
-from pipelines.engine.budget import Excess, excesses, raised
-from pipelines.engine.estimate import RunEstimate
+from app.page import remembered, show_html
+from app.session import session_limits, set_limits
+from components.base.html import tag
+from components.base.words import Catalogue
+from components.run.spending import (
+    amount_words,
+    estimate_help,
+    estimate_line,
+    limits_words,
+    over_words,
+)
+from pipelines.engine.estimate import Excess, RunEstimate, excesses, raised
 
 _OVER = "_over_limit"
 """Whether a run was not started because it is expected to pass a limit; followed by the page."""

@@ -10,20 +10,62 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.util import find_spec
 from threading import Lock
 from typing import Any, NamedTuple
 
 import streamlit as st
 
-from app.links import require_link
-from app.parts import remembered, show_html
+from app.engine import engine
+from app.page import remembered, show_html
 from app.session import language, owner
-from components.elements import notice
-from components.messages import Catalogue
-from pipelines.annotation.joining import Invitation
+from components.base.elements import notice
+from components.base.words import Catalogue
+from pipelines.annotation.labelling import Worker
+from pipelines.annotation.sessions import Invitation, Lead, enter
 from pipelines.annotation.types import Login
-from pipelines.types import Language
+from pipelines.base import Language
+
+# The secret link of the address: what it allows the visitor, and whether it still does.
+#
+# A page may stand open for days. What is done on it is done only while its link works: since the
+# page was drawn, the link may have been withdrawn or have expired.
+
+
+def current_link() -> str:
+    """Return the secret link of the address, "" where there is none."""
+    return st.query_params.get("link") or ""
+
+
+def close_link() -> None:
+    """Leave the link, for this browser's own sessions. Called from a callback."""
+    st.query_params.pop("link", None)
+
+
+def allowed_by(token: str) -> Lead | Invitation | Worker:
+    """Return what a secret link allows the visitor of this page. Raises as `enter`."""
+    return _entering(token)()
+
+
+def require_link() -> None:
+    """Raise NotFoundError where the link does not work any more. Called from a callback or a
+    fragment.
+    """
+    link_check()()
+
+
+def link_check() -> Callable[[], object]:
+    """Return a check like `require_link`, for the link of now, to be called outside of the page
+    as well.
+    """
+    token = current_link()
+    return _entering(token) if token else lambda: None
+
+
+def _entering(token: str) -> Callable[[], Lead | Invitation | Worker]:
+    return partial(enter, engine().service.store, token, st.context.ip_address or "local")
+
 
 _SHARED = ("redirect_uri", "cookie_secret")
 _EACH = ("client_id", "client_secret", "server_metadata_url")

@@ -8,25 +8,14 @@ from functools import cache, partial
 import streamlit as st
 
 from app.login import take_return
-from app.method_page import show_page
-from app.parts import guarded, leave_page, load_code, take_wanted_page
-from app.screens import (
-    annotate,
-    ask,
-    check,
-    compare,
-    evaluate,
-    glossary,
-    library,
-    models,
-    profiles,
-    prompts,
-    runs,
-)
+from app.page import guarded, leave_page, load_code, take_wanted_page, word_framework
+from app.screens import ask, check, compare, glossary, library, models, profiles, prompts, runs
+from app.screens.annotate import lead as annotate
+from app.screens.evaluate import form as evaluate
+from app.screens.methods import show_page
 from app.session import default_language, language, messages
 from app.touring import draw_tour
-from app.wording import word_framework
-from components.theme import ASSETS
+from pipelines.base import ASSETS
 from pipelines.methods.registry import method_pages
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

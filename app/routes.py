@@ -15,17 +15,16 @@ from starlette.routing import Route
 
 from app.engine import engine
 from app.session import owner_of
-from components.elements import error_note
-from components.markup import tag
-from components.messages import LANGUAGES, Catalogue
+from components.base.elements import error_note
+from components.base.html import tag
+from components.base.words import LANGUAGES, Catalogue
 from components.page import standalone
-from components.report import report_html
+from components.run.report import report_html
+from pipelines.base import Language, product_version
 from pipelines.errors import VeriscopeError, failure
-from pipelines.paths import product_version
-from pipelines.run.trace import Trace
+from pipelines.run.events import Trace
 from pipelines.run.view import fold
 from pipelines.store.exchange import export_lines
-from pipelines.types import Language
 
 REPORT = "report/{run}.html"
 RECORD = "record/{run}.jsonl"

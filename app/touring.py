@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 import streamlit as st
 from streamlit.components.v2 import component
 
-from app import live
-from app.parts import go_to, remembered
+from app import page as live
+from app.page import go_to, remembered
 from app.screens.setup import fold_away
 from app.session import language, messages
-from components.markup import tag
-from components.messages import Catalogue, lang
-from components.theme import ASSETS, tour_style
-from components.tour import STOPS, tour_data, tour_sample
+from components.base.html import tag
+from components.base.theme import tour_style
+from components.base.tour import STOPS, tour_data, tour_sample
+from components.base.words import Catalogue, lang
+from pipelines.base import ASSETS
 
 COOKIE = "veriscope_tour"
 """Says that a browser has been offered the tour."""

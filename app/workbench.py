@@ -30,10 +30,10 @@ from app.exposure import Doorkeeper, what_is_open, workbench_exposure  # noqa: E
 from app.nested import NestedPages  # noqa: E402
 from app.routes import routes  # noqa: E402
 from app.session import OwnerCookie  # noqa: E402
+from pipelines.base import guard_log  # noqa: E402
 from pipelines.error_words import language_of_terminal  # noqa: E402
 from pipelines.errors import VeriscopeError, exit_status  # noqa: E402
 from pipelines.jobs import stop_jobs  # noqa: E402
-from pipelines.printable import guard_log  # noqa: E402
 
 guard_log()
 try:

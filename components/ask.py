@@ -3,41 +3,51 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Literal, get_args
 
-from components.diff import diff_html
-from components.elements import answer_text, button, counters, fold, reserved
-from components.evidence import EvidenceItem, evidence
-from components.heatmap import heatmap
-from components.markup import Child, Html, tag
-from components.messages import Catalogue, named
-from components.method_cards import MethodRow, agreement_words, method_cards
+from components.base.elements import (
+    EvidenceItem,
+    answer_text,
+    button,
+    counters,
+    evidence,
+    fold,
+    reserved,
+)
+from components.base.html import Child, Html, shown, tag
+from components.base.words import Catalogue, lang, named
+from components.methods.together import together_head
 from components.outcome import FinalAnswer, outcome_of
 from components.page import illustration_note, loading_note, run_notices, section
-from components.run_view import (
+from components.run.ask import (
+    MethodRow,
     Original,
+    agreement_words,
     clock,
     language_unsupported,
+    method_cards,
     method_rows,
     original_of,
     passages_of,
     run_status,
     totals,
 )
-from components.spending import spending
-from components.timeline import call_bars, timeline
-from components.together import together_head
-from pipelines.engine.budget import Account
-from pipelines.engine.completing import left_out
+from components.run.calls import call_bars, timeline
+from components.run.spending import spending
+from components.run.text import diff_html, heatmap
+from pipelines.base import SAMPLE_DATA, Language
+from pipelines.engine.estimate import Account
+from pipelines.engine.executor import left_out
 from pipelines.engine.pool import Loading
 from pipelines.methods.registry import METHODS
 from pipelines.methods.together.verdict import answer_together
-from pipelines.paths import SAMPLE_DATA
 from pipelines.run.findings import SentenceChosen
 from pipelines.run.view import RunView
-from pipelines.types import Language
+from pipelines.samples.record import FAILS, SHOWS
+from pipelines.store.exchange import Outcome, Recording, RecordingChoice
 
 
 def run_bar(
@@ -257,3 +267,65 @@ def examples(language: Language) -> tuple[str, ...]:
     with (SAMPLE_DATA / "questions.csv").open(encoding="utf-8", newline="") as file:
         questions = {row["id"]: row["question"] for row in csv.DictReader(file)}
     return tuple(questions[name] for name in _EXAMPLES[language])
+
+
+# Recorded runs as lists show them: the question, and what each method does in it.
+
+Part = Literal["works", "fails"]
+"""The two lists: methods that do what they are for, and methods that fail."""
+
+
+def outcomes_in(recording: Recording, part: Part) -> Mapping[str, Outcome]:
+    """Return the methods that a run was chosen for in one of the two lists, each with what
+    it does.
+    """
+    return recording.chosen.shows if part == "works" else recording.chosen.fails
+
+
+def recording_card(recording: Recording, part: Part, t: Catalogue) -> Html:
+    """Return what each method does in the run, and the question with its right answer."""
+    found = outcomes_in(recording, part)
+    lines = [
+        tag("li", t(f"samples.outcome.{found[name]}", name=named("method", name, t)))
+        for name in METHODS
+        if name in found
+    ]
+    answer = recording.chosen.answer
+    return tag(
+        "div",
+        tag("ul", lines, class_=f"recorded-{part}"),
+        tag("p", shown(recording.question), dir="auto", lang=lang(recording.language)),
+        tag("p", t("samples.right", answer=answer), class_="workbench-note") if answer else None,
+    )
+
+
+def recording_brief(recording: Recording, t: Catalogue) -> Html:
+    """Return the question, and the methods that work in the run and those that fail, in a
+    line each.
+    """
+    lists: list[Html] = []
+    for part in get_args(Part):
+        found = outcomes_in(recording, part)
+        methods = [named("method", name, t) for name in METHODS if name in found]
+        if methods:
+            words = t(f"samples.brief.{part}", methods=t("list.separator").join(methods))
+            lists.append(tag("ul", tag("li", words), class_=f"recorded-{part}"))
+    return tag("div", tag("p", recording.question), *lists, class_="recorded")
+
+
+def recordings_note(choice: RecordingChoice, t: Catalogue) -> str:
+    """Return what the recorded runs are, and how they were chosen."""
+    return t("samples.recordings.note", count=len(choice.recorded))
+
+
+def nowhere_note(choice: RecordingChoice, part: Part, t: Catalogue) -> str:
+    """Return the methods that no recorded run could show in a list; empty where there are none."""
+    wanted = SHOWS if part == "works" else FAILS
+    recorded = choice.recorded.values()
+    asked = {name for found in recorded for name in found}
+    able = {name for found in recorded for name, outcome in found.items() if outcome in wanted}
+    missing = [named("method", name, t) for name in METHODS if name in asked - able]
+    if not missing:
+        return ""
+    methods = t("list.separator").join(missing)
+    return t(f"samples.nowhere.{part}", count=len(recorded), methods=methods)

@@ -4,7 +4,7 @@ Kind, range, choices and default are those of the model's own field. Words are t
 is the title of a field, KEY.help explains it, KEY.CHOICE words a choice, and KEY.option is what the
 command line says where the explanation speaks of a page. What holds for all fields of a form stands
 under the form's own key. `app/forms.py` draws a field in Streamlit, `app/public/forms.py` draws it
-in Gradio, and `pipelines/cli/forms.py` makes an option of it.
+in Gradio, and `app/cli/forms.py` makes an option of it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_ori
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from components.messages import Catalogue
+from components.base.words import Catalogue
 from pipelines.annotation.types import SessionSpec
-from pipelines.evaluation.datasets.mapping import ColumnMapping
+from pipelines.evaluation.datasets.formats import ColumnMapping
 from pipelines.evaluation.plan import Budget
-from pipelines.methods.base import Method
-from pipelines.methods.controls import field_bound, field_kind, is_optional
+from pipelines.methods.base import Method, field_bound, field_kind, is_optional
 from pipelines.models.providers import ModelSpec, Price
 from pipelines.run.ledger import RunLimits
 from pipelines.store.filters import RunFilter

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from components.method_cards import MethodRow
+from components.run.ask import MethodRow
+from pipelines.base import Language
 from pipelines.methods.base import Question
-from pipelines.methods.replies.questions import asks_yes_or_no, says_yes
+from pipelines.methods.replies.lists import asks_yes_or_no, says_yes
 from pipelines.methods.subjects import said_beyond
-from pipelines.retrieval.bm25 import content_terms
-from pipelines.types import Language
+from pipelines.retrieval.indexes import content_terms
 
 OutcomeKind = Literal["open", "corrected", "confirmed", "unanswered", "none"]
 

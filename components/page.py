@@ -6,17 +6,16 @@ import base64
 import hashlib
 from collections.abc import Sequence
 
-from components.elements import error_note, notice, sign
-from components.markup import Child, Html, tag, visible
-from components.messages import Catalogue, lang
+from components.base.elements import error_note, notice, sign
+from components.base.html import Child, Html, Styles, tag, visible
+from components.base.theme import Theme, report_script, report_sheet, script, stylesheet
+from components.base.words import Catalogue, lang
 from components.prompts import own_prompts_note
-from components.report_markup import Styles
-from components.run_view import language_unsupported
-from components.theme import Theme, report_script, report_sheet, script, stylesheet
+from components.run.ask import language_unsupported
+from pipelines.base import Language
 from pipelines.engine.pool import Loading
 from pipelines.errors import ErrorInfo, limit_in
 from pipelines.run.view import RunView
-from pipelines.types import Language
 
 
 def section(name: str, title: str, *content: Child) -> Html:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from components.calibrated import calibrations_table
-from components.compare import setting_words
-from components.elements import Column, TableRow, part, sign, table
-from components.markup import Child, Html, tag
-from components.messages import Catalogue, named, setting_key
+from components.base.elements import Column, TableRow, part, sign, table
+from components.base.html import Child, Html, tag
+from components.base.words import Catalogue, named, setting_key
 from components.models import kind_label
 from components.prompts import prompt_diffs
-from pipelines.engine.profiles import Lack, idle_calibrations, setting_rows
-from pipelines.engine.templates import Template
+from components.run.compare import setting_words
+from components.run.spending import calibrations_table
+from pipelines.engine.profiles import Lack, ProfileTemplate, idle_calibrations, setting_rows
 from pipelines.models.providers import ModelSpec
 from pipelines.prompts import own_prompts
 from pipelines.store.profiles import Profile, ProfileOrigin
@@ -144,7 +143,7 @@ def _prompts(profile: Profile, t: Catalogue) -> Html | None:
     return part(t("profiles.prompts"), drawn) if drawn else None
 
 
-def template_view(one: Template, lacking: Sequence[Lack], t: Catalogue) -> str:
+def template_view(one: ProfileTemplate, lacking: Sequence[Lack], t: Catalogue) -> str:
     """Return a built-in template: its name, what it is for, its models, what it still needs."""
     models = t("list.separator").join(
         t("profiles.role_of", role=named("role", role, t), name=spec.name)

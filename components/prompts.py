@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterable
 from itertools import groupby
 from string import Template
 
-from components.diff import diff_html
-from components.elements import TableRow, notice, part, sign, table
-from components.markup import Child, Content, Html, tag
-from components.messages import Catalogue, lang, named, probability
-from pipelines.engine.prompts import SentPrompt, uncalibrated
+from components.base.elements import TableRow, notice, part, sign, table
+from components.base.html import Child, Content, Html, tag
+from components.base.words import Catalogue, lang, named, probability
+from components.run.text import diff_html
+from pipelines.base import Choice, FilledPrompt, FilledText, Generation, Language
+from pipelines.engine.profiles import SentPrompt, uncalibrated
 from pipelines.error_words import phrase_in
 from pipelines.prompts import PromptProblem, Wording, load_prompts, own_prompts, shipped_text
 from pipelines.run.view import RunView
-from pipelines.types import Choice, FilledPrompt, FilledText, Generation, Language
 
 Place = tuple[str, str, str]
 """A prompt: its file, its language, its name in the file."""

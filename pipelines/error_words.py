@@ -15,8 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from pipelines.paths import ASSETS
-from pipelines.types import Frozen, Language, WrongValueError
+from pipelines.base import ASSETS, Frozen, Language, WrongValueError
 
 
 class Phrase(Frozen):

@@ -17,6 +17,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
+from pipelines.base import Frozen, Language, printable
 from pipelines.error_words import (
     Fact,
     Phrase,
@@ -26,8 +27,6 @@ from pipelines.error_words import (
     language_of_terminal,
     words_of,
 )
-from pipelines.printable import printable
-from pipelines.types import Frozen, Language
 
 _logger = logging.getLogger(__name__)
 

@@ -22,10 +22,9 @@ from hashlib import sha256
 from string import Template
 from typing import Any, Literal, NamedTuple
 
+from pipelines.base import ASSETS, FilledPrompt, FilledText, Language, Message, Passage
 from pipelines.error_words import Phrase, phrase
 from pipelines.errors import failure
-from pipelines.paths import ASSETS
-from pipelines.types import FilledPrompt, FilledText, Language, Message, Passage
 
 Wording = Mapping[str, Mapping[str, Mapping[str, str]]]
 """Prompt file to language to prompt to the text that stands in place of the shipped one."""

@@ -17,19 +17,24 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from pipelines.engine.libraries import Libraries
+from pipelines.base import Message
+from pipelines.engine.library import Libraries
 from pipelines.engine.service import Service
 from pipelines.methods.replies.verdicts import YES_NO, claim_of
 from pipelines.models.base import ChoiceRequest, Claim, GenerationRequest
-from pipelines.models.embedded import GgufServer, gguf_path
 from pipelines.models.judges.trained import TrainedJudge
-from pipelines.models.openai_model import OpenAIModel
-from pipelines.models.requantized import requantized
-from pipelines.retrieval.dense import EnglishEmbedder
-from pipelines.run.events import ModelCalled, RunFinished
-from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.models.llamacpp import GgufServer, gguf_path, requantized
+from pipelines.models.openai import OpenAIModel
+from pipelines.retrieval.indexes import EnglishEmbedder
+from pipelines.run.events import (
+    EvidenceSpec,
+    MethodSpec,
+    ModelCalled,
+    ModelSpec,
+    RunFinished,
+    RunSpec,
+)
 from pipelines.text.entities import EntityRecognizer
-from pipelines.types import Message
 from tests.scripted.wire import (
     Handler,
     Seen,

@@ -19,8 +19,8 @@ from urllib.parse import urlencode
 import psutil
 from playwright.sync_api import Page, expect, sync_playwright
 
-from components.messages import Catalogue, integer
-from pipelines.evaluation.overview import keep_overview
+from components.base.words import Catalogue, integer
+from pipelines.evaluation.runner import keep_overview
 from pipelines.store import RunStore, file_url, new_owner
 from scripts.bench_results import ITEMS, NAME, SYSTEMS, TAGS, made_up
 from tests.app.serving import browser_of, serve_workbench, visiting, wait_until_drawn

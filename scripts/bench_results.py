@@ -25,28 +25,27 @@ from typing import TypeVar
 import numpy as np
 from sqlalchemy import insert, update
 
-from pipelines.evaluation.items import Item
+from pipelines.base import Passage
 from pipelines.evaluation.outcomes import Cost, Outcome, SpanVerdict
-from pipelines.evaluation.overview import overview
-from pipelines.evaluation.plan import EvaluationSpec, System
-from pipelines.evaluation.results.arrays import Grid
+from pipelines.evaluation.plan import EvaluationSpec, Item, System
 from pipelines.evaluation.results.compare import comparison
 from pipelines.evaluation.results.scores import Evaluation
 from pipelines.evaluation.results.table import (
+    Grid,
     detector_arrays,
     detectors,
     read_for_parts,
     results_table,
 )
+from pipelines.evaluation.runner import overview
 from pipelines.evaluation.scoring import read_results
 from pipelines.evaluation.statistics.detection import curves
-from pipelines.evaluation.statistics.resampling import Sampling, draw_sums
+from pipelines.evaluation.statistics.estimates import Sampling, draw_sums
 from pipelines.models.providers import ModelSpec
-from pipelines.run.spec import MethodSpec
+from pipelines.run.events import MethodSpec
 from pipelines.store import RunStore
 from pipelines.store.evaluations import AnswerTask
 from pipelines.store.tables import EvaluationTaskRow, OutcomeRow, to_json
-from pipelines.types import Passage
 
 ITEMS = 10_000
 SYSTEMS = ("direct", "drad", "rowen")

@@ -16,10 +16,10 @@ from typing import Any
 
 from sqlalchemy import insert
 
-from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.run.events import MethodSpec, RunSpec
 from pipelines.store import RunFilter, RunStore, file_url
 from pipelines.store.filters import asked
-from pipelines.store.summaries import EventCounts
+from pipelines.store.runs import EventCounts
 from pipelines.store.tables import EventRow, RunFacetRow, RunLabelRow, RunRow, to_json
 
 RUNS = 10_000

@@ -24,10 +24,9 @@ from typing import get_args
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from components.messages import LANGUAGES, Catalogue
+from components.base.words import LANGUAGES, Catalogue
+from pipelines.base import Language, data_folder
 from pipelines.models.catalogue import SHARED
-from pipelines.paths import data_folder
-from pipelines.types import Language
 from tests.app.public.looking import PAGE_FITS, each_tab, looking, open_space
 from tests.app.public.starting import started
 from tests.app.serving import (

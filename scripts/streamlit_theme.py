@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from components.theme import streamlit_theme
+from components.base.theme import streamlit_theme
 
 CONFIG = Path(__file__).parents[1] / ".streamlit" / "config.toml"
 MARK = "# The theme is written by `python -m scripts.streamlit_theme`.\n"

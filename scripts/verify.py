@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
-from components.messages import Catalogue, duration
+from components.base.words import Catalogue, duration
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "verify-results"
@@ -228,7 +228,7 @@ def verify(pytest_arguments: Sequence[str], limit: float = LIMIT) -> Verificatio
         answers = Path(folder) / "answers.md"
         reports = {name: Path(folder) / f"{at}.xml" for at, name in enumerate(PARTS)}
         module = [sys.executable, "-m"]
-        default = ["pipelines.research.default_report", "--limit", f"{QUESTIONS}"]
+        default = ["research.default_report", "--limit", f"{QUESTIONS}"]
         commands = {
             "ruff check": [*module, "ruff", "check"],
             "ruff format": [*module, "ruff", "format", "--check"],

@@ -20,7 +20,7 @@ from tests.snapshots import Snapshot, snapshot_path, unused_snapshots
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from pipelines.models.embedded import EmbeddedModel
+    from pipelines.models.llamacpp import EmbeddedModel
 
 # A text of the interface that is missing is an error in tests, not a fallback.
 os.environ["VERISCOPE_STRICT_MESSAGES"] = "1"
@@ -123,7 +123,7 @@ def open_folder() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def embedded_model() -> EmbeddedModel:
     """The embedded model, really loaded; its server ends with the process."""
-    from pipelines.models.embedded import EmbeddedModel
+    from pipelines.models.llamacpp import EmbeddedModel
 
     return EmbeddedModel()
 
@@ -141,7 +141,7 @@ def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     Those who build it at the same time wait for each other, and the later ones find it there.
     """
-    from pipelines.engine.libraries import Libraries
+    from pipelines.engine.library import Libraries
 
     base = tmp_path_factory.getbasetemp()
     # Each worker has a folder of its own in the one of them all.

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine
 
 from pipelines.store import migrations, runs
-from pipelines.store.opening import file_url, open_engine
+from pipelines.store.database import file_url, open_engine
 
 _REVISION = "SELECT version_num FROM alembic_version"
 _WRITTEN = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"

@@ -1,6 +1,8 @@
-"""Imports run one way: app -> components -> pipelines, and in layers inside pipelines.
+"""Imports run one way: app -> components -> pipelines, and in layers inside them.
 
-Every import statement counts, those inside functions and under TYPE_CHECKING too.
+Every import statement counts, those inside functions and under TYPE_CHECKING too, and so does
+every module that is named to `import_module` and its like. Research stands beside the product: it
+imports what it measures, and nothing imports it.
 """
 
 from __future__ import annotations
@@ -15,26 +17,18 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 # Each package may import itself and those before it.
-PACKAGES = ("pipelines", "components", "app")
-
-# The command line is a front end: it words its options as the pages do.
-WORDED = ("pipelines.cli",)
+PACKAGES = ("pipelines", "components", "app", "research")
 
 # Lowest first. A module belongs to the longest name it starts with; a new one needs an entry here.
 LAYERS = (
     (
-        "pipelines.types",
+        "components.base",
+        "pipelines.base",
         "pipelines.error_words",
         "pipelines.errors",
-        "pipelines.paths",
         "pipelines.prompts",
-        "pipelines.calibration",
-        "pipelines.concurrency",
-        "pipelines.merging",
-        "pipelines.loading",
+        "pipelines.aio",
         "pipelines.jobs",
-        "pipelines.printable",
-        "pipelines.files",
     ),
     ("pipelines.text", "pipelines.remote"),
     ("pipelines.models", "pipelines.retrieval"),
@@ -42,9 +36,17 @@ LAYERS = (
     ("pipelines.methods",),
     ("pipelines.engine",),
     ("pipelines.samples", "pipelines.evaluation", "pipelines.annotation"),
-    ("pipelines.cli", "pipelines.research"),
-    ("pipelines.__main__",),
+    ("components", "pipelines.__main__"),
 )
+
+# They share what is below them, and do not know each other.
+FRONT_ENDS = ("app.cli", "app.public", "app.screens")
+
+# `python -m pipelines` starts the command line, and is imported by nothing.
+LAUNCHERS = {("pipelines.__main__", "app.cli")}
+
+# What loads a module by its name.
+LOADERS = {"import_module", "__import__", "run_module"}
 
 # Libraries that only these packages may import.
 RESERVED = {
@@ -52,9 +54,6 @@ RESERVED = {
     "gradio": {"app"},
     "plotly": {"app", "components"},
 }
-
-# A model's default way to choose is written in terms of a model's other calls.
-TOLERATED = {("pipelines.models.base", "pipelines.models.choice")}
 
 
 def module_name(path: Path, root: Path) -> str:
@@ -74,7 +73,10 @@ def sources(root: Path = ROOT) -> dict[str, str]:
 def imports(module: str, modules: Mapping[str, str]) -> Iterator[str]:
     """Dotted names `module` imports: a submodule itself where one is named, not its package."""
     is_package = any(name.startswith(f"{module}.") for name in modules)
-    for node in ast.walk(ast.parse(modules[module], filename=module)):
+    tree = ast.parse(modules[module], filename=module)
+    if any(loads_by_name(node) for node in ast.walk(tree)):
+        yield from named_modules(tree, modules)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -88,8 +90,29 @@ def imports(module: str, modules: Mapping[str, str]) -> Iterator[str]:
                 yield submodule if submodule in modules else base
 
 
+def loads_by_name(node: ast.AST) -> bool:
+    """Whether this is one of the functions that load a module by its name, called or passed on."""
+    return (isinstance(node, ast.Name) and node.id in LOADERS) or (
+        isinstance(node, ast.Attribute) and node.attr in LOADERS
+    )
+
+
+def named_modules(tree: ast.AST, modules: Mapping[str, str]) -> Iterator[str]:
+    """Our modules that texts name, or packages of which a text puts a name together."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            name = node.value.rstrip(".")
+            if name.partition(".")[0] in PACKAGES and name in {*modules, *PACKAGES}:
+                yield name
+
+
+def front_end(module: str) -> str | None:
+    """The front end that a module is of, None when it is of none."""
+    return next((one for one in FRONT_ENDS if f"{module}.".startswith(f"{one}.")), None)
+
+
 def layer(module: str) -> int | None:
-    """The layer of a module of pipelines, None when it has none."""
+    """The layer of a module of pipelines or components, None when it has none."""
     return next(
         (
             rank
@@ -118,10 +141,14 @@ def judge(module: str, package: str, target: str) -> Iterator[str]:
         yield f"{module} imports {target}: only for {', '.join(sorted(RESERVED[top]))}"
     if top in {"tests", "scripts"}:
         yield f"{module} imports {target}: the product does not need its tools"
-    worded = top == "components" and module.startswith(WORDED)
-    if top in PACKAGES and PACKAGES.index(top) > PACKAGES.index(package) and not worded:
+    if (module, target) in LAUNCHERS:
+        return
+    if top in PACKAGES and PACKAGES.index(top) > PACKAGES.index(package):
         yield f"{module} imports {target}: {package} is below {top}"
-    if top == package == "pipelines":
+    ends = front_end(module), front_end(target)
+    if None not in ends and ends[0] != ends[1]:
+        yield f"{module} imports {target}: one front end does not know another"
+    if top == package:
         ranks = layer(module), layer(target)
         if ranks[0] is not None and ranks[1] is not None and ranks[1] > ranks[0]:
             yield f"{module} imports {target}: it is in a higher layer"
@@ -131,9 +158,7 @@ def cycle(modules: Mapping[str, str]) -> list[str]:
     """One cycle of imports as the modules along it, empty when there is none."""
     graph = {
         module: {
-            target
-            for target in imports(module, modules)
-            if target in modules and target != module and (module, target) not in TOLERATED
+            target for target in imports(module, modules) if target in modules and target != module
         }
         for module in modules
     }
@@ -152,21 +177,12 @@ def test_there_are_no_import_cycles():
     assert cycle(sources()) == []
 
 
-def test_nothing_in_the_product_imports_research():
+def test_nothing_imports_a_launcher():
     modules = sources()
-    research = "pipelines.research"
-    found = [
-        f"{module} imports {target}"
-        for module in modules
-        if not module.startswith(research)
-        for target in imports(module, modules)
-        if target.startswith(research)
-    ]
-    assert found == []
-
-
-def test_tolerated_imports_stay_within_a_layer():
-    assert all(layer(importer) == layer(imported) for importer, imported in TOLERATED)
+    launchers = {launcher for launcher, _ in LAUNCHERS}
+    assert [
+        module for module in modules for target in imports(module, modules) if target in launchers
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -186,10 +202,29 @@ def test_tolerated_imports_stay_within_a_layer():
             "in a higher layer",
         ),
         ("pipelines.novel", "", "pipelines.novel has no layer"),
+        ("components.base.a", "from components.run import b", "in a higher layer"),
+        ("app.public.a", "from app.screens.b import c", "one front end does not know another"),
+        ("app.a", "from research.judge import fit", "app is below research"),
+        (
+            "pipelines.run.a",
+            "from importlib import import_module\nimport_module('components.run')",
+            "pipelines is below components",
+        ),
+        (
+            "pipelines.run.a",
+            "import importlib\nNAMES = ('components.run',)\nmap(importlib.import_module, NAMES)",
+            "pipelines is below components",
+        ),
+        (
+            "pipelines.run.a",
+            "from importlib import import_module\nimport_module(f'components.run.{name}')",
+            "pipelines is below components",
+        ),
     ],
 )
 def test_a_wrong_import_is_found(module: str, source: str, fault: str):
-    modules = {"pipelines.engine.service": "", "pipelines.models": "", "pipelines.models.b": ""}
+    known = ("pipelines.engine.service", "pipelines.models", "pipelines.models.b", "components.run")
+    modules = dict.fromkeys(known, "")
     found = violations({**modules, module: source})
     assert len(found) == 1
     assert fault in found[0]
@@ -198,11 +233,14 @@ def test_a_wrong_import_is_found(module: str, source: str, fault: str):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("app.page", "import streamlit, plotly\nfrom components import a\nimport pipelines.types"),
+        ("app.page", "import streamlit, plotly\nfrom components import a\nimport pipelines.base"),
         ("components.a", "import plotly.graph_objects as go\nfrom pipelines.run import events"),
         ("pipelines.run.a", "from pipelines.store import b\nfrom pipelines.models.b import c"),
         ("pipelines.methods", "from pipelines.methods import drad\nfrom . import rag"),
         ("pipelines.__main__", "from pipelines.engine import service"),
+        ("pipelines.__main__", "from runpy import run_module\nrun_module('app.cli')"),
+        ("pipelines.run.a", "from importlib import import_module\nimport_module('spaces')"),
+        ("research.judge", "from components.run import a\nfrom pipelines.engine import service"),
     ],
 )
 def test_a_right_import_passes(module: str, source: str):
@@ -212,12 +250,12 @@ def test_a_right_import_passes(module: str, source: str):
 def test_a_relative_import_is_resolved():
     modules = {
         "pipelines.text": "from .b import c\nfrom . import b",
-        "pipelines.text.a": "from . import b\nfrom ..types import d",
+        "pipelines.text.a": "from . import b\nfrom ..base import d",
         "pipelines.text.b": "",
-        "pipelines.types": "",
+        "pipelines.base": "",
     }
     assert set(imports("pipelines.text", modules)) == {"pipelines.text.b"}
-    assert list(imports("pipelines.text.a", modules)) == ["pipelines.text.b", "pipelines.types"]
+    assert list(imports("pipelines.text.a", modules)) == ["pipelines.text.b", "pipelines.base"]
 
 
 def test_a_cycle_is_found():

@@ -1,7 +1,7 @@
 """A method that has nothing but its class and its texts works in every place that shows methods.
 
 Nothing in the product names it: it is put into the table of methods for each test, with the texts
-that `tests/components/test_method_words.py` asks for.
+that `tests/components/methods/test_words.py` asks for.
 """
 
 from __future__ import annotations
@@ -17,25 +17,22 @@ import pytest
 from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
+from app.cli import main as command_line
 from app.public.serving import Space
-from app.public.session import VisitorLimits
-from components.messages import LANGUAGES, Catalogue, load_messages
-from components.report import report_html
-from components.run_pages import PAGES, page_html
-from pipelines.cli import main as command_line
+from app.public.visitors import VisitorLimits
+from components.base.words import LANGUAGES, Catalogue, load_messages
+from components.run.report import PAGES, page_html, report_html
+from pipelines.base import Answer, Language
 from pipelines.engine.reevaluate import reevaluate
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from pipelines.methods.base import Method, Question, Settings
 from pipelines.methods.direct import direct_messages
 from pipelines.methods.registry import METHODS, method_pages
 from pipelines.prompts import load_prompts
-from pipelines.run.events import Judged, Score
+from pipelines.run.events import Judged, MethodSpec, RunSpec, Score, Trace
 from pipelines.run.scope import Scope
-from pipelines.run.spec import MethodSpec, RunSpec
-from pipelines.run.trace import Trace
 from pipelines.run.view import fold
 from pipelines.text import split_sentences
-from pipelines.types import Answer, Language
 from tests.app.opening import always, page_engine
 from tests.app.test_screens import MAIN, ME, page, told
 

@@ -5,7 +5,10 @@ The descriptions of the fields are what callers read, in the schema of every kin
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
+from operator import itemgetter
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -13,16 +16,300 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
+    ValidationError,
     model_validator,
 )
 
-from app.public.check_contract import Calibrated, CheckResult, Together
-from app.public.refusals import ApiError
-from pipelines.engine.checking import FEWER
+from pipelines.base import Frozen, Language, UnsupportedSpan
+from pipelines.engine.check_rows import check_record, together_record
+from pipelines.engine.checking import FEWER, CheckedText, State
+from pipelines.error_words import entries, phrase, phrase_in, what_is_wrong
+from pipelines.errors import ErrorInfo, VeriscopeError, failure
 from pipelines.methods.registry import METHODS
-from pipelines.run.events import Verdict, What
-from pipelines.run.spec import MAX_QUESTION, MAX_SOURCES, MAX_TEXT
-from pipelines.types import Frozen, Language
+from pipelines.methods.together.features import Use
+from pipelines.methods.together.verdict import TogetherFound, TogetherVerdict
+from pipelines.run.calibrated import CalibratedReading
+from pipelines.run.calibrations import CalibratedTask, CalibrationKind
+from pipelines.run.events import MAX_QUESTION, MAX_SOURCES, MAX_TEXT, Verdict, What
+
+# What programs get for a text that was checked: every sentence once, with all detectors.
+
+_LOW = Field(description="The smallest value that the number can have.")
+_HIGH = Field(description="The largest one, null where there is none.")
+
+
+class CalibratedScore(Frozen):
+    """What people's labels make of a score: in [0, 1], how probably they find an error.
+
+    It was fitted (`fit`) to `labels` labels of `session` that answer the question of `task`;
+    `other_models` are the roles whose model was another one then.
+    """
+
+    probability: float
+    task: CalibratedTask
+    fit: CalibrationKind
+    labels: int
+    session: str
+    other_models: list[str]
+
+
+Calibrated = Annotated[
+    list[CalibratedScore],
+    Field(
+        default_factory=list,
+        exclude_if=lambda found: not found,
+        description="What people's labels make of this number. Only where the run records a"
+        " calibration of it.",
+    ),
+]
+
+
+class CheckScore(Frozen):
+    """The number that decided a verdict: doubtful on the `bad` side of the threshold."""
+
+    name: str
+    value: float | None
+    threshold: float | None
+    bad: str
+    low: Annotated[float, _LOW]
+    high: Annotated[float | None, _HIGH]
+    calibrated: Calibrated
+
+
+class SentenceVerdict(Frozen):
+    """What one detector says of one sentence.
+
+    `verdict` is null where the sentence holds nothing that it measures, such as no name. `evidence`
+    is the sentence of the evidence that is nearest, where the detector names one.
+    """
+
+    verdict: Verdict | None
+    score: CheckScore | None
+    evidence: str
+    unsupported: Annotated[
+        list[UnsupportedSpan],
+        Field(
+            default_factory=list,
+            description="Pieces [start, end) of the text that the judges behind the verdict do not"
+            " find supported; only where the verdict is a doubt and they look at single words.",
+        ),
+    ]
+
+
+class Together(Frozen):
+    """The one verdict of all detectors that can tell, on a sentence or on a text.
+
+    `probability` is that of the verdict and `supported` that of support, in [0, 1]; null where
+    nothing could be judged. `evidence` is the sentence that it rests on, in the passage called
+    `title`. `why` says in one line, in each language, what decided, and `judges` who spoke.
+    """
+
+    verdict: TogetherVerdict
+    probability: float | None
+    supported: float | None
+    evidence: str
+    title: str
+    why: dict[Language, str]
+    judges: list[str]
+    use: Use = Field(description="What the text was checked against.")
+    nearest_use: bool = Field(
+        description="True: nothing was fitted for this use, and the nearest one stands in."
+    )
+
+
+class CheckedSentence(Frozen):
+    """A sentence at [start, end) of the text; `doubting` of `judging` detectors doubt it."""
+
+    text: str
+    start: int
+    end: int
+    doubting: int
+    judging: int
+    together: Together
+    detectors: dict[str, SentenceVerdict]
+
+
+class DetectorVerdict(Frozen):
+    """What one detector came to on the whole text."""
+
+    state: State
+    verdict: Verdict | None
+    score: CheckScore | None
+    weak: bool = Field(
+        description="The model behind it was measured to be no better than chance; its verdicts are"
+        " not counted in `doubting` and `judging`."
+    )
+    by_sentence: bool = Field(description="False: it reads the text as a whole.")
+    corrected: str | None = Field(description="The corrected text, null where nothing changed.")
+
+
+class CheckResult(Frozen):
+    """The check of a given text, as far as it has come."""
+
+    together: Together | None = Field(description="The one verdict on the whole text.")
+    sentences: list[CheckedSentence]
+    detectors: dict[str, DetectorVerdict]
+    unavailable: dict[str, str] = Field(
+        description="Detectors that were not asked because they cannot work on this, and what they"
+        " need."
+    )
+
+
+def check_result(found: CheckedText, unavailable: dict[str, str]) -> CheckResult:
+    """Return `found` as programs get it."""
+    record = check_record(found)
+    sentences = [one | {"detectors": _read(one["found"])} for one in record["sentences"]]
+    told = record | {"sentences": sentences, "detectors": _read(record["detectors"])}
+    return CheckResult.model_validate(told | {"unavailable": unavailable}, extra="ignore")
+
+
+def _read(found: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return verdicts with the readings of a score in the score."""
+    return {
+        name: one
+        | {"score": one["score"] and one["score"] | {"calibrated": one.get("calibrated", [])}}
+        for name, one in found.items()
+    }
+
+
+def together_result(found: TogetherFound) -> Together:
+    """Return the one verdict as programs get it."""
+    return Together.model_validate(together_record(found), extra="ignore")
+
+
+def calibrated_scores(found: Iterable[CalibratedReading]) -> list[CalibratedScore]:
+    """Return what a run's calibrations say of a score, as programs get it."""
+    return [CalibratedScore.model_validate(one.record()) for one in found]
+
+
+# What programs are told when a request of theirs is refused or fails.
+
+_SHOWN = 60
+"""Characters of a wrong value that its error repeats."""
+
+
+class ApiError(Frozen):
+    """What went wrong and what to do about it; `code` is for programs."""
+
+    code: str
+    message: str
+    remedy: str
+    field: Annotated[str | None, Field(description="The field of the request that is wrong.")] = (
+        None
+    )
+    retry_after: Annotated[float | None, Field(description="Seconds after which to ask again.")] = (
+        None
+    )
+
+
+_speaking: ContextVar[Language] = ContextVar("language of the caller", default="en")
+
+
+def speak(accepted: str) -> None:
+    """Word errors in this task as the header Accept-Language says; English unless Chinese is first.
+
+    Programs that send no such header read English.
+    """
+    wanted = [
+        (-_weight(parameters), tag.strip().lower())
+        for tag, _, parameters in (one.partition(";") for one in accepted.split(","))
+    ]
+    known = [tag for _, tag in sorted(wanted, key=itemgetter(0)) if tag[:2] in ("en", "zh")]
+    _speaking.set("zh" if known and known[0].startswith("zh") else "en")
+
+
+def _weight(parameters: str) -> float:
+    try:
+        return float(parameters.strip().removeprefix("q="))
+    except ValueError:
+        return 1.0
+
+
+def spoken() -> Language:
+    """Return the language of the caller whom this task answers."""
+    return _speaking.get()
+
+
+class Refused(Exception):  # noqa: N818 - what happened to the request
+    """A request that cannot be carried out as it is: a key of assets/errors.toml and facts."""
+
+    def __init__(self, key: str, field: str | None = None, /, **facts: object) -> None:
+        known = failure(key, **facts)
+        super().__init__(str(known))
+        self.info, self.field = known.info(), field
+
+    @property
+    def error(self) -> ApiError:
+        """What the program is told, in the language of the caller."""
+        message, remedy = self.info.said(spoken())
+        return ApiError(code=self.info.code, message=message, remedy=remedy, field=self.field)
+
+
+_RETRY_AFTER = {"busy": 30.0, "queued_already": 10.0, "storage": 30.0, "storage_busy": 5.0}
+"""Seconds after which asking again may work, for errors that pass by themselves."""
+
+
+def for_caller(info: ErrorInfo) -> ApiError:
+    """Return an error that a run recorded, as a program can use it.
+
+    What a program can do about an error is not what a visitor can: it sees no screens, and cannot
+    choose models or keys.
+    """
+    message, remedy = info.said(spoken())
+    own = f"program.{info.code}"
+    if own in entries():
+        remedy = phrase_in(phrase(own), spoken())
+    return ApiError(code=info.code, message=message, remedy=remedy)
+
+
+def told(error: Refused | VeriscopeError) -> ApiError:
+    """Return a refused request or a failure, as a program can use it."""
+    if isinstance(error, Refused):
+        return error.error
+    known = for_caller(error.info())
+    if error.retry_after is not None:
+        # It says itself what to wait for.
+        _, remedy = error.info().said(spoken())
+        return known.model_copy(update={"remedy": remedy, "retry_after": error.retry_after})
+    return known.model_copy(update={"retry_after": _RETRY_AFTER.get(error.code)})
+
+
+def problems_of(error: ValidationError) -> list[Any]:
+    """Return the problems of `error` as `refused` takes them."""
+    return error.errors(include_url=False)
+
+
+def refused(
+    problems: Iterable[Mapping[str, Any]], fields: Iterable[str], within: tuple[str, ...] = ()
+) -> Refused:
+    """Return the first of pydantic's `problems` with an object that has these `fields`, as a
+    refusal.
+
+    `within` is the path of the object in the request.
+    """
+    problem = next(iter(problems))
+    field = ".".join(str(part) for part in (*within, *problem["loc"]))
+    if problem["type"] == "missing":
+        return Refused("request.missing_field", field, field=field)
+    if problem["type"] == "extra_forbidden":
+        known = [*fields] or phrase("detail.none")
+        return Refused("request.no_field", field, field=field, known=known)
+    where = phrase("request.the_field", field=field) if field else phrase("request.body")
+    given = _shown(problem.get("input"))
+    wanted = what_is_wrong(problem)
+    return Refused("request.bad_value", field or None, where=where, given=given, wanted=wanted)
+
+
+def _shown(value: Any) -> str:
+    """Return a wrong value in JSON, so that "1" and 1 look different; at most _SHOWN characters."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = repr(value)
+    # Half a character of a faulty encoding could not be sent back.
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
 
 PATIENCE = 45.0
 """Seconds that a call waits for its result unless it says otherwise: clients give up after 60."""

@@ -5,36 +5,285 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
-from typing import Any
+from functools import partial
+from math import ceil
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import gradio as gr
 
 from app.engine import Watched
-from app.public.check import Asked, asked_in, check_request
-from app.public.choices import Choices, foreign_to
-from app.public.examples import ExampleQuestion, examples_for
-from app.public.expecting import Expecting
-from app.public.frames import Frames, nothing, refusal
-from app.public.models import ModelCatalog
-from app.public.parts import Parts, queue_note, view_of
-from app.public.session import Runs, VisitorLimits, VisitorSession
-from app.public.visitors import caller_of
-from components.elements import error_note, notice
-from components.messages import LANGUAGES, Catalogue, lang
-from components.report import report_html
-from components.run_pages import PAGES
-from pipelines.engine.admission import Turn
+from app.public.parts import (
+    Asked,
+    Choices,
+    Parts,
+    able_detectors,
+    asked_in,
+    check_request,
+    foreign_to,
+    queue_note,
+    view_of,
+)
+from app.public.visitors import (
+    HOUR,
+    ModelCatalog,
+    OwnModel,
+    Runs,
+    VisitorLimits,
+    VisitorSession,
+    caller_of,
+)
+from app.public.walkthrough import ExampleQuestion, examples_for
+from components.ask import run_bar
+from components.base.elements import error_note, notice
+from components.base.html import Html, join, tag
+from components.base.words import LANGUAGES, Catalogue, lang, named
+from components.run.report import PAGES, page_html, report_html, safely
+from components.run.spending import estimate_note
+from pipelines.base import Language
 from pipelines.engine.asking import plan_run
 from pipelines.engine.checking import TextToCheck, is_check
-from pipelines.engine.completing import left_out
-from pipelines.errors import VeriscopeError
+from pipelines.engine.estimate import basis_for, estimate, size_of
+from pipelines.engine.executor import left_out
+from pipelines.engine.pool import Loading, Turn
+from pipelines.errors import TooOftenError, VeriscopeError
 from pipelines.methods.registry import METHODS
-from pipelines.run.defaults import by_language
+from pipelines.run.events import ModelSpec, by_language
+from pipelines.run.view import RunView
 from pipelines.store import is_owner, new_owner
-from pipelines.types import Language
+
+# What a run or a check will take, told on the page before it is begun.
+
+
+class Expecting:
+    """Estimates with the models of the page, or with the one that a visitor brings."""
+
+    def __init__(self, runs: Runs, catalog: ModelCatalog, limits: VisitorLimits) -> None:
+        self._runs = runs
+        self._catalog = catalog
+        self._limits = limits
+
+    def models(self, own: Sequence[str | None]) -> tuple[dict[str, ModelSpec], dict[str, str]]:
+        """Return the model of each role, a visitor's own as the main one, and the key of that."""
+        # A field that was not changed has no value.
+        brought = OwnModel(*(value or "" for value in own))
+        model = brought.spec(custom_servers=self._limits.custom_servers)
+        if model is None:
+            return self._catalog.models, {}
+        return {**self._catalog.models, "main": model}, {model.name: brought.key.strip()}
+
+    async def expect(self, visit: VisitorSession, methods: Sequence[str], *fields: Any) -> Any:
+        """Return what a run of these methods will take, and which of them cannot be run.
+
+        While a model is being typed, of what is known.
+        """
+        t, chosen = Catalogue(visit.language), Choices.of(fields)
+        try:
+            models, _ = self.models(chosen.own)
+        except VeriscopeError:
+            models = self._catalog.models
+        left_out = chosen.left_out(methods)
+        note = _left_out_note(left_out, t)
+        methods = [name for name in methods if name not in left_out]
+        if not methods:
+            return view_of(join([note or estimate_note(None, t)]), t)
+        earlier = self._runs.engine.service.earlier
+        past = await asyncio.to_thread(earlier.of, visit.owner, models["main"])
+        found = estimate(methods, models, basis_for(models["main"], past))
+        return view_of(join([estimate_note(found, t, here=False), note]), t)
+
+    async def expect_check(
+        self,
+        visit: VisitorSession,
+        text: str | None,
+        question: str | None,
+        methods: Sequence[str] | None,
+        *own: str | None,
+    ) -> Any:
+        """Return what the check of a text will take, by those of these detectors that can
+        work on it.
+        """
+        t = Catalogue(visit.language)
+        try:
+            models, _ = self.models(own)
+        except VeriscopeError:
+            models = self._catalog.models
+        given = TextToCheck(text=text or "", question=question or "")
+        able = able_detectors(given, methods or [], models) if given.text.strip() else []
+        if not able:
+            return view_of(tag("p.vs-note", t("check.estimate.none"), key="estimate"), t)
+        earlier = self._runs.engine.service.earlier
+        past = await asyncio.to_thread(earlier.of, visit.owner, models["main"], checks=True)
+        known = basis_for(models["main"], past, size=size_of(given.text))
+        found = estimate(able, models, known)
+        return view_of(estimate_note(found, t, here=False), t)
+
+
+def _left_out_note(methods: Sequence[str], t: Catalogue) -> Html | None:
+    if not methods:
+        return None
+    names = t("list.separator").join(named("method", name, t) for name in methods)
+    return tag("p.vs-note", t("space.left_out", methods=names), key="left-out")
+
+
+# Draws the pages of runs beside the event loop; those of a run that is over only once.
+
+_KEPT = 64
+"""Drawings that are kept; one has up to 400,000 characters."""
+
+_LOOK = 1.0
+"""Seconds between two looks at a run while it is drawn: one that nobody looks at is stopped."""
+
+
+class Drawn(NamedTuple):
+    """The line that ticks and the page in view, as HTML, and whether the run is over."""
+
+    bar: str
+    page: str
+    over: bool
+
+
+class Drawing:
+    """One thread that draws for all visitors, in the order of asking.
+
+    More would be no faster, since they share one interpreter, and would leave less of it to the
+    event loop.
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="drawing")
+        # By the id of a run, which nobody can guess; one that is over does not change.
+        self._kept: OrderedDict[tuple[str, str, Language], asyncio.Future[Drawn]] = OrderedDict()
+
+    async def draw(
+        self, watched: Watched, page: str, language: Language, loading: Sequence[Loading]
+    ) -> Drawn:
+        """Return the page of the run as far as it has come."""
+        view = watched.pull()
+        if not view.over:
+            drawing = self._begin(view, page, language, loading)
+            while not drawing.done():
+                await asyncio.wait({drawing}, timeout=_LOOK)
+                watched.pull()
+            return drawing.result()
+        key = (watched.run_id, page, language)
+        if key not in self._kept:
+            self._kept[key] = self._begin(view, page, language, ())
+        self._kept.move_to_end(key)
+        if len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        # Who waits may go away; the others go on waiting.
+        return await asyncio.shield(self._kept[key])
+
+    def close(self) -> None:
+        """Draw nothing more."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _begin(
+        self, view: RunView, page: str, language: Language, loading: Sequence[Loading]
+    ) -> asyncio.Future[Drawn]:
+        loop = asyncio.get_running_loop()
+        return loop.run_in_executor(self._thread, _drawn, view, page, language, loading)
+
+
+def _drawn(view: RunView, page: str, language: Language, loading: Sequence[Loading]) -> Drawn:
+    t, now = Catalogue(language), time.time()
+    bar = safely(t("nav.ask"), t, partial(run_bar, view, t, now=now))
+    return Drawn(bar, page_html(page, view, t, now=now, loading=loading), view.over)
+
+
+# What the page shows of a run, as the outputs of an event: the bar, the page in view, buttons.
+
+_MINUTES = 120
+"""A longer time is told in hours."""
+
+_BUTTONS = 4
+"""Run, stop, share, report: the last outputs of every frame."""
+
+
+class Frames:
+    """Frames of the runs that visitors look at. A frame has one value for each of `Parts.frame`."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self.drawing = Drawing()
+
+    async def frame(self, visit: VisitorSession) -> list[Any]:
+        """Return the bar, the page in view, and which buttons can be used.
+
+        It changes nothing where the browser plays the walkthrough.
+        """
+        if not (visit.began or visit.watched or visit.away):
+            return nothing()
+        await self._take_up(visit)
+        loading = self._runs.engine.service.loading()
+        while True:
+            page, language = visit.page, visit.language
+            watched = visit.watched or self._runs.walkthroughs.ready(language)
+            if watched is None:
+                return [*nothing()[:-_BUTTONS], *_buttons(busy=visit.waiting, shown=False)]
+            drawn = await self.drawing.draw(watched, page, language, loading)
+            if (page, language) == (visit.page, visit.language) and visit.watched in (
+                None,
+                watched,
+            ):
+                break
+        t = Catalogue(language)
+        return [
+            # Who waits reads in this line how many are before them.
+            gr.skip() if visit.waiting else view_of(drawn.bar, t),
+            *(view_of(drawn.page, t) if name == page else gr.skip() for name in PAGES),
+            *_buttons(busy=visit.waiting or not drawn.over, shown=True),
+        ]
+
+    async def told(self, visit: VisitorSession, html: str) -> list[Any]:
+        """Return a frame with something to know in place of the bar."""
+        visit.began = True
+        return [view_of(html, Catalogue(visit.language)), *(await self.frame(visit))[1:]]
+
+    async def shown(self, visit: VisitorSession) -> Watched:
+        """Return the run that the visitor sees: their own, or the walkthrough."""
+        await self._take_up(visit)
+        return visit.watched or (await self._runs.walkthroughs.get(visit.language)).watched
+
+    async def _take_up(self, visit: VisitorSession) -> None:
+        """Read again the run of a page that was gone for a while."""
+        away, visit.away = visit.away, ""
+        shown = visit.shown
+        if away and visit.watched is None:
+            # It may have been deleted meanwhile.
+            with suppress(VeriscopeError):
+                visit.show(await self._runs.open(away, visit.owner), shown)
+
+
+def refusal(error: VeriscopeError, t: Catalogue) -> Html:
+    """Return why something is not done; where that is over by itself, when."""
+    note = error_note(error.info(), t)
+    if not isinstance(error, TooOftenError) or error.retry_after is None:
+        return note
+    hours, minutes = ceil(error.retry_after / HOUR), ceil(error.retry_after / 60)
+    when = t("space.often.minutes", count=minutes)
+    if minutes > _MINUTES:
+        when = t("space.often.hours", count=hours)
+    return join([notice(when, "often"), note])
+
+
+def nothing() -> list[Any]:
+    """Return a frame that leaves everything as it is."""
+    return [gr.skip() for _ in range(1 + len(PAGES) + _BUTTONS)]
+
+
+def _buttons(*, busy: bool, shown: bool) -> list[Any]:
+    """Return the buttons run, stop, share, report: while something goes on, and while a run
+    is shown.
+    """
+    usable = (not busy, busy, shown and not busy, shown and not busy)
+    return [gr.update(interactive=one) for one in usable]
+
 
 _NOTICES = 5.0
 """Seconds within which a run that was asked for notices that something else is."""

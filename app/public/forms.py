@@ -12,8 +12,8 @@ from typing import Any
 
 import gradio as gr
 
+from components.base.words import Catalogue
 from components.forms import FormField
-from components.messages import Catalogue
 
 Put = Callable[..., Any]
 Said = Callable[[Catalogue], Any]

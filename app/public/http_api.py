@@ -18,14 +18,17 @@ from starlette.types import ASGIApp
 from app.public.api import Api, checked
 from app.public.contract import (
     LONGEST_WAIT,
+    ApiError,
     AskRequest,
     CheckRequest,
     GetRunRequest,
     MethodList,
+    Refused,
     RunResult,
+    refused,
+    told,
     with_methods,
 )
-from app.public.refusals import ApiError, Refused, refused, told
 from pipelines.errors import VeriscopeError, failure
 
 _STATUS = {

@@ -8,11 +8,10 @@ from typing import Any
 import gradio as gr
 
 from app.public.events import PageEvents
-from app.public.models import ModelCatalog
 from app.public.parts import Parts, space_about, space_head
-from app.public.session import Runs, VisitorLimits, VisitorSession
+from app.public.visitors import ModelCatalog, Runs, VisitorLimits, VisitorSession
 from pipelines.engine.estimate import basis_for, first_methods
-from pipelines.run.defaults import default_models
+from pipelines.run.events import default_models
 
 
 class SpacePage(PageEvents):

@@ -6,33 +6,352 @@ affect the other's. Style and script are given to the page once, in its head.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import gradio as gr
 
-from app.public.check import CheckPart
-from app.public.choices import ChoiceFields
-from app.public.examples import ExampleQuestion, example_html, speaks
-from app.public.forms import draw_field
-from app.public.models import OWN_KINDS, ModelCatalog
-from app.public.session import VisitorLimits
-from components.catalogue import catalogue_table
-from components.elements import fold, notice
-from components.forms import MODEL
-from components.markup import Html, tag
-from components.messages import Catalogue, duration, lang, named
-from components.models import judge_quality, kind_label
-from components.run_pages import PAGES
-from components.samples import recordings_note
-from components.theme import ASSETS, view_code
-from pipelines.engine.admission import Turn
+from app.public.forms import Put, draw_field, draw_number, typed_number
+from app.public.visitors import OWN_KINDS, ModelCatalog, OwnModel, VisitorLimits, VisitorSession
+from app.public.walkthrough import ExampleQuestion, example_html, speaks
+from components.ask import recordings_note
+from components.base.elements import fold, notice
+from components.base.html import Html, tag
+from components.base.theme import view_code
+from components.base.words import Catalogue, duration, lang, named, setting_key
+from components.forms import MODEL, FormField, setting_fields
+from components.models import catalogue_table, judge_quality, kind_label
+from components.run.compare import default_numbers, setting_words
+from components.run.report import PAGES
+from pipelines.base import ASSETS, Language
+from pipelines.engine.asking import RunPlan, RunRequest
+from pipelines.engine.checking import (
+    FEWER,
+    TextToCheck,
+    detectors,
+    is_check,
+    models_for,
+    split_sources,
+    text_of,
+    unmet_needs,
+)
+from pipelines.engine.pool import Turn
+from pipelines.error_words import phrase
+from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.registry import METHODS
+from pipelines.models.base import Capabilities
 from pipelines.models.catalogue import catalogue
-from pipelines.run.defaults import by_language
-from pipelines.run.spec import MAX_QUESTION
-from pipelines.store.recordings import choice, recordings
-from pipelines.types import Language
+from pipelines.models.providers import ModelSpec, known_capabilities
+from pipelines.run.events import (
+    MAX_QUESTION,
+    MAX_SOURCES,
+    MAX_TEXT,
+    EvidenceSpec,
+    MethodSpec,
+    RunSpec,
+    by_language,
+)
+from pipelines.samples.walkthroughs import sample_texts
+from pipelines.store.exchange import choice, recordings
+from pipelines.text import detect_language
+
+# The Space's tab for checking a text: its form, and the run that it describes.
+#
+# What goes on afterwards, the queue, Stop, sharing and the report, is that of any run of the page.
+
+Asked = str | TextToCheck
+"""What a visitor wants: an answer to a question, or a text to be checked."""
+
+_ROOM = 2
+"""A field takes so many times what can be checked. A browser cuts what is pasted beyond that and
+says nothing; what is not much too long is refused in words."""
+
+
+class CheckPart:
+    """The form. `fields` are its inputs: text, question, sources, detectors; `estimate` is what the
+    check will take."""
+
+    def __init__(self, put: Any, html_view: Callable[..., gr.HTML]) -> None:
+        """Draw the controls of the part; `put` makes a component whose words follow the language,
+        `html_view` one that shows HTML of this package.
+        """
+        text = {"label": "check.text", "placeholder": "check.text.placeholder"}
+        question = {"label": "check.question", "placeholder": "check.question.placeholder"}
+        sources = {"label": "check.sources.optional", "placeholder": "check.sources.placeholder"}
+        self.text = put(gr.Textbox, text, lines=4, max_lines=12, max_length=_ROOM * MAX_TEXT)
+        self.question = put(gr.Textbox, question, max_lines=2)
+        self.sources = put(
+            gr.Textbox, sources, lines=2, max_lines=10, max_length=_ROOM * MAX_SOURCES
+        )
+        samples = {"label": "check.examples", "samples": _samples}
+        self.samples = put(
+            gr.Dataset, samples, components=[gr.HTML(visible=False)], type="index", elem_id="texts"
+        )
+        with put(gr.Accordion, {"label": "check.detectors"}, open=False, elem_id="detectors"):
+            choices = {"choices": lambda t: [(named("method", n, t), n) for n in detectors()]}
+            self.detectors = put(
+                gr.CheckboxGroup, choices, value=list(FEWER), show_label=False, container=False
+            )
+        self.run = put(gr.Button, {"value": "check.run"}, variant="primary", elem_id="check-run")
+        self.estimate = html_view(name="check-estimate")
+        self.fields = [self.text, self.question, self.sources, self.detectors]
+
+    def connect(
+        self,
+        answer: Callable[..., AsyncGenerator[list[Any]]],
+        expect: Callable[..., Any],
+        inputs: tuple[Any, Any, Sequence[Any]],
+        frame: Sequence[Any],
+        **how: Any,
+    ) -> list[Any]:
+        """Have a click answered by `answer`, the page's own way of carrying out a run.
+
+        `expect` says what it will take, as soon as the text is complete.
+        `inputs` are the visit, the number of the click and the fields of a visitor's own model.
+        Returned is what another event, such as a change of the language, is given to say it anew.
+        """
+        visit, number, own = inputs
+
+        async def check_given(
+            visit: VisitorSession,
+            clicked: int | None,
+            text: str | None,
+            question: str | None,
+            sources: str | None,
+            chosen: Sequence[str] | None,
+            request: gr.Request,
+            *brought: str | None,
+        ) -> AsyncGenerator[list[Any]]:
+            visit.page = "check"
+            given = TextToCheck(
+                text=text or "",
+                question=question or "",
+                sources=tuple(split_sources(sources or "")),
+            )
+            frames = answer(visit, clicked, given, chosen or [], request, *brought)
+            async with aclosing(frames) as pictures:
+                async for picture in pictures:
+                    yield picture
+
+        def take(visit: VisitorSession, sample: int) -> list[str]:
+            taken = [one for one in sample_texts() if one.language == visit.language][sample]
+            return [taken.text, taken.question, "\n\n".join(taken.sources)]
+
+        self.run.click(check_given, [visit, number, *self.fields, *own], list(frame), **how)
+        put_in = [self.text, self.question, self.sources]
+        quick = {"api_visibility": "private", "show_progress": "hidden", "queue": False}
+        taken = self.samples.click(take, [visit, self.samples], put_in, **quick)
+        expected = [expect, [visit, self.text, self.question, self.detectors, *own], self.estimate]
+        for changed in (self.text.blur, self.question.blur, self.detectors.change, taken.then):
+            changed(*expected, **quick)
+        return expected
+
+
+def check_request(
+    asked: TextToCheck, methods: Sequence[str], models: Mapping[str, ModelSpec]
+) -> RunRequest:
+    """Return what is asked for: a text under those of `methods` that can check it."""
+    able = able_detectors(asked, methods, models)
+    return RunRequest(text=asked, methods=[MethodSpec(name=name) for name in able], models=models)
+
+
+def able_detectors(
+    asked: TextToCheck, methods: Sequence[str], models: Mapping[str, ModelSpec]
+) -> list[str]:
+    """Return those of `methods` that can check a text with these models."""
+    needs = unmet_needs(
+        {
+            role: known_capabilities(spec) or Capabilities()
+            for role, spec in models_for(asked, models).items()
+        },
+        asked=asked.asked,
+        has_evidence=True,
+        language=detect_language(asked.text),
+    )
+    return [name for name in methods if name in needs and needs[name] is None]
+
+
+def asked_in(spec: RunSpec) -> Asked:
+    """Return what a run was asked for, to be asked for again."""
+    return text_of(spec) if is_check(spec) else spec.question
+
+
+def _samples(t: Catalogue) -> list[list[str]]:
+    return [[one.title] for one in sample_texts() if one.language == t.language]
+
+
+# What a visitor chooses beside methods: the evidence, and the main thresholds of the methods.
+#
+# A field that is left empty stands for the method's default, also where that depends on the model.
+
+NONE = "none"
+"""The choice of no evidence at all."""
+
+MAIN: dict[str, tuple[str, ...]] = {
+    "rowen": ("threshold",),
+    "drad": ("theta_1", "theta_2"),
+    "ever": ("max_rounds",),
+    "haarag": ("tau_r", "tau_a"),
+    "slm": ("threshold",),
+}
+"""The settings with the largest effect, by method. The workbench has all settings."""
+
+FIELDS: tuple[tuple[str, str], ...] = tuple(
+    (method, field) for method, fields in MAIN.items() for field in fields
+)
+"""Method and field of each control, in the order of the page."""
+
+_OWN = len(OwnModel._fields)
+
+
+class Choices(NamedTuple):
+    """What the fields of the page say, as they come: a visitor's model, evidence, thresholds."""
+
+    own: tuple[str | None, ...] = ()
+    evidence: str = ""
+    settings: Mapping[str, Mapping[str, str]] = {}
+
+    @classmethod
+    def of(cls, fields: Sequence[Any]) -> Choices:
+        """Return the choices in the values of `OwnModel`, the evidence and `FIELDS`, in this order.
+
+        What is missing at the end was not chosen.
+        """
+        own, rest = tuple(fields[:_OWN]), list(fields[_OWN:])
+        settings: dict[str, dict[str, str]] = {}
+        for (method, field), value in zip(FIELDS, rest[1:], strict=False):
+            if typed := str("" if value is None else value).strip():
+                settings.setdefault(method, {})[field] = typed
+        return cls(own, str(rest[0] or "") if rest else "", settings)
+
+    def methods(self, names: Iterable[str]) -> list[MethodSpec]:
+        """Return the chosen methods with their settings, as far as the chosen evidence serves them.
+
+        Raises InvalidInputError for a value outside its bounds, or where no method is left.
+        """
+        asked = list(names)
+        kept = [name for name in asked if name not in self.left_out(asked)]
+        if asked and not kept:
+            raise failure("asking.no_evidence")
+        return [MethodSpec(name=name, settings=self._settings(name)) for name in kept]
+
+    def left_out(self, names: Iterable[str]) -> list[str]:
+        """Return the methods that cannot work without evidence, where none was chosen."""
+        if self.evidence != NONE:
+            return []
+        return [name for name in names if name in METHODS and _searches(name)]
+
+    def request(
+        self, question: str, names: Iterable[str], models: Mapping[str, ModelSpec]
+    ) -> RunRequest:
+        """Return what is asked for; with no evidence chosen, no method is left that searches.
+
+        Raises InvalidInputError as `methods` does.
+        """
+        chosen = self.evidence not in ("", NONE)
+        return RunRequest(
+            question.strip(),
+            methods=self.methods(names),
+            models=models,
+            evidence=EvidenceSpec(library=self.evidence) if chosen else EvidenceSpec(),
+        )
+
+    def _settings(self, name: str) -> dict[str, Any]:
+        chosen = {
+            field: _read(name, field, typed) for field, typed in self.settings.get(name, {}).items()
+        }
+        return {**chosen, **(_without(name) if self.evidence == NONE else {})}
+
+
+def setting_field(method: str, name: str) -> FormField:
+    """Return the description of a setting."""
+    return setting_fields(METHODS[method])[name]
+
+
+def _read(method: str, name: str, typed: str) -> float:
+    """Return the number that was typed; raises InvalidInputError."""
+    field = setting_field(method, name)
+    if (value := typed_number(field, typed)) is None:
+        kind = phrase("wanted.whole_number" if field.kind is int else "wanted.number")
+        facts = {"low": f"{field.low:g}", "high": f"{field.high:g}", "kind": kind}
+        raise failure("asking.outside", method=method, setting=name, **facts)
+    return value
+
+
+def foreign_to(plan: RunPlan) -> bool:
+    """Return whether the main model would write noise, because it does not speak the question's
+    language.
+
+    A model of which nothing is known is assumed to speak it.
+    """
+    return not speaks(plan.spec.models["main"], plan.question.language)
+
+
+def default_words(method: str, field: str, t: Catalogue) -> str:
+    """Return the default of a setting in words, also where it is calibrated or depends
+    on others.
+    """
+    settings = METHODS[method].settings()
+    value = getattr(settings, field)
+    if value is not None:
+        return setting_words(method, field, value, t)
+    unset, key = settings.effective_default(field), setting_key(method, field, t)
+    return default_numbers(unset, key, t) or t("space.setting.calibrated")
+
+
+def evidence_choices(libraries: Sequence[str], t: Catalogue) -> list[tuple[str, str]]:
+    """Return every library by its name, and none."""
+    return [*((named("library", name, t), name) for name in libraries), (t("space.none"), NONE)]
+
+
+class ChoiceFields:
+    """The controls, drawn into the blocks that are being built, in the order of `Choices.of`."""
+
+    def __init__(self, put: Put, libraries: Sequence[str]) -> None:
+        """Draw the fields; `put` makes a component whose words follow the language."""
+        self.evidence = put(
+            gr.Radio,
+            {
+                "label": "ask.evidence",
+                "info": "space.evidence.help",
+                "choices": lambda t: evidence_choices(libraries, t),
+            },
+            value=libraries[0] if libraries else NONE,
+            elem_id="evidence",
+        )
+        with gr.Row(elem_id="thresholds"):
+            self.numbers = [_number(put, method, field) for method, field in FIELDS]
+        self.all: list[Any] = [self.evidence, *self.numbers]
+
+
+def _number(put: Put, method: str, name: str) -> Any:
+    field = setting_field(method, name)
+
+    def label(t: Catalogue) -> str:
+        return t("space.setting", method=named("method", method, t), setting=field.title(t))
+
+    return draw_number(put, field, label=label, default=partial(default_words, method, name))
+
+
+def _without(name: str) -> dict[str, Any]:
+    """Return the settings with which a method judges without evidence, {} where none is needed."""
+    method = METHODS[name]
+    info = method.settings_type.model_fields.get("context")
+    if info is None or NONE not in get_args(info.annotation):
+        return {}
+    return {"context": NONE}
+
+
+def _searches(name: str) -> bool:
+    method = METHODS[name]
+    try:
+        settings = method.settings(_without(name))
+    except VeriscopeError:
+        settings = method.settings()
+    return any(need.reason == "evidence" for need in method.needs(settings))
+
 
 C = TypeVar("C")
 Words = dict[str, str | Callable[[Catalogue], Any]]

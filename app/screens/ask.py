@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import get_args
 
 import streamlit as st
 
-from app import live
+from app import page
+from app import page as live
 from app.engine import engine
 from app.limiting import draw_estimate, draw_over_limit, hold_back
-from app.parts import (
+from app.page import (
     Action,
     act,
+    address_note,
     begin_run,
     draw_error,
     draw_run,
     draw_unfolded,
     go_to,
+    in_rows,
     page_of_run,
     page_title,
     remembered,
+    save_buttons,
+    section_title,
     show_html,
 )
-from app.saving import address_note, save_buttons
-from app.screens.catalogue import draw_missing
-from app.screens.samples import draw_first_run, draw_samples
+from app.screens.models import draw_missing
 from app.screens.setup import (
     SAMPLES,
     chosen_estimate,
@@ -39,11 +44,129 @@ from app.screens.setup import (
 )
 from app.session import language, messages
 from app.touring import offer_tour, tour_button
-from components.ask import ask_view, examples
-from components.elements import notice
-from components.messages import Catalogue, integer
+from components.ask import (
+    Part,
+    ask_view,
+    examples,
+    nowhere_note,
+    outcomes_in,
+    recording_card,
+    recordings_note,
+    results,
+)
+from components.base.elements import notice
+from components.base.html import shown, tag
+from components.base.words import Catalogue, integer, lang
+from pipelines.base import Language
 from pipelines.errors import VeriscopeError
-from pipelines.run.spec import MAX_QUESTION
+from pipelines.run.events import MAX_QUESTION
+from pipelines.run.view import fold
+from pipelines.samples.walkthroughs import Walkthrough, walkthrough, walkthroughs
+from pipelines.store.exchange import choice, load_recording, recordings
+
+# What can be watched without asking anything: walkthroughs written by hand, recorded runs.
+
+_FIRST = 4
+"""How many walkthroughs are in view; the others wait behind a fold."""
+
+
+def draw_first_run(t: Catalogue) -> None:
+    """Draw what became of a recorded question in the visitor's language, as a run ends."""
+    first = next((one for one in recordings() if one.language == language()), None)
+    if first is None:
+        return
+    section_title(t("samples.first"))
+    st.caption(t("samples.first.note"))
+    show_html(
+        _ended(first.id, language()), key="first-run", on_action=partial(_samples_follow, first.id)
+    )
+    st.button(t("samples.first.open"), key="first-run-open", on_click=_open, args=(first.id,))
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _ended(name: str, page: Language) -> str:
+    t, view = Catalogue(page), fold(load_recording(name).events)
+    question = view.header.spec.question if view.header else ""
+    title = tag("h2.vs-question", shown(question), dir="auto")
+    return tag("div.vs-run", title, results(view, t))
+
+
+def _samples_follow(name: str, action: Action) -> None:
+    """Open the run, and the page that a button of it leads to."""
+    _open(name)
+    act("ask", action)
+
+
+def draw_samples(t: Catalogue, *, place: str) -> None:
+    """Draw a card for each of them; `place` distinguishes two lists on one page."""
+    if walkthroughs():
+        section_title(t("samples.walkthroughs"))
+        st.caption(t("samples.walkthroughs.note"))
+        _walkthroughs(walkthroughs()[:_FIRST], t, place)
+    if more := walkthroughs()[_FIRST:]:
+        rest = st.expander(t("samples.more"), key=f"walkthroughs-{place}", on_change="rerun")
+        draw_unfolded(rest, partial(_samples_more, more, t, place))
+    if recordings():
+        section_title(t("samples.recordings"))
+        st.caption(recordings_note(choice(), t))
+        for part in get_args(Part):
+            _recordings(part, t, place)
+
+
+def _samples_more(some: Sequence[Walkthrough], t: Catalogue, place: str) -> None:
+    st.caption(t("samples.more.note"))
+    _walkthroughs(some, t, place)
+
+
+def _walkthroughs(some: Sequence[Walkthrough], t: Catalogue, place: str) -> None:
+    for column, one in in_rows(some, 2):
+        html = tag(
+            "div",
+            tag("p", tag("strong", one.title[language()])),
+            tag("p", shown(one.question), dir="auto", lang=lang(one.language)),
+            tag("p", one.shows[language()], class_="workbench-note"),
+        )
+        with column:
+            _card(f"{place}-{one.id}", html, t("samples.play"), partial(_play, one.id))
+
+
+def _recordings(part: Part, t: Catalogue, place: str) -> None:
+    """Draw the runs in which methods do what they are for, or those in which they fail."""
+    st.html(tag("h3", t(f"samples.{part}"), class_="workbench-part"))
+    some = [one for one in recordings() if outcomes_in(one, part)]
+    for column, one in in_rows(some, 2):
+        with column:
+            html = recording_card(one, part, t)
+            _card(f"{place}-{part}-{one.id}", html, t("action.open"), partial(_open, one.id))
+    if nowhere := nowhere_note(choice(), part, t):
+        st.caption(nowhere)
+
+
+def _card(key: str, html: str, label: str, watch: Callable[[], None]) -> None:
+    with st.container(border=True, key=f"card-sample-{key}"):
+        st.html(html)
+        st.button(label, key=f"sample-{key}", on_click=watch)
+
+
+def _play(name: str) -> None:
+    with remembered("ask"):
+        live.start(walkthrough(name).spec())
+        _show_question()
+
+
+def _open(name: str) -> None:
+    with remembered("ask"):
+        live.open_run(name)
+        _show_question()
+
+
+def _show_question() -> None:
+    """Show in the form what the sample was asked."""
+    watched = live.current()
+    if watched is not None:
+        st.session_state["question"] = watched.spec.question
+    fold_away()
+
 
 _QUESTION = "question"
 _EXAMPLE = "example"
@@ -88,14 +211,14 @@ def show() -> None:
         draw_samples(t, place="empty")
 
 
-def _follow(t: Catalogue) -> tuple[VeriscopeError | None, live.Watched | None]:
+def _follow(t: Catalogue) -> tuple[VeriscopeError | None, page.Watched | None]:
     """Return the run that is looked at, and why the one of the address cannot be.
 
     A check of a text has a page of its own. An address leads on to it; a visitor who opens this
     page while looking at a check is told where it is shown.
     """
-    before = live.current()
-    missing, watched = live.follow_address(), live.current()
+    before = page.current()
+    missing, watched = page.follow_address(), page.current()
     if watched is None or page_of_run() == "ask":
         return missing, watched
     if before is None or before.run_id != watched.run_id:
@@ -149,7 +272,7 @@ def _ask(anyway: bool = False) -> None:
         st.session_state[_REFUSED] = _refusal(messages()) is not None
         held = hold_back("ask", None if anyway else chosen_estimate())
         if not st.session_state[_REFUSED] and not held:
-            live.start(chosen_request(st.session_state[_QUESTION]), anyway=anyway)
+            page.start(chosen_request(st.session_state[_QUESTION]), anyway=anyway)
             fold_away()
 
 
@@ -163,14 +286,14 @@ def _refusal(t: Catalogue) -> str | None:
     return None if chosen_methods() else t("ask.no_method")
 
 
-def _keep(watched: live.Watched, t: Catalogue) -> None:
+def _keep(watched: page.Watched, t: Catalogue) -> None:
     """Draw what keeps the run: there from the beginning, so that nothing moves when it is over."""
     with st.container(horizontal=True, vertical_alignment="center", key="run-kept"):
         save_buttons(watched.run_id, t, key="shown", disabled=not watched.view.over)
         address_note(watched.run_id)
 
 
-def _draw_view(watched: live.Watched, t: Catalogue) -> None:
+def _draw_view(watched: page.Watched, t: Catalogue) -> None:
     if watched.spec.profile:
         st.caption(t("run.profile", name=watched.spec.profile))
     loading = engine().service.loading()
@@ -180,7 +303,7 @@ def _draw_view(watched: live.Watched, t: Catalogue) -> None:
 
 def _act(action: Action) -> None:
     act("ask", action)
-    watched = live.current()
+    watched = page.current()
     if action["action"] == "complete" and watched is not None:
         begin_run("ask", partial(completed_spec, watched.view))
     if action["action"] in ("retry", "complete"):

@@ -5,33 +5,37 @@ A check is a run whose answer is given, so that Runs lists it and every other pa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import streamlit as st
 
-from app import live
-from app.budget import basis
-from app.engine import engine
+from app import page
+from app.engine import PERIOD, engine
+from app.jobs import TextCheck, check_texts, checks
 from app.limiting import draw_estimate, draw_over_limit, hold_back
-from app.parts import (
+from app.page import (
     Action,
     act,
+    address_note,
     choose_one,
+    draw_again,
     draw_error,
     draw_run,
     draw_unfolded,
+    guarded,
     in_rows,
     page_title,
     redraw_whole,
     remembered,
+    save_buttons,
     section_title,
     show_html,
 )
-from app.profiles import settings_scope, settings_start
-from app.saving import address_note, save_buttons
-from app.screens.check_file import draw_file
 from app.screens.setup import (
     assumed_capabilities,
     chosen_models,
@@ -43,11 +47,21 @@ from app.screens.setup import (
     draw_sources,
     method_settings,
 )
-from app.session import language, messages, owner
-from components.check_view import READINGS, Reading, check_view, unavailable_words
-from components.elements import notice
-from components.markup import tag
-from components.messages import Catalogue, integer
+from app.session import (
+    basis,
+    keys_for,
+    language,
+    messages,
+    owner,
+    planned,
+    settings_scope,
+    settings_start,
+)
+from components.base.elements import notice
+from components.base.html import tag
+from components.base.words import Catalogue, integer
+from components.run.check import READINGS, Reading, check_view, unavailable_words
+from components.run.check_many import as_json_lines, as_table, many_view
 from pipelines.engine.asking import RunRequest
 from pipelines.engine.checking import (
     STANDARD,
@@ -61,14 +75,118 @@ from pipelines.engine.checking import (
     title_of,
     unmet_needs,
 )
-from pipelines.engine.estimate import RunEstimate, estimate
-from pipelines.engine.text_size import size_of
+from pipelines.engine.estimate import RunEstimate, estimate, size_of
 from pipelines.errors import VeriscopeError
+from pipelines.evaluation.datasets.opening import NamedText, texts_of
 from pipelines.methods.base import Need
-from pipelines.run.defaults import by_language
-from pipelines.run.spec import MAX_SOURCES, MAX_TEXT, MethodSpec, ModelSpec
-from pipelines.samples.checks import sample_texts
+from pipelines.run.events import MAX_SOURCES, MAX_TEXT, MethodSpec, ModelSpec, by_language
+from pipelines.samples.walkthroughs import sample_texts
 from pipelines.text import detect_language
+
+# The part of the Check page that takes a file of texts: all of them checked, one after another.
+
+MAX_TEXTS = 100
+"""Texts of one file; more are checked on the command line."""
+
+_FILE, _OPEN = "check.file", "check.many.form"
+_FORMS = ["csv", "tsv", "json", "jsonl", "txt"]
+_MEGABYTES = 4
+
+RequestOf = Callable[[TextToCheck], RunRequest]
+"""Returns what is asked for to check a text by what is chosen on the page. Raises VeriscopeError.
+"""
+
+
+def draw_file(t: Catalogue, request_of: RequestOf) -> None:
+    """Draw the file, the button, and what has come of the texts so far."""
+    job = checks.get(owner())
+    st.session_state.setdefault(_OPEN, job is not None and job.going_on)
+    part = st.expander(t("check.many"), key=_OPEN, on_change="rerun")
+    draw_unfolded(part, partial(_part, t, request_of))
+
+
+def _part(t: Catalogue, request_of: RequestOf) -> None:
+    job = checks.get(owner())
+    busy = job is not None and job.going_on
+    file = st.file_uploader(
+        t("check.many.file"),
+        type=_FORMS,
+        key=_FILE,
+        max_upload_size=_MEGABYTES,
+        help=t("check.many.help", most=integer(MAX_TEXTS)),
+    )
+    st.button(
+        t("check.many.run"),
+        key="check.many.run",
+        disabled=file is None or busy,
+        on_click=_begin_file,
+        args=(request_of,),
+    )
+    if job is not None:
+        draw_again(partial(_draw, busy), PERIOD if busy else None)
+
+
+def _begin_file(request_of: RequestOf) -> None:
+    file = st.session_state.get(_FILE)
+    if file is None:
+        return
+    with remembered("check"), TemporaryDirectory() as folder:
+        # The name is a visitor's: only what it ends in is used for a file.
+        path = Path(folder) / f"texts{Path(file.name).suffix.lower()}"
+        path.write_bytes(file.getvalue())
+        asked = [_asked(entry, request_of) for entry in texts_of(path, most=MAX_TEXTS)]
+        keys: dict[str, str] = {}
+        for one in asked:
+            keys.update(keys_for(one.spec) if one.spec is not None else {})
+        name = Path(file.name).stem.strip()[:30] or "texts"
+        check_texts(name, asked, keys, owner())
+
+
+def _asked(entry: NamedText, request_of: RequestOf) -> TextCheck:
+    try:
+        plan = planned(request_of(entry.given))
+        return TextCheck(entry.id, entry.given.text, plan.spec, plan.budget)
+    except VeriscopeError as error:
+        return TextCheck(entry.id, entry.given.text, error=error)
+
+
+def _draw(was_busy: bool) -> None:
+    """Draw, from a fragment, how far it is, and when it is over the files that hold everything."""
+    t, job = messages(), checks.get(owner())
+    if job is None:
+        return
+    if was_busy and not job.going_on:
+        st.rerun()
+    name, total, outcomes = job.progress
+    with guarded(t("check.many"), key="check-many"):
+        show_html(many_view(outcomes, total, t), key="check-many", on_action=_open)
+    with st.container(horizontal=True, key="check-many-buttons"):
+        if job.going_on:
+            st.button(t("action.stop"), key="check.many.stop", on_click=_stop)
+            return
+        for form, make in (("csv", as_table), ("jsonl", as_json_lines)):
+            st.download_button(
+                t(f"check.many.{form}"),
+                data=partial(make, outcomes),
+                file_name=f"checked-{name}.{form}",
+                mime="text/csv" if form == "csv" else "application/jsonl",
+                key=f"check-many-{form}",
+                on_click="ignore",
+            )
+
+
+def _stop() -> None:
+    with remembered("check"):
+        if (job := checks.get(owner())) is not None:
+            job.stop()
+
+
+def _open(action: Action) -> None:
+    if action["action"] == "open_run" and action["value"]:
+        with remembered("check"):
+            page.open_run(action["value"])
+        redraw_whole()
+
 
 Against = Literal["library", "sources"]
 
@@ -84,8 +202,8 @@ def show() -> None:
     """Draw the page."""
     t = messages()
     page_title(t("check.title"), t("check.note"))
-    missing = live.follow_address()
-    watched = live.current()
+    missing = page.follow_address()
+    watched = page.current()
     checked = watched if watched is not None and is_check(watched.spec) else None
     if checked is not None and _TEXT not in st.session_state:
         # After a reload the form shows what the run was given.
@@ -328,7 +446,7 @@ def _check(anyway: bool = False) -> None:
         held = hold_back("check", None if anyway else _estimate())
         if st.session_state[_REFUSED] or held:
             return
-        live.start(_request(), anyway=anyway)
+        page.start(_request(), anyway=anyway)
         _name_it()
         for name in (_FORM, _SETUP, _SETTINGS):
             st.session_state[name] = False
@@ -350,7 +468,7 @@ def _request(given: TextToCheck | None = None) -> RunRequest:
 
 def _name_it() -> None:
     """Name the check by its text, as lists do where there is no question."""
-    watched = live.current()
+    watched = page.current()
     if watched is None or (given := text_of(watched.spec)).asked:
         return
     # A text that looks like a key cannot be a name; the run goes on all the same.
@@ -361,7 +479,7 @@ def _name_it() -> None:
 # --- What was found -------------------------------------------------------------------------------
 
 
-def _draw_view(watched: live.Watched, t: Catalogue) -> None:
+def _draw_view(watched: page.Watched, t: Catalogue) -> None:
     section_title(t("check.result"))
     with st.container(horizontal=True, vertical_alignment="center", key="check-kept"):
         save_buttons(watched.run_id, t, key="check", disabled=not watched.view.over)
@@ -380,10 +498,10 @@ def _draw_view(watched: live.Watched, t: Catalogue) -> None:
 
 
 def _act(action: Action) -> None:
-    watched = live.current()
+    watched = page.current()
     if action["action"] == "retry" and watched is not None:
         with remembered("check"):
-            live.start_again(watched)
+            page.start_again(watched)
             _name_it()
         redraw_whole()
         return

@@ -14,9 +14,9 @@ from typing import get_args
 
 import streamlit as st
 
-from app import live
+from app import page
 from app.engine import PERIOD, engine
-from app.parts import (
+from app.page import (
     choose_one,
     disambiguate,
     draw_again,
@@ -28,14 +28,12 @@ from app.parts import (
     show_error,
     show_html,
 )
-from app.screens.run_row import local_time
-from app.screens.run_selection import COMPARE_VIEW, TO_COMPARE
+from app.screens.runs import COMPARE_VIEW, TO_COMPARE, local_time
 from app.session import messages, owner
 from components.ask import run_bar
-from components.compare import MOST_COMPARED, Against, CompareColumn, compare_view
-from components.elements import notice
-from components.messages import Catalogue, named
-from components.run_changes import changes_view
+from components.base.elements import notice
+from components.base.words import Catalogue, named
+from components.run.compare import MOST_COMPARED, Against, CompareColumn, changes_view, compare_view
 from pipelines.errors import VeriscopeError
 from pipelines.methods.registry import METHODS
 
@@ -96,22 +94,22 @@ def _asked() -> list[str]:
     asked = list(dict.fromkeys(part for part in parts if _run_of(part)))
     if asked:
         return asked
-    missing = live.follow_address()
+    missing = page.follow_address()
     if missing is not None:
         show_error(missing, key="compare-missing")
-    watched = live.current()
+    watched = page.current()
     return [watched.run_id] if watched is not None else []
 
 
-def _follow(asked: Sequence[str]) -> dict[str, live.Watched]:
+def _follow(asked: Sequence[str]) -> dict[str, page.Watched]:
     """Return the runs that can be shown, as they are now; for the others, the reason why
     they cannot.
     """
-    known: dict[str, live.Watched] = st.session_state.get(_OPENED, {})
-    opened: dict[str, live.Watched] = {}
+    known: dict[str, page.Watched] = st.session_state.get(_OPENED, {})
+    opened: dict[str, page.Watched] = {}
     for number, run in enumerate(list(dict.fromkeys(map(_run_of, asked)))[:MOST_COMPARED]):
         try:
-            opened[run] = known.get(run) or live.watch(run)
+            opened[run] = known.get(run) or page.watch(run)
         except VeriscopeError as error:
             show_error(error, key=f"compare-missing-{number}")
         else:
@@ -123,7 +121,7 @@ def _follow(asked: Sequence[str]) -> dict[str, live.Watched]:
     return opened
 
 
-def _labels(opened: Mapping[str, live.Watched]) -> dict[str, str]:
+def _labels(opened: Mapping[str, page.Watched]) -> dict[str, str]:
     """Return the runs there are to choose from, with words that distinguish each from
     all others.
     """
@@ -160,7 +158,7 @@ def _take_view(view: str | None) -> None:
         st.query_params.pop("view", None)
 
 
-def _draw_changes(opened: Sequence[live.Watched], t: Catalogue) -> None:
+def _draw_changes(opened: Sequence[page.Watched], t: Catalogue) -> None:
     """Draw what changed between two runs, once both are over."""
     views = [watched.pull() for watched in opened]
     if not all(view.over for view in views):
@@ -171,7 +169,7 @@ def _draw_changes(opened: Sequence[live.Watched], t: Catalogue) -> None:
 
 
 def _choose_columns(
-    asked: Sequence[str], opened: Mapping[str, live.Watched], t: Catalogue
+    asked: Sequence[str], opened: Mapping[str, page.Watched], t: Catalogue
 ) -> list[str]:
     labels = {
         f"{run}:{method}": named("method", method, t)
@@ -236,7 +234,7 @@ def _telling(methods: Sequence[str]) -> list[str]:
     return sorted(methods, key=lambda name: name in METHODS and not METHODS[name].judges)
 
 
-def _draw_bars(runs: Mapping[str, live.Watched], used: Collection[str], t: Catalogue) -> None:
+def _draw_bars(runs: Mapping[str, page.Watched], used: Collection[str], t: Catalogue) -> None:
     """Draw what those `used` of the `runs` that were followed here have taken, each with Stop while
     it goes on.
     """
@@ -261,7 +259,7 @@ def _stop(run: str) -> None:
 def _draw(columns: Sequence[str], running: bool) -> None:
     """Draw, from a fragment, the columns as they are now."""
     t = messages()
-    opened: dict[str, live.Watched] = st.session_state.get(_OPENED, {})
+    opened: dict[str, page.Watched] = st.session_state.get(_OPENED, {})
     present = [column for column in columns if _run_of(column) in opened]
     views = {run: opened[run].pull() for run in dict.fromkeys(map(_run_of, present))}
     parts = (column.partition(":") for column in present)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.parts import page_title, show_html
+from app.page import page_title, show_html
 from app.session import messages
-from components.glossary import KINDS, entries, glossary_view, matches
-from components.markup import tag
+from components.base.html import tag
+from components.base.words import KINDS, entries, glossary_view, matches
 
 _SEARCH = "glossary.search"
 _KINDS = "glossary.kinds"

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from math import ceil
+from typing import Any, cast
 
 import streamlit as st
 
 from app.engine import engine
-from app.parts import (
+from app.page import (
+    Action,
+    choose_one,
     delete_button,
     draw_again,
     draw_error,
     draw_unfolded,
     guarded,
+    key_field,
     page_title,
     redraw_whole,
     remembered,
@@ -23,27 +28,434 @@ from app.parts import (
     show_html,
     stop_button,
 )
-from app.screens.library_documents import (
-    close_document,
-    draw_added,
-    draw_adding,
-    draw_documents,
-    draw_opened,
-    forget_added,
+from app.session import embedder_key, keep_embedder_key, messages, owner
+from components.base.elements import explained, notice
+from components.base.html import tag, visible
+from components.base.words import Catalogue
+from components.library import (
+    collection_view,
+    document_about,
+    documents_view,
+    indexing_view,
+    search_view,
+    sections_view,
 )
-from app.screens.library_embedder import draw_embedder
-from app.screens.library_search import draw_search
-from app.session import embedder_key, messages, owner
-from components.elements import notice
-from components.library import collection_view, indexing_view
-from components.markup import tag
-from components.messages import Catalogue
-from pipelines.engine.collections import Collections
-from pipelines.engine.libraries import SAMPLE_LIBRARY
-from pipelines.errors import VeriscopeError
-from pipelines.retrieval.embedders import EmbedderSpec
-from pipelines.retrieval.reading.parsed import MAX_FILE
+from pipelines.base import Language
+from pipelines.engine.library import SAMPLE_LIBRARY, Collections
+from pipelines.errors import ErrorInfo, VeriscopeError
+from pipelines.retrieval.embedders import ENGLISH_EMBEDDER, RECOMMENDED, EmbedderKind, EmbedderSpec
+from pipelines.retrieval.indexes import default_embedder
+from pipelines.retrieval.reading.parsed import ENDINGS, MAX_FILE
+from pipelines.retrieval.web import MAX_ADDRESSES
+from pipelines.run.events import MAX_QUESTION
 from pipelines.store.collections import MAX_BYTES, MAX_DOCUMENTS, MAX_NAME, StoredCollection
+
+# The documents of a collection: added by file, folder and address, listed, and looked at.
+
+_DOCUMENTS_ERRORS = "library-add"
+_ADDED = "_library.added"
+_DOCUMENT = "_library.document"
+_PASSAGE = "_library.passage"
+_ROWS = 20
+"""Documents on one page of the list."""
+
+_SECTIONS = 3
+"""Sections of a document that are looked at together."""
+
+_DOCUMENTS_KEPT: Any = {"persist_state": "session"}
+_WAYS = ("files", "folder", "addresses")
+
+Index = Callable[[], None]
+
+
+@dataclass
+class _Added:
+    """What became of the documents that were added, by name; `taken` are ids of uploads."""
+
+    stored: list[str] = field(default_factory=list)
+    there: list[str] = field(default_factory=list)
+    failed: list[tuple[str, ErrorInfo]] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)
+
+
+def draw_adding(collection: str, index: Index, t: Catalogue) -> None:
+    """Draw the controls that add documents; `index` is called when some were added."""
+    way = choose_one(
+        t("library.add.way"),
+        _WAYS,
+        "library.way",
+        lambda way: t(f"library.add.{way}"),
+        label_visibility="collapsed",
+        **_DOCUMENTS_KEPT,
+    )
+    draw_error(_DOCUMENTS_ERRORS)
+    if way == "addresses":
+        st.text_area(
+            t("library.addresses", most=MAX_ADDRESSES),
+            key="library.addresses",
+            placeholder="https://example.org/article\nhttps://example.org/paper.pdf",
+            help=t("library.addresses.help"),
+            height=120,
+        )
+        st.button(
+            t("library.addresses.add"),
+            key="library.addresses.add",
+            on_click=_add_addresses,
+            args=(collection, index),
+        )
+    else:
+        key = f"library.{way}.{collection}"
+        st.file_uploader(
+            t(f"library.upload.{way}", size=MAX_FILE // 2**20),
+            type=[ending[1:] for ending in ENDINGS] if way == "folder" else None,
+            accept_multiple_files="directory" if way == "folder" else True,
+            key=key,
+            on_change=_add_files,
+            args=(collection, key, index),
+            max_upload_size=MAX_FILE // 2**20,
+            help=t("library.upload.help"),
+        )
+
+
+def draw_added(t: Catalogue) -> None:
+    """Draw what became of the documents that were added."""
+    told = _told()
+    said = [f"{name}: {explained(error, t)}" for name, error in told.failed]
+    for names, words in ((told.there, "library.there"), (told.stored, "library.added")):
+        if names:
+            said.insert(0, t(words, count=len(names), names=_names(names, t)))
+    for number, one in enumerate(said):
+        show_html(notice(one, f"added-{number}", role="status"), key=f"added-{number}")
+
+
+def forget_added() -> None:
+    """Forget what became of the added documents. Called from a callback."""
+    st.session_state.pop(_ADDED, None)
+
+
+def _told() -> _Added:
+    return st.session_state.setdefault(_ADDED, _Added())
+
+
+def _add_files(collection: str, key: str, index: Index) -> None:
+    """Store what was uploaded and is not stored yet.
+
+    This is called again and again while several files arrive, and every access to the session may
+    end it, because the next file has arrived: what it needs is read first, and what it learns is
+    kept in an object that the session holds already.
+    """
+    uploads = list(st.session_state.get(key) or [])
+    whose = owner()
+    told = _told()
+    with remembered(_DOCUMENTS_ERRORS):
+        new = [one for one in uploads if one.file_id not in told.taken]
+        for upload in new:
+            told.taken.add(upload.file_id)
+            try:
+                added = engine().service.collections.add(
+                    whose, collection, upload.name, upload.getvalue()
+                )
+            except VeriscopeError as error:
+                # The others are stored all the same.
+                told.failed.append((visible(upload.name), error.info()))
+                continue
+            (told.there if added.id is None else told.stored).append(visible(added.name))
+        if new:
+            index()
+
+
+def _add_addresses(collection: str, index: Index) -> None:
+    with remembered(_DOCUMENTS_ERRORS):
+        text = st.session_state.get("library.addresses") or ""
+        added = engine().service.collections.add_addresses(owner(), collection, text)
+        told = _told()
+        told.stored += [visible(one.name) for one in added if one.id is not None]
+        told.there += [visible(one.name) for one in added if one.id is None]
+        if any(one.id is not None for one in added):
+            st.session_state["library.addresses"] = ""
+            index()
+
+
+def _names(names: list[str], t: Catalogue, most: int = 5) -> str:
+    words = t("list.separator").join(names[:most])
+    return f"{words} …" if len(names) > most else words
+
+
+def draw_opened(stored: StoredCollection, index: Index, t: Catalogue) -> bool:
+    """Draw the document that was opened; return False where none was."""
+    opened = st.session_state.get(_DOCUMENT)
+    if opened is None or opened[0] != stored.id:
+        return False
+    with guarded(t("library.section.document"), key="document"):
+        _draw_document(stored, opened[1], index, t)
+    return True
+
+
+def draw_documents(stored: StoredCollection, t: Catalogue) -> None:
+    """Draw the list of documents."""
+    section_title(t("library.section.documents"))
+    documents = engine().service.collections.store.documents(owner(), stored.id)
+    # What needs somebody's attention comes first.
+    documents.sort(key=lambda one: one.state != "refused")
+    pages = ceil(len(documents) / _ROWS)
+    # Above the list, so that it stays where it is when the list gets shorter.
+    page = _pagination(pages, f"library.page.{stored.id}.{pages}") if pages > 1 else 1
+    shown = documents[(page - 1) * _ROWS : page * _ROWS]
+    show_html(documents_view(shown, t), key="documents", on_action=partial(_act, stored.id))
+
+
+def _act(collection: str, action: Action) -> None:
+    if action["action"] == "document" and action["value"]:
+        open_document(collection, action["value"])
+
+
+def open_document(collection: str, document: str, passage: int | None = None) -> None:
+    """Look at a document, at one of its passages. Called from a callback."""
+    st.session_state[_DOCUMENT] = collection, document
+    st.session_state[_PASSAGE] = passage
+    st.session_state["_library.view"] = st.session_state.get("_library.view", 0) + 1
+
+
+def close_document() -> None:
+    """Go back to the list. Called from a callback."""
+    st.session_state.pop(_DOCUMENT, None)
+    st.session_state.pop(_PASSAGE, None)
+
+
+def _draw_document(stored: StoredCollection, document: str, index: Index, t: Catalogue) -> None:
+    section_title(t("library.section.document"))
+    collections = engine().service.collections
+    with st.container(horizontal=True, key="library-document-head"):
+        st.button(t("library.document.back"), key="library.back", on_click=close_document)
+        delete_button(
+            document,
+            t("library.document.sure"),
+            partial(_delete_document, stored.id, document, index),
+        )
+    try:
+        found = collections.store.document(owner(), stored.id, document)
+        show_html(document_about(found, t), key="document-about")
+        if found.state != "ready":
+            if found.state != "refused":
+                st.caption(t("library.document.later"))
+            return
+        prepared = collections.document(owner(), stored.id, document)
+    except VeriscopeError as error:
+        show_error(error, key="document-error")
+        return
+    marked: int | None = st.session_state.get(_PASSAGE)
+    if marked is not None and not 0 <= marked < len(prepared.passages):
+        marked = None
+    first = prepared.section_of(marked) if marked is not None else 0
+    pages = ceil(prepared.sections / _SECTIONS)
+    view = st.session_state.get("_library.view", 0)
+    page = 1
+    if pages > 1:
+        page = _pagination(pages, f"library.view.{document}.{view}", first // _SECTIONS + 1)
+    shown = range((page - 1) * _SECTIONS, min(page * _SECTIONS, prepared.sections))
+    show_html(
+        sections_view(
+            [prepared.section(number) for number in shown],
+            prepared.passages,
+            t,
+            kind=found.kind,
+            marked=marked,
+        ),
+        key="sections",
+    )
+
+
+def _pagination(pages: int, key: str, default: int = 1) -> int:
+    return st.pagination(pages, default=min(default, pages), key=key)
+
+
+def _delete_document(collection: str, document: str, index: Index) -> None:
+    with remembered(_DOCUMENTS_ERRORS):
+        engine().service.collections.remove(owner(), collection, document)
+        close_document()
+        index()
+
+
+# The embedder of a collection: the bundled one, a sentence-transformers model, or a service.
+
+_EMBEDDER_ERRORS = "library-embedder"
+_KINDS: tuple[EmbedderKind, ...] = ("default", "sentence_transformers", "openai", "none")
+_LANGUAGES: tuple[Language, ...] = ("en", "zh")
+_OTHER = ""
+
+
+def draw_embedder(
+    stored: StoredCollection, change: Callable[[EmbedderSpec], None], t: Catalogue
+) -> None:
+    """Draw the controls; `change` is given the embedder that was chosen."""
+    st.caption(t("library.embedder.note"))
+    draw_error(_EMBEDDER_ERRORS)
+    now = stored.embedder
+    place = f"library.embedder.{stored.id}"
+    default = default_embedder()
+    bundled = default.name if default is not None else ENGLISH_EMBEDDER
+    kinds = _KINDS if now.kind in _KINDS else (now.kind, *_KINDS)
+    kind: EmbedderKind = st.radio(
+        t("library.embedder.kind"),
+        kinds,
+        index=kinds.index(now.kind),
+        key=f"{place}.kind",
+        format_func=lambda kind: t(f"library.embedder.{kind}", name=bundled),
+        captions=[t(f"library.embedder.{kind}.help") for kind in kinds],
+    )
+    if kind == "sentence_transformers":
+        _draw_model(now, place, t)
+    if kind == "openai":
+        _draw_service(now, place, t)
+    if kind in ("sentence_transformers", "openai"):
+        st.multiselect(
+            t("library.embedder.languages"),
+            _LANGUAGES,
+            default=list(now.languages),
+            key=f"{place}.languages",
+            format_func=lambda code: t(f"library.language.{code}"),
+            help=t("library.embedder.languages.help"),
+        )
+    if kind == now.kind == "default" and now.model == ENGLISH_EMBEDDER:
+        # A collection keeps the embedder that it was made with.
+        words = "english" if bundled == ENGLISH_EMBEDDER else "earlier"
+        said = t(f"library.embedder.{words}", name=now.model, bundled=bundled)
+        show_html(notice(said, "english"), key="embedder-english")
+    st.button(
+        t("library.embedder.use"),
+        key=f"{place}.use",
+        on_click=_use,
+        args=(place, kind, change),
+        help=t("library.embedder.use.help"),
+    )
+
+
+def _draw_model(now: EmbedderSpec, place: str, t: Catalogue) -> None:
+    known = [one.model for one in RECOMMENDED]
+    words = {
+        one.model: t(
+            "library.embedder.model.choice",
+            model=one.model,
+            millions=one.millions,
+            languages=t("list.separator").join(t(f"library.language.{x}") for x in one.languages),
+            licence=one.licence,
+        )
+        for one in RECOMMENDED
+    }
+    named = now.model if now.kind == "sentence_transformers" else known[0]
+    options = [*known, _OTHER]
+    chosen = st.selectbox(
+        t("library.embedder.model"),
+        options,
+        index=options.index(named) if named in known else len(known),
+        key=f"{place}.model",
+        format_func=lambda model: words.get(model, t("library.embedder.model.other")),
+    )
+    if chosen == _OTHER:
+        st.text_input(
+            t("library.embedder.id"),
+            value=named if named not in known else "",
+            key=f"{place}.id",
+            placeholder="intfloat/multilingual-e5-base",
+            help=t("library.embedder.id.help"),
+            max_chars=500,
+        )
+
+
+def _draw_service(now: EmbedderSpec, place: str, t: Catalogue) -> None:
+    ours = now if now.kind == "openai" else EmbedderSpec(kind="openai")
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.text_input(
+            t("library.embedder.address"),
+            value=ours.base_url or "",
+            key=f"{place}.address",
+            placeholder="https://api.openai.com/v1",
+            help=t("library.embedder.address.help"),
+            max_chars=500,
+        )
+    with right:
+        st.text_input(
+            t("library.embedder.service_model"),
+            value=ours.model,
+            key=f"{place}.service_model",
+            placeholder="text-embedding-3-small",
+            max_chars=500,
+        )
+    key_field(
+        t("library.embedder.key"),
+        f"{place}.key",
+        help=t("evidence.key.note"),
+        placeholder=t("models.key.kept") if embedder_key(ours) else None,
+    )
+    show_html(notice(t("library.embedder.sent"), "sent"), key="embedder-sent")
+
+
+def _use(place: str, kind: EmbedderKind, change: Callable[[EmbedderSpec], None]) -> None:
+    def said(name: str) -> str:
+        return (st.session_state.get(f"{place}.{name}") or "").strip()
+
+    with remembered(_EMBEDDER_ERRORS):
+        chosen: Any = st.session_state.get(f"{place}.languages")
+        languages = cast(tuple[Language, ...], tuple(chosen or ()))
+        spec = EmbedderSpec(kind=kind)
+        if kind == "sentence_transformers":
+            spec = EmbedderSpec(kind=kind, model=said("model") or said("id"), languages=languages)
+        elif kind == "openai":
+            spec = EmbedderSpec(
+                kind=kind,
+                model=said("service_model"),
+                base_url=said("address") or None,
+                languages=languages,
+            )
+            if said("key"):
+                keep_embedder_key(spec, said("key"))
+        change(spec)
+
+
+# A search of a collection by words, by meaning and by both.
+
+_FOUND = "_library.found"
+_HITS = 10
+
+
+def draw_search(stored: StoredCollection, t: Catalogue) -> None:
+    """Draw the field, and what was found for what stands in it; nothing before there is
+    an index.
+    """
+    if not stored.passages:
+        return
+    section_title(t("library.search"))
+    query = st.text_input(
+        t("library.search.query"),
+        key=f"library.query.{stored.id}",
+        placeholder=t("library.search.example"),
+        max_chars=MAX_QUESTION,
+        persist_state="session",
+        label_visibility="collapsed",
+    )
+    if not (query or "").strip():
+        return
+    collections = engine().service.collections
+    asked = query, stored.id, stored.embedder, collections.build(stored.id)
+    known = st.session_state.get(_FOUND)
+    if known is None or known[0] != asked:
+        key = embedder_key(stored.embedder)
+        with st.spinner(t("library.search.running")):
+            found = engine().call(collections.search(owner(), stored.id, query.strip(), _HITS, key))
+        known = st.session_state[_FOUND] = asked, found
+    show_html(
+        search_view(query, known[1], t), key="found", on_action=partial(_act_on_find, stored.id)
+    )
+
+
+def _act_on_find(collection: str, action: Action) -> None:
+    """Look at a passage that was found, in its document."""
+    if action["action"] == "passage" and action["value"]:
+        document, _, number = action["value"].rpartition("#")
+        if document and number.isdigit():
+            open_document(collection, document, int(number))
+
 
 PERIOD = 0.5
 """Seconds between two looks at an indexing that goes on."""

@@ -11,7 +11,7 @@ import streamlit as st
 
 from app.engine import engine
 from app.exposure import workbench_exposure
-from app.parts import (
+from app.page import (
     delete_button,
     draw_error,
     draw_unfolded,
@@ -24,28 +24,36 @@ from app.parts import (
     section_title,
     show_html,
 )
-from app.profiles import (
+from app.screens.setup import assumed_capabilities, chosen_models, method_settings
+from app.session import (
     chosen_profile,
     chosen_wording,
     forget_profile,
+    keep_key,
+    key_for,
     keys_of,
+    messages,
     models_here,
+    owner,
     saved_models,
     use_profile,
 )
-from app.screens.setup import assumed_capabilities, chosen_models, method_settings
-from app.session import keep_key, key_for, messages, owner
-from components.elements import notice
-from components.markup import tag
-from components.messages import Catalogue
+from components.base.elements import notice
+from components.base.html import tag
+from components.base.words import Catalogue
 from components.profiles import contents_words, profile_details, profile_view, template_view
-from pipelines.engine.profiles import checked_profile, lacks, profile_text, read_profile
-from pipelines.engine.templates import TEMPLATES, made
+from pipelines.engine.profiles import (
+    TEMPLATES,
+    checked_profile,
+    lacks,
+    made,
+    profile_text,
+    read_profile,
+)
 from pipelines.errors import failure
 from pipelines.methods.registry import METHODS
-from pipelines.models.providers import ModelSpec, provider_of
-from pipelines.models.restricted import why_refused
-from pipelines.run.spec import JUDGES, ROLES
+from pipelines.models.providers import ModelSpec, provider_of, why_refused
+from pipelines.run.events import JUDGES, ROLES
 from pipelines.store.profiles import MAX_DESCRIPTION, Profile
 from pipelines.store.tables import MAX_NAME
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_args
 import streamlit as st
 
 from app.engine import engine
-from app.parts import (
+from app.page import (
     draw_again,
     draw_error,
     go_to,
@@ -19,20 +19,23 @@ from app.parts import (
     show_error,
     show_html,
 )
-from app.profiles import (
+from app.screens.runs import local_time
+from app.screens.setup import assumed_capabilities
+from app.session import (
     chosen_profile,
     chosen_wording,
     keep_wording,
+    key_for,
     known_models,
+    language,
+    messages,
+    owner,
     replace_profile,
     settings_scope,
 )
-from app.screens.run_row import local_time
-from app.screens.setup import assumed_capabilities
-from app.session import key_for, language, messages, owner
-from components.elements import notice
-from components.markup import tag
-from components.messages import Catalogue, named
+from components.base.elements import notice
+from components.base.html import tag
+from components.base.words import Catalogue, named
 from components.prompts import (
     Place,
     difference_view,
@@ -45,7 +48,8 @@ from components.prompts import (
     replies_view,
     shots_view,
 )
-from pipelines.engine.prompts import (
+from pipelines.base import Choice, Generation, Language
+from pipelines.engine.profiles import (
     SentPrompt,
     ask_model,
     asked_again,
@@ -68,7 +72,6 @@ from pipelines.prompts import (
     with_text,
 )
 from pipelines.store import RunFilter
-from pipelines.types import Choice, Generation, Language
 
 _PAGE = "prompts"
 _METHOD, _PROMPT, _LANGUAGE = "prompts.method", "prompts.prompt", "prompts.language"

@@ -9,41 +9,45 @@ from typing import Any, get_args
 
 import streamlit as st
 
-from app.budget import basis, draw_session_limits
 from app.engine import engine
 from app.forms import draw_settings, read_settings
-from app.parts import delete_button, draw_unfolded, go_to, in_rows, key_field, remembered
-from app.profiles import (
+from app.page import delete_button, draw_unfolded, go_to, in_rows, key_field, remembered
+from app.session import (
     PROFILE_NAME,
+    basis,
     chosen_profile,
     chosen_wording,
+    draw_session_limits,
     forget_profile,
+    keep_key,
+    key_for,
     known_models,
+    language,
+    owner,
     settings_scope,
     settings_start,
     use_profile,
 )
-from app.session import keep_key, key_for, language, owner
-from components.markup import visible
-from components.messages import Catalogue
+from components.base.html import visible
+from components.base.words import Catalogue
+from components.methods.rowen import parts_ahead
 from components.prompts import own_prompts_words
-from components.rowen_view import parts_ahead
+from pipelines.base import Language
 from pipelines.engine.asking import RunRequest
-from pipelines.engine.completing import completed, left_out
 from pipelines.engine.estimate import RunEstimate, estimate, first_methods
+from pipelines.engine.executor import completed, left_out
 from pipelines.engine.profiles import follows
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
-from pipelines.methods.slm.scale import history_of
+from pipelines.methods.slm.scores import history_of
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import known_capabilities
 from pipelines.prompts import own_prompts, worded
 from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.qdrant import Configured, configured, is_installed
-from pipelines.retrieval.web.providers import WEB_SEARCHES
-from pipelines.run.defaults import by_language, default_models, is_default
-from pipelines.run.spec import (
+from pipelines.retrieval.web import WEB_SEARCHES
+from pipelines.run.events import (
     JUDGES,
     ROLES,
     EvidenceSource,
@@ -51,12 +55,14 @@ from pipelines.run.spec import (
     MethodSpec,
     ModelSpec,
     RunSpec,
+    Trace,
+    by_language,
+    default_models,
+    is_default,
 )
-from pipelines.run.trace import Trace
 from pipelines.run.view import RunView
 from pipelines.store import RunFilter
 from pipelines.text import detect_language
-from pipelines.types import Language
 
 EVIDENCE_SOURCES: tuple[EvidenceSource, ...] = tuple(
     source for source in get_args(EvidenceSource) if source not in ("given", "qdrant")

@@ -131,7 +131,7 @@ function place(edges, at) {
   return low;
 }
 
-/** Characters that cannot be seen or turn the line around; the same as in components/markup.py. */
+/** Characters that cannot be seen or turn the line around; the same as in components/base/html.py. */
 export const HIDDEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 

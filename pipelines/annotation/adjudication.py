@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Literal, NamedTuple
 
-from pipelines.annotation.labels import Adjudication, GivenLabel
-from pipelines.annotation.leading import Lead
+from pipelines.annotation.labelling import Adjudication, GivenLabel
+from pipelines.annotation.sessions import Lead
 from pipelines.annotation.types import (
     MAX_CLIENT,
     MOST_SPANS,
@@ -24,9 +24,9 @@ from pipelines.annotation.types import (
 )
 from pipelines.error_words import phrase
 from pipelines.errors import failure
-from pipelines.evaluation.metrics.spans import count_spans
-from pipelines.store.annotation_events import Action
-from pipelines.store.annotation_records import StoredEvent
+from pipelines.evaluation.metrics.answers import count_spans
+from pipelines.store.annotations import StoredEvent
+from pipelines.store.labelling import Action
 from pipelines.store.tables import to_json
 
 MergeRule = Literal["union", "majority"]

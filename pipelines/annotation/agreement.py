@@ -11,23 +11,25 @@ from itertools import combinations
 import numpy as np
 
 from pipelines.annotation.adjudication import by_item
-from pipelines.annotation.labels import GivenLabel
+from pipelines.annotation.labelling import GivenLabel
 from pipelines.annotation.types import VERDICTS, ItemBody, SpanLabel, Task, verdict_of
-from pipelines.evaluation.metrics.spans import SpanMatch, count_spans, sum_counts
+from pipelines.base import Frozen
+from pipelines.evaluation.metrics.answers import SpanMatch, count_spans, sum_counts
 from pipelines.evaluation.statistics.agreement import (
     Agreement,
     Coefficient,
     Level,
+    MarkedSpan,
+    MarkedText,
     PairAgreement,
     agreement,
     character_alpha,
     character_ratings,
+    gamma,
     label_alphas,
     pair_agreement,
 )
-from pipelines.evaluation.statistics.gamma import MarkedSpan, MarkedText, gamma
-from pipelines.evaluation.statistics.resampling import Floats, Sampling
-from pipelines.types import Frozen
+from pipelines.evaluation.statistics.estimates import Floats, Sampling
 
 SAMPLING = Sampling(resamples=1000)
 """Intervals to two digits, in a second for a few hundred items and ten people. The results of
@@ -194,3 +196,54 @@ def _marked(group: Sequence[GivenLabel], bodies: Mapping[int, ItemBody]) -> Mark
 def _ends(one: GivenLabel) -> list[tuple[int, int]]:
     assert isinstance(one.label, SpanLabel)
     return [(span.start, span.end) for span in one.label.spans]
+
+
+# How far each person of a session agrees with the others, and what the others agree without them.
+#
+# A person who differs from the others is not always wrong, and may have read the guidelines best.
+
+
+class PersonAgreement(Frozen):
+    """One person on one task.
+
+    `labels` counts their labels. `kappa` is the mean of Cohen's kappa with each other person,
+    weighted by the items that both labelled, in [-1, 1]; None where none is defined. `without` is
+    Krippendorff's alpha of the others; for spans it is about whether a text has any.
+    """
+
+    person: int
+    labels: int
+    kappa: float | None
+    without: Coefficient
+
+
+def people_agreement(
+    found: TaskAgreement,
+    labels: Sequence[GivenLabel],
+    bodies: Mapping[int, ItemBody],
+    sampling: Sampling = SAMPLING,
+) -> list[PersonAgreement]:
+    """Return every person of `found`, the agreement of `labels`, sorted by rising agreement."""
+    own = [one for one in labels if bodies[one.item].task == found.task]
+    people: list[PersonAgreement] = []
+    for place, person in enumerate(found.people):
+        pairs = [
+            (pair.cohen.value, pair.n)
+            for pair in found.pairs
+            if place in (pair.first, pair.second) and pair.cohen.value is not None
+        ]
+        weight = sum(n for _, n in pairs)
+        others = [one for one in own if one.annotator != person]
+        without = Coefficient(value=None, why="no_items")
+        if others:
+            rounds = agreement_rounds(found.task, others, bodies, len(others), sampling)
+            without = rounds[-1].so_far
+        people.append(
+            PersonAgreement(
+                person=person,
+                labels=len(own) - len(others),
+                kappa=sum(kappa * n for kappa, n in pairs) / weight if weight else None,
+                without=without,
+            )
+        )
+    return sorted(people, key=lambda one: (one.kappa is None, one.kappa or 0.0))

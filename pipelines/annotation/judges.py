@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from pipelines.annotation.adjudication import final_labels
-from pipelines.annotation.labels import Which, decisions, standing_labels
+from pipelines.annotation.labelling import Which, decisions, standing_labels
 from pipelines.annotation.types import (
     AnswerLabel,
     Hidden,
@@ -21,23 +21,22 @@ from pipelines.annotation.types import (
     label_adapter,
     verdict_of,
 )
+from pipelines.base import Frozen
 from pipelines.errors import NotFoundError
 from pipelines.evaluation.judging.calibration import GRADES
 from pipelines.evaluation.judging.runner import AnswerToJudge, answers_of
 from pipelines.evaluation.judging.spec import GRADE_VALUES, Judgement, JudgeSpec
 from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.evaluation.statistics.estimates import Estimate
 from pipelines.evaluation.statistics.judges import (
     Correction,
     JudgeAgreement,
     agreement_of,
     corrected_rate,
 )
-from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.store import RunStore
-from pipelines.store.annotation_records import StoredItem, WholeSession
-from pipelines.store.evaluations import StoredEvaluation
-from pipelines.store.judgements import StoredJudge
-from pipelines.types import Frozen
+from pipelines.store.annotations import StoredItem, WholeSession
+from pipelines.store.evaluations import StoredEvaluation, StoredJudge
 
 Uncorrected = Literal["", "not_drawn", "few_labels", "other_answers"]
 """Why a rate is not corrected: none of its labelled answers was drawn at random with a recorded

@@ -17,16 +17,19 @@ from pipelines.annotation.detectors import (
     detector_report,
     labelled_scores,
 )
+from pipelines.annotation.items import LocatedSpans, located_spans
 from pipelines.annotation.judges import DetectorAgreement, detector_agreements
-from pipelines.annotation.labels import GivenLabel, Which, decisions, standing_labels
-from pipelines.annotation.located import LocatedSpans, located_spans
+from pipelines.annotation.labelling import GivenLabel, Which, decisions, standing_labels
 from pipelines.annotation.types import TASKS, ItemBody, Label, Task
 from pipelines.evaluation.results.columns import ResultsColumn, measure_column
-from pipelines.evaluation.statistics.detection import DetectorRankings
-from pipelines.evaluation.statistics.probabilities import ProbabilityErrors, probability_errors
-from pipelines.evaluation.statistics.ranking import Ranking
-from pipelines.evaluation.statistics.resampling import Estimate, Sampling
-from pipelines.store.annotation_records import WholeSession
+from pipelines.evaluation.statistics.detection import (
+    DetectorRankings,
+    ProbabilityErrors,
+    Ranking,
+    probability_errors,
+)
+from pipelines.evaluation.statistics.estimates import Estimate, Sampling
+from pipelines.store.annotations import WholeSession
 
 
 class SessionLabels(NamedTuple):

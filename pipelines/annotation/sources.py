@@ -14,16 +14,15 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from pipelines.annotation.exchange import import_session
-from pipelines.annotation.formats import read_csv, read_label_studio
+from pipelines.annotation.formats import import_session, read_csv, read_label_studio
 from pipelines.annotation.items import (
     items_of_checked_text,
     items_of_data,
     items_of_evaluation,
     items_of_run,
 )
-from pipelines.annotation.labels import ReadLabel, standing_labels
-from pipelines.annotation.leading import Lead, create_session
+from pipelines.annotation.labelling import ReadLabel, standing_labels
+from pipelines.annotation.sessions import Lead, create_session
 from pipelines.annotation.types import (
     TASKS,
     Hidden,
@@ -36,11 +35,10 @@ from pipelines.annotation.types import (
     label_adapter,
 )
 from pipelines.errors import VeriscopeError, failure
-from pipelines.evaluation.items import DataSet, Item
-from pipelines.evaluation.plan import EvaluationSpec
-from pipelines.run.trace import Trace
+from pipelines.evaluation.plan import DataSet, EvaluationSpec, Item
+from pipelines.run.events import Trace
 from pipelines.store import RunStore
-from pipelines.store.recordings import is_recording, load_recording
+from pipelines.store.exchange import is_recording, load_recording
 
 _DATA_STEP = 100
 """Records of a data set that are read in one step."""

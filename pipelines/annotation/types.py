@@ -9,9 +9,9 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
+from pipelines.base import Frozen, Offset
 from pipelines.error_words import PhraseError, problem_at
 from pipelines.errors import failure
-from pipelines.types import Frozen, Offset
 
 Task = Literal["concept", "span", "sentence", "comparison", "answer"]
 """What people are asked about an item: whether a concept is true, where a text is hallucinated, how

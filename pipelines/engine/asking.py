@@ -11,29 +11,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pipelines.engine.budget import RunBudget, budget_for
+from pipelines.base import Language
 from pipelines.engine.calibrations import holding
 from pipelines.engine.checking import TextToCheck, check_spec, language_of
-from pipelines.engine.estimate import RunUsage, basis_for, estimate, size_in
+from pipelines.engine.estimate import RunBudget, RunUsage, basis_for, budget_for, estimate, size_in
 from pipelines.engine.profiles import recorded_name
 from pipelines.errors import failure
 from pipelines.methods.base import Method, Need, Question, Settings
 from pipelines.methods.registry import get_method, used_models, wording_of
 from pipelines.prompts import Wording, checked_wording
 from pipelines.run.calibrations import Calibration
-from pipelines.run.defaults import by_language, default_models
-from pipelines.run.ledger import RunLimits
-from pipelines.run.spec import (
+from pipelines.run.events import (
     MAX_QUESTION,
     EvidenceSpec,
     GivenAnswer,
     MethodSpec,
     ModelSpec,
     RunSpec,
+    by_language,
+    default_models,
 )
+from pipelines.run.ledger import RunLimits
 from pipelines.store.profiles import Profile
 from pipelines.text import detect_language
-from pipelines.types import Language
 
 PastRuns = Callable[..., Sequence[RunUsage]]
 """Returns earlier runs of a main model, as `EarlierRuns.of` does for one owner: those that checked

@@ -10,7 +10,7 @@ from typing import Any
 from pipelines.methods.registry import different, get_method
 from pipelines.prompts import Wording, used_wording
 from pipelines.run.calibrations import Calibration
-from pipelines.run.spec import MethodSpec
+from pipelines.run.events import MethodSpec
 
 
 def conditions(method: str, settings: Mapping[str, Any], wording: Wording, setting: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, get_args
 
-from pipelines.engine.checked import CellFound, CheckedText, DetectorFound
+from pipelines.base import Language
+from pipelines.engine.checking import CellFound, CheckedText, DetectorFound
 from pipelines.methods.together.verdict import TogetherFound
-from pipelines.types import Language
 
 TOGETHER_COLUMNS = (
     "together_verdict",

@@ -2,38 +2,56 @@
 
 Every caller, the workbench, the Space, programs and the command line, describes what is to be
 checked as a `TextToCheck` in what it asks for (`pipelines.engine.asking`). The run is carried out,
-stored, replayed and exported like every other one; `pipelines.engine.checked` reads what it found.
+stored, replayed and exported like every other one; `pipelines.engine.checking` reads what it found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
+from pydantic import Field
+
+from pipelines.base import Frozen, Language, Offset, Token, UnsupportedSpan
 from pipelines.error_words import PhraseError
-from pipelines.errors import failure
+from pipelines.errors import ErrorInfo, failure
 from pipelines.methods.base import Method, Need, Question
+from pipelines.methods.deciding import PartCounts, decide
 from pipelines.methods.registry import METHODS
-from pipelines.methods.replies.questions import echoes
+from pipelines.methods.replies.lists import echoes
 from pipelines.methods.together.features import Use
-from pipelines.methods.together.verdict import limit_for
-from pipelines.models.base import Capabilities
+from pipelines.methods.together.verdict import (
+    TogetherFound,
+    limit_for,
+    sentences_together,
+    text_together,
+    use_of,
+)
+from pipelines.models.base import Capabilities, ScoreRequest
 from pipelines.models.providers import ModelSpec, known_capabilities
 from pipelines.prompts import load_prompts
-from pipelines.retrieval.bm25 import terms
-from pipelines.run.defaults import by_language
-from pipelines.run.spec import (
+from pipelines.retrieval.indexes import terms
+from pipelines.run.calibrated import CalibratedReading, deciding_readings
+from pipelines.run.events import (
+    ABOUT,
+    DOUBTS,
     JUDGES,
     MAX_QUESTION,
     MAX_SOURCES,
     MAX_TEXT,
     EvidenceSpec,
     GivenAnswer,
+    Judged,
     MethodSpec,
     RunSpec,
+    RunStarted,
+    Score,
+    Verdict,
+    by_language,
 )
-from pipelines.text import detect_language, split_sentences
-from pipelines.types import Frozen, Language
+from pipelines.run.findings import ConceptsListed, ConceptVerified, SentenceAligned
+from pipelines.run.view import MethodView, RunView, UnsupportedWords, method_status
+from pipelines.text import Span, detect_language, split_sentences
 
 MAX_SENTENCES = 60
 """Sentences of one text: each takes several calls of every detector (ours)."""
@@ -283,3 +301,394 @@ def _judges(models: Mapping[str, ModelSpec], language: Language) -> dict[str, tu
         "slm": names,
         "p_yes": tuple(models[r].name for r in (["main"] if itself else panel[:1])),
     }
+
+
+# What a run that checks a given text has found: every sentence once, with each detector's verdict.
+#
+# It is read from the events that the run has so far. The page, the Space, programs and the command
+# line use the same function.
+
+State = Literal["waiting", "running", "done", "failed", "cancelled"]
+Agreement = Literal["doubted", "mixed", "supported", "open"]
+"""What the detectors with a verdict on a sentence say together: all doubt it, some do, none does,
+or there is no verdict yet."""
+
+_WORST_FIRST: tuple[Verdict, ...] = (
+    "contradicted",
+    "doubtful",
+    "not_enough",
+    "not_aligned",
+    "unchecked",
+    "supported",
+    "confident",
+    "aligned",
+)
+_BY_SAMPLES = ("selfcheck", "semantic_entropy", "luq", "sac3")
+"""Detectors that compare the text with samples, which the main model draws where none are given."""
+
+
+class PieceFound(Frozen):
+    """A verdict on the characters [start, end) of the given text: entity, concept or sentence."""
+
+    start: Offset
+    end: Offset
+    text: str
+    verdict: Verdict
+    label: str = ""
+    score: Score | None = None
+
+
+class CellFound(Frozen):
+    """What one detector says of one sentence.
+
+    `verdict` None: it found nothing in the sentence that it could measure, such as no name.
+    `evidence` is the sentence that the verdict rests on, in the passage `passage`. `calibrated` is
+    what the run's calibrations say of `score`. `unsupported` are words of the given text that the
+    judges behind the verdict do not find supported.
+    """
+
+    verdict: Verdict | None
+    score: Score | None = None
+    calibrated: tuple[CalibratedReading, ...] = ()
+    pieces: tuple[PieceFound, ...] = ()
+    evidence: str = ""
+    passage: str = ""
+    unsupported: tuple[UnsupportedSpan, ...] = ()
+
+
+class SentenceFound(Frozen):
+    """A sentence [start, end) of the given text, and what each detector says of it so far.
+
+    `doubting` of `judging` detectors with a verdict doubt it; those that are weak are not counted
+    (see `DetectorFound.weak`), nor is a verdict on what the sentence is about (`ABOUT`). `together`
+    is the one verdict of those that can tell.
+    """
+
+    number: int
+    text: str
+    start: Offset
+    end: Offset
+    found: dict[str, CellFound]
+    doubting: int = 0
+    judging: int = 0
+    together: TogetherFound = TogetherFound(verdict="unchecked")
+
+    @property
+    def agreement(self) -> Agreement:
+        """What the detectors say together."""
+        if not self.judging:
+            return "open"
+        if not self.doubting:
+            return "supported"
+        return "doubted" if self.doubting == self.judging else "mixed"
+
+
+class DetectorFound(Frozen):
+    """The result of one detector on the whole text.
+
+    `score` decided the verdict, and `calibrated` is what the run's calibrations say of it. `weak`
+    says that the model behind it was measured to tell right from wrong no better than chance: a
+    judge, a reader of the text's tokens, or one that draws the samples. `by_sentence` is False for
+    one that reads the text as a whole. `corrected` is the text that takes the given one's place,
+    None where nothing changed.
+    """
+
+    method: str
+    state: State
+    verdict: Verdict | None = None
+    score: Score | None = None
+    calibrated: tuple[CalibratedReading, ...] = ()
+    weak: bool = False
+    by_sentence: bool = False
+    flags: tuple[str, ...] = ()
+    corrected: str | None = None
+    error: ErrorInfo | None = None
+
+
+class CheckedText(Frozen):
+    """The whole check, as far as it has come.
+
+    `question` is "" where none was given. `unavailable` are the standard detectors that were not
+    asked, with the first thing that they lack on this text (see `Need.reason`). `together` is the
+    one verdict on the whole text, None where it has no sentence.
+    """
+
+    text: str
+    question: str
+    language: Language
+    sentences: tuple[SentenceFound, ...]
+    detectors: tuple[DetectorFound, ...]
+    unavailable: dict[str, str] = Field(default_factory=dict)
+    together: TogetherFound | None = None
+
+
+def checked_text(view: RunView) -> CheckedText | None:
+    """Return what the run of `view` has found about its given text; None where it was
+    given none.
+    """
+    header = view.header
+    if header is None or not is_check(header.spec) or header.spec.answer is None:
+        return None
+    spec, given = header.spec, header.spec.answer
+    spans = split_sentences(given.text)
+    names = [method.name for method in spec.methods]
+    begun = {name: method for name in names if (method := view.methods.get(name)) is not None}
+    cells = {name: _cells(view, method, spans) for name, method in begun.items()}
+    weak = {name for name, method in begun.items() if _is_weak(method, given)}
+    together = sentences_together(
+        [method for name, method in begun.items() if name not in weak],
+        spans,
+        use_of(spec),
+        header.language,
+        question=spec.question if given.asked else "",
+    )
+    return CheckedText(
+        text=given.text,
+        question=spec.question if given.asked else "",
+        language=header.language,
+        sentences=tuple(
+            _sentence(
+                number, span, {name: of[number] for name, of in cells.items() if number in of}, weak
+            ).model_copy(update={"together": one})
+            for number, (span, one) in enumerate(zip(spans, together, strict=True))
+        ),
+        detectors=tuple(
+            _detector(view, name, bool(cells.get(name)), weak=name in weak) for name in names
+        ),
+        unavailable=_unavailable(header, names),
+        together=text_together(together),
+    )
+
+
+def _unavailable(header: RunStarted, asked: Collection[str]) -> dict[str, str]:
+    spec = header.spec
+    able = {role: known_capabilities(one) or Capabilities() for role, one in spec.models.items()}
+    needs = unmet_needs(
+        able,
+        asked=spec.answer is not None and spec.answer.asked,
+        has_evidence=spec.evidence.source != "given" or bool(spec.evidence.text),
+        language=header.language,
+    )
+    return {
+        name: need.reason
+        for name, need in needs.items()
+        if need is not None and name in STANDARD and name not in asked
+    }
+
+
+def read_tokens(view: RunView) -> tuple[Token, ...]:
+    """Return the given text's tokens, with probabilities by the model that read it; empty if
+    none did.
+    """
+    checked = view.header and view.header.spec.answer
+    if not checked:
+        return ()
+    for method in view.methods.values():
+        for call in method.calls:
+            asked = call.request
+            if isinstance(asked, ScoreRequest) and asked.text == checked.text:
+                for read in call.generations:
+                    if read.tokens:
+                        return read.tokens
+    return ()
+
+
+def _sentence(
+    number: int, span: Span, found: dict[str, CellFound], weak: Collection[str]
+) -> SentenceFound:
+    verdicts = [
+        one.verdict
+        for name, one in found.items()
+        if name not in weak and one.verdict not in (None, "unchecked", *ABOUT)
+    ]
+    return SentenceFound(
+        number=number,
+        text=span.text,
+        start=span.start,
+        end=span.end,
+        found=found,
+        doubting=sum(one in DOUBTS for one in verdicts),
+        judging=len(verdicts),
+    )
+
+
+def _is_weak(method: MethodView, given: GivenAnswer) -> bool:
+    """Return whether what the method says rests on a model that is known to be too weak for it."""
+    flags = method.answer.flags if method.answer is not None else ()
+    if "weak_judge" in flags:
+        return True
+    weak = {role for role, can in method.models.items() if can.weak}
+    readers = {call.role for call in method.calls if isinstance(call.request, ScoreRequest)}
+    drawn = method.name in _BY_SAMPLES and not given.samples
+    return bool(readers & weak) or (drawn and "main" in weak)
+
+
+def _detector(view: RunView, name: str, by_sentence: bool, *, weak: bool) -> DetectorFound:
+    method = view.methods.get(name)
+    if method is None:
+        return DetectorFound(method=name, state="cancelled" if view.over else "waiting")
+    whole = [event for event in method.judged if event.what == "answer"]
+    last = whole[-1] if whole else None
+    answer = method.answer
+    flags = list(answer.flags) if answer is not None else []
+    if name in BY_JUDGES and "language_unsupported" in flags:
+        # That is about the model that writes, and nothing was written.
+        flags.remove("language_unsupported")
+    changed = answer is not None and answer.text.strip() != answer.original.strip()
+    return DetectorFound(
+        method=name,
+        state=method_status(view, method),
+        verdict=last.verdict if last else None,
+        score=last.scores[0] if last and last.scores else None,
+        calibrated=_calibrated(view, name, last),
+        weak=weak,
+        by_sentence=by_sentence,
+        flags=tuple(flags),
+        corrected=answer.text if answer is not None and changed and answer.text.strip() else None,
+        error=method.error,
+    )
+
+
+def _calibrated(view: RunView, method: str, event: Judged | None) -> tuple[CalibratedReading, ...]:
+    return deciding_readings(view.header.spec, method, event) if view.header is not None else ()
+
+
+def _cells(view: RunView, method: MethodView, spans: Sequence[Span]) -> dict[int, CellFound]:
+    """Return what a method says of the sentences, by their number, of the text as it was given."""
+    concepts = _concepts(method, spans)
+    if concepts:
+        return concepts
+    first = [event for event in method.judged if event.draft == 0]
+    sentences = [event for event in first if event.what == "sentence"]
+    if sentences:
+        words = UnsupportedWords(method)
+        return {
+            number: _of_sentence(event, _calibrated(view, method.name, event), words)
+            for event in sentences
+            if (number := _place(event.start, event.end, spans)) is not None
+        }
+    entities = [event for event in first if event.what == "entity"]
+    looked = any(event.what == "answer" for event in first) and method.recognizer
+    if not (entities or looked):
+        return {}
+    found: dict[int, list[Judged]] = {number: [] for number in range(len(spans))}
+    for event in entities:
+        number = _place(event.start, event.end, spans)
+        if number is not None:
+            found[number].append(event)
+    return {number: _of_entities(events) for number, events in found.items()}
+
+
+def _place(start: int, end: int, spans: Sequence[Span]) -> int | None:
+    """Return the number of the sentence that [start, end) lies in, or overlaps first."""
+    overlaps = (n for n, span in enumerate(spans) if start < span.end and span.start < end)
+    return next(overlaps, None)
+
+
+def _of_sentence(
+    event: Judged, calibrated: tuple[CalibratedReading, ...], words: UnsupportedWords
+) -> CellFound:
+    detail = event.detail
+    start = event.start
+    unsupported = (
+        one.model_copy(update={"start": start + one.start, "end": start + one.end})
+        for one in words.of(event)
+    )
+    aligned = isinstance(detail, SentenceAligned)
+    return CellFound(
+        verdict=event.verdict,
+        score=event.scores[0] if event.scores else None,
+        calibrated=calibrated,
+        pieces=(_piece(event),),
+        evidence=detail.evidence if aligned else "",
+        passage=(detail.evidence_chunk or detail.chunk) if aligned else "",
+        unsupported=tuple(unsupported),
+    )
+
+
+def _of_entities(events: Sequence[Judged]) -> CellFound:
+    """Return the worst entity, which speaks for its sentence: the text is as doubtful as that."""
+    if not events:
+        return CellFound(verdict=None)
+
+    def rank(event: Judged) -> tuple[int, float]:
+        value = event.scores[0].value if event.scores else None
+        return _WORST_FIRST.index(event.verdict), value if value is not None else 2.0
+
+    worst = min(events, key=rank)
+    return CellFound(
+        verdict=worst.verdict,
+        score=_flagged_first(worst.scores),
+        pieces=tuple(_piece(event) for event in events),
+    )
+
+
+def _concepts(method: MethodView, spans: Sequence[Span]) -> dict[int, CellFound]:
+    """Return verdicts on the concepts of each sentence as it was given, before anything was
+    rectified.
+    """
+    found: dict[int, list[Judged]] = {}
+    dropped: dict[int, int] = {}
+    for event in method.judged:
+        detail = event.detail
+        first = isinstance(detail, ConceptVerified) and detail.round == 0
+        if event.what == "concept" and first and event.sentence is not None:
+            found.setdefault(event.sentence, []).append(event)
+        elif event.what == "concepts" and event.sentence is not None:
+            # Listed: what is in it is being verified.
+            found.setdefault(event.sentence, [])
+            if isinstance(detail, ConceptsListed) and detail.round == 0:
+                dropped[event.sentence] = detail.left_out + detail.dropped
+    ended = {
+        event.sentence: event
+        for event in method.judged
+        if event.what == "sentence" and event.sentence is not None
+    }
+    return {
+        number: _of_concepts(
+            events, spans[number], ended=number in ended, dropped=dropped.get(number, 0)
+        )
+        for number, events in found.items()
+        if number < len(spans)
+    }
+
+
+def _of_concepts(events: Sequence[Judged], span: Span, *, ended: bool, dropped: int) -> CellFound:
+    counts = PartCounts.of((event.verdict for event in events), dropped=dropped)
+    decision = decide(counts)
+    said = bool(events) or ended
+    share = decision.share
+    score = Score(
+        name="supported_share",
+        value=share,
+        threshold=1.0,
+        bad="below",
+        flagged=share is not None and counts.supported < counts.parts,
+        formula="ever.supported_share",
+        inputs=(float(counts.supported), float(counts.parts)),
+    )
+    pieces = []
+    for event in events:
+        at = event.detail.at if isinstance(event.detail, ConceptVerified) else (0, 0)
+        piece = _piece(event)
+        # Offsets in a draft that was rectified before this sentence are not those of the text.
+        moved = {"start": span.start + at[0], "end": span.start + at[1]}
+        pieces.append(piece.model_copy(update=moved))
+    verdict = decision.verdict if said else None
+    return CellFound(verdict=verdict, score=score if counts.judged else None, pieces=tuple(pieces))
+
+
+def _piece(event: Judged) -> PieceFound:
+    return PieceFound(
+        start=event.start,
+        end=event.end,
+        text=event.text,
+        verdict=event.verdict,
+        label=event.label,
+        score=_flagged_first(event.scores),
+    )
+
+
+def _flagged_first(scores: Sequence[Score]) -> Score | None:
+    """Return the score that decided: one on the bad side of its threshold, else the first."""
+    return next((one for one in scores if one.flagged), scores[0] if scores else None)

@@ -6,32 +6,201 @@ earlier runs of the visitor. What it takes to check a given text grows with its 
 
 from __future__ import annotations
 
+import re
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from math import ceil, floor, log10
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from pipelines.engine.effort_table import (
-    Amount,
-    Effort,
-    EffortTable,
-    MeasuredChecks,
-    MeasuredEffort,
-    Pace,
-    Source,
-    effort_table,
-)
-from pipelines.engine.text_size import TextSize, size_of
+from pipelines.base import ASSETS, Frozen
+from pipelines.error_words import Phrase, phrase
+from pipelines.errors import StorageError, VeriscopeError, failure
 from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.models.base import SimilarityRequest
-from pipelines.models.providers import PROVIDERS, Currency, only_judges
-from pipelines.run.cache import is_random, request_key
-from pipelines.run.defaults import is_default
-from pipelines.run.events import ModelCalled
-from pipelines.run.ledger import tokens_of
-from pipelines.run.spec import JUDGES, ModelSpec, RunSpec
-from pipelines.run.view import MethodView, RunView
-from pipelines.types import Frozen
+from pipelines.models.providers import (
+    PROVIDERS,
+    Currency,
+    ModelSpec,
+    Price,
+    only_judges,
+    provider_of,
+)
+from pipelines.run.calls import is_random, request_key
+from pipelines.run.events import JUDGES, ModelCalled, RunSpec, is_default
+from pipelines.run.ledger import Ledger, LimitName, RunLimits, UsageTotals, tokens_of
+from pipelines.run.view import MethodView, RunView, fold
+from pipelines.store import RunStore
+from pipelines.store.runs import FinishedRun
+from pipelines.text import split_sentences
+
+# How much of a given text there is to check: what an estimate is worked out from.
+#
+# Detectors that go through a text take so many calls for every sentence, and those that look up its
+# facts so many for every fact. What counts as a fact is known only when a model has listed them, so
+# names and numbers stand for them here. They are counted without a recogniser of entities, which
+# takes seconds to load: an estimate is shown before anything is loaded.
+
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_NAME = re.compile(r"\b[A-Z][\w'’-]*(?:\s+[A-Z][\w'’-]*)*")
+
+
+class TextSize(NamedTuple):
+    """The sentences of a text, at least 1, and its facts, at least one for each sentence."""
+
+    sentences: int
+    facts: int
+
+
+def size_of(text: str) -> TextSize:
+    """Return the size of `text`.
+
+    The name that an English sentence begins with is what it speaks about, and no fact. In Chinese
+    names cannot be seen without a recogniser: there numbers alone are counted.
+    """
+    sentences = [span.text for span in split_sentences(text)]
+    return TextSize(max(1, len(sentences)), sum(map(_facts, sentences)) or 1)
+
+
+def _facts(sentence: str) -> int:
+    names = [found for found in _NAME.finditer(sentence) if found.start() > 0]
+    return max(1, len(names) + len(_NUMBER.findall(sentence)))
+
+
+# What runs took where that was measured: the shipped table, `assets/effort.json`.
+#
+# It is written by `python -m research.default_report --effort FILE`, and the part about
+# given texts by `python -m research.measure check-effort`.
+
+Amount = Annotated[float, Field(ge=0)]
+Source = Literal["default", "walkthroughs"]
+"""What was measured: the default models, or the strong ones of the English walkthroughs."""
+
+
+class Effort(Frozen):
+    """Calls, and the tokens they read and write; means, so they need not be whole numbers."""
+
+    calls: Amount = 0.0
+    read: Amount = 0.0
+    written: Amount = 0.0
+
+    def __add__(self, other: Effort) -> Effort:
+        return Effort(
+            calls=self.calls + other.calls,
+            read=self.read + other.read,
+            written=self.written + other.written,
+        )
+
+    def __mul__(self, factor: float) -> Effort:
+        return Effort(
+            calls=self.calls * factor, read=self.read * factor, written=self.written * factor
+        )
+
+
+class Pace(Frozen):
+    """Seconds of a run on a machine of `cores`: `start`, for each token read and written, and for
+    each call of a judge, 0 where those were not measured apart."""
+
+    start: Amount
+    read: Amount
+    written: Amount
+    cores: int
+    judged: Amount = 0.0
+
+    def seconds(self, effort: Effort, judge_calls: float = 0.0) -> float:
+        """Return how long a run takes whose calls of language models are `effort`."""
+        written = self.written * effort.written + self.judged * judge_calls
+        return self.start + self.read * effort.read + written
+
+
+class MeasuredEffort(Frozen):
+    """What each method took, by role: means over `questions`, asked of the model called `model`.
+
+    A call that several methods share counts for the one that made it (see `Method.starts_from`).
+    `fewer` names the methods that were asked fewer questions, each in a run of its own, and how
+    many. For checks, `shares` and `alone` are as in `MeasuredChecks`.
+    """
+
+    model: str
+    questions: int
+    methods: dict[str, dict[str, Effort]]
+    fewer: dict[str, int] = Field(default_factory=dict)
+    shares: dict[str, tuple[str, ...]] = Field(default_factory=dict, exclude=True)
+    alone: dict[str, dict[str, Effort]] = Field(default_factory=dict, exclude=True)
+
+
+class PerText(Frozen):
+    """What a method takes to check a given text: for the `text`, for each `sentence` of it, and for
+    each `fact` in it."""
+
+    text: Effort = Effort()
+    sentence: Effort = Effort()
+    fact: Effort = Effort()
+
+    def of(self, size: TextSize) -> Effort:
+        """Return the effort for a text of this size."""
+        return self.text + self.sentence * size.sentences + self.fact * size.facts
+
+
+class MeasuredChecks(Frozen):
+    """What each method took by role to check `texts` given texts of `sentences` in all.
+
+    They were asked of the model called `model`, "" for the strong models of illustrations. Calls
+    that several methods share count for the first of them; `shares` names for a method the earlier
+    ones that it shares calls with, and `alone` what it takes where none of these is asked. `pace`
+    None: it is that of questions.
+    """
+
+    model: str
+    texts: int
+    sentences: int
+    methods: dict[str, dict[str, PerText]]
+    shares: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    alone: dict[str, dict[str, PerText]] = Field(default_factory=dict)
+    pace: Pace | None = None
+
+    def of(self, size: TextSize) -> MeasuredEffort:
+        """Return the same for a text of this size."""
+        methods, alone = (
+            {
+                name: {role: one.of(size) for role, one in roles.items()}
+                for name, roles in part.items()
+            }
+            for part in (self.methods, self.alone)
+        )
+        return MeasuredEffort(
+            model=self.model,
+            questions=self.texts,
+            methods=methods,
+            shares=self.shares,
+            alone=alone,
+        )
+
+
+class EffortTable(Frozen):
+    """The shipped measurements: the default models of an English question and of a Chinese one, and
+    English walkthroughs (strong models, whose tokens are characters / 4); `pace` and `chinese_pace`
+    are those of the default models.
+
+    `checks` are the same for given texts.
+    """
+
+    default: MeasuredEffort
+    walkthroughs: MeasuredEffort
+    pace: Pace
+    chinese: MeasuredEffort | None = None
+    chinese_pace: Pace | None = None
+    checks: dict[Source, MeasuredChecks] = Field(default_factory=dict)
+
+
+@cache
+def effort_table() -> EffortTable:
+    """Return the table that ships with the code."""
+    return EffortTable.model_validate_json((ASSETS / "effort.json").read_bytes())
+
 
 _SLOWER = 2.2
 """How many times as long as the bundled model, which was measured, the small model of both
@@ -447,3 +616,195 @@ def _effort(call: ModelCalled, *, by_characters: bool = False) -> Effort:
         return Effort()
     read, written = tokens_of(call.request, call.generations, by_characters=by_characters)
     return Effort(calls=1, read=read, written=written)
+
+
+# The limits of a run compared with its estimate before it starts, and what the run has used.
+
+_MARGIN = 1.25
+"""How far above the estimate a raised limit lies: a single question may take more than the mean."""
+
+
+class RunBudget(NamedTuple):
+    """The limits of a run, the prices of its models by role, and the estimate of what it will use,
+    None where there is no estimate. `within` counts and bounds several runs together."""
+
+    limits: RunLimits = RunLimits()
+    prices: Mapping[str, Price] = {}
+    expected: RunEstimate | None = None
+    within: Ledger | None = None
+
+    def opened(self) -> Account:
+        """Return an account of this budget in which nothing is used yet."""
+        return Account(self, Ledger(self.limits, self.prices, self.within))
+
+
+class Account(NamedTuple):
+    """The budget of a run, and what the run has used so far.
+
+    It stays up to date, in any thread, and after the end of the run.
+    """
+
+    budget: RunBudget
+    ledger: Ledger
+
+    @property
+    def taken(self) -> UsageTotals:
+        """What the calls that have ended took."""
+        return self.ledger.spent
+
+
+class Excess(NamedTuple):
+    """A limit that a run is expected to pass: by `expected` - `most`, in its own unit."""
+
+    limit: LimitName
+    expected: float
+    most: float
+    currency: str = ""
+
+
+def budget_for(
+    limits: RunLimits, models: Mapping[str, ModelSpec], expected: RunEstimate | None = None
+) -> RunBudget:
+    """Return the budget of a run with `models`, by role and with their prices.
+
+    Raises InvalidInputError where a limit of money cannot be kept: a model behind a network
+    service has no price, or one in another currency than the limit.
+    """
+    hosted = {role: one for role, one in models.items() if provider_of(one.kind).hosted}
+    for spec in hosted.values() if limits.money is not None else ():
+        if spec.price is None:
+            raise failure("budget.unpriced", name=spec.name)
+        if spec.price.currency != limits.currency:
+            facts = {"currency": limits.currency, "other": spec.price.currency}
+            raise failure("budget.currencies", name=spec.name, **facts)
+    prices = {role: one.price for role, one in hosted.items() if one.price is not None}
+    return RunBudget(limits, prices, expected)
+
+
+def expected_of(estimate: RunEstimate, name: LimitName, currency: str = "USD") -> float | None:
+    """Return what a run is expected to take of what the limit `name` counts; None where
+    not known.
+    """
+    if name == "calls":
+        return estimate.calls + estimate.judge_calls
+    if name == "tokens":
+        return estimate.read + estimate.written
+    if name == "seconds":
+        return estimate.seconds
+    if estimate.price is None:
+        return None
+    return sum(money.amount for money in estimate.price if money.currency == currency)
+
+
+def excesses(estimate: RunEstimate, limits: RunLimits) -> tuple[Excess, ...]:
+    """Return the limits that a run is expected to pass. What is not known passes none."""
+    found: list[Excess] = []
+    for name in limits.names:
+        expected, most = expected_of(estimate, name, limits.currency), getattr(limits, name)
+        if expected is not None and expected > most:
+            unit = limits.currency if name == "money" else ""
+            found.append(Excess(name, expected, most, unit))
+    return tuple(found)
+
+
+def raised(limits: RunLimits, over: tuple[Excess, ...]) -> RunLimits:
+    """Return `limits`, with each that would be passed raised so far that it is enough for most
+    questions: `_MARGIN` times the estimate, rounded up to two digits.
+    """
+    return limits.model_copy(update={one.limit: _enough(one) for one in over})
+
+
+def refuse_excess(budget: RunBudget) -> None:
+    """Raise InvalidInputError if the run is expected to pass a limit; it says which and how far."""
+    if error := excess_error(budget):
+        raise error
+
+
+def excess_error(budget: RunBudget) -> VeriscopeError | None:
+    """Return the error of a run that is expected to pass a limit; None for every other run."""
+    over = () if budget.expected is None else excesses(budget.expected, budget.limits)
+    return failure("budget.over", excesses=[*map(_said, over)]) if over else None
+
+
+def _said(one: Excess) -> Phrase:
+    expected, most = _number(one.expected), f"{one.most:,.10g}"
+    facts = {"currency": one.currency} if one.currency else {}
+    return phrase(f"excess.{one.limit}", expected=expected, most=most, **facts)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _enough(one: Excess) -> float | int:
+    """Return two digits, rounded up: 41.2 calls ask for 52, 0.0123 dollars for 0.016."""
+    wanted = one.expected * _MARGIN
+    step = 10.0 ** (floor(log10(wanted)) - 1)
+    if one.limit in ("calls", "tokens"):
+        return ceil(ceil(wanted / max(step, 1.0) - 1e-9) * max(step, 1.0))
+    return float(f"{ceil(wanted / step - 1e-9) * step:.12g}")
+
+
+# What a visitor's earlier runs took: read from the store once, then remembered by their ids.
+
+LATEST = 5
+"""So many runs of a model are enough: what it took long ago says less about today."""
+
+_REMEMBERED = 2000
+_ROUNDING = 0.001
+"""Seconds. A run enters the store with the time at which it begins, an imported one later."""
+
+
+class EarlierRuns:
+    """The latest runs of every visitor, as far as somebody asked. Safe in any thread."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+        self._known: dict[str, RunUsage | None] = {}
+        self._lock = threading.Lock()
+
+    def of(self, owner: str, main: ModelSpec, *, checks: bool = False) -> tuple[RunUsage, ...]:
+        """Return the owner's latest finished runs with `main` as their main model, newest first.
+
+        Those that answered a question, or those that checked a given text (`checks`).
+        Runs that asked no model, because everything was cached, and imported ones,
+        which took their time elsewhere, are left out.
+        """
+        found: list[RunUsage] = []
+        for run in self._store.finished(owner):
+            if run.checks != checks or not same_model(run.main, main):
+                continue
+            if (past := self._past(run, owner)) is not None:
+                found.append(past)
+                if len(found) == LATEST:
+                    break
+        return tuple(found)
+
+    def _past(self, run: FinishedRun, owner: str) -> RunUsage | None:
+        with self._lock:
+            if run.id in self._known:
+                return self._known[run.id]
+        try:
+            past = self._read(run, owner)
+        except StorageError:
+            # It may be read the next time.
+            return None
+        with self._lock:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[run.id] = past
+        return past
+
+    def _read(self, run: FinishedRun, owner: str) -> RunUsage | None:
+        try:
+            view = fold(self._store.load(run.id, owner).events)
+        except StorageError:
+            raise
+        except VeriscopeError:
+            # It was deleted meanwhile, or is of a version that cannot be read.
+            return None
+        if view.header is None:
+            return None
+        here = abs(run.created.timestamp() - view.header.created) < _ROUNDING
+        past = past_of(view)
+        return past if here and (past.made.calls or past.judge_calls) else None

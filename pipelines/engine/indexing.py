@@ -21,18 +21,23 @@ from typing import Literal
 import numpy as np
 from filelock import FileLock, Timeout
 
+from pipelines.aio import write_bytes
 from pipelines.error_words import phrase
 from pipelines.errors import ErrorInfo, NotFoundError, VeriscopeError, failure
-from pipelines.files import write_bytes
 from pipelines.jobs import Job, JobStoppedError
-from pipelines.retrieval.assembling import Assembly, IndexSource, readable_rows
 from pipelines.retrieval.base import Embedder
+from pipelines.retrieval.documents import indexed_text
 from pipelines.retrieval.embedders import vectors_name
-from pipelines.retrieval.library import current_index, withdraw
-from pipelines.retrieval.passages import indexed_text
+from pipelines.retrieval.library import (
+    Assembly,
+    IndexSource,
+    current_index,
+    readable_rows,
+    withdraw,
+)
 from pipelines.retrieval.preparing import PREPARED_BY, PreparedDocument, PreparedSummary
 from pipelines.retrieval.reading.parsed import RefusedError
-from pipelines.retrieval.web.pages import fetch
+from pipelines.retrieval.web import fetch
 from pipelines.retrieval.worker import (
     SECONDS,
     PreparationStoppedError,

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import time
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
+from typing import NamedTuple
 
+from pipelines.aio import ended
+from pipelines.base import Choice, Generation
+from pipelines.errors import VeriscopeError, failure
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -17,7 +24,8 @@ from pipelines.models.base import (
     ScoreRequest,
     Watcher,
 )
-from pipelines.models.limiter import Limiter
+from pipelines.models.hosted import Limiter
+from pipelines.models.probe import ProbeReport, probe_again
 from pipelines.models.providers import (
     LOCAL_SLOTS,
     PROVIDERS,
@@ -26,9 +34,8 @@ from pipelines.models.providers import (
     known_capabilities,
     pinned,
 )
-from pipelines.run.cache import Cache
-from pipelines.run.materials import Slot
-from pipelines.types import Choice, Generation
+from pipelines.run.calls import Cache, Slot
+from pipelines.store import RunStore
 
 _MOST_BROUGHT = 50
 """Models with somebody's own key or server that are kept, each with its connections: visitors
@@ -186,3 +193,210 @@ class ModelPool:
         limiter = Limiter(provider.slots if provider else LOCAL_SLOTS)
         slot = Slot(LazyModel(spec.name, known, load), limiter, self._cache, identity)
         return slot
+
+
+# A queue for runs where many visitors share a small machine.
+
+_REMEMBERED = 20
+"""How many of the last runs the expected wait is computed from."""
+
+
+class Turn(NamedTuple):
+    """A position in the queue: how many are before it, and the seconds that may take.
+
+    `before` is 0 for the next one, and None after admission. `wait` is None while nothing is known
+    of how long runs take here.
+    """
+
+    before: int | None
+    wait: float | None = None
+
+
+@dataclass(eq=False)
+class Ticket:
+    """One visitor's request for a run; made by `Admission.slot`."""
+
+    visitor: str
+    address: str | None = None
+    admitted: asyncio.Event = field(default_factory=asyncio.Event)
+    begun: float = 0.0
+
+
+@dataclass
+class Admission:
+    """At most `slots` runs at once and `max_queue` that wait; of one visitor `per_visitor` of each.
+
+    Of those that wait, `per_address` come from one address.
+
+    Runs begin in the order of asking, but a visitor who has as many runs as allowed is skipped
+    until one of them ends. All methods belong to one event loop.
+    """
+
+    slots: int
+    per_visitor: int = 1
+    max_queue: int = 100
+    per_address: int = 100
+    clock: Callable[[], float] = time.monotonic
+    _queue: list[Ticket] = field(default_factory=list, init=False)
+    _running: set[Ticket] = field(default_factory=set, init=False)
+    _durations: deque[float] = field(default_factory=partial(deque, maxlen=_REMEMBERED), init=False)
+
+    @asynccontextmanager
+    async def slot(self, visitor: str, address: str | None = None) -> AsyncIterator[Ticket]:
+        """Wait in the queue, and hold a slot from when `admitted` is set to the end of the block.
+
+        Leaving early gives it up. Raises BusyError where the queue is full, or the address is in it
+        as often as allowed (None for one that does not count), and QueuedAlreadyError where the
+        visitor is.
+        """
+        if len(self._queue) >= self.max_queue:
+            raise failure("asking.long_queue", waiting=self.max_queue)
+        if sum(waiting.visitor == visitor for waiting in self._queue) >= self.per_visitor:
+            raise failure("asking.queued_already", most=self.per_visitor)
+        from_there = sum(waiting.address == address for waiting in self._queue)
+        if address is not None and from_there >= self.per_address:
+            raise failure("asking.address_queue", waiting=self.per_address)
+        ticket = Ticket(visitor, address)
+        self._queue.append(ticket)
+        self._admit()
+        try:
+            yield ticket
+        finally:
+            if ticket in self._running:
+                self._running.remove(ticket)
+                self._durations.append(self.clock() - ticket.begun)
+            else:
+                self._queue.remove(ticket)
+            self._admit()
+
+    def turn(self, ticket: Ticket) -> Turn:
+        """Return the position of `ticket` now."""
+        if ticket not in self._queue:
+            return Turn(None, 0.0)
+        before = self._queue.index(ticket)
+        if not self._durations:
+            return Turn(before)
+        usual = sum(self._durations) / len(self._durations)
+        now = self.clock()
+        # What is under way will be over sooner than what has yet to begin.
+        left = sorted(max(0.0, usual - (now - running.begun)) for running in self._running)
+        free = (left or [0.0])[: self.slots]
+        for _ in range(before):
+            first = free.index(min(free))
+            free[first] += usual
+        return Turn(before, min(free))
+
+    def _admit(self) -> None:
+        """Admit those who may run, the first in the queue first."""
+        running = Counter(ticket.visitor for ticket in self._running)
+        for ticket in list(self._queue):
+            if len(self._running) == self.slots:
+                return
+            if running[ticket.visitor] < self.per_visitor:
+                self._queue.remove(ticket)
+                self._running.add(ticket)
+                running[ticket.visitor] += 1
+                ticket.begun = self.clock()
+                ticket.admitted.set()
+
+
+# Checks of models that could not be carried out: made again by themselves, when a model is used.
+#
+# A check of the capability probe that a busy, slow or absent service did not answer leaves an
+# ability "unknown", and the model is used as its kind usually is. The next run that uses the model
+# asks again, beside its own calls. So it does for whether a model can judge that was never
+# checked.
+
+CHECK_SECONDS = 120.0
+"""How long one check may take. After one that takes longer, no other is made."""
+
+MOST_TRIES = 3
+"""How often a process makes the checks of one owner's model again."""
+
+FindModel = Callable[[ModelSpec, str | None], Awaitable[Model]]
+IsReproduced = Callable[[ModelSpec, str], bool]
+
+
+class UnknownAbilities:
+    """Finds out later what a check of a saved model could not, and saves it with the model.
+
+    `model` builds the model of a spec with its key. `is_reproduced` tells whether a reproducible
+    run of the owner uses it: such a run has the model to itself. To be used on one event loop.
+    """
+
+    def __init__(self, store: RunStore, model: FindModel, is_reproduced: IsReproduced) -> None:
+        self._store = store
+        self._model = model
+        self._is_reproduced = is_reproduced
+        self._tries: Counter[tuple[str, str]] = Counter()
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    def ask_soon(self, spec: ModelSpec, key: str | None, *, owner: str) -> None:
+        """Make the unknown checks of `spec` again, in the background and not too often."""
+        place = owner, spec.name
+        if not spec.unknown or place in self._tasks or self._tries[place] >= MOST_TRIES:
+            return
+        if self._is_reproduced(spec, owner):
+            return
+        self._tries[place] += 1
+        task = self._tasks[place] = asyncio.create_task(self._ask(spec, key, owner))
+        task.add_done_callback(lambda _: self._tasks.pop(place, None))
+
+    async def keep(self, spec: ModelSpec, report: ProbeReport, *, owner: str) -> None:
+        """Save what a check of the owner's model `spec` found, unless that was changed meanwhile.
+
+        What it could not find out stays as it was found before.
+        """
+        found = spec.with_capabilities(report.capabilities, report.unknown)
+        known = known_capabilities(spec)
+        if spec.judges is not None and known is not None:
+            left = tuple(key for key in report.unknown if key in spec.unknown)
+            found = spec.with_capabilities(report.on(known), left)
+        await asyncio.to_thread(self._save, spec, found, owner)
+
+    async def aclose(self) -> None:
+        """Stop what is under way."""
+        await ended(*self._tasks.values())
+
+    async def _ask(self, spec: ModelSpec, key: str | None, owner: str) -> None:
+        known = known_capabilities(spec)
+        # What fails stays unknown. The next run asks again.
+        with suppress(VeriscopeError, TimeoutError):
+            # Nothing is spent on a model that is not saved.
+            if known is None or await asyncio.to_thread(self._saved, spec, owner) is None:
+                return
+            async with asyncio.timeout(CHECK_SECONDS) as limit:
+                model = await self._model(spec.without_capabilities(), key)
+                async with aclosing(probe_again(model, known, spec.unknown)) as reports:
+                    async for report in reports:
+                        found = _with(report, spec)
+                        if not await asyncio.to_thread(self._save, spec, found, owner):
+                            return
+                        if self._is_reproduced(spec, owner):
+                            return
+                        spec = found
+                        limit.reschedule(asyncio.get_running_loop().time() + CHECK_SECONDS)
+
+    def _saved(self, spec: ModelSpec, owner: str) -> ModelSpec | None:
+        """Return the owner's model as it is saved, None where it is another one by now."""
+        models = self._store.models.list(owner)
+        saved = next((one for one in models if one.name == spec.name), None)
+        same = saved is not None and saved.without_price() == spec.without_price()
+        return saved if same else None
+
+    def _save(self, spec: ModelSpec, found: ModelSpec, owner: str) -> bool:
+        """Save `found` in the place of `spec`; return whether that is still saved."""
+        saved = self._saved(spec, owner)
+        # If the owner changed or deleted the model meanwhile, nothing is saved.
+        if saved is None:
+            return False
+        if found != spec:
+            self._store.models.save(owner, found.model_copy(update={"price": saved.price}))
+        return True
+
+
+def _with(report: ProbeReport, spec: ModelSpec) -> ModelSpec:
+    """Return `spec` with what `report` found."""
+    known = {finding.key for finding in report.findings if finding.ok is not None}
+    left = tuple(key for key in spec.unknown if key not in known)
+    return spec.with_capabilities(report.capabilities, left) if left != spec.unknown else spec

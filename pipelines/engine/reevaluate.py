@@ -13,19 +13,26 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pipelines.base import Answer
 from pipelines.engine.asking import RunPlan, make_plan, question_of
 from pipelines.engine.calibrations import holding
 from pipelines.engine.executor import run_method
 from pipelines.errors import LimitReached, MissingReply, VeriscopeError
 from pipelines.methods.base import Method, Settings
-from pipelines.remote.retry import RetryPolicy
-from pipelines.run.events import Event, Revised, RunFinished, RunStarted, SpanEnded, SpanStarted
+from pipelines.remote import RetryPolicy
+from pipelines.run.events import (
+    Event,
+    MethodSpec,
+    Revised,
+    RunFinished,
+    RunStarted,
+    SpanEnded,
+    SpanStarted,
+    Trace,
+)
 from pipelines.run.live import Recorder
 from pipelines.run.replay import recorded_again, replay_materials
-from pipelines.run.spec import MethodSpec
-from pipelines.run.trace import Trace
 from pipelines.run.view import MethodView, RunView, fold
-from pipelines.types import Answer
 
 
 @dataclass(frozen=True)

@@ -1,51 +1,245 @@
 """The entry to the engine: start a run, watch it, stop it, and load what was recorded.
 
 Every screen, the command line and the tests go through `Service`. It lives on one event loop;
-`pipelines.engine.thread.Engine` runs it on a thread of its own for front ends that are not async.
+`pipelines.engine.service.Engine` runs it on a thread of its own for front ends that are not async.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 from sqlalchemy.engine import URL
 
+from pipelines.aio import make_data_folder
 from pipelines.engine.asking import RunPlan, make_plan
-from pipelines.engine.budget import Account, RunBudget
-from pipelines.engine.checks import UnknownAbilities
-from pipelines.engine.earlier import EarlierRuns
+from pipelines.engine.estimate import Account, EarlierRuns, RunBudget
 from pipelines.engine.executor import Keys, execute, gather_materials, start_event
-from pipelines.engine.libraries import Libraries
-from pipelines.engine.pool import Loading, ModelPool
+from pipelines.engine.library import Libraries
+from pipelines.engine.pool import Loading, ModelPool, UnknownAbilities
 from pipelines.engine.reevaluate import recorded_plan
-from pipelines.engine.renewal import PresenceRenewal
-from pipelines.engine.saving import Saver, cancel
-from pipelines.errors import MissingReply, NotFoundError, VeriscopeError, failure, revived
-from pipelines.files import make_data_folder
-from pipelines.models import speed
+from pipelines.errors import (
+    MissingReply,
+    NotFoundError,
+    StorageDamagedError,
+    StorageError,
+    StorageLostError,
+    VeriscopeError,
+    failure,
+    revived,
+)
+from pipelines.models import probe
 from pipelines.models.base import Model
 from pipelines.models.catalogue import CatalogueEntry
 from pipelines.models.download import Downloads
-from pipelines.models.embedded import EmbeddedModel
+from pipelines.models.llamacpp import EmbeddedModel
 from pipelines.models.providers import model_spec, refuse_shared_names
-from pipelines.remote.retry import RetryPolicy
-from pipelines.run.calls import RunModel
-from pipelines.run.defaults import default_models
-from pipelines.run.events import CancelReason, Event, ModelCalled
+from pipelines.remote import RetryPolicy
+from pipelines.run.calls import Materials, RunModel
+from pipelines.run.events import (
+    CancelReason,
+    Event,
+    EvidenceSpec,
+    ModelCalled,
+    ModelSpec,
+    RunFailed,
+    RunSpec,
+    TerminalEvent,
+    Trace,
+    default_models,
+)
 from pipelines.run.live import Limits, LiveRun, Subscription
-from pipelines.run.materials import Materials
 from pipelines.run.replay import replay_materials
-from pipelines.run.spec import EvidenceSpec, ModelSpec, RunSpec
-from pipelines.run.trace import Trace
-from pipelines.store import RunStore, StorageError, file_url, new_run_id
-from pipelines.store.recordings import is_recording, load_recording
+from pipelines.store import RunStore, file_url, new_run_id
+from pipelines.store.exchange import is_recording, load_recording
 from pipelines.text import EntityRecognizer
+
+# Makes sure that other processes see this one as alive while its runs go on.
+
+
+class PresenceRenewal:
+    """Renews the presence of `store` every `seconds` while `needed` is true.
+
+    A server that was started again has forgotten who is writing. It does so in a thread of its own:
+    a server that does not answer keeps no other work waiting.
+    """
+
+    def __init__(self, store: RunStore, seconds: float, needed: Callable[[], bool]) -> None:
+        self._store = store
+        self._seconds = seconds
+        self._needed = needed
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Begin to renew, if that has not begun."""
+        if self._thread is None:
+            work = threading.Thread(target=self._renew, name="veriscope-presence", daemon=True)
+            self._thread = work
+            work.start()
+
+    def close(self) -> None:
+        """Stop. Blocks until a renewal that is under way has ended: it would take the lock."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _renew(self) -> None:
+        while not self._closing.wait(self._seconds):
+            if self._needed():
+                with suppress(StorageError):
+                    self._store.renew_presence()
+
+
+# Stores a run while it happens, and what becomes of a run that cannot be stored.
+
+_FIRST_PAUSE = 0.2
+_LONGEST_PAUSE = 30.0
+"""Seconds between two attempts to store the same events; the pause doubles."""
+
+_logger = logging.getLogger(__name__)
+
+
+async def cancel(live: LiveRun, reason: CancelReason) -> bool:
+    """End the calls of a run and wait until they have ended; False when they had ended already."""
+    if live.task is None or live.task.done():
+        return False
+    if not live.task.cancelling():
+        # A second cancellation would interrupt the recording of the run's end.
+        live.cancel_reason = reason
+        live.task.cancel()
+    await asyncio.wait({live.task})
+    return True
+
+
+class Saver:
+    """Stores the events of one run as they come from `queue`, several at a time.
+
+    The end of the run is shown when it is stored. A database that cannot be reached is tried for
+    `patience` seconds. After that, or where nothing can be written, the run ends with that error,
+    unless it had ended by itself and can be stored after all. The error is stored as its end as
+    soon as it can be, at the latest when `closing` is set. It is given up where the database is
+    damaged, or refuses the events as such.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        live: LiveRun,
+        queue: asyncio.Queue[Event],
+        patience: float,
+        closing: asyncio.Event,
+    ) -> None:
+        self.live = live
+        self._store = store
+        self._queue = queue
+        self._patience = patience
+        self._closing = closing
+        self._stored = 1
+        """How many events are stored; the first was before the run began."""
+
+    async def save(self) -> bool:
+        """Store the run to its end; False if what is stored of it has no end."""
+        try:
+            while True:
+                batch = [await self._queue.get(), *self._waiting()]
+                try:
+                    await self._append(batch)
+                except VeriscopeError as error:
+                    return await self._fail(batch, error)
+                except Exception as error:
+                    # Any error ends the run, or its readers would wait for ever.
+                    _logger.error("Run %s is not stored.", self.live.run_id, exc_info=error)
+                    return await self._fail(batch, failure("asking.unexpected"))
+                if isinstance(end := batch[-1], TerminalEvent):
+                    self.live.show_end(end)
+                    return True
+        finally:
+            self.live.kept.set()
+
+    async def _append(self, batch: Sequence[Event]) -> None:
+        """Store `batch`, which is tried again as long as that may help."""
+        deadline, pause, again = time.monotonic() + self._patience, _FIRST_PAUSE, False
+        while True:
+            try:
+                await asyncio.to_thread(self._store.append, self.live.run_id, batch, again=again)
+            except VeriscopeError as error:
+                late = time.monotonic() + pause > deadline or self._closing.is_set()
+                if late or not error.retryable:
+                    raise
+                # A connection that was lost may have stored them and not told.
+                again = True
+                await self._pause(pause)
+                pause *= 2
+            else:
+                self._stored += len(batch)
+                return
+
+    async def _fail(self, batch: list[Event], error: VeriscopeError) -> bool:
+        """End a run that cannot be stored; True once that is stored, or cannot be any more."""
+        live = self.live
+        live.unsaved = error.info()
+        await cancel(live, "stopped")
+        *events, end = [*batch, *self._waiting()]
+        assert isinstance(end, TerminalEvent)
+        # The cause may be over by now. A run that had ended by itself has its own end then.
+        by_itself = not isinstance(end, RunFailed) or end.error != live.unsaved
+        if by_itself and await self._try([*events, end]) == "stored":
+            live.unsaved = None
+            live.show_end(end)
+            return True
+        common = end.model_dump(include={"run", "span", "parent", "seq", "time"})
+        failed = RunFailed(**common, error=live.unsaved)
+        events.append(failed)
+        outcome = await self._try(events)
+        live.show_end(failed)
+        live.kept.set()
+        pause = _FIRST_PAUSE
+        while outcome == "later" and not self._closing.is_set():
+            await self._pause(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            outcome = await self._try(events)
+        if outcome == "stored":
+            return True
+        # If there is no room for all events, there may be room for the last one.
+        alone = failed.model_copy(update={"seq": self._stored})
+        if await self._try([alone]) != "stored":
+            _logger.warning("Run %s is not stored in full: %s", live.run_id, error)
+        return False
+
+    async def _try(self, events: Sequence[Event]) -> Literal["stored", "later", "never"]:
+        """Store `events` now. "stored" also where they need not be, "never" if it is no use."""
+        try:
+            await asyncio.to_thread(self._store.append, self.live.run_id, events, again=True)
+        except (StorageLostError, NotFoundError):
+            return "stored"
+        except StorageDamagedError:
+            return "never"
+        except StorageError:
+            # It is logged where it is given up.
+            return "later"
+        except Exception as error:
+            _logger.error("Run %s is not stored.", self.live.run_id, exc_info=error)
+            return "never"
+        return "stored"
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._closing.wait(), seconds)
+
+    def _waiting(self) -> list[Event]:
+        """Return what is in the queue now."""
+        return [self._queue.get_nowait() for _ in range(self._queue.qsize())]
+
 
 _ANY_TEXT = "London is a city."
 
@@ -338,7 +532,7 @@ class Service:
 
         It is measured once, by the embedded model, and kept. None where that model cannot tell.
         """
-        known = await asyncio.to_thread(speed.kept_speed, self._models)
+        known = await asyncio.to_thread(probe.kept_speed, self._models)
         if known is not None:
             return known
         try:
@@ -346,13 +540,13 @@ class Service:
             if not isinstance(model, EmbeddedModel):
                 return None
             size = (await asyncio.to_thread(model.server.loaded.stat)).st_size
-            found = await speed.measure(model, size)
+            found = await probe.measure(model, size)
         except (VeriscopeError, MissingReply):
             return None
         if found is not None:
             # Where it cannot be kept it is measured again.
             with suppress(OSError):
-                await asyncio.to_thread(speed.keep_speed, self._models, found)
+                await asyncio.to_thread(probe.keep_speed, self._models, found)
         return found
 
     async def aclose(self) -> None:
@@ -444,3 +638,45 @@ async def _unkept(live: LiveRun) -> None:
     assert live.task is not None
     await asyncio.wait({live.task})
     live.kept.set()
+
+
+# A `Service` on a thread of its own, for front ends whose code is not asynchronous.
+
+T = TypeVar("T")
+
+
+class Engine:
+    """Owns the event loop that all runs of this process live on, and the service on it."""
+
+    def __init__(self, data: Path, **options: Any) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="veriscope-engine", daemon=True
+        )
+        self._thread.start()
+        self.service = self.call(self._open(data, options))
+
+    async def _open(self, data: Path, options: dict[str, Any]) -> Service:
+        return Service(data, **options)
+
+    async def _finish(self) -> None:
+        await self.service.aclose()
+        begun = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in begun:
+            task.cancel()
+        await asyncio.gather(*begun, return_exceptions=True)
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the engine's loop and wait for it; never call this on that loop."""
+        return self.submit(work).result()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin `work` on the engine's loop, without waiting for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def close(self) -> None:
+        """Stop every run and the thread."""
+        self.call(self._finish())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -10,15 +10,14 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pipelines.base import Frozen
 from pipelines.evaluation.metrics.answers import passage_overlap
 from pipelines.models.base import ChoiceRequest, GenerationRequest
 from pipelines.models.providers import ModelSpec, only_judges
-from pipelines.run.cache import request_key
-from pipelines.run.events import Judged, ModelCalled, Verdict, What
+from pipelines.run.calls import request_key
+from pipelines.run.events import Judged, ModelCalled, Trace, Verdict, What
 from pipelines.run.findings import ConceptVerified
-from pipelines.run.trace import Trace
 from pipelines.run.view import MethodView, fold
-from pipelines.types import Frozen
 
 Amount = Annotated[float, Field(ge=0)]
 

@@ -8,20 +8,25 @@ counted, and the replies that they recorded are not asked for again.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeVar
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
-from pipelines.concurrency import ended
-from pipelines.engine.budget import RunBudget
+from pydantic import ValidationError
+
+from pipelines.aio import ended
+from pipelines.base import Frozen, Language
+from pipelines.engine.asking import RunPlan
+from pipelines.engine.estimate import RunBudget
 from pipelines.engine.service import Service
-from pipelines.errors import ErrorInfo, NotFoundError, UnreadableRunError, failure
-from pipelines.evaluation.answering import AnsweringBackend, OwnService, WorkerLostError
-from pipelines.evaluation.items import Item
-from pipelines.evaluation.latest import LATEST, LatestAnswer, latest_answer
-from pipelines.evaluation.limits import (
+from pipelines.errors import ErrorInfo, NotFoundError, StorageError, UnreadableRunError, failure
+from pipelines.evaluation.beginning import (
     Limit,
     ledger_within,
     limit_of,
@@ -29,17 +34,189 @@ from pipelines.evaluation.limits import (
     spent_so_far,
 )
 from pipelines.evaluation.outcomes import Cost, Outcome, outcome_of, paid_in
-from pipelines.evaluation.overview import keep_overview
-from pipelines.evaluation.plan import Budget, EvaluationSpec, plan_of
-from pipelines.evaluation.scoring import keep_scores
+from pipelines.evaluation.plan import Budget, EvaluationSpec, Item, plan_of
+from pipelines.evaluation.results.table import ResultsTable, results_table
+from pipelines.evaluation.scoring import (
+    OVERVIEW,
+    found_right,
+    has_declined,
+    keep_scores,
+    read_results,
+    scoring_version,
+)
 from pipelines.models.providers import ModelSpec
-from pipelines.run.events import ModelCalled
+from pipelines.run.events import ModelCalled, Trace
 from pipelines.run.ledger import Ledger
-from pipelines.run.trace import Trace
 from pipelines.run.view import fold
 from pipelines.store import new_run_id
-from pipelines.store.evaluations import AnswerTask
+from pipelines.store.evaluations import AnswerTask, EvaluationStore
 from pipelines.store.tables import to_json
+
+# Where the runs of an evaluation are carried out, one after the other or many at a time.
+#
+# However they are carried out, what they record is in the evaluation's own database when it is
+# over.
+
+KnownCalls = Callable[[Collection[str]], Awaitable[Sequence[ModelCalled]]]
+"""Gives the calls whose replies are known already, but for those of the runs with these ids."""
+
+
+class WorkerLostError(Exception):
+    """The process that carried out a run died. What it had recorded is stored; others can go on."""
+
+
+class AnsweringBackend(ABC):
+    """Carries out runs. `workers` processes do so, each with a service of its own."""
+
+    @property
+    @abstractmethod
+    def workers(self) -> int:
+        """How many there are right now."""
+
+    @abstractmethod
+    async def answer(self, plan: RunPlan, run_id: str, cache: str, known: KnownCalls) -> Trace:
+        """Carry `plan` out under this id, to its end, and return what was recorded and stored.
+
+        Runs with the same `cache` share replies as far as they are carried out in one process. The
+        plan's budget has to admit every call as far as calls are made in this process. Being
+        cancelled stops the run. Raises WorkerLostError, and what starting a run raises.
+        """
+
+
+class OwnService(AnsweringBackend):
+    """Runs of `owner` in this process, by `service`. `keys` are those of the models, by name."""
+
+    def __init__(self, service: Service, owner: str, keys: Mapping[str, str]) -> None:
+        self._service = service
+        self._owner = owner
+        self._keys = keys
+        self._begun: set[str] = set()
+
+    @property
+    def workers(self) -> int:
+        """This process."""
+        return 1
+
+    async def answer(self, plan: RunPlan, run_id: str, cache: str, known: KnownCalls) -> Trace:
+        """See `AnsweringBackend`."""
+        # What this process has asked is in the cache.
+        calls = await known(self._begun)
+        self._begun.add(run_id)
+        await self._service.start(
+            plan, owner=self._owner, keys=self._keys, run_id=run_id, cache=cache, known=calls
+        )
+        async for _ in self._service.follow(run_id, owner=self._owner):
+            pass
+        return await self._service.load(run_id, owner=self._owner)
+
+
+# The answers that came last while an evaluation is carried out, and whether they are right.
+
+LATEST = 5
+"""So many answers are shown while an evaluation goes on."""
+
+_SHOWN = 300
+"""Characters of a question or an answer that are kept."""
+
+
+class LatestAnswer(Frozen):
+    """One answer that has just come: task `number` by `system` on an item, recorded as `run`.
+
+    `right` is None where nothing tells whether it is right; who `declined` is not right, and gave
+    no wrong answer. `error` is the code of what failed.
+    """
+
+    number: int
+    system: str
+    question: str
+    answer: str
+    run: str
+    right: bool | None = None
+    declined: bool = False
+    error: str = ""
+
+
+def latest_answer(
+    spec: EvaluationSpec, task: AnswerTask, item: Item, run: str, outcome: Outcome
+) -> LatestAnswer:
+    """Return what is shown of an outcome. Of a text that was checked, the text and not the
+    question.
+    """
+    return LatestAnswer(
+        number=task.number,
+        system=spec.systems[task.system].name,
+        question=(item.text if spec.checks == "texts" else item.question)[:_SHOWN],
+        answer=outcome.answer[:_SHOWN],
+        run=run,
+        right=found_right(spec, item, outcome),
+        declined=spec.checks == "questions" and has_declined(item, outcome),
+        error=outcome.error,
+    )
+
+
+# What results show at first, computed once for what an evaluation has answered, and stored.
+
+_LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+
+class Overview(Frozen):
+    """The table of all metrics and items, and the tags and languages to choose items by.
+
+    Tags are sorted, languages in the order of the program.
+    """
+
+    table: ResultsTable
+    tags: tuple[str, ...]
+    languages: tuple[Language, ...]
+
+
+def overview(store: EvaluationStore, evaluation: str, owner: str) -> Overview:
+    """Return the overview of what is answered and judged.
+
+    A stored one is read without the scores, which takes a fraction of the time. Raises
+    NotFoundError, and InvalidInputError where nothing is answered.
+    """
+    code = _code(store, evaluation, owner)
+    for body in store.scores(evaluation, owner, code):
+        # One that another release wrote is computed anew.
+        with suppress(ValidationError):
+            return Overview.model_validate(body)
+    found = read_results(store, evaluation, owner)[1]
+    items = found.items.values()
+    spoken = {item.language for item in items}
+    made = Overview(
+        table=results_table(found),
+        tags=tuple(sorted({tag for item in items for tag in item.tags})),
+        languages=tuple(language for language in _LANGUAGES if language in spoken),
+    )
+    with suppress(StorageError, NotFoundError):
+        # What was answered meanwhile may be in it or not.
+        if _code(store, evaluation, owner) == code:
+            store.keep_scores(evaluation, code, {OVERVIEW: to_json(made)})
+    return made
+
+
+def _code(store: EvaluationStore, evaluation: str, owner: str) -> str:
+    """Return what everything comes to that decides an overview.
+
+    Answers are only ever added, so that their number says which there are.
+    """
+    stored = store.get(evaluation, owner)
+    judged = store.judgements.stamp(evaluation, owner)
+    asked = {name: value for name, value in stored.spec.items() if name != "limits"}
+    whole = [stored.name, stored.created.isoformat(), asked, stored.done, judged]
+    digest = sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+    return scoring_version(("overview", digest))
+
+
+def keep_overview(store: EvaluationStore, evaluation: str, owner: str) -> None:
+    """Compute and store all that results show at first, if anything is answered.
+
+    Raises NotFoundError.
+    """
+    if store.get(evaluation, owner).done:
+        overview(store, evaluation, owner)
+
 
 T = TypeVar("T")
 

@@ -14,8 +14,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipelines.methods.base import Question
-from pipelines.methods.replies.asked import (
+from pipelines.base import Language, Passage
+from pipelines.methods.base import Question, load_wording
+from pipelines.methods.replies.lists import asks_yes_or_no, events_in, is_form
+from pipelines.methods.replies.parsing import (
     Kind,
     asked_kind,
     figures,
@@ -23,14 +25,11 @@ from pipelines.methods.replies.asked import (
     is_named,
     names_person,
 )
-from pipelines.methods.replies.questions import asks_yes_or_no, events_in, is_form
 from pipelines.methods.sentences import NearSentence, sentences_by_nearness
 from pipelines.methods.telling import asks_who, held_from, is_mistaken, opposes, reports, strays
-from pipelines.methods.wording import load_wording
-from pipelines.retrieval.bm25 import content_terms
+from pipelines.retrieval.indexes import content_terms
 from pipelines.run.scope import Scope
 from pipelines.text import Entity, Span, has_han, split_sentences
-from pipelines.types import Language, Passage
 
 NEARLY = 0.1
 """By how much a sentence may be less near than the nearest to support a draft (ours)."""

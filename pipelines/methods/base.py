@@ -2,20 +2,58 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
+from functools import cache
+from types import NoneType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    get_args,
+    get_origin,
+)
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
 
+from pipelines.base import ASSETS, Answer, Frozen, Language
 from pipelines.error_words import first_problem
 from pipelines.errors import failure
-from pipelines.methods.flow import Stage
 from pipelines.models.base import Capabilities
 from pipelines.prompts import Prompts
+from pipelines.run.events import StepName
 from pipelines.run.scope import Scope
 from pipelines.text import changes_to_chinese
-from pipelines.types import Answer, Frozen, Language
+
+# The steps of a method as it declares them, in order: what a diagram of it is drawn from.
+#
+# A declaration says what a run may do; the events of a run say what it did.
+
+
+class Stage(NamedTuple):
+    """A step of a method, under the name of its spans.
+
+    `also` are further spans that belong to it, mostly inside it. A run may skip an `optional` step,
+    and may repeat one that `repeats`, together with the repeating steps before it. Spans that no
+    step names only contain other spans.
+    """
+
+    step: StepName
+    also: tuple[StepName, ...] = ()
+    optional: bool = False
+    repeats: bool = False
+
+    @property
+    def spans(self) -> frozenset[str]:
+        """The names of all spans that belong to the step."""
+        return frozenset((self.step, *self.also))
 
 
 class Settings(BaseModel):
@@ -227,3 +265,68 @@ class Method(ABC, Generic[S]):
         `scope`, and must not catch `MissingReply`. A method that checks its original answer ends
         the checking with a verdict on "answer".
         """
+
+
+# What a field of settings can hold: its kind, whether it may stay open, and its bounds.
+#
+# Screens draw their controls from it, studies the values that they try.
+
+
+def field_kind(field: FieldInfo) -> Any:
+    """Return the field's type, without the None of an optional one and without constraints."""
+    kind = _without_none(field)
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+def is_optional(field: FieldInfo) -> bool:
+    """Return whether the field may be None."""
+    return get_origin(field.annotation) is not Literal and NoneType in get_args(field.annotation)
+
+
+def field_bound(field: FieldInfo, name: Literal["ge", "gt", "le", "lt"]) -> Any:
+    """Return the minimum or maximum value that the field's constraints allow, None without one."""
+    kind = _without_none(field)
+    # Those of `Annotated[int, Field(ge=1)] | None` are inside.
+    inner = get_args(kind)[1:] if get_origin(kind) is Annotated else ()
+    constraints = [*field.metadata, *(one for found in inner for one in found.metadata)]
+    return next((getattr(one, name) for one in constraints if hasattr(one, name)), None)
+
+
+def _without_none(field: FieldInfo) -> Any:
+    members = [part for part in get_args(field.annotation) if part is not NoneType]
+    return members[0] if is_optional(field) else field.annotation
+
+
+# Words and phrases by which texts are read, as data: `assets/wording/<name>.toml`.
+
+_PART = re.compile(r"\$\{(\w+)\}")
+
+
+class WordingFile:
+    """The entries of one file: words between white space, regular expressions, tables."""
+
+    def __init__(self, entries: dict[str, Any]) -> None:
+        self.entries = entries
+
+    def words(self, key: str) -> frozenset[str]:
+        """Return the words of an entry."""
+        return frozenset(self.entries[key].split())
+
+    def pattern(self, key: str) -> re.Pattern[str]:
+        """Return the regular expression of an entry, in any case; a list holds its alternatives.
+
+        `${name}` in it stands for the entry of that name.
+        """
+        return re.compile(self._expression(key), re.I)
+
+    def _expression(self, key: str) -> str:
+        entry = self.entries[key]
+        whole = entry if isinstance(entry, str) else f"(?:{'|'.join(entry)})"
+        return _PART.sub(lambda part: self._expression(part[1]), whole)
+
+
+@cache
+def load_wording(name: str) -> WordingFile:
+    """Return the wording `name`, read once."""
+    source = (ASSETS / "wording" / f"{name}.toml").read_text(encoding="utf-8")
+    return WordingFile(tomllib.loads(source))

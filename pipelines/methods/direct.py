@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pipelines.methods.base import AnswerTokens, Method, Question, Settings
-from pipelines.methods.flow import Stage
-from pipelines.methods.replies.questions import echoes
+from pipelines.base import Answer, Generation, Message
+from pipelines.methods.base import AnswerTokens, Method, Question, Settings, Stage
+from pipelines.methods.replies.lists import echoes
 from pipelines.methods.writing import first_draft
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
-from pipelines.types import Answer, Generation, Message
 
 
 class DirectSettings(Settings):

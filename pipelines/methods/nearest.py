@@ -26,12 +26,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipelines.calibration import calibrated
+from pipelines.base import Generation, Message, Passage, calibrated
 from pipelines.errors import VeriscopeError
 from pipelines.methods.answering import AnswerFinder, differing, parts_of
 from pipelines.methods.base import Question, Wording
-from pipelines.methods.replies.asked import (
+from pipelines.methods.replies.lists import (
+    asks_yes_or_no,
+    echoes,
+    says_yes,
+    words_shared,
+)
+from pipelines.methods.replies.parsing import (
     asked_kind,
+    declines,
     figures,
     figures_in,
     holds_kind,
@@ -39,16 +46,9 @@ from pipelines.methods.replies.asked import (
     names_same,
     new_names,
 )
-from pipelines.methods.replies.parsing import declines
-from pipelines.methods.replies.questions import (
-    asks_yes_or_no,
-    echoes,
-    says_yes,
-    words_shared,
-)
 from pipelines.methods.replies.verdicts import YES_NO, checker, claim_of
 from pipelines.methods.sentences import NearSentence, least_nearness
-from pipelines.methods.slm.judging import judge_sentence, probability_of_yes, taught_judges
+from pipelines.methods.slm.method import judge_sentence, probability_of_yes, taught_judges
 from pipelines.methods.subjects import as_claim, said_beyond
 from pipelines.methods.telling import (
     asks_who,
@@ -61,12 +61,11 @@ from pipelines.methods.telling import (
 from pipelines.methods.writing import ask, joined_to
 from pipelines.models.base import ChoiceRequest
 from pipelines.prompts import load_prompts
-from pipelines.retrieval.bm25 import content_terms
+from pipelines.retrieval.indexes import content_terms
 from pipelines.run.events import Score
 from pipelines.run.findings import CorrectionForm, SentenceAlso, SentenceChosen
 from pipelines.run.scope import Scope
 from pipelines.text import split_sentences
-from pipelines.types import Generation, Message, Passage
 
 PROMPTS = load_prompts("nearest")
 

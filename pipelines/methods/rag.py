@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
+from pipelines.base import Answer, Generation, Passage
 from pipelines.methods import nearest
-from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Wording
+from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Stage, Wording
 from pipelines.methods.direct import direct_messages
-from pipelines.methods.flow import Stage
 from pipelines.methods.writing import first_draft, grounded_messages
 from pipelines.prompts import load_prompts
+from pipelines.run.events import JUDGES
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
-from pipelines.types import Answer, Generation, Passage
 
 
 class RagSettings(Settings):

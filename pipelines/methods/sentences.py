@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipelines.calibration import calibrated
-from pipelines.methods.replies.questions import words_shared
+from pipelines.base import Language, Passage, calibrated
+from pipelines.methods.replies.lists import words_shared
 from pipelines.run.scope import Scope
 from pipelines.text import Span, split_sentences
-from pipelines.types import Language, Passage
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 
-from pipelines.methods.wording import load_wording
-from pipelines.retrieval.bm25 import content_terms, word_spans
-from pipelines.text.english_names import is_common
+from pipelines.base import Passage
+from pipelines.methods.base import load_wording
+from pipelines.retrieval.indexes import content_terms, word_spans
+from pipelines.text.chinese import tagged_words
+from pipelines.text.english import is_common
 from pipelines.text.languages import has_han, unaccented
-from pipelines.text.segmentation import tagged_words
-from pipelines.types import Passage
 
 # One character for one, so that offsets stay what they are.
 _ALIKE = str.maketrans(

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import re
 
-from pipelines.methods.base import Question
-from pipelines.methods.replies.asked import Kind, asked_kind, holds_kind
-from pipelines.methods.replies.questions import events_in, expresses, is_form, shares_words
-from pipelines.methods.wording import load_wording
-from pipelines.retrieval.bm25 import content_terms
+from pipelines.base import Language
+from pipelines.methods.base import Question, load_wording
+from pipelines.methods.replies.lists import events_in, expresses, is_form, shares_words
+from pipelines.methods.replies.parsing import Kind, asked_kind, holds_kind
+from pipelines.retrieval.indexes import content_terms
 from pipelines.text import split_sentences
-from pipelines.types import Language
 
 _WORDS = load_wording("nearest")
 _LANGUAGES: tuple[Language, ...] = ("en", "zh")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from pipelines.calibration import calibration
+from pipelines.base import Generation, Message, Passage, Token, calibration
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.base import Demonstrations, Question
 from pipelines.methods.replies.parsing import visible
@@ -17,7 +17,6 @@ from pipelines.prompts import Prompts
 from pipelines.run.scope import Scope
 from pipelines.text import split_sentences, text_key, without_thinking
 from pipelines.text.languages import HAN, has_han
-from pipelines.types import Generation, Message, Passage, Token
 
 # One unit per Chinese character or run of other visible characters, where there are no tokens.
 _UNIT = re.compile(rf"[{HAN}]|[^\s{HAN}]+")

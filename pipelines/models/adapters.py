@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
+from pipelines.base import ASSETS, Frozen
 from pipelines.models.base import AdaptedStep
-from pipelines.paths import ASSETS
-from pipelines.types import Frozen
 
 _FOLDER = ASSETS / "adapter"
 

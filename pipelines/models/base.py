@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
+from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal, TypedDict, Unpack
 
 from pydantic import Field, PlainSerializer
 
-from pipelines.errors import failure
-from pipelines.types import Choice, Frozen, Generation, Language, Message, Token
+from pipelines.base import Choice, Frozen, Generation, Language, Message, Token
+from pipelines.errors import CapabilityError, failure
+from pipelines.models.error_texts import is_error_text
+from pipelines.text.sentences import is_thinking, without_thinking
 
 AdaptedStep = Literal["extract", "revise", "judge", "translate"]
 """What an adapter can be trained for: concepts, a revised sentence, a verdict, a translation."""
@@ -230,9 +236,8 @@ class Model(ABC):
 
     async def choose(self, request: ChoiceRequest) -> Choice:
         """Return the probability of each option as the reply's beginning (see
-        `pipelines.models.choice`).
+        `pipelines.models.base`).
         """
-        from pipelines.models.choice import choose_by_generating
 
         return await choose_by_generating(self, request)
 
@@ -245,3 +250,310 @@ class Model(ABC):
 
     async def aclose(self) -> None:  # noqa: B027 - most backends hold nothing open
         """Release what the model holds."""
+
+
+# Closed choices: which of a few options a model answers, from probabilities or from its text.
+
+_ALTERNATIVES = 100
+_SHORT = 48
+_WITH_REASONING = 2048
+_MOST_LEADS = 100
+"""Phrases such as "the answer is" in one reply: one with more means none of them."""
+
+
+async def choose_by_generating(
+    model: Model, request: ChoiceRequest, *, by_text: bool = False
+) -> Choice:
+    """Return the probability of each option as the first token of the reply, where the backend
+    tells it.
+
+    All reported spellings of an option count together; what fell on no option, on ambiguous tokens
+    and on tokens not reported is `other_mass`. Elsewhere a short reply is parsed: the option it
+    names gets 1.0, and if it names none, or was filtered, `other_mass` is 1.0. That reply is also
+    parsed where the first token only begins to think. With `by_text` no probabilities are asked
+    for.
+    """
+    asked = GenerationRequest(
+        messages=request.messages,
+        max_tokens=_SHORT,
+        reproducible=request.reproducible,
+        adapted=request.adapted,
+    )
+    if model.capabilities.logprobs and not by_text:
+        width = min(_ALTERNATIVES, model.capabilities.top_logprobs or _ALTERNATIVES)
+        first = asked.model_copy(update={"max_tokens": 1, "logprobs": True, "top_k": width})
+        try:
+            (reply,) = await model.generate(first)
+        except CapabilityError:
+            # The backend was taken to offer probabilities and does not: its text still counts.
+            reply = None
+        if reply is not None and reply.tokens and reply.finish_reason != "filter":
+            choice = _by_probability(reply.tokens[0], request.options)
+            if _agrees(reply, choice, request.options):
+                return choice
+    (reply,) = await model.generate(asked)
+    unsaid = not reply.text.strip() or is_thinking(reply.text)
+    if unsaid and reply.finish_reason == "length":
+        longer = asked.model_copy(update={"max_tokens": _WITH_REASONING})
+        (reply,) = await model.generate(longer)
+    # What a filter left of a reply is none, and neither is the text of an error.
+    lost = reply.finish_reason == "filter" or is_error_text(reply.text)
+    said = "" if lost else reply.text
+    return choice_of_text(said, request.options)
+
+
+def _agrees(reply: Generation, choice: Choice, options: Sequence[Option]) -> bool:
+    """Return whether the first token is the answer, and what follows it, if more came, agrees
+    with it.
+    """
+    said = reply.text.strip().casefold()
+    if said and (is_thinking(said) or "<think>".startswith(said)):
+        # The answer comes after the thinking.
+        return False
+    alone = len(reply.tokens or ()) == 1
+    return alone or choice.best is None or parse_choice(reply.text, options) == choice.best
+
+
+def _by_probability(token: Token, options: Sequence[Option]) -> Choice:
+    reported = [(alternative.text, alternative.probability) for alternative in token.alternatives]
+    # Backends list the written token among the candidates only when it is probable enough.
+    if token.probability is not None and all(
+        alternative.logprob != token.logprob for alternative in token.alternatives
+    ):
+        reported.append((token.text, token.probability))
+    masses = {option.label: 0.0 for option in options}
+    for text, mass in reported:
+        label = option_of_token(text, options)
+        if label is not None:
+            masses[label] += mass
+    total = sum(masses.values())
+    if total > 1.0:
+        masses = {label: mass / total for label, mass in masses.items()}
+    return Choice(
+        probabilities=masses,
+        other_mass=max(0.0, 1.0 - total),
+        source="logprobs",
+        text=token.text,
+    )
+
+
+def option_of_token(text: str, options: Sequence[Option]) -> str | None:
+    """Return the option a first token speaks for, None when it speaks for none or more than one.
+
+    White space before it and punctuation after it are ignored; case counts as spelled. A token
+    that only begins a spelling counts when no other option begins so: "Y" for "YES" against "NO",
+    but not "不" for "不是" against "不知道".
+    """
+    word = text.lstrip(" \t\n▁Ġ").rstrip(" \t\n.,:;!。，：；！")
+    if not word:
+        return None
+    labels = {
+        option.label
+        for option in options
+        if any(_may_become(word, spelling, options) for spelling in option.spellings)
+    }
+    return labels.pop() if len(labels) == 1 else None
+
+
+def _may_become(word: str, spelling: str, options: Sequence[Option]) -> bool:
+    if not spelling.startswith(word):
+        return False
+    is_word = any(word in option.spellings for option in options)
+    if len(spelling) == len(word) or not is_word:
+        return True
+    # "No" stands for itself and not for "Not enough": a tokenizer would have gone on to "Not".
+    following = spelling[len(word)]
+    return not (following.isascii() and following.isalnum())
+
+
+_MARKUP = re.compile(r"[*_`#<>\"'“”‘’「」『』《》\[\](){}]|\\boxed")
+# "NEI (not enough information)", "True [passage 2]": a remark ends the words before it.
+_REMARK = re.compile(r"(?<=[\w*`\"'”’])[ \t]*[(（\[【](?=\w)")
+# What may follow an option for it to be a complete answer; 的 ends a Chinese one.
+_END = r"(?=的?\s*(?:$|\n|[.,;:!。、]|[-–—]\s|\s(?:because|since|as)\b|因为))"
+_LEAD = re.compile(
+    r"(?:^|(?<=[\n.!?。;,]))\s*"
+    r"(?:(?:so|thus|hence|therefore|in conclusion|i (?:think|believe)|that|my|the|this|final|"
+    r"correct|overall|所以|因此|综上|我的|最终|最后|正确)[\s,]*)*"
+    r"(?:answer|verdict|judge?ment|conclusion|decision|result|statement|sentence|claim|this|that|"
+    r"it|答案|回答|判断|结论|结果|判定)\s*(?:is|was|:|=|应该是|应为|为|是)\s*:?\s*",
+    re.I,
+)
+_AGREES = ("yes", "true", "correct")
+_BUT = (
+    r"(?:(?:but|however|though|although|except|nevertheless|that said)\b(?! also\b)"
+    r"|但(?!丁)|不过|然而|可是|只是)"
+)
+# What is said after an answer, if need be after an interjection, to take back all of it: a yes, and
+# a no as well.
+_INTERJECTIONS = r"(?:(?:hm+|um+|uh|er+|ah|oh|well|no|嗯|呃|哦|噢|啊|哎呀?)[\s.,;:!。、–—-]+)*"
+_WRONGLY_SAID = (
+    r"(?:wait|on second thoughts?|(?:im |just )?kidding|w?oops|i (?:was|am) (?:wrong|mistaken)"
+    r"|im (?:wrong|mistaken)|i (?:made a mistake|misspoke)|i stand corrected"
+    r"|i take (?:that|it|this) back|my (?:mistake|bad)|scratch that|let me reconsider)\b"
+    r"|等等|开玩笑|我(?:刚才|刚刚|之前|前面)?[说弄搞记看答]错|我错了|我?收回"
+)
+# Behind a yes these do too; behind a no they say what is right instead: "No. Actually, in 1868." A
+# "no" is one only where it stands alone: "no doubt" agrees.
+_SAID_OTHERWISE = (
+    r"(?:actually|correction|sorry|let me (?:correct|rephrase)"
+    r"|more (?:precisely|accurately|exactly)|no(?=\s*(?:[.,;:!–—-]|$)))\b"
+    r"|其实|实际上|更正|纠正|不对|抱歉|不(?=\s*[.,;:!。、])"
+    r"|(?:刚才|刚刚|之前|前面)?[说弄搞记看答]错|更(?:准确|确切|精确)地?[说讲]"
+)
+_LESS = (
+    r"(?:apart from|only that|mostly|partly|partially|almost|not (?:quite|entirely|exactly)|in part"
+    r"|(?:for the|in) most part|to (?:some|a certain|an?) extent"
+    r"|only (?:if|when|partly|partially))\b"
+    r"|(?:largely|mainly|somewhat)\b(?! (?:because|since|due|as)\b)"
+    r"|(?:unless|if|provided|assuming)\b|not\s*(?:[.!]|$)"
+    r"|虽然|尽管|除了|部分|基本|除非|如果|假如|若(?!干)|前提|才怪|也不"
+    r"|不(?:完全|全|都|尽)|[只仅](?:有|是|对)?了?一?(?:部分|半)|一(?:部分|半)|大部分|大体|大致|几乎"
+)
+# An apostrophe is no part of the text any more.
+_WRONG = (
+    r"\b(?:not|no|never|wrong|incorrect|false|error|mistake"
+    r"|(?:is|are|was|were|do|does|did|has|have|had|ca|could|would|should|wo)nt\b)"
+    r"|inaccura|错|误|不|没|非"
+)
+# An agreement is taken back by a reservation right behind it or in a sentence of its own, or by one
+# later in its sentence that says what is wrong. "Not only ..., but also ..." is none.
+_TAKEN_BACK = re.compile(
+    rf"的?[\s.,;:!。、–—-]*(?:{_BUT}|{_LESS})"
+    rf"|.*?[.;!。\n]\s*{_BUT}"
+    rf"|.*?,\s*{_BUT}[^.;!。\n]*?(?:{_WRONG})",
+    re.DOTALL,
+)
+# "True, the year is wrong" agrees with less than all of it, although no "but" says so.
+_PART_WRONG = re.compile(
+    r"的?[\s.,;:!。、–—-]+(?:[a-z]{1,6},\s)?[^.,;:!?。、\n]{1,60}?(?:"
+    r"(?:(?<=that|this)s|(?<=it)s|\s(?:is|are|was|were|seems?|looks?))\s"
+    r"(?:wrong|incorrect|mistaken|inaccurate|off|false|not (?:right|correct|true|accurate))"
+    r"|有误|错了|错误|不对|不符|不正确|不准确|除外|存疑)\s*(?:[.,;!。、\n]|$)"
+)
+_UNSURE = re.compile(
+    r"的?[\s.,;:!。、–—-]+(?:(?:most )?(?:probably|possibly|likely)|perhaps|maybe"
+    r"|i (?:guess|suppose)|im (?:guessing|unsure)"
+    r"|(?:im )?not (?:(?:entirely|quite|very) )?(?:sure|certain)|unsure|uncertain"
+    r"|more or less|kind of|sort of|roughly|in a (?:sense|way)|arguably|presumably|apparently"
+    r"|seemingly|i assume"
+    r"|不太?(?:确定|肯定)|也许|可能|大概|或许|存疑|我猜|似乎|好像|差不多|算是|应该)"
+    r"\s*(?:[.,;!。、\n]|吧|$)"
+)
+# A condition in the sentence of the answer: "False, unless the passage is about her sister."
+_CONDITIONAL = re.compile(
+    r"的?[\s,;:、–—-]+(?:(?:only )?(?:unless|if|provided|assuming)\b|除非|如果|假如|若(?!干)|前提)"
+)
+# A reply that begins so decides nothing, whatever it ends with.
+_DOUBT = re.compile(
+    r"(?:(?:hm+|well|honestly|sorry)[\s.,;:!]+)*"
+    r"(?:i(?:m| am) (?:not (?:(?:entirely|quite|very) )?(?:sure|certain)|unsure|uncertain)"
+    r"|i (?:cant|cannot|can not) (?:say|tell|decide|determine|judge|be (?:sure|certain))"
+    r"|i (?:dont|do not) know)\b"
+    r"|我(?:并?不太?|无法|不能|不敢)(?:确定|肯定|知道|清楚|判断)|我[说拿]不准"
+)
+_DECIDED = ("yes", "true", "correct", "no", "false", "wrong")
+# What a clause before "the answer is True" may make depend on something.
+_CONDITION = re.compile(
+    r"\s*(?:(?:so|but|and|then|however|now)[\s,]+)?(?:(?:if|unless|assuming|suppos(?:e|ing)|provided"
+    r"|should|were|only if|in case)\b|如果|假如|假设|若|倘若|要是|除非|只要|只有)"
+)
+_SENTENCE_ENDS = ".;!?。\n"
+_BACK = rf"(?:的?[\s.,;:!。、–—-]*|.*?[.;!。\n]\s*){_INTERJECTIONS}"
+_RETRACTED = re.compile(rf"{_BACK}(?:{_WRONGLY_SAID})", re.DOTALL)
+_CORRECTED = re.compile(rf"{_BACK}(?:{_SAID_OTHERWISE})", re.DOTALL)
+# Behind an option in a list ("True, False or NEI") more words may stand, but not more of the word.
+_LISTED_END = r"(?![a-z0-9])"
+_CLAUSE = re.compile(r"[.,;:!?。、\n]+|\s[-–—]\s")
+_BETWEEN = re.compile(r"[\s.,;/。、]*(?:(?:or|and|nor)\b|或者?|还是|和)?\s*")
+
+
+def choice_of_text(text: str, options: Sequence[Option]) -> Choice:
+    """Give the option that `text` names all the probability; none of them where it names none."""
+    named = parse_choice(text, options)
+    return Choice(
+        probabilities={option.label: float(option.label == named) for option in options},
+        other_mass=float(named is None),
+        source="text",
+        text=text,
+    )
+
+
+def parse_choice(text: str, options: Sequence[Option]) -> str | None:
+    """Return the label of the option that `text` names, None unless it names exactly one.
+
+    Counts an option that stands at the very beginning, alone on the last line, or after a phrase
+    such as "the answer is"; case, markdown, full-width forms and <think> blocks do not matter. An
+    option counts only as a complete word or phrase that ends there, if need be before a remark in
+    brackets: "untrue", "not true", "不是真的", "no idea" and "true or false" name nothing. Neither
+    does a yes or true with a reservation ("Yes, but the year is wrong"), one beside which another
+    option stands alone between two marks ("True. Actually, false."), nor any option that is taken
+    back, depends on a condition, or is not meant for sure ("I'm not sure. The answer is no.").
+    """
+    named = _named(text, options) or _named(_REMARK.sub(". ", text), options)
+    return named.pop() if len(named) == 1 else None
+
+
+def _named(text: str, options: Sequence[Option]) -> set[str]:
+    reply = _plain(text)
+    named = _at_start(reply, options) | _alone(reply.rsplit("\n", 1)[-1], options)
+    leads = list(islice(_LEAD.finditer(reply), _MOST_LEADS + 1))
+    if len(leads) > _MOST_LEADS:
+        return set()
+    for lead in leads:
+        sentence = max(reply.rfind(end, 0, lead.start()) for end in _SENTENCE_ENDS) + 1
+        if _CONDITION.match(reply[sentence : lead.start()]):
+            continue
+        named |= _at_start(reply[lead.end() :], options)
+    if named.intersection(_DECIDED) and _DOUBT.match(reply):
+        return set()
+    if named:
+        # What begins the reply was read above, with what takes it back.
+        for clause in _CLAUSE.split(reply)[1:]:
+            named |= _alone(clause, options)
+    return named
+
+
+def _plain(text: str) -> str:
+    text = unicodedata.normalize("NFKC", without_thinking(text))
+    lines = (" ".join(_MARKUP.sub("", line).split()) for line in text.splitlines())
+    return "\n".join(line for line in lines if line).casefold()
+
+
+@lru_cache(maxsize=64)
+def _spelled(options: tuple[Option, ...]) -> list[tuple[str, str]]:
+    pairs = [(_plain(word), option.label) for option in options for word in option.spellings]
+    return sorted(pairs, key=lambda pair: -len(pair[0]))
+
+
+def _alone(line: str, options: Sequence[Option]) -> set[str]:
+    line = line.strip(" .,;:!。、")
+    return {label for word, label in _spelled(tuple(options)) if line == word}
+
+
+def _at_start(text: str, options: Sequence[Option]) -> set[str]:
+    spelled = _spelled(tuple(options))
+    for word, label in spelled:
+        if re.match(re.escape(word) + _END, text):
+            # A list of options, as in "true, false", names them all and so decides nothing.
+            following = _BETWEEN.sub("", text[len(word) :], count=1)
+            listed = {
+                other
+                for rival, other in spelled
+                if re.match(re.escape(rival) + _LISTED_END, following)
+            }
+            if listed - {label}:
+                return {label} | listed
+            # The empty label makes the result ambiguous, even if no other option is named.
+            undecided = {label, ""}
+            if any(one.match(text, len(word)) for one in (_UNSURE, _CONDITIONAL, _RETRACTED)):
+                return undecided
+            if label in _AGREES:
+                if _CORRECTED.match(text, len(word)):
+                    return undecided
+                if _TAKEN_BACK.match(text, len(word)):
+                    return set()
+                if _PART_WRONG.match(text, len(word)):
+                    return undecided
+            return {label}
+    return set()

@@ -16,10 +16,9 @@ from typing import Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
+from pipelines.aio import write_whole
+from pipelines.base import ASSETS, ROOT, Frozen, Language, data_folder
 from pipelines.errors import failure
-from pipelines.files import write_whole
-from pipelines.paths import ASSETS, ROOT, data_folder
-from pipelines.types import Frozen, Language
 
 Hardware = Literal["processor", "gpu"]
 Note = Literal["default", "larger", "smallest", "laptop", "balanced", "best", "verifier", "proxy"]

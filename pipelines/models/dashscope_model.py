@@ -12,19 +12,18 @@ import dashscope
 import httpx
 from dashscope.v2.errors import APIStatusError, DashScopeError
 
+from pipelines.base import Usage
 from pipelines.models.base import DASHSCOPE, DASHSCOPE_URL, GenerationRequest, Overrides
 from pipelines.models.hosted import (
     CONNECT_SECONDS,
     LONGEST_SECONDS,
     HostedModel,
+    RefusalError,
     ReplyPart,
     prefix_of,
 )
-from pipelines.models.hosted_errors import RefusalError
 from pipelines.models.replies import usage_of
-from pipelines.remote.address import Address, read_address
-from pipelines.remote.bounded import HEADERS, bounded
-from pipelines.types import Usage
+from pipelines.remote import HEADERS, Address, bounded, read_address
 
 _ENDPOINT = "/services/aigc/text-generation/generation"
 _MULTIMODAL_ENDPOINT = "/services/aigc/multimodal-generation/generation"

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from pipelines.aio import write_whole
 from pipelines.errors import ErrorInfo, VeriscopeError, failure
-from pipelines.files import write_whole
 from pipelines.jobs import Job, Jobs, JobStoppedError
 from pipelines.models.catalogue import (
     Download,
@@ -39,8 +39,8 @@ from pipelines.models.catalogue import (
     write_manifest,
 )
 from pipelines.models.hub import TIMEOUT, ask_hub, endpoint, explained, host, hub_has, may_pass
-from pipelines.models.local.loading import hub_failure
 from pipelines.models.pieces import piece_bytes
+from pipelines.models.transformers.model import hub_failure
 
 Stage = Literal["absent", "waiting", "asking", "running", "checking", "paused", "failed", "done"]
 ACTIVE: frozenset[Stage] = frozenset({"waiting", "asking", "running", "checking"})

@@ -13,9 +13,10 @@ import sys
 import time
 from collections.abc import Sequence
 
+from pipelines.aio import make_data_folder
+from pipelines.base import data_folder, guard_log
 from pipelines.error_words import language_of_terminal
 from pipelines.errors import VeriscopeError, exit_status, revived
-from pipelines.files import make_data_folder
 from pipelines.models.catalogue import (
     EMBEDDER_FILE,
     LARGE_MODEL,
@@ -26,8 +27,6 @@ from pipelines.models.catalogue import (
     models_folder,
 )
 from pipelines.models.download import ACTIVE, Downloads, DownloadState, in_gigabytes
-from pipelines.paths import data_folder
-from pipelines.printable import guard_log
 
 SETS = {
     "small": (EMBEDDER_FILE,),
@@ -108,7 +107,7 @@ def progress_line(state: DownloadState) -> str:
 
 def _prepare() -> None:
     """Make the copies that are read faster, so that no first question waits for them."""
-    from pipelines.models.embedded import faster_copy, gguf_path, is_available
+    from pipelines.models.llamacpp import faster_copy, gguf_path, is_available
 
     make_data_folder(data_folder(), str(data_folder()))
     if is_available():

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import heapq
 import logging
 import re
 import sys
+import time
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from pipelines.concurrency import together
+from pipelines.aio import together
+from pipelines.base import Choice, Generation, Usage
 from pipelines.error_words import phrase
+from pipelines.errors import RateLimitError, VeriscopeError, failure
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -23,20 +37,259 @@ from pipelines.models.base import (
     Model,
     Overrides,
     Watcher,
+    choose_by_generating,
 )
-from pipelines.models.choice import choose_by_generating
-from pipelines.models.hosted_errors import (
-    LOG_PROBABILITIES,
-    ErrorReader,
-    RefusalError,
-)
-from pipelines.models.limiter import Limiter
 from pipelines.models.replies import ReplyBuilder
-from pipelines.remote.address import Address, usable_key
-from pipelines.remote.bounded import TooLargeError
-from pipelines.remote.failures import showable
-from pipelines.remote.retry import not_again
-from pipelines.types import Choice, Generation, Usage
+from pipelines.remote import (
+    CUT_OFF,
+    MOST_BYTES,
+    Address,
+    TooLargeError,
+    connection_failure,
+    later,
+    not_again,
+    retry_after,
+    server_words,
+    showable,
+    usable_key,
+)
+
+# From what a model service said, or failed to say, to the project's typed errors.
+
+_NO_SUCH_MODEL = re.compile(r"(not|n't|no) (exist|found|such)|unknown model|model_not_found", re.I)
+_NO_MODEL_CODE = re.compile(r"modelnot(found|exist)|invalidmodel")
+_NO_CREDIT = re.compile(r"arrearage|billoverdue|insufficientquota|freetier|insufficientbalance")
+_BILLING = re.compile(r"billing|good standing|overdue|free tier", re.I)
+_INSPECTION = re.compile(r"datainspection")
+_TOO_LONG = re.compile(r"range of input length|context.{0,9} length|maximum context|too long", re.I)
+_WRONG_PATH = re.compile(r"url error|invalid url", re.I)
+LOG_PROBABILITIES = re.compile(r"logprobs|log.?probabilit", re.I)
+"""How a service names them when it gives none."""
+
+
+class RefusalError(Exception):
+    """The service answered with an error.
+
+    `status` is an HTTP status, `code` the service's own code in lower case without underscores,
+    `body` what it said, in any of the shapes in use.
+    """
+
+    def __init__(
+        self, status: int, code: str | None, body: object, headers: Mapping[str, Any] | None = None
+    ) -> None:
+        self.status = status
+        self.code = re.sub(r"[^a-z.]", "", str(code or "").lower())
+        self.words = server_words(body)
+        self.headers = {name.lower(): text for name, text in (headers or {}).items()}
+        super().__init__(f"status {status}, {self.code}")
+
+    @property
+    def is_inspection(self) -> bool:
+        """Whether the service's inspection of content stopped the text."""
+        return _INSPECTION.search(self.code) is not None
+
+    @property
+    def is_about_path(self) -> bool:
+        """Whether the service says that the model is not asked at this endpoint."""
+        return self.status == 400 and _WRONG_PATH.search(self.words) is not None
+
+    @property
+    def is_about_model(self) -> bool:
+        """Whether the service does not know the model."""
+        return _NO_MODEL_CODE.search(self.code) is not None or (
+            self.status in (400, 404, 422)
+            and "model" in self.words.lower()
+            and _NO_SUCH_MODEL.search(self.words) is not None
+        )
+
+    @property
+    def is_about_fields(self) -> bool:
+        """Whether it may be a field of the request that the service objects to."""
+        return self.status in (400, 422) and not self.is_inspection
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorReader:
+    """Words failures for one model. The key never appears in an error, even if it is echoed.
+
+    `facts` are what the words of failures name: `name`, `model` and `host`, the `protocol` that the
+    service is taken to speak, the `ending` of its addresses. `client_errors` are what the client
+    raises, and `refusal` finds in one of them what the service answered, None where it did not.
+    """
+
+    provider: str
+    key: str | None = field(repr=False)
+    facts: Mapping[str, str]
+    client_errors: tuple[type[Exception], ...]
+    refusal: Callable[[Exception], RefusalError | None]
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what the client raises, or what a misshapen reply causes, into a typed error.
+
+        What the service answered is raised as a `RefusalError`: the caller may know how to do
+        without what the service objects to; `refused` words it otherwise.
+        """
+        try:
+            yield
+        except self.client_errors as error:
+            refusal = self.refusal(error)
+            if refusal is not None:
+                # Not `from error`: what the service said may echo the key.
+                raise refusal from None
+            raise self._connection(error) from error
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise self.failure("invalid", what=phrase("detail.unreadable_answer")) from error
+
+    def failure(self, kind: str, /, **facts: object) -> VeriscopeError:
+        """Return the error of this kind ("service.KIND" in assets/errors.toml) for this model."""
+        return failure(f"service.{kind}", self.provider, **self.facts, **facts)
+
+    def refused(self, refusal: RefusalError) -> VeriscopeError:
+        """Return the typed error for what the service answered."""
+        words = showable(refusal.words, self.key)
+        wait = retry_after(refusal.headers)
+        error = self.failure(
+            self._kind(refusal, words),
+            told=phrase("detail.after_colon", words=words) if words else "",
+            status=refusal.status,
+            when=later(wait),
+        )
+        if isinstance(error, RateLimitError):
+            error.retry_after = wait
+        return error
+
+    def _kind(self, refusal: RefusalError, words: str) -> str:
+        status, code = refusal.status, refusal.code
+        if refusal.is_inspection:
+            return "inspection"
+        if _NO_CREDIT.search(code) or (status in (400, 429) and _BILLING.search(words)):
+            return "no_credit"
+        if status in (401, 403):
+            return "no_key" if self.key is None else "wrong_key"
+        if status == 429:
+            return "slow_down"
+        if status == 408:
+            return "gave_up"
+        if status >= 500:
+            return "failed"
+        if refusal.is_about_model:
+            return "unknown_model"
+        if LOG_PROBABILITIES.search(words):
+            return "no_logprobs"
+        if status in (400, 413) and _TOO_LONG.search(words):
+            return "too_long"
+        if refusal.is_about_path:
+            return "wrong_path"
+        return "no_completions" if status == 404 or status < 400 else "refused"
+
+    def _connection(self, error: Exception) -> VeriscopeError:
+        if isinstance(error.__cause__ or error, TooLargeError):
+            return not_again(self.failure("too_large", most=MOST_BYTES // 1_000_000))
+        kind = connection_failure(error)
+        if kind is None:
+            return self.failure("invalid", what=CUT_OFF)
+        found = self.failure(kind, words=showable(str(error.__cause__ or error), self.key))
+        return not_again(found) if kind == "timeout" else found
+
+
+# How many calls may be under way at once at something that callers share, and who is next.
+
+PATIENCE = 0.5
+"""Seconds that a call waits behind later ones for each further call its work needs."""
+
+
+class Limiter:
+    """`slots` calls at a time, None for any number; those whose work is short are let in first.
+
+    `effort` says how many calls the work needs that a call belongs to. Of one effort it is first
+    come, first served. A call is overtaken only by those that come within `PATIENCE` seconds times
+    the difference of their efforts, so that every call has its turn.
+
+    An exclusive call waits until no other is under way and then has all slots, so that nothing
+    shares its batches. The limit holds among the callers of one event loop: calls from different
+    loops do not see each other. `clock` gives seconds.
+
+    >>> async with limiter.slot(exclusive=request.reproducible, effort=20):
+    ...     reply = await model.generate(request)
+    """
+
+    def __init__(
+        self, slots: int | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.slots = slots
+        self._clock = clock
+        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = WeakKeyDictionary()
+
+    @property
+    def busy(self) -> int:
+        """Calls under way in the running event loop."""
+        return self._queue().busy
+
+    @asynccontextmanager
+    async def slot(self, *, exclusive: bool = False, effort: int = 1) -> AsyncIterator[None]:
+        """Wait for a slot and hold it inside the `async with` block."""
+        queue = self._queue()
+        await queue.take(self._clock() + effort * PATIENCE, exclusive)
+        try:
+            yield
+        finally:
+            queue.give_back()
+
+    def _queue(self) -> _Queue:
+        return self._queues.setdefault(asyncio.get_running_loop(), _Queue(self.slots))
+
+
+class _Waiting(NamedTuple):
+    """A call that waits. All grow older at the same rate, so that their order never changes."""
+
+    due: float
+    arrival: int
+    turn: asyncio.Future[None]
+    exclusive: bool
+
+
+class _Queue:
+    """The calls of one event loop, those under way counted and those waiting in order."""
+
+    def __init__(self, slots: int | None) -> None:
+        self.busy = 0
+        self._slots = slots
+        self._exclusive = False
+        self._arrivals = count()
+        self._waiting: list[_Waiting] = []
+
+    async def take(self, due: float, exclusive: bool) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, _Waiting(due, next(self._arrivals), turn, exclusive))
+        self._admit()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self._admit()
+            else:
+                self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        self.busy -= 1
+        # An exclusive call runs alone, so the call that ends while it runs is that call.
+        self._exclusive = False
+        self._admit()
+
+    def _admit(self) -> None:
+        while self._waiting:
+            first = self._waiting[0]
+            if not first.turn.done():
+                full = self._slots is not None and self.busy >= self._slots
+                if self._exclusive or full or (first.exclusive and self.busy):
+                    return
+                self.busy += 1
+                self._exclusive = first.exclusive
+                first.turn.set_result(None)
+            heapq.heappop(self._waiting)
+
 
 CONNECT_SECONDS = 10.0
 """How long a connection may take to be made."""

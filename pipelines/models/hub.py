@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pipelines.error_words import entries, phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.models.catalogue import Download, DownloadManifest, ModelFile
-from pipelines.models.local.loading import BESIDE_WEIGHTS, SECOND_COPIES, hub_failure
+from pipelines.models.transformers.model import BESIDE_WEIGHTS, SECOND_COPIES, hub_failure
 
 TIMEOUT = 20.0
 _SECONDS = 5.0

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Unpack
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from pipelines.calibration import calibration
-from pipelines.concurrency import calls_for, usable_cores
-from pipelines.errors import failure
+from pipelines.aio import calls_for, usable_cores
+from pipelines.base import SAMPLE_DATA, Frozen, Language, calibration
+from pipelines.errors import VeriscopeError, failure
 from pipelines.models.adapters import adapted_steps, adapter_of
 from pipelines.models.base import (
     DASHSCOPE,
@@ -32,17 +34,15 @@ from pipelines.models.base import (
     no_progress,
 )
 from pipelines.models.catalogue import CatalogueEntry, catalogue
-from pipelines.models.hub_judges.formats import JudgeFormat, LabelRole
-from pipelines.models.judges.simple import (
+from pipelines.models.judges.base import (
     OVERLAP_NAME,
     SIMILARITY_NAME,
     OverlapJudge,
     SimilarityJudge,
 )
+from pipelines.models.judges.hub_formats import JudgeFormat, LabelRole
 from pipelines.models.judges.trained import TRAINED_NAME, TrainedJudge
-from pipelines.paths import SAMPLE_DATA
-from pipelines.remote.address import OPENAI_URL
-from pipelines.types import Frozen, Language
+from pipelines.remote import OPENAI_URL, is_public
 
 EMBEDDED_WEIGHTS = "embedded"
 """The `local` model of this name is the embedded one, run by transformers: it can score texts."""
@@ -274,7 +274,7 @@ def known_capabilities(spec: ModelSpec) -> Capabilities | None:
 
 
 def _embedded(request: BuildRequest) -> Model:
-    from pipelines.models.embedded import EmbeddedModel, is_available
+    from pipelines.models.llamacpp import EmbeddedModel, is_available
 
     if is_available():
         return EmbeddedModel(progress=request.progress)
@@ -283,7 +283,7 @@ def _embedded(request: BuildRequest) -> Model:
 
 
 def _embedded_capabilities(spec: ModelSpec) -> Capabilities:
-    from pipelines.models.embedded import is_available
+    from pipelines.models.llamacpp import is_available
 
     served = is_available()
     usual = LLAMA_CPP if served else TRANSFORMERS
@@ -296,13 +296,13 @@ def _embedded_capabilities(spec: ModelSpec) -> Capabilities:
 
 
 def _embedded_weights(request: BuildRequest) -> Model:
-    from pipelines.models.embedded import gguf_path
+    from pipelines.models.llamacpp import gguf_path
 
     return _loaded(request, gguf_path(), languages=("en",), judges=False, weak=True)
 
 
 def _loaded(request: BuildRequest, source: str | Path, **known: Unpack[Overrides]) -> Model:
-    from pipelines.models.local import LocalModel
+    from pipelines.models.transformers import LocalModel
 
     model = LocalModel(source, name=request.spec.name, progress=request.progress, **known)
     model.load()
@@ -318,8 +318,8 @@ def _local(request: BuildRequest) -> Model:
     if spec.model == EMBEDDED_WEIGHTS:
         return _embedded_weights(request)
     if _is_gguf(spec):
-        from pipelines.models.embedded import GgufModel
-        from pipelines.models.local.loading import find_source
+        from pipelines.models.llamacpp import GgufModel
+        from pipelines.models.transformers.model import find_source
 
         source = find_source(spec.model)
         path = source.fetch(request.progress) / (source.gguf_file or "")
@@ -341,7 +341,7 @@ def _local_capabilities(spec: ModelSpec) -> Capabilities:
 
 
 def _openai(request: BuildRequest) -> Model:
-    from pipelines.models.openai_model import OpenAIModel
+    from pipelines.models.openai import OpenAIModel
 
     spec = request.spec
     return OpenAIModel(
@@ -373,7 +373,7 @@ def _judge(request: BuildRequest) -> Model:
         return TrainedJudge(name=spec.name)
     if spec.model == "overlap":
         return OverlapJudge(spec.name)
-    from pipelines.retrieval.dense import EnglishEmbedder, english_embedder
+    from pipelines.retrieval.indexes import EnglishEmbedder, english_embedder
 
     # Its curve was fitted to this embedder's cosines.
     return SimilarityJudge(english_embedder() or EnglishEmbedder(), spec.name)
@@ -385,7 +385,7 @@ def _judge_capabilities(spec: ModelSpec) -> Capabilities:
 
 
 def _hub_judge(request: BuildRequest) -> Model:
-    from pipelines.models.hub_judges.model import HubJudge
+    from pipelines.models.judges.hub import HubJudge
 
     spec = request.spec
     return HubJudge(
@@ -400,7 +400,7 @@ def _hub_judge(request: BuildRequest) -> Model:
 
 
 def _pin_hub_judge(spec: ModelSpec) -> ModelSpec:
-    from pipelines.models.hub_judges.model import describe_judge
+    from pipelines.models.judges.hub import describe_judge
 
     if spec.judge_format and spec.languages and (spec.revision and len(spec.revision) == 40):
         return spec
@@ -503,3 +503,71 @@ BUILT_IN: tuple[ModelSpec, ...] = tuple(
 )
 """The models bundled with the product: the default, the same weights for scoring a given text, and
 the judges."""
+
+
+# Models that anybody may name: nothing of this machine's own network or files is reached by them.
+#
+# Where strangers reach the workbench, each could otherwise make this machine send requests to any
+# address in its network, or read any file as a model.
+
+SWITCH = "VERISCOPE_ALLOW_ANY_ADDRESS"
+"""The environment variable with which an operator allows any address and any file."""
+
+
+def why_refused(spec: ModelSpec) -> VeriscopeError | None:
+    """Return why a stranger may not use the model of `spec`, None where they may.
+
+    Where the name of an address leads is checked when the model is asked: only then is it known.
+    Raises InvalidInputError for an unknown kind.
+    """
+    provider = provider_of(spec.kind)
+    if provider.hosted:
+        if spec.base_url is not None and not provider.any_server:
+            return failure("restricted.address", switch=SWITCH)
+        if spec.base_url is not None and _is_inside(spec.base_url):
+            return failure("restricted.inside", switch=SWITCH)
+        return None
+    if spec.kind == "scripted":
+        path = (SAMPLE_DATA / spec.model.partition("#")[0]).resolve()
+        known = path.is_relative_to(SAMPLE_DATA.resolve())
+    elif provider.only_bundled:
+        known = True
+    else:
+        offered = (*(one.model for one in BUILT_IN), *(entry.model for entry in catalogue()))
+        known = spec.model in offered
+    return None if known else failure("restricted.files", switch=SWITCH)
+
+
+def build_for_strangers(
+    spec: ModelSpec, key: str | None = None, progress: Progress = no_progress
+) -> Model:
+    """Build as `build_model` does, for a model that a stranger named; raises
+    InvalidInputError too.
+    """
+    refusal = why_refused(spec)
+    if refusal is not None:
+        raise refusal
+    return build_model(spec, key, progress, public_only=True)
+
+
+def pin_for_strangers(spec: ModelSpec) -> ModelSpec:
+    """Pin as `pinned` does, for a model that a stranger named; raises InvalidInputError too."""
+    refusal = why_refused(spec)
+    if refusal is not None:
+        raise refusal
+    return pinned(spec)
+
+
+def _is_inside(url: str) -> bool:
+    """Return whether `url` says by itself that it is not on the public internet."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return not is_public(host)

@@ -17,9 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import exp, isnan, log, nan
 from typing import Any, NamedTuple
 
-from pipelines.models.base import Delta
-from pipelines.text.alignment import token_spans
-from pipelines.types import (
+from pipelines.base import (
     LOGPROB_ROUNDING,
     Alternative,
     FinishReason,
@@ -27,6 +25,8 @@ from pipelines.types import (
     Token,
     Usage,
 )
+from pipelines.models.base import Delta
+from pipelines.text.alignment import token_spans
 
 _REPLACEMENT = "\ufffd"
 _FINISH: dict[str, FinishReason] = {"length": "length", "content_filter": "filter"}

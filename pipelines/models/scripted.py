@@ -13,6 +13,16 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from pipelines.base import (
+    Alternative,
+    Choice,
+    FinishReason,
+    Frozen,
+    Generation,
+    Message,
+    Token,
+    Usage,
+)
 from pipelines.error_words import Phrase, PhraseError, first_problem, phrase
 from pipelines.errors import MissingReply, failure
 from pipelines.models.base import (
@@ -25,19 +35,9 @@ from pipelines.models.base import (
     ModelRequest,
     ScoreRequest,
     Watcher,
+    choice_of_text,
 )
-from pipelines.models.choice import choice_of_text
 from pipelines.models.replies import truncated_entropy
-from pipelines.types import (
-    Alternative,
-    Choice,
-    FinishReason,
-    Frozen,
-    Generation,
-    Message,
-    Token,
-    Usage,
-)
 
 _ROUNDING = 1e-6
 _WORD = re.compile(r"[\u3400-\u9fff]|\s*[^\s\u3400-\u9fff]+|\s+")

@@ -11,8 +11,8 @@ from typing import Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.base import Language, Passage
 from pipelines.retrieval.lines import LineStore
-from pipelines.types import Language, Passage
 
 Matrix = tuple[tuple[float, ...], ...]
 """Cosines in [-1, 1], one row for each text on the left."""

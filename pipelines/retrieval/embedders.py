@@ -17,25 +17,34 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from pipelines.base import Frozen, Language, quiet_transformers
 from pipelines.error_words import Fact, phrase
 from pipelines.errors import VeriscopeError, failure
-from pipelines.loading import quiet_transformers
-from pipelines.remote.address import OPENAI_URL, read_address, usable_key
-from pipelines.remote.bounded import HEADERS, TooLargeError, bounded
-from pipelines.remote.failures import connection_failure, retry_after, server_words, showable
-from pipelines.remote.guard import PublicTransport
-from pipelines.remote.retry import RetryPolicy, not_again
+from pipelines.remote import (
+    HEADERS,
+    OPENAI_URL,
+    PublicTransport,
+    RetryPolicy,
+    TooLargeError,
+    bounded,
+    connection_failure,
+    not_again,
+    read_address,
+    retry_after,
+    server_words,
+    showable,
+    usable_key,
+)
 from pipelines.retrieval.base import Embedder
-from pipelines.retrieval.bm25 import LexicalEmbedder
-from pipelines.retrieval.dense import (
+from pipelines.retrieval.indexes import (
     Encode,
     EnglishEmbedder,
+    LexicalEmbedder,
     LoadedEmbedder,
     SentenceTransformersModel,
     bundled_embedder,
     default_embedder,
 )
-from pipelines.types import Frozen, Language
 
 if TYPE_CHECKING:
     pass

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pipelines.loading import ONE_AT_A_TIME
+from pipelines.base import ONE_AT_A_TIME
 from pipelines.retrieval.packed import PackedEncoder
 
 _LAYER = {
@@ -59,7 +59,7 @@ Precision = Literal["bfloat16", "int8", "float32"]
 
 def best_precision() -> Precision:
     """Return how this processor computes fastest without being less right."""
-    from pipelines.models.local.loading import choose_dtype
+    from pipelines.models.transformers.model import choose_dtype
 
     if choose_dtype(torch.device("cpu")) is torch.bfloat16:
         return "bfloat16"

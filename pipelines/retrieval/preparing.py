@@ -20,15 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from pipelines.base import Frozen, Language, Passage
 from pipelines.retrieval.base import PassageStore
-from pipelines.retrieval.bm25 import terms
-from pipelines.retrieval.documents import Document
+from pipelines.retrieval.documents import CUTTING_RULES, Document, cut_document, indexed_text
+from pipelines.retrieval.indexes import terms
 from pipelines.retrieval.lines import LineStore
-from pipelines.retrieval.passages import CUTTING_RULES, cut_document, indexed_text
 from pipelines.retrieval.reading.files import read_file
 from pipelines.retrieval.reading.parsed import MAX_TEXT, DocumentPart, ParsedFile, RefusedError
 from pipelines.text.languages import detect_language
-from pipelines.types import Frozen, Language, Passage
 
 PREPARED_BY = f"1.{CUTTING_RULES}"
 """Version of what is written here. Documents prepared by another are prepared again."""

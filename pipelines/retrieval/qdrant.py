@@ -19,9 +19,10 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import NAMESPACE_URL, uuid5
 from zlib import crc32
 
+from pipelines.base import Passage
 from pipelines.error_words import phrase
 from pipelines.errors import VeriscopeError, failure
-from pipelines.remote.address import read_address
+from pipelines.remote import read_address
 from pipelines.retrieval.base import (
     HYBRID_DEPTH,
     OF_A_SEARCH,
@@ -30,11 +31,9 @@ from pipelines.retrieval.base import (
     Retriever,
     reciprocal_rank_fusion,
 )
-from pipelines.retrieval.bm25 import K1, TERM_RULES, B, query_terms, terms
-from pipelines.retrieval.dense import embedded_queries
-from pipelines.retrieval.passages import indexed_text
+from pipelines.retrieval.documents import indexed_text
+from pipelines.retrieval.indexes import K1, TERM_RULES, B, embedded_queries, query_terms, terms
 from pipelines.text.languages import detect_language
-from pipelines.types import Passage
 
 T = TypeVar("T")
 

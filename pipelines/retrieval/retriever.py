@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from pipelines.base import Language, Passage
 from pipelines.errors import failure
 from pipelines.retrieval.base import (
     HYBRID_DEPTH,
@@ -15,11 +16,9 @@ from pipelines.retrieval.base import (
     ranked,
     reciprocal_rank_fusion,
 )
-from pipelines.retrieval.bm25 import best_positions, terms
-from pipelines.retrieval.dense import DenseIndex, embedded_queries
+from pipelines.retrieval.indexes import DenseIndex, best_positions, embedded_queries, terms
 from pipelines.retrieval.library import LibraryIndex
 from pipelines.text.languages import detect_language
-from pipelines.types import Language, Passage
 
 Hit = tuple[int, float, dict[str, float]]
 """The position of a passage, its score, and its scores by retriever."""

@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from pipelines.paths import ROOT
-from pipelines.retrieval.assembling import Assembly
+from pipelines.base import ROOT
+from pipelines.retrieval.library import Assembly
 from pipelines.retrieval.preparing import PreparedSummary
 from pipelines.retrieval.reading.parsed import RefusedError
 
@@ -89,7 +89,7 @@ class PreparationWorker:
         return PreparedSummary.model_validate(reply["prepared"])
 
     def assemble(self, assembly: Assembly, tell: Tell) -> int:
-        """Assemble as `pipelines.retrieval.assembling.assemble` does. Raises WorkerFailedError,
+        """Assemble as `pipelines.retrieval.library.assemble` does. Raises WorkerFailedError,
         PreparationStoppedError.
         """
         task = {"do": "assemble", "assembly": assembly.model_dump(mode="json")}
@@ -171,7 +171,7 @@ class PreparationWorker:
 
 def serve() -> None:
     """Do what is asked on standard input until it ends."""
-    from pipelines.retrieval.assembling import assemble
+    from pipelines.retrieval.library import assemble
     from pipelines.retrieval.preparing import prepare
 
     # Libraries print; nothing of that may come between the answers.

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+from pipelines.base import Frozen
 from pipelines.run.calibrations import CalibratedTask, Calibration
-from pipelines.run.events import Judged, Score, What
-from pipelines.run.spec import RunSpec
-from pipelines.types import Frozen
+from pipelines.run.events import Judged, RunSpec, Score, What
 
 JUDGED_AS: Mapping[CalibratedTask, tuple[What, ...]] = {
     "answer": ("answer",),

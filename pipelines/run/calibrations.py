@@ -15,8 +15,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from pipelines.base import Frozen
 from pipelines.error_words import PhraseError, phrase
-from pipelines.types import Frozen
 
 CalibratedTask = Literal["answer", "span", "sentence", "concept"]
 """What people labelled: whether an answer is right, whether a text has a hallucinated span, whether

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from pipelines.base import Passage
 from pipelines.models.providers import ModelSpec
 from pipelines.prompts import Wording, own_prompts
-from pipelines.retrieval.passages import passage_key
-from pipelines.run.events import Score, Verdict
-from pipelines.run.spec import EvidenceSpec, RunSpec
+from pipelines.retrieval.documents import passage_key
+from pipelines.run.events import EvidenceSpec, RunSpec, Score, Verdict
 from pipelines.run.view import MethodView, RunView
-from pipelines.types import Passage
 
 
 class RunPair(NamedTuple):

@@ -7,16 +7,127 @@ from 0 without gaps over stored events; `time` is seconds since the run started 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
+from pipelines.base import (
+    Answer,
+    Choice,
+    Frozen,
+    Generation,
+    Language,
+    Offset,
+    Passage,
+    Token,
+    minilm_folder,
+)
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest, SimilarityRequest
+from pipelines.models.catalogue import LARGE_MODEL, SMALL_MODEL, catalogue_entry, fetched_file
+from pipelines.models.providers import PROVIDERS, ModelSpec, model_spec
+from pipelines.retrieval.base import RetrievalMode
+from pipelines.run.calibrations import Calibrations
 from pipelines.run.findings import Finding, StepDetail
-from pipelines.run.spec import RunSpec
 from pipelines.text import Entity
-from pipelines.types import Answer, Choice, Frozen, Generation, Language, Offset, Passage, Token
+
+# What to run: the question, the methods, the models behind each role, the evidence.
+
+EvidenceSource = Literal["library", "given", "qdrant", "serper", "duckduckgo", "wikipedia"]
+
+MAX_QUESTION = 4000
+"""Longest question, in characters: more does not fit a small model's context with passages."""
+
+MAX_TEXT = 8000
+"""Characters of a text that is given to be checked, or to be read by a method's setting."""
+
+MAX_SOURCES = 20_000
+"""Characters of all texts that are given as evidence of one run."""
+
+JUDGES = ("judge_1", "judge_2", "judge_3")
+"""The roles of small models that judge an answer."""
+
+ROLES = ("main", "verifier", *JUDGES, "proxy")
+"""Every role a model can be given: writer, second opinion, judges, scorer of given texts."""
+
+
+class EvidenceSpec(Frozen):
+    """Where passages come from: a library and how it is searched, a text, or a search of the web.
+
+    `text` is the given text; `base_url` another address of the web search than its public one. With
+    the source "qdrant", `library` is a collection of the Qdrant server at `base_url`. With
+    `collection`, the id of one of the owner's own, `library` is its name, and `edition` tells what
+    it held: other documents or another embedder are another edition.
+    """
+
+    source: EvidenceSource = "library"
+    library: str = "sample"
+    mode: RetrievalMode = "hybrid"
+    text: Annotated[str, Field(max_length=MAX_SOURCES)] = ""
+    base_url: str | None = None
+    collection: str | None = None
+    edition: str = ""
+
+    @property
+    def name(self) -> str:
+        """What people see: the library or collection, "given", or the web search."""
+        return self.library if self.source in ("library", "qdrant") else self.source
+
+    @property
+    def on_the_web(self) -> bool:
+        """Whether passages come from a search of the web."""
+        return self.source not in ("library", "given", "qdrant")
+
+
+class MethodSpec(Frozen):
+    """A method by its registered name, with the settings that differ from its defaults."""
+
+    name: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class GivenAnswer(Frozen):
+    """An answer that is there already: methods check it instead of writing a first draft.
+
+    `samples` are other answers of the model that wrote it, for methods that compare samples.
+    `asked` is False where nobody knows what it answers: the run's question then only stands in
+    prompts where a question has to stand, and what is searched for is the text. `alone` says that
+    judges read its sentences without the question, because only the whole text answers that.
+    """
+
+    text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
+    samples: tuple[Annotated[str, Field(max_length=MAX_TEXT)], ...] = ()
+    asked: bool = True
+    alone: bool = False
+
+
+class RunSpec(Frozen):
+    """Everything that determines a run.
+
+    `language` None lets the question decide. `models` maps a role (see `ROLES`) to a model; "main"
+    must be there. `answer` is a given answer to the question, None where methods write one.
+    `prompts` are texts in place of shipped prompts: prompt file to language to prompt to text, see
+    `pipelines.prompts.Wording`. `profile` names the saved profile whose settings these are, and
+    `calibrations` are those of a profile that hold for these methods; both change nothing that the
+    methods do.
+    """
+
+    question: str
+    methods: tuple[MethodSpec, ...]
+    models: dict[str, ModelSpec] = Field(default_factory=lambda: {"main": ModelSpec()})
+    evidence: EvidenceSpec = EvidenceSpec()
+    language: Language | None = None
+    answer: GivenAnswer | None = None
+    seed: int = 0
+    reproducible: bool = False
+    prompts: Annotated[
+        dict[str, dict[str, dict[str, str]]],
+        Field(exclude_if=lambda prompts: not prompts),
+    ] = Field(default_factory=dict)
+    profile: str = ""
+    calibrations: Calibrations = ()
+
 
 Outcome = Literal["ok", "failed", "cancelled"]
 Verdict = Literal[
@@ -342,3 +453,111 @@ Event = Annotated[
 ]
 event_adapter: TypeAdapter[Event] = TypeAdapter(Event)
 """Parses and serialises any event; its `kind` says which."""
+
+
+# A recorded run: its header and its events, in order.
+
+
+class Trace(Frozen):
+    """The stored events of one run. The first is `run_started`, the last terminal once it ended."""
+
+    events: tuple[Event, ...]
+
+    @property
+    def header(self) -> RunStarted:
+        """What was asked for and what it ran on."""
+        first = self.events[0]
+        if not isinstance(first, RunStarted):
+            raise ValueError("A trace begins with run_started.")
+        return first
+
+    @property
+    def terminal(self) -> TerminalEvent | None:
+        """The event that ended the run, or None while it runs."""
+        last = self.events[-1]
+        return last if isinstance(last, TerminalEvent) else None
+
+    def of_method(self, method: str) -> tuple[Event, ...]:
+        """Return the events inside the span of one method, the span's own included."""
+        return tuple(self._within(method))
+
+    def _within(self, method: str) -> Iterator[Event]:
+        inside: set[str] = set()
+        for event in self.events:
+            if isinstance(event, SpanStarted):
+                is_root = event.name == "method" and event.method == method
+                if is_root or event.parent in inside:
+                    inside.add(event.span)
+            if event.span in inside:
+                yield event
+
+
+# Which models the roles are given to unless others are chosen.
+
+
+def default_models(language: Language | None = None) -> dict[str, ModelSpec]:
+    """Return a map from role to model: all of them run on this machine, and need neither key
+    nor hub.
+
+    With the `language` of a run they are those of that language, see `by_language`; without one,
+    the bundled model is the main one.
+
+    The bundled judge and word overlap judge: beside these two, similarity makes the SLM check
+    worse on data (`docs/measurements.md`). Where the embedded encoder is not installed, word
+    overlap judges alone.
+    """
+    panel = ("trained", "overlap") if minilm_folder() else ("overlap",)
+    judges = [spec for spec in PROVIDERS["judge"].bundled if spec.model in panel]
+    models = {"main": ModelSpec(), **dict(zip(JUDGES, judges, strict=False))}
+    return models if language is None else by_language(models, language)
+
+
+def by_language(models: Mapping[str, ModelSpec], language: Language) -> dict[str, ModelSpec]:
+    """Return `models` for a question in `language`, where nobody chose otherwise.
+
+    The bundled model speaks English only, and measures better there than the small model of both
+    languages (`docs/models.md`); in Chinese that one writes where it is here, else the larger one.
+    The verifier is another model that speaks the language: the larger one, else in English the
+    small or the bundled one. One of the two judges beside the bundled judge; that one reads English
+    only, so that in Chinese it judges alone. A model that somebody chose gets no verifier and no
+    judge that nobody chose.
+    """
+    small, large = _fetched(SMALL_MODEL), _fetched(LARGE_MODEL)
+    main = models["main"]
+    if main == ModelSpec() and language != "en":
+        main = small or large or main
+    found = {**models, "main": main}
+    if "verifier" not in found and is_default(main):
+        # A smaller second opinion than the writer's own is none in Chinese.
+        others = (large, small, ModelSpec()) if language == "en" else (large,)
+        own = main.without_capabilities()
+        fit = (one for one in others if one is not None and one.without_capabilities() != own)
+        second = next(fit, None)
+        found |= {"verifier": second} if second is not None else {}
+    if is_default(main):
+        others = {role: spec for role, spec in found.items() if role not in JUDGES}
+        found = others | _judges(found, language)
+    return found
+
+
+def _judges(models: Mapping[str, ModelSpec], language: Language) -> dict[str, ModelSpec]:
+    """Return the judges of `models`, with a language model among them where nobody chose others."""
+    chosen = {role: spec for role, spec in models.items() if role in JUDGES}
+    usual = {role: spec for role, spec in default_models().items() if role in JUDGES}
+    judge = _fetched(LARGE_MODEL) or _fetched(SMALL_MODEL)
+    if judge is None or chosen != usual:
+        return chosen
+    return {**chosen, JUDGES[len(usual)]: judge} if language == "en" else {JUDGES[0]: judge}
+
+
+def is_default(main: ModelSpec) -> bool:
+    """Return whether a main model is one of those that nobody needs to choose."""
+    usual = (ModelSpec(), _fetched(SMALL_MODEL), _fetched(LARGE_MODEL))
+    return main.without_capabilities() in [
+        one.without_capabilities() for one in usual if one is not None
+    ]
+
+
+def _fetched(name: str) -> ModelSpec | None:
+    """Return the model of `assets/pieces.toml` of that name, None where its file is not here."""
+    return model_spec(catalogue_entry(name)) if fetched_file(name) is not None else None

@@ -16,10 +16,10 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
+from pipelines.base import Frozen, Generation
 from pipelines.errors import LimitReached
 from pipelines.models.base import ChoiceRequest, ModelRequest, ScoreRequest, SimilarityRequest
 from pipelines.models.providers import Currency, Price
-from pipelines.types import Frozen, Generation
 
 CHARACTERS_PER_TOKEN = 4
 """Characters that are counted as one token where a model reports none: about right for English."""

@@ -24,9 +24,9 @@ from pipelines.run.events import (
     RunStarted,
     TerminalEvent,
     TokenWritten,
+    Trace,
 )
 from pipelines.run.ledger import Ledger
-from pipelines.run.trace import Trace
 
 E = TypeVar("E", bound=EventBase)
 Listener = Callable[[EventBase], None]

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from pipelines.base import Choice, Generation, Language, Passage
 from pipelines.error_words import Phrase, phrase
 from pipelines.errors import (
     MissingReply,
@@ -29,9 +30,9 @@ from pipelines.models.base import (
     SimilarityRequest,
     Watcher,
 )
-from pipelines.remote.retry import RetryPolicy
+from pipelines.remote import RetryPolicy
 from pipelines.retrieval.base import Matrix, Retriever, Similarity
-from pipelines.run.cache import is_random, request_key
+from pipelines.run.calls import Materials, Slot, is_random, request_key
 from pipelines.run.events import (
     EntitiesFound,
     Event,
@@ -42,12 +43,10 @@ from pipelines.run.events import (
     SpanEnded,
     SpanStarted,
     TerminalEvent,
+    Trace,
 )
 from pipelines.run.findings import MethodStarted
-from pipelines.run.materials import Materials, Slot
-from pipelines.run.trace import Trace
 from pipelines.text import Entity
-from pipelines.types import Choice, Generation, Language, Passage
 
 E = TypeVar("E", bound=Event)
 C = TypeVar("C", ModelCalled, Retrieved)

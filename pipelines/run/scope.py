@@ -9,14 +9,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack
 
+from pipelines.base import Answer, Generation, Language, Message, Passage
 from pipelines.error_words import phrase
 from pipelines.errors import MethodEnded, VeriscopeError, failure
 from pipelines.models.base import GenerationRequest, Model, SimilarityRequest, Watcher
-from pipelines.remote.retry import RetryPolicy
+from pipelines.remote import RetryPolicy
 from pipelines.retrieval.base import Matrix
-from pipelines.run.calls import CANCELLED, RunModel, recorded
+from pipelines.run.calls import CANCELLED, Materials, RunModel, recorded
 from pipelines.run.events import (
     EntitiesFound,
+    GivenAnswer,
     Judged,
     ModelCalled,
     Place,
@@ -32,10 +34,7 @@ from pipelines.run.events import (
 )
 from pipelines.run.findings import Finding, StepDetail
 from pipelines.run.live import Recorder
-from pipelines.run.materials import Materials
-from pipelines.run.spec import GivenAnswer
 from pipelines.text import Entity
-from pipelines.types import Answer, Generation, Language, Message, Passage
 
 
 class At(TypedDict, total=False):

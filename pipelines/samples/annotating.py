@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pipelines.annotation.leading import Lead
+from pipelines.annotation.sessions import Lead
 from pipelines.annotation.sources import Collected, data_steps, make_session, run_steps
 from pipelines.annotation.types import SessionSpec, Task
 from pipelines.evaluation.datasets import open_data_set
 from pipelines.store import RunStore
-from pipelines.store.recordings import recordings
+from pipelines.store.exchange import recordings
 
 EXAMPLE_TASKS: tuple[Task, ...] = ("sentence", "answer")
 """What is labelled in the example."""

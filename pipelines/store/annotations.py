@@ -1,47 +1,269 @@
 """Annotation sessions in the database: what they hold, who takes part, and what was labelled.
 
-What is read of them is in `pipelines.store.annotation_records`, giving out items and storing labels
-in `pipelines.store.annotation_work`, secret links in `pipelines.store.annotation_links`.
+What is read of them is in `pipelines.store.annotations`, giving out items and storing labels
+in `pipelines.store.labelling`, secret links in `pipelines.store.annotations`.
 """
 
 from __future__ import annotations
 
 import builtins
+import hmac
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from secrets import token_hex
-from typing import Any, TypeVar
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from math import ceil
+from secrets import token_hex, token_urlsafe
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from sqlalchemy import delete, func, insert, select
+from pydantic import Field
+from sqlalchemy import case, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from pipelines.base import Frozen
 from pipelines.error_words import phrase
 from pipelines.errors import failure
-from pipelines.store.annotation_lists import SessionStanding, standings
-from pipelines.store.annotation_records import (
-    MAX_NAME,
-    Annotator,
-    AnnotatorKind,
-    Guidelines,
-    NewItem,
-    StoredClaim,
-    StoredEvent,
-    StoredItem,
-    StoredSession,
-    WholeSession,
-)
-from pipelines.store.annotation_tables import (
+from pipelines.store.database import Database
+from pipelines.store.tables import (
     AnnotationEventRow,
     AnnotationItemRow,
     AnnotationSessionRow,
     AnnotatorRow,
     ClaimRow,
+    FailedLinkRow,
     GuidelinesRow,
+    LinkRow,
 )
-from pipelines.store.database import Database
-from pipelines.types import Frozen
+
+# The progress of annotation sessions, counted by the database: for lists, and to notice changes.
+#
+# No item and no event is read, so that the cost does not depend on the length of the texts.
+
+
+class TaskStanding(Frozen):
+    """The progress of the items of one task. `items` does not include the `gold` control items.
+
+    `given` counts labels up to the overlap of each item; `finished` counts the items that have as
+    many labels as the overlap.
+    """
+
+    items: int = 0
+    gold: int = 0
+    given: int = 0
+    finished: int = 0
+
+
+class SessionStanding(Frozen):
+    """How far a session is. `people` counts those who joined; the rest is as in its row.
+
+    `tasks` has the tasks of which there are items. Two standings of a session are equal where
+    nothing was done in it, and nothing changed, between them.
+    """
+
+    id: str
+    events: int
+    overlap: int
+    guidelines: int
+    closed: datetime | None
+    spec: dict[str, Any]
+    people: int = 0
+    links: int = 0
+    tasks: dict[str, TaskStanding] = Field(default_factory=dict)
+
+    @property
+    def items(self) -> int:
+        """Items without control items."""
+        return sum(one.items for one in self.tasks.values())
+
+    @property
+    def gold(self) -> int:
+        """Control items."""
+        return sum(one.gold for one in self.tasks.values())
+
+    @property
+    def given(self) -> int:
+        """Labels that were wanted and given."""
+        return sum(one.given for one in self.tasks.values())
+
+    @property
+    def wanted(self) -> int:
+        """Labels that are wanted in all."""
+        return self.items * self.overlap
+
+    @property
+    def share(self) -> float:
+        """How much is done, in [0, 1]."""
+        return self.given / self.wanted if self.wanted else 0.0
+
+
+def standings(session: Session, *conditions: Any) -> dict[str, SessionStanding]:
+    """Return the sessions that fulfil `conditions` on their rows, by their ids."""
+    row, item, person, link = AnnotationSessionRow, AnnotationItemRow, AnnotatorRow, LinkRow
+    ordinary = item.gold.is_(None)
+    wanted = case((item.labels < row.overlap, item.labels), else_=row.overlap)
+    tasks: dict[str, dict[str, TaskStanding]] = {}
+    for found in session.execute(
+        select(
+            item.session,
+            item.task,
+            func.count().filter(ordinary).label("items"),
+            func.count().filter(item.gold.is_not(None)).label("gold"),
+            func.coalesce(func.sum(wanted).filter(ordinary), 0).label("given"),
+            func.count().filter(ordinary, item.labels >= row.overlap).label("finished"),
+        )
+        .join(row, row.id == item.session)
+        .where(*conditions)
+        .group_by(item.session, item.task)
+        .order_by(item.task)
+    ):
+        standing = TaskStanding(
+            items=found.items, gold=found.gold, given=int(found.given), finished=found.finished
+        )
+        tasks.setdefault(found.session, {})[found.task] = standing
+    people = _counts(session, person.session, person.kind == "person", *conditions)
+    links = _counts(session, link.session, link.role != "lead", *conditions)
+    names = ("id", "events", "overlap", "guidelines", "closed", "spec")
+    query = select(*(getattr(row, name) for name in names)).where(*conditions)
+    return {
+        found.id: SessionStanding(
+            **found._mapping,
+            people=people.get(found.id, 0),
+            links=links.get(found.id, 0),
+            tasks=tasks.get(found.id, {}),
+        )
+        for found in session.execute(query)
+    }
+
+
+def _counts(session: Session, of: Any, which: Any, *conditions: Any) -> dict[str, int]:
+    """Return how many rows there are that name each session in the column `of`."""
+    row = AnnotationSessionRow
+    query = select(of, func.count()).join(row, row.id == of).where(which, *conditions).group_by(of)
+    return {found[0]: found[1] for found in session.execute(query)}
+
+
+# What an annotation session holds, as it is read from the database: items, people, events.
+#
+# `pipelines.store.annotations` stores and reads it. The kinds of people and of events are the words
+# that stand in the database.
+
+MAX_NAME = 200
+"""Characters of the name of a session or of a person."""
+
+AnnotatorKind = Literal["person", "lead", "imported"]
+State = Literal["open", "labelled", "skipped", "lost"]
+EventKind = Literal[
+    "given",
+    "changed",
+    "undone",
+    "redone",
+    "skipped",
+    "comment",
+    "revealed",
+    "adjudicated",
+]
+"""What somebody did: gave a label, changed it, took it back, restored what was taken back, skipped
+the item with a reason, commented on it, was shown what the models said, or decided as adjudicator.
+"""
+
+
+class StoredSession(Frozen):
+    """A session as it is listed; `spec` is what it was asked to be, `items` counts them."""
+
+    id: str
+    owner: str
+    name: str
+    created: datetime
+    closed: datetime | None
+    seed: str
+    overlap: int
+    guidelines: int
+    spec: dict[str, Any]
+    items: int
+
+
+class Guidelines(Frozen):
+    """A version (from 1) of the guidelines of a session, in Markdown."""
+
+    version: int
+    text: str
+    created: datetime
+
+
+class Annotator(Frozen):
+    """Somebody whose labels a session holds; numbers count from 0."""
+
+    number: int
+    name: str
+    kind: AnnotatorKind
+    joined: datetime
+
+
+class NewItem(NamedTuple):
+    """An item to add to a session; see `AnnotationItemRow` for the fields."""
+
+    key: str
+    task: str
+    body: dict[str, Any]
+    hidden: dict[str, Any]
+    gold: dict[str, Any] | None = None
+    probability: float | None = None
+
+
+class StoredItem(Frozen):
+    """An item with everything that the session's lead may see; `labels` as in its row."""
+
+    number: int
+    key: str
+    task: str
+    labels: int
+    probability: float | None
+    gold: dict[str, Any] | None
+    body: dict[str, Any]
+    hidden: dict[str, Any]
+
+
+class StoredEvent(Frozen):
+    """Something that somebody did to an item; see `AnnotationEventRow` for the fields."""
+
+    seq: int
+    item: int
+    annotator: int
+    client: str
+    kind: EventKind
+    at: datetime
+    guidelines: int
+    overlap: int
+    seconds: float | None
+    fast: bool
+    revealed: bool
+    run: str
+    value: dict[str, Any]
+
+
+class StoredClaim(Frozen):
+    """That an item was given to somebody; `expires` is when the lease ends."""
+
+    item: int
+    annotator: int
+    slot: int | None
+    state: State
+    expires: datetime
+    revealed: bool
+
+
+class WholeSession(NamedTuple):
+    """Everything that a session holds at one moment, but for its links; each part in its order."""
+
+    session: StoredSession
+    guidelines: Sequence[Guidelines]
+    annotators: Sequence[Annotator]
+    items: Sequence[StoredItem]
+    claims: Sequence[StoredClaim]
+    events: Sequence[StoredEvent]
+
 
 Clock = Callable[[], datetime]
 """Tells the time, in UTC."""
@@ -430,3 +652,193 @@ def _read(
     columns = [getattr(table, name) for name in kind.model_fields]
     query = select(*columns).where(*conditions).order_by(*order)
     return [kind(**one._mapping) for one in session.execute(query)]
+
+
+# Secret links to annotation sessions: made, checked, withdrawn, and protected against guessing.
+#
+# A link is `<id>.<secret>`. The id finds its row; of the secret, 256 random bits, only the SHA-256
+# is stored. It needs no slow hash: nobody can try so many secrets.
+
+Role = Literal["lead", "join", "annotator"]
+"""What a link allows: to lead the session, to join it, or to label as one person."""
+
+WINDOW = 600.0
+"""Seconds in which wrong links are counted."""
+
+MOST_WRONG = 20
+"""Wrong links from one address, or for one link, within the window."""
+
+_TOKEN = re.compile(r"([0-9a-f]{16})\.([A-Za-z0-9_-]{43})")
+
+
+class Link(Frozen):
+    """A link as the lead sees it; its secret cannot be shown again."""
+
+    id: str
+    session: str
+    role: Role
+    annotator: int | None
+    created: datetime
+    expires: datetime | None
+    revoked: datetime | None
+
+
+class AnnotationLinks:
+    """Secret links in the database of a RunStore. Every method blocks; any thread may call it."""
+
+    def __init__(self, database: Database, clock: Clock = utc_now) -> None:
+        self._database = database
+        self._clock = clock
+
+    def create(
+        self,
+        session_id: str,
+        role: Role,
+        *,
+        annotator: int | None = None,
+        seconds: float | None = None,
+    ) -> str:
+        """Make a link that expires after `seconds` (None: never); return the link, told
+        this once.
+        """
+        name, secret = token_hex(8), token_urlsafe(32)
+        now = self._clock()
+        row = {
+            "id": name,
+            "session": session_id,
+            "role": role,
+            "annotator": annotator,
+            "digest": _digest(secret),
+            "created": now,
+            "expires": None if seconds is None else now + timedelta(seconds=seconds),
+            "revoked": None,
+        }
+        with self._database.write() as session:
+            session.execute(insert(LinkRow), [row])
+        return f"{name}.{secret}"
+
+    def check(self, token: str, address: str) -> Link:
+        """Return what a link allows, for somebody at the network address `address`.
+
+        Raises NotFoundError for one that is wrong, withdrawn or expired, without saying which, and
+        TooOftenError where too many wrong ones came from the address, or for the same link.
+        """
+        found = _TOKEN.fullmatch(token.strip())
+        name, secret = found.groups() if found else ("", "")
+        subjects = [_digest(f"address:{address}")]
+        if name:
+            subjects.append(_digest(f"link:{name}"))
+        now = self._clock()
+        with self._database.read() as session:
+            row = session.get(LinkRow, name) if name else None
+            # Compared in the same time, whether there is such a link or not.
+            right = hmac.compare_digest(_digest(secret), row.digest if row else _digest(name))
+            valid = right and row is not None and _is_valid(row, now)
+            link = Link.model_validate(row, from_attributes=True) if row and valid else None
+            count = _wrong(session, subjects, now)
+        # Wrong secrets that others try for a link do not shut out those who have the right one.
+        if link is not None and count[0] < MOST_WRONG:
+            return link
+        if max(count) >= MOST_WRONG:
+            raise failure("annotation.guessing", minutes=ceil(WINDOW / 60))
+        if row is not None and right:
+            # Who has the secret of a link that is no longer valid has not guessed.
+            raise failure("annotation.no_link")
+        with self._database.write() as session:
+            old = now - timedelta(seconds=WINDOW)
+            session.execute(delete(FailedLinkRow).where(FailedLinkRow.at < old))
+            rows = [{"id": token_hex(16), "subject": one, "at": now} for one in subjects]
+            session.execute(insert(FailedLinkRow), rows)
+        raise failure("annotation.no_link")
+
+    def of_login(self, session_id: str, identity: str) -> int | None:
+        """Return the annotator of a session who logs in as `identity`, None for one who never did.
+
+        Raises NotFoundError where the link that stands for it was withdrawn.
+        """
+        with self._database.read() as session:
+            return _of_login(session, _login_id(session_id, identity))
+
+    def join_login(self, session_id: str, identity: str, name: str, most: int) -> int:
+        """Make `identity` an annotator called `name`, or `name` with a number where that is taken.
+
+        Returns its number; somebody who logs in from two devices is one annotator. It is stored as
+        a link whose secret nobody has, so that the lead can withdraw it like any other link. Raises
+        InvalidInputError if `most` persons take part already.
+        """
+        mark = _login_id(session_id, identity)
+        with self._database.write() as session:
+            locked(session, session_id)
+            known = _of_login(session, mark)
+            if known is not None:
+                return known
+            now, row = self._clock(), AnnotatorRow
+            taken = set(session.scalars(select(row.name).where(row.session == session_id)))
+            names = (name, *(f"{name} {number}" for number in range(2, len(taken) + 3)))
+            free = next(one for one in names if one not in taken)
+            joined = enrolled(session, session_id, free, "person", now, most)
+            link = {
+                "id": mark,
+                "session": session_id,
+                "role": "annotator",
+                "annotator": joined.number,
+                "digest": _digest(token_urlsafe(32)),
+                "created": now,
+                "expires": None,
+                "revoked": None,
+            }
+            session.execute(insert(LinkRow), [link])
+            return joined.number
+
+    def list(self, session_id: str) -> list[Link]:
+        """Return the links of a session, oldest first."""
+        query = select(LinkRow).where(LinkRow.session == session_id)
+        with self._database.read() as session:
+            found = session.scalars(query.order_by(LinkRow.created, LinkRow.id))
+            return [Link.model_validate(row, from_attributes=True) for row in found]
+
+    def revoke(self, session_id: str, link: str) -> None:
+        """Withdraw a link for good. Raises NotFoundError."""
+        row = LinkRow
+        statement = (
+            update(row)
+            .where(row.session == session_id, row.id == link)
+            .values(revoked=func.coalesce(row.revoked, self._clock()))
+            .returning(row.id)
+        )
+        with self._database.write() as session:
+            if session.execute(statement).one_or_none() is None:
+                raise failure("annotation.no_link")
+
+
+def _of_login(session: Session, mark: str) -> int | None:
+    row = session.get(LinkRow, mark)
+    if row is not None and row.revoked is not None:
+        raise failure("annotation.no_link")
+    return None if row is None else row.annotator
+
+
+def _login_id(session_id: str, identity: str) -> str:
+    """Return the id of what stands for a login: one way, and another in each session."""
+    return _digest(f"login:{session_id}:{identity}")[:32]
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def _is_valid(row: LinkRow, now: datetime) -> bool:
+    return row.revoked is None and (row.expires is None or now < row.expires)
+
+
+def _wrong(session: Session, subjects: Sequence[str], now: datetime) -> list[int]:
+    """Return how often each of `subjects` was wrong lately."""
+    row = FailedLinkRow
+    since = now - timedelta(seconds=WINDOW)
+    query = (
+        select(row.subject, func.count())
+        .where(row.subject.in_(subjects), row.at >= since)
+        .group_by(row.subject)
+    )
+    counted = {found[0]: found[1] for found in session.execute(query)}
+    return [counted.get(one, 0) for one in subjects]

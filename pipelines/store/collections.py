@@ -19,13 +19,12 @@ from sqlalchemy import case, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from pipelines.base import Frozen, Language
 from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.retrieval.embedders import ENGLISH_EMBEDDER, EmbedderSpec
-from pipelines.store.collection_tables import CollectionDocumentRow, CollectionRow
 from pipelines.store.database import Database
-from pipelines.store.tables import looks_like_key, to_json
-from pipelines.types import Frozen, Language
+from pipelines.store.tables import CollectionDocumentRow, CollectionRow, looks_like_key, to_json
 
 MAX_NAME = 80
 """Characters of a collection's name."""

@@ -8,12 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from sqlalchemy import ColumnElement, or_, select
 
+from pipelines.base import Frozen
 from pipelines.errors import failure
 from pipelines.prompts import own_prompts
-from pipelines.run.events import Verdict
-from pipelines.run.spec import RunSpec
+from pipelines.run.events import RunSpec, Verdict
 from pipelines.store.tables import RunFacetRow, RunLabelRow, RunRow
-from pipelines.types import Frozen
 
 MAX_SEARCH = 1_000
 """Characters of a text to search for."""

@@ -12,10 +12,11 @@ from typing import Annotated, Any
 from pydantic import Field
 from sqlalchemy import select
 
+from pipelines.base import Frozen
 from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.run.calibrations import Calibrations
-from pipelines.run.spec import ModelSpec
+from pipelines.run.events import ModelSpec
 from pipelines.store.database import Database
 from pipelines.store.tables import (
     MAX_NAME,
@@ -26,7 +27,6 @@ from pipelines.store.tables import (
     refuse_keys_in_prompts,
     to_json,
 )
-from pipelines.types import Frozen
 
 MAX_DESCRIPTION = 2_000
 """Characters of a profile's description."""

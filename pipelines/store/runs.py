@@ -2,65 +2,274 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple
 
-from pydantic import ValidationError
-from sqlalchemy import delete, func, insert, select
+from pydantic import Field, ValidationError
+from sqlalchemy import Row, Select, String, cast, delete, func, insert, select
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from pipelines.base import Frozen, Language
 from pipelines.errors import VeriscopeError, failure
 from pipelines.run.events import (
+    CancelReason,
     Event,
+    Judged,
+    ModelCalled,
+    ModelSpec,
+    Retrieved,
+    RunCancelled,
+    RunSpec,
     RunStarted,
+    SpanEnded,
     TerminalEvent,
     TokenWritten,
+    Trace,
+    Verdict,
     event_adapter,
 )
-from pipelines.run.spec import ModelSpec, RunSpec
-from pipelines.run.trace import Trace
-from pipelines.store.annotation_links import AnnotationLinks
-from pipelines.store.annotation_work import AnnotationWork
-from pipelines.store.annotations import AnnotationStore
+from pipelines.store.annotations import AnnotationLinks, AnnotationStore
 from pipelines.store.collections import CollectionStore
-from pipelines.store.database import Database
+from pipelines.store.database import DEFAULT_URL, Database
 from pipelines.store.evaluations import EvaluationStore
 from pipelines.store.exchange import cancelled_after, export_lines, parse_lines
-from pipelines.store.filters import RunFilter, asked
-from pipelines.store.labels import (
-    OwnerLabels,
-    RunLabels,
-    add_facets,
-    read_labels,
-    record_verdicts,
-)
+from pipelines.store.filters import RunFilter, asked, conditions
+from pipelines.store.labelling import AnnotationWork
+from pipelines.store.labels import OwnerLabels, RunLabels, add_facets, read_labels, record_verdicts
 from pipelines.store.migrations import check, upgrade
-from pipelines.store.opening import DEFAULT_URL
 from pipelines.store.profiles import ProfileStore
-from pipelines.store.sizes import SHARED, StoredBytes, copy_id, size_of
-from pipelines.store.summaries import (
-    SUMMARY,
-    EventCounts,
-    RunSummary,
-    runs_where,
-    status_after,
-    summary_of,
-    tally,
-)
 from pipelines.store.tables import (
     EventRow,
     ModelStore,
+    RunLabelRow,
     RunRow,
     new_run_id,
     refuse_keys_in_run,
     to_json,
 )
-from pipelines.types import Frozen
+
+# How much each owner's runs take, and what is deleted where that is too much.
+
+SHARED = "shared"
+"""The owner of what was shared: nobody, so that nobody can change it, and everybody may read it."""
 
 _TOGETHER = 20
+"""Runs that are deleted in one transaction, between which others can write."""
+
+
+def copy_id(run_id: str) -> str:
+    """Return the id of the copy that everybody may read."""
+    return sha256(f"{SHARED}:{run_id}".encode()).hexdigest()[: len(run_id)]
+
+
+class StoredRun(NamedTuple):
+    """A run with the size of its events; `copied` is that of its copy, 0 if it has none."""
+
+    id: str
+    created: datetime
+    over: bool
+    size: int
+    copied: int
+
+
+class StoredBytes:
+    """What runs take in a database. Every method blocks, and may be called in any thread.
+
+    A copy for everybody counts to the owner of the run that was copied, for as long as that run is
+    stored. Sizes are the characters of the recorded events: what the database adds is left out.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(self, owner: str) -> list[StoredRun]:
+        """Return the runs of `owner`, the oldest first."""
+        query = (
+            select(RunRow.id, RunRow.created, RunRow.status, RunRow.size)
+            .where(RunRow.owner == owner)
+            .order_by(RunRow.created, RunRow.id)
+        )
+        with self._database.read() as session:
+            runs = session.execute(query).all()
+            copies = [copy_id(run.id) for run in runs]
+            shared = select(RunRow.id, RunRow.size).where(RunRow.id.in_(copies))
+            copied = {row.id: row.size for row in session.execute(shared)}
+        return [
+            StoredRun(run.id, run.created, run.status != "running", run.size, copied.get(copy, 0))
+            for run, copy in zip(runs, copies, strict=True)
+        ]
+
+    def keep_within(self, owner: str, most: int) -> int:
+        """Delete the oldest runs of `owner` until they take at most `most` bytes; return how many.
+
+        Runs that go on or were shared stay, for a link that was given to others goes on working,
+        and so does the newest, which is the one that is looked at.
+        """
+        if owner == SHARED:
+            return 0
+        runs = self.of(owner)
+        total = sum(run.size + run.copied for run in runs)
+        gone: list[str] = []
+        for run in runs[:-1]:
+            if total <= most:
+                break
+            if run.over and not run.copied:
+                gone.append(run.id)
+                total -= run.size
+        self._delete(gone)
+        return len(gone)
+
+    def keep_all_within(self, most: int) -> int:
+        """Delete the oldest runs of all owners until all take at most `most` bytes; return
+        how many.
+
+        Runs that go on stay. Shared ones are deleted after all others.
+        """
+        gone = 0
+        while (found := self._oldest(most)) and (deleted := self._delete(found)):
+            gone += deleted
+        return gone
+
+    def _oldest(self, most: int) -> list[str]:
+        """Return the first runs to delete, some of them at most; none where nothing has to be."""
+        query = (
+            select(RunRow.id, RunRow.size)
+            .where(RunRow.status != "running")
+            .order_by(RunRow.owner == SHARED, RunRow.created, RunRow.id)
+            .limit(_TOGETHER)
+        )
+        with self._database.read() as session:
+            # Not the database's own size, which what is deleted may leave as it is.
+            excess = (session.scalar(select(func.sum(RunRow.size))) or 0) - most
+            found: list[str] = []
+            for run_id, size in session.execute(query):
+                if excess <= 0:
+                    break
+                found.append(run_id)
+                excess -= size
+        return found
+
+    def _delete(self, runs: list[str]) -> int:
+        """Delete runs, unless that was done meanwhile; return how many."""
+        if not runs:
+            return 0
+        statement = delete(RunRow).where(RunRow.id.in_(runs)).returning(RunRow.id)
+        with self._database.write() as session:
+            return len(session.execute(statement).all())
+
+
+def size_of(session: Session, run_id: str, first: int) -> int:
+    """Return the characters of a run's events from number `first` on, as they are stored."""
+    size = func.sum(func.length(cast(EventRow.body, String)))
+    query = select(size).where(EventRow.run_id == run_id, EventRow.seq >= first)
+    return session.scalar(query) or 0
+
+
+# Summaries of runs: counts over their events, and the lines of the list of runs.
+
+Status = Literal["running", "finished", "failed", "cancelled"]
+
+
+class EventCounts(Frozen):
+    """Counts over the events of a run.
+
+    `duration` is the time of the last event in seconds since the start. `model_calls` counts the
+    attempts that reached a model, `cached_calls` those that the cache answered. `verdicts` counts
+    judgements by verdict; `flags` are the remarks on the answers, each once, sorted. `reason` is
+    why the run was cancelled, if it was.
+    """
+
+    methods: tuple[str, ...] = ()
+    duration: float = 0.0
+    model_calls: int = 0
+    cached_calls: int = 0
+    retrievals: int = 0
+    verdicts: dict[Verdict, int] = Field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    reason: CancelReason | None = None
+
+
+class RunSummary(EventCounts):
+    """One line of the list of runs. `created` is when the run entered the store, in UTC.
+
+    `name`, `note`, `starred` and `tags` are its owner's labels; `findings` are the methods that
+    judged the answer, each with its last verdict.
+    """
+
+    id: str
+    question: str
+    language: Language
+    status: Status
+    created: datetime
+    name: str = ""
+    note: str = ""
+    starred: bool = False
+    tags: tuple[str, ...] = ()
+    findings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Its name, or its question where it has none."""
+        return self.name or self.question
+
+
+_COLUMNS = ("id", "question", "language", "status", "created")
+SUMMARY = (*(getattr(RunRow, name) for name in _COLUMNS), RunRow.writer, RunRow.summary)
+"""The columns of which `summary_of` makes a line of the list."""
+
+
+def runs_where(owner: str, where: RunFilter, columns: Sequence[Any]) -> Select[*tuple[Any, ...]]:
+    """Return a query for these columns of the runs of `owner` that match `where`."""
+    query = select(*columns).select_from(RunRow)
+    if where.text or where.starred:
+        query = query.outerjoin(RunLabelRow, RunLabelRow.run_id == RunRow.id)
+    return query.where(*conditions(owner, where))
+
+
+def summary_of(run: Row[Any], labels: OwnerLabels, *, alive: bool) -> RunSummary:
+    """Return the line of a run, from its row with the columns SUMMARY.
+
+    `alive` says whether the process that writes the run still lives: without it, a run that has not
+    ended counts as cancelled.
+    """
+    told = run.summary | {name: getattr(run, name) for name in _COLUMNS} | labels._asdict()
+    if run.status == "running" and not alive:
+        told |= {"status": "cancelled", "reason": "interrupted"}
+    return RunSummary.model_validate(told)
+
+
+def tally(events: Sequence[Event], before: EventCounts) -> EventCounts:
+    """Return the counts of `before` with `events`, which follow on it, added."""
+    # An embedder compares texts; it is not asked anything.
+    calls = [e for e in events if isinstance(e, ModelCalled) and e.role != "embedder"]
+    cached = sum(call.cached for call in calls)
+    verdicts: Counter[Verdict] = Counter(before.verdicts)
+    verdicts.update(event.verdict for event in events if isinstance(event, Judged))
+    answers = [e.answer for e in events if isinstance(e, SpanEnded) and e.answer is not None]
+    flags = {flag for answer in answers for flag in answer.flags}
+    return EventCounts(
+        methods=before.methods,
+        duration=max([before.duration, *(event.time for event in events)]),
+        model_calls=before.model_calls + len(calls) - cached,
+        cached_calls=before.cached_calls + cached,
+        retrievals=before.retrievals + sum(isinstance(event, Retrieved) for event in events),
+        verdicts=verdicts,
+        flags=tuple(sorted(flags.union(before.flags))),
+        reason=events[-1].reason if isinstance(events[-1], RunCancelled) else before.reason,
+    )
+
+
+def status_after(event: Event) -> str:
+    """Return what a run is once `event` is its last: one of `Status`."""
+    return event.kind.removeprefix("run_") if isinstance(event, TerminalEvent) else "running"
+
+
 """Runs that are deleted in one transaction, between which others can write."""
 
 _LOOKED_FOR = 500

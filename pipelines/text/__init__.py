@@ -3,8 +3,13 @@
 from pipelines.text.alignment import Span, by_characters, token_spans, tokens_covering
 from pipelines.text.entities import Entity, EntityRecognizer
 from pipelines.text.languages import changes_to_chinese, detect_language, has_han
-from pipelines.text.sentences import split_sentences
-from pipelines.text.wording import is_thinking, repeats_question, text_key, without_thinking
+from pipelines.text.sentences import (
+    is_thinking,
+    repeats_question,
+    split_sentences,
+    text_key,
+    without_thinking,
+)
 
 __all__ = [
     "Entity",

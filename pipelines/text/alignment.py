@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-from pipelines.types import Frozen, Offset, Token
+from pipelines.base import Frozen, Offset, Token
 
 
 class Span(Frozen):

@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from pipelines.text.english_names import base_forms, is_common
-from pipelines.text.languages import has_han
-from pipelines.text.segmentation import (
+from pipelines.base import Language
+from pipelines.text.chinese import (
     chinese_tokenizer,
     in_dictionary,
     tagged_words,
     word_boundaries,
 )
-from pipelines.types import Language
+from pipelines.text.english import base_forms, is_common
+from pipelines.text.languages import has_han
 
 _MOST_WORDS = 6
 _LONGEST_GLOSS = 5

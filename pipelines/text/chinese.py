@@ -2,13 +2,166 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterator, Sequence
+import threading
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.text.entity_rules import Candidate, Label
-from pipelines.text.languages import has_han
-from pipelines.text.lexicon import Expressions, labelled, words
-from pipelines.text.segmentation import TaggedWord, in_dictionary, tagged_words, word_boundaries
+from pipelines.text.languages import HAN, has_han
+
+if TYPE_CHECKING:
+    from jieba import Tokenizer
+    from jieba.posseg import POSTokenizer
+
+
+# Word lists and regular expressions of the rules of this room, kept in `lexicons/*.toml`.
+
+_FOLDER = Path(__file__).parent / "lexicons"
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+@cache
+def _load(file: str) -> dict[str, Any]:
+    return tomllib.loads((_FOLDER / f"{file}.toml").read_text(encoding="utf-8"))
+
+
+def _entries(text: str) -> Iterable[str]:
+    return filter(None, (" ".join(entry.split()) for entry in text.split(",")))
+
+
+@cache
+def words(file: str, *lists: str) -> frozenset[str]:
+    """Return the entries of one or more lists of `lexicons/<file>.toml`; a missing list is a
+    KeyError.
+    """
+    return frozenset(entry for name in lists for entry in _entries(_load(file)[name]))
+
+
+def table(file: str, name: str) -> dict[str, Any]:
+    """Return a table of `lexicons/<file>.toml`, in its order."""
+    return _load(file)[name]
+
+
+def labelled(file: str, name: str) -> list[tuple[frozenset[str], Any]]:
+    """Return lists of `lexicons/<file>.toml` with the label that the table `name` gives them."""
+    return [(words(file, entries), label) for entries, label in table(file, name).items()]
+
+
+class Expressions:
+    """Regular expressions of `lexicons/<file>.toml`, put together from named parts.
+
+    `{name}` in an expression stands for an earlier part, for a group of the alternatives of a list
+    under `[words]`, or for the Chinese characters inside a class (`{han}`). Line breaks and the
+    white space beside them count for nothing. `patterns` are those of `[patterns]` with their
+    labels, each kept from matching where the text before it says so (`not_inside`).
+    """
+
+    def __init__(self, file: str) -> None:
+        source = _load(file)
+        self._parts = {"han": HAN}
+        for name, entries in source.get("words", {}).items():
+            longest_first = sorted(_entries(entries), key=len, reverse=True)
+            self._parts[name] = f"(?:{'|'.join(map(re.escape, longest_first))})"
+        for name, expression in source["parts"].items():
+            self._parts[name] = self._filled(expression)
+        found = source.get("patterns", {"not_inside": "", "in_order": ()})
+        self.patterns = [
+            (label, re.compile(self._filled(f"{found['not_inside']}(?:{expression})")))
+            for label, expression in found["in_order"]
+        ]
+
+    def __getitem__(self, name: str) -> re.Pattern[str]:
+        """Return the part of that name, compiled."""
+        return re.compile(self._parts[name])
+
+    def _filled(self, expression: str) -> str:
+        on_one_line = re.sub(r"\s*\n\s*", "", expression)
+        return _PLACEHOLDER.sub(lambda found: self._parts[found[1]], on_one_line)
+
+
+# Chinese words, by jieba, with exact offsets.
+#
+# The dictionary is private to this module and is built in memory: jieba's own cache is a marshalled
+# file of fixed name in the shared temporary folder, which anyone could have put there.
+
+_LOADING = threading.Lock()
+
+
+class TaggedWord(NamedTuple):
+    """A word at `[start, end)` and its part of speech in jieba's (ICTCLAS) tag set."""
+
+    text: str
+    start: int
+    end: int
+    tag: str
+
+
+@cache
+def _load_tokenizer() -> Tokenizer:
+    import jieba
+
+    jieba.setLogLevel(logging.WARNING)
+    tokenizer = jieba.Tokenizer()
+    tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
+    tokenizer.initialized = True
+    return tokenizer
+
+
+@cache
+def _load_tagger() -> POSTokenizer:
+    from jieba import posseg
+
+    tagger = posseg.POSTokenizer(_load_tokenizer())
+    tagger.initialize()
+    return tagger
+
+
+def chinese_tokenizer() -> Tokenizer:
+    """Return jieba's tokenizer, one for the process. The first call loads the dictionary
+    (about 1 s).
+    """
+    with _LOADING:
+        return _load_tokenizer()
+
+
+def tagged_words(text: str) -> list[TaggedWord]:
+    """Return the words of `text` with their parts of speech; white space and punctuation included.
+
+    Loads the dictionary on the first call (about a second). Safe to call from several threads.
+    """
+    with _LOADING:
+        tagger = _load_tagger()
+    words: list[TaggedWord] = []
+    position = 0
+    for pair in tagger.cut(text):
+        start = text.index(pair.word, position)
+        position = start + len(pair.word)
+        words.append(TaggedWord(pair.word, start, position, pair.flag))
+    return words
+
+
+def word_boundaries(text: str, *, fine: bool = False) -> set[int]:
+    """Return offsets at which a word of `text` begins or ends, the two ends of the text among them.
+
+    With `fine`, words inside compounds count too: "地球表面" also ends at "地球".
+    """
+    edges = {0, len(text)}
+    for word in tagged_words(text):
+        edges |= {word.start, word.end}
+    if fine:
+        for _, start, end in chinese_tokenizer().tokenize(text, mode="search"):
+            edges |= {start, end}
+    return edges
+
+
+def in_dictionary(word: str) -> bool:
+    """Return whether the dictionary lists `word`, rather than the tagger having put it together."""
+    return bool(chinese_tokenizer().FREQ.get(word))
 
 
 def chinese_candidates(text: str) -> list[Candidate]:

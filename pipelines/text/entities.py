@@ -10,9 +10,9 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
+from pipelines.base import Language
 from pipelines.text.entity_rules import Candidate, Entity, Label, longest_first
 from pipelines.text.languages import detect_language, has_han
-from pipelines.types import Language
 
 if TYPE_CHECKING:
     from spacy.language import Language as SpacyPipeline

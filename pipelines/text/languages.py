@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from pipelines.types import Language
+from pipelines.base import Language
 
 # The inside of a character class: ideographs of the basic block, extension A, compatibility and
 # the supplementary planes, and the two signs for zero and for a repetition.

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from tests.app.serving import (
     SCRIPTED,
     Finished,

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import evaluated
+from app import results
 from app.jobs import evaluations, judgings
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
-from pipelines.engine.thread import Engine
-from pipelines.evaluation.items import Item
-from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.engine.service import Engine
+from pipelines.evaluation.plan import EvaluationSpec, Item
 from pipelines.jobs import Jobs
-from pipelines.remote.retry import RetryPolicy
+from pipelines.remote import RetryPolicy
 from tests.app.opening import page_engine
 from tests.app.test_screens import ME, page
 from tests.scripted.fakes import FakeModel
@@ -38,7 +37,7 @@ def model() -> FakeModel:
 @pytest.fixture
 def engine(tmp_path: Path, model: FakeModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     # On a busy machine results may take longer than a page waits for them.
-    monkeypatch.setattr(evaluated, "_PATIENCE", 60.0)
+    monkeypatch.setattr(results, "_PATIENCE", 60.0)
     forget_results(monkeypatch)
 
     def opened(folder: Path) -> Engine:
@@ -57,8 +56,8 @@ def engine(tmp_path: Path, model: FakeModel, monkeypatch: pytest.MonkeyPatch) ->
 
 def forget_results(patch: pytest.MonkeyPatch) -> None:
     """Keep nothing of what was computed from evaluations of another engine with the same names."""
-    patch.setattr(evaluated, "_results", Jobs(in_turn=True))
-    for kept in vars(evaluated).values():
+    patch.setattr(results, "_results", Jobs(in_turn=True))
+    for kept in vars(results).values():
         if hasattr(kept, "cache_clear"):
             kept.cache_clear()
 

@@ -10,9 +10,9 @@ import pytest
 
 from app import engine as engines
 from pipelines.engine.pool import ModelPool
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from pipelines.models.scripted import ScriptedModel
-from pipelines.run.spec import ModelSpec
+from pipelines.run.events import ModelSpec
 
 
 @contextmanager

@@ -12,16 +12,15 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from pipelines.methods.registry import method_pages
 from pipelines.models.base import Model, Progress
 from pipelines.models.providers import build_model, known_capabilities, provider_of
 from pipelines.models.scripted import ScriptedModel
-from pipelines.remote.retry import RetryPolicy
-from pipelines.run.spec import ModelSpec, RunSpec
-from pipelines.run.trace import Trace
+from pipelines.remote import RetryPolicy
+from pipelines.run.events import ModelSpec, RunSpec, Trace
 from pipelines.samples.walkthroughs import FOLDER, walkthrough
 from tests.app.test_screens import ME, page
 

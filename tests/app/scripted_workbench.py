@@ -12,7 +12,7 @@ from unittest.mock import patch
 from streamlit.web.cli import main
 
 from app import engine as engines
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from tests.app.playing import HELD, open_engine
 
 PACE = 0.02

@@ -34,7 +34,7 @@ from playwright.sync_api import (
 
 from app.session import COOKIE
 from pipelines.engine.estimate import basis_for, first_methods
-from pipelines.run.defaults import default_models
+from pipelines.run.events import default_models
 from pipelines.store import RunStore, new_owner
 from tests.browser import PATIENCE
 from tests.network import watch_pages

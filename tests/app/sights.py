@@ -15,31 +15,27 @@ from zlib import crc32
 
 from playwright.sync_api import Page, expect
 
-from components.guidelines import starting_guidelines
-from components.messages import Catalogue
-from components.report import report_html
-from pipelines.annotation.joining import Invitation, enter
-from pipelines.annotation.working import AssignedItem, Worker
+from components.base.words import Catalogue, starting_guidelines
+from components.run.report import report_html
+from pipelines.annotation.labelling import AssignedItem, Worker
+from pipelines.annotation.sessions import Invitation, enter
+from pipelines.base import Language
 from pipelines.engine.asking import RunRequest, plan_run
 from pipelines.engine.checking import FEWER
-from pipelines.engine.collections import Collections
-from pipelines.engine.libraries import SAMPLE_LIBRARY
-from pipelines.engine.templates import made, template
-from pipelines.engine.thread import Engine
+from pipelines.engine.library import SAMPLE_LIBRARY, Collections
+from pipelines.engine.profiles import made, template
+from pipelines.engine.service import Engine
 from pipelines.evaluation.beginning import create_evaluation
 from pipelines.evaluation.datasets import open_data_set
 from pipelines.evaluation.plan import EvaluationSpec, System, code_version
 from pipelines.evaluation.runner import Runner
 from pipelines.methods.registry import method_pages
-from pipelines.run.defaults import default_models
-from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.run.events import MethodSpec, RunSpec, default_models
 from pipelines.run.view import fold
 from pipelines.samples.annotating import EXAMPLE_TASKS, example_session
-from pipelines.samples.checks import sample_texts
-from pipelines.samples.walkthroughs import walkthrough
+from pipelines.samples.walkthroughs import sample_texts, walkthrough
 from pipelines.store import RunStore, new_owner
-from pipelines.store.recordings import FOLDER
-from pipelines.types import Language
+from pipelines.store.exchange import FOLDER
 from tests.app.playing import EVEREST, run
 from tests.app.serving import DESKTOP, RECORDED, WRITING, wait_until_drawn
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import live, method_page
-from app.screens import ask, compare
-from components.failures import error_title
-from components.messages import Catalogue
-from pipelines.engine.thread import Engine
+from app import page as live
+from app.screens import ask, compare, methods
+from components.base.elements import error_title
+from components.base.words import Catalogue
+from pipelines.engine.service import Engine
 from tests.app.playing import opened, seen
 from tests.app.test_screens import MAIN, ME
 
@@ -31,7 +31,7 @@ def failed(test: AppTest, view: str) -> bool:
 @pytest.mark.parametrize(
     ("page", "module", "name", "view"),
     [
-        ("rowen", method_page, "panel_of", "method.rowen.title"),
+        ("rowen", methods, "panel_of", "method.rowen.title"),
         ("ask", ask, "ask_view", "nav.ask"),
         ("compare", compare, "compare_view", "nav.compare"),
     ],

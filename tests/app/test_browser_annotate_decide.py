@@ -8,13 +8,14 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.messages import LANGUAGES, Catalogue
-from pipelines.annotation.labels import decisions
-from pipelines.annotation.leading import Lead
+from components.base.words import LANGUAGES, Catalogue
+from pipelines.annotation.labelling import decisions
+from pipelines.annotation.sessions import Lead
 from pipelines.annotation.types import Hidden, Label, ModelVerdict, SessionItem
+from pipelines.base import Language
 from pipelines.store import RunStore, new_owner
-from pipelines.types import Language
 from tests.app.conftest import Visit
+from tests.app.screens.annotate.test_results import label, labels
 from tests.app.serving import (
     Workbench,
     browser_of,
@@ -22,7 +23,6 @@ from tests.app.serving import (
     unfold,
     wait_until_drawn,
 )
-from tests.app.test_annotate_results import label, labels
 from tests.app.test_browser_evaluate import press
 from tests.pipelines.annotation.bench import item
 from tests.pipelines.annotation.evaluated import session_of

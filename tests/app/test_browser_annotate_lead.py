@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from components.messages import LANGUAGES, Catalogue
-from pipelines.annotation.joining import Invitation, enter
-from pipelines.annotation.leading import Lead
-from pipelines.annotation.working import AssignedItem, Worker
+from components.base.words import LANGUAGES, Catalogue
+from pipelines.annotation.labelling import AssignedItem, Worker
+from pipelines.annotation.sessions import Invitation, Lead, enter
+from pipelines.base import Language
 from pipelines.store import RunStore
-from pipelines.types import Language
 from tests.app.conftest import Visit
 from tests.app.serving import (
     SCRIPTED,

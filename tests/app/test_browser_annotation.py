@@ -15,13 +15,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from components.messages import Catalogue
-from pipelines.annotation.exchange import export_session
-from pipelines.annotation.joining import Invitation, enter
-from pipelines.annotation.labels import decisions, standing_labels
-from pipelines.annotation.leading import Lead
+from components.base.words import Catalogue
+from pipelines.annotation.formats import export_session
+from pipelines.annotation.labelling import AssignedItem, decisions, standing_labels
+from pipelines.annotation.sessions import Invitation, Lead, enter
 from pipelines.annotation.types import TASKS
-from pipelines.annotation.working import AssignedItem
 from pipelines.store import RunStore
 from tests.app.conftest import Visit
 from tests.app.serving import (

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, StorageState, expect
 
-from components.messages import Catalogue
-from pipelines.types import Language
+from components.base.words import Catalogue
+from pipelines.base import Language
 from tests.app.axe import OF_COLOUR, barriers, expect_no_barriers
 from tests.app.playing import open_engine
 from tests.app.public.looking import PAGE_FITS, looking

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.messages import LANGUAGES, Catalogue
-from pipelines.samples.checks import sample_texts
-from pipelines.types import Language
+from components.base.words import LANGUAGES, Catalogue
+from pipelines.base import Language
+from pipelines.samples.walkthroughs import sample_texts
 from tests.app.conftest import Visit
 from tests.app.serving import DESKTOP, WRITING, expect_to_fit_everywhere, wait_until_drawn
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from pipelines.run.trace import Trace
+from pipelines.run.events import Trace
 from pipelines.store.exchange import export_lines
 from tests.app.conftest import Visit
 from tests.app.serving import DESKTOP, FITS, PHONE, fits

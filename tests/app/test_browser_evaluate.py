@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
-from components.messages import LANGUAGES, Catalogue
-from pipelines.types import Language
+from components.base.words import LANGUAGES, Catalogue
+from pipelines.base import Language
 from tests.app.conftest import Visit
 from tests.app.serving import (
     DESKTOP,

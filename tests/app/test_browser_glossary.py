@@ -8,8 +8,7 @@ from functools import partial
 import pytest
 from playwright.sync_api import Response, expect
 
-from components.glossary import entries
-from components.messages import Catalogue
+from components.base.words import Catalogue, entries
 from tests.app.conftest import Visit
 from tests.app.serving import Finished, card, expect_to_fit_everywhere, wait_until_drawn
 

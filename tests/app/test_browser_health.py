@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from pipelines.paths import product_version
+from pipelines.base import product_version
 from tests.app.serving import Workbench
 
 

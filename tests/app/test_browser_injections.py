@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from components.run_pages import PAGES
+from components.run.report import PAGES
 from pipelines.annotation.types import SessionSpec
 from pipelines.models.providers import ModelSpec
 from pipelines.retrieval.embedders import EmbedderSpec

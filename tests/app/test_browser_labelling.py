@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from components.messages import LANGUAGES, Catalogue
-from pipelines.annotation.labels import comments, skips
-from pipelines.annotation.leading import Lead
+from components.base.words import LANGUAGES, Catalogue
+from pipelines.annotation.labelling import Worker, comments, skips
+from pipelines.annotation.sessions import Lead
 from pipelines.annotation.types import (
     Hidden,
     ItemBody,
@@ -24,9 +24,8 @@ from pipelines.annotation.types import (
     SpanLabel,
     verdict_of,
 )
-from pipelines.annotation.working import Worker
+from pipelines.base import Language
 from pipelines.store import RunStore
-from pipelines.types import Language
 from tests.app.conftest import Visit
 from tests.app.serving import (
     PHONE,

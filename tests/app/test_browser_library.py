@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
-from components.messages import LANGUAGES, Catalogue
+from components.base.words import LANGUAGES, Catalogue
+from pipelines.base import Language
 from pipelines.retrieval.reading.files import read_file
-from pipelines.types import Language
 from tests.app.conftest import Visit
 from tests.app.serving import (
     DESKTOP,

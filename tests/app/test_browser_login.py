@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from pipelines.annotation.leading import Lead
+from pipelines.annotation.sessions import Lead
 from pipelines.store import RunStore, file_url
 from tests.app.oidc import Provider, provided
 from tests.app.serving import SCRIPTED, Workbench, serve_workbench, visiting

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from pipelines.types import Language
+from pipelines.base import Language
 from tests.app.serving import SCRIPTED, serve_workbench
 from tests.browser import PATIENCE
 

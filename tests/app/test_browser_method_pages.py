@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
-from components.messages import Catalogue
+from components.base.words import Catalogue
+from pipelines.base import Language
 from pipelines.samples.walkthroughs import walkthrough
-from pipelines.types import Language
 from tests.app.conftest import Visit
 from tests.app.playing import EVEREST, HELD
 from tests.app.serving import (

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from pipelines.base import ASSETS
 from pipelines.methods.registry import standard_methods
-from pipelines.models.speed import keep_speed
-from pipelines.paths import ASSETS
+from pipelines.models.probe import keep_speed
 from tests.app.conftest import Visit
 from tests.app.serving import (
     DESKTOP,
@@ -24,7 +24,7 @@ from tests.app.serving import (
     wait_for_end,
 )
 from tests.pipelines.models.hub import Hub, serve_hub, sha256
-from tests.pipelines.models.local.tiny_gguf import SAID, save_gguf
+from tests.pipelines.models.transformers.tiny_gguf import SAID, save_gguf
 
 NAME = "Qwen3-0.6B-Q8_0"
 OFFERED = ("-m", "tests.app.catalogue_workbench")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.messages import LANGUAGES
+from components.base.words import LANGUAGES
 from tests.app.conftest import Visit
 from tests.app.serving import (
     Workbench,

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from playwright.sync_api import expect
 
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from pipelines.store import new_owner
 from tests.app.conftest import Visit
 from tests.app.serving import (

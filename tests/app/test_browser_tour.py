@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.messages import Catalogue
-from components.tour import STOPS
+from components.base.tour import STOPS
+from components.base.words import Catalogue
 from tests.app.conftest import Visit
 from tests.app.serving import PHONE, fits, wait_until_drawn
 

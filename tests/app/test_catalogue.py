@@ -10,8 +10,8 @@ import pytest
 from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
 
-from app.screens import catalogue as screen
-from pipelines.engine.thread import Engine
+from app.screens import models as screen
+from pipelines.engine.service import Engine
 from pipelines.models.catalogue import (
     EMBEDDER_FILE,
     SMALL_MODEL,
@@ -21,14 +21,14 @@ from pipelines.models.catalogue import (
     catalogue_entry,
 )
 from pipelines.models.download import ACTIVE
-from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
+from pipelines.run.events import MethodSpec, ModelSpec, RunSpec
 from tests.app.opening import page_engine
 from tests.app.playing import seen
 from tests.app.test_screens import ME, page
 from tests.pipelines.models.hub import Hub, serve_hub
-from tests.pipelines.models.local.tiny_gguf import SAID, save_gguf
 from tests.pipelines.models.packages import Packages
 from tests.pipelines.models.packages import packages as packages
+from tests.pipelines.models.transformers.tiny_gguf import SAID, save_gguf
 
 ENTRY = catalogue_entry("Qwen3-0.6B-Q8_0").model_copy(
     update={"name": "Small", "sha256": "", "revision": "main"}

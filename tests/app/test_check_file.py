@@ -13,15 +13,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.jobs import FileChecks, TextCheck, check_texts, checks
-from app.screens.check_file import MAX_TEXTS
-from components.check_many import CheckOutcome, as_json_lines, as_table, many_view
-from components.messages import Catalogue
+from app.screens.check import MAX_TEXTS
+from components.base.words import Catalogue
+from components.run.check_many import CheckOutcome, as_json_lines, as_table, many_view
 from pipelines.engine.asking import RunRequest, plan_run
 from pipelines.engine.checking import TextToCheck
 from pipelines.engine.pool import ModelPool
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from pipelines.errors import ErrorInfo
-from pipelines.run.spec import MethodSpec
+from pipelines.run.events import MethodSpec
 from tests.app.opening import page_engine
 from tests.app.playing import load, open_engine, seen
 from tests.app.test_check_screen import ONE, TEXT

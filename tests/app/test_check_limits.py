@@ -13,9 +13,8 @@ from streamlit.testing.v1 import AppTest
 from pipelines.engine import estimate as estimates
 from pipelines.engine.checking import detectors
 from pipelines.engine.pool import ModelPool
-from pipelines.engine.thread import Engine
-from pipelines.run.events import ModelCalled
-from pipelines.run.spec import MethodSpec
+from pipelines.engine.service import Engine
+from pipelines.run.events import MethodSpec, ModelCalled
 from pipelines.store.profiles import Profile
 from tests.app.opening import page_engine
 from tests.app.playing import load, opened, seen
@@ -96,7 +95,7 @@ def press_try_again(module: str, run_id: str, **state: object) -> AppTest:
 
         import streamlit as st
 
-        from app import live
+        from app import page as live
 
         live.follow_address()
         act = importlib.import_module(st.session_state["module"])._act

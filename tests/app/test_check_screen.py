@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.messages import LANGUAGES, Catalogue
+from components.base.words import LANGUAGES, Catalogue
+from pipelines.base import Language
 from pipelines.engine.checking import STANDARD, detectors
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from pipelines.run.events import Judged
-from pipelines.samples.checks import sample_texts
-from pipelines.types import Language
+from pipelines.samples.walkthroughs import sample_texts
 from tests.app.opening import page_engine
 from tests.app.playing import load, open_engine, opened, run, seen
 from tests.app.test_screens import ME, page, told

@@ -9,12 +9,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.screens.setup import EVIDENCE_SOURCES, assumed_capabilities
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities
 from pipelines.models.probe import ProbeReport
-from pipelines.run.defaults import default_models
-from pipelines.run.spec import JUDGES, ROLES, EvidenceSpec, ModelSpec, RunSpec
+from pipelines.run.events import JUDGES, ROLES, EvidenceSpec, ModelSpec, RunSpec, default_models
 from tests.app.opening import page_engine
 
 ME = "a" * 48

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pipelines.engine.budget import Account, RunBudget
-from pipelines.engine.thread import Engine
+from pipelines.engine.estimate import Account, RunBudget
+from pipelines.engine.service import Engine
 from pipelines.run.events import RunStarted
 from pipelines.run.ledger import Ledger, RunLimits
 from pipelines.store import new_run_id

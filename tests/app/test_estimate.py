@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.messages import LANGUAGES, Catalogue
+from components.base.words import LANGUAGES, Catalogue
 from pipelines.engine import estimate as estimates
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from pipelines.methods.registry import standard_methods
 from pipelines.models.providers import Price
-from pipelines.run.defaults import default_models
+from pipelines.run.events import default_models
 from tests.app.opening import always, page_engine
 from tests.app.playing import load
 from tests.app.test_screens import ME, QUESTION, finished_run, page, told
@@ -151,7 +151,7 @@ def test_the_other_methods_are_run_by_one_press(engine: Engine):
     def show() -> None:
         import streamlit as st
 
-        from app import live
+        from app import page as live
         from app.screens.ask import _act
 
         live.follow_address()

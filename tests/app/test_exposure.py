@@ -21,8 +21,8 @@ from app.exposure import (
     workbench_exposure,
 )
 from pipelines.errors import InvalidInputError
-from pipelines.models.restricted import SWITCH
-from pipelines.models.speed import keep_speed
+from pipelines.models.probe import keep_speed
+from pipelines.models.providers import SWITCH
 from tests.app.test_screens import ME, page, told
 
 OPEN = Exposure("0.0.0.0")

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.screens import annotation_form
+from app.screens.annotate import make
+from components.base.words import Catalogue
 from components.forms import BUDGET, FORMS, MAPPING, MODEL, PRICE, RUN_FILTER, RUN_LIMITS, SESSION
-from components.messages import Catalogue
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from pipelines.methods.registry import METHODS
 from pipelines.models.providers import PROVIDERS
 from tests.app.opening import page_engine
@@ -23,7 +23,7 @@ def form() -> None:
     import streamlit as st
 
     from app.forms import draw_settings, read_settings
-    from components.messages import Catalogue
+    from components.base.words import Catalogue
     from pipelines.methods.registry import get_method
 
     method = get_method(st.session_state.get("method", "drad"))
@@ -162,7 +162,7 @@ def test_controls_begin_with_what_they_are_given():
 
 
 def test_a_field_nobody_has_worded_shows_its_description(monkeypatch):
-    from components.messages import Catalogue
+    from components.base.words import Catalogue
 
     known = Catalogue.has
     monkeypatch.setattr(
@@ -180,22 +180,22 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 
 def draw_limits_of_runs() -> None:
-    from app.budget import draw_session_limits
-    from components.messages import Catalogue
+    from app.session import draw_session_limits
+    from components.base.words import Catalogue
 
     draw_session_limits(Catalogue("en"))
 
 
 def draw_limits_of_an_evaluation() -> None:
-    from app.screens.evaluation_limits import draw_limits
-    from components.messages import Catalogue
+    from app.screens.evaluate.data import draw_limits
+    from components.base.words import Catalogue
 
     draw_limits(Catalogue("en"), [])
 
 
 def draw_filters_of_runs() -> None:
-    from app.screens.run_filters import draw_filters, draw_search
-    from components.messages import Catalogue
+    from app.screens.runs import draw_filters, draw_search
+    from components.base.words import Catalogue
 
     draw_search(Catalogue("en"))
     draw_filters(Catalogue("en"))
@@ -208,15 +208,15 @@ def draw_models() -> None:
 
 
 def draw_a_session() -> None:
-    from app.screens.annotation_form import draw_form
-    from components.messages import Catalogue
+    from app.screens.annotate.make import draw_form
+    from components.base.words import Catalogue
 
     draw_form(Catalogue("en"))
 
 
 def draw_a_mapping() -> None:
-    from app.screens.evaluation_data import _mapping
-    from components.messages import Catalogue
+    from app.screens.evaluate.data import _mapping
+    from components.base.words import Catalogue
     from pipelines.evaluation.datasets.files import DataTable
 
     _mapping(DataTable("a.csv", [{"q": "?"}], [1], "row"), "here", Catalogue("en"))
@@ -242,7 +242,7 @@ def test_every_field_of_a_form_is_on_its_page(form, engine: Engine, monkeypatch)
     """A field that a page forgot, of a model or of its description, is missing here."""
     items = SimpleNamespace(counts=lambda: {"span": 3}, controls=lambda tasks: [])
     chosen = SimpleNamespace(items=items, name="Items")
-    monkeypatch.setattr(annotation_form, "draw_items", lambda place, t: chosen)
+    monkeypatch.setattr(make, "draw_items", lambda place, t: chosen)
     labels: set[str] = set()
     for draw, state in PAGES[form.base]:
         test = AppTest.from_function(draw, default_timeout=30)

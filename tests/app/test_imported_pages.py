@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from components.messages import Catalogue
-from components.run_pages import PAGES
-from pipelines.engine.thread import Engine
+from components.base.words import Catalogue
+from components.run.report import PAGES
+from pipelines.engine.service import Engine
 from pipelines.errors import InvalidInputError
 from pipelines.store.exchange import export_lines, parse_lines
 from tests.app.playing import opened, seen

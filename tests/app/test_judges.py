@@ -9,10 +9,10 @@ import pytest
 from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
 
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from pipelines.models.base import Claim
-from pipelines.models.hub_judges.model import HubJudge
-from pipelines.run.spec import ModelSpec
+from pipelines.models.judges.hub import HubJudge
+from pipelines.run.events import ModelSpec
 from tests.app.opening import page_engine
 from tests.app.test_screens import ME, page, told
 from tests.pipelines.models.hub import COMMIT, Hub, serve_hub

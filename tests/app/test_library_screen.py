@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pipelines.engine.libraries import Libraries
-from pipelines.engine.thread import Engine
+from pipelines.engine.library import Libraries
+from pipelines.engine.service import Engine
 from pipelines.errors import NotFoundError
 from pipelines.retrieval.embedders import Embedders, EmbedderSpec
 from tests.app.opening import always, page_engine
@@ -105,7 +105,7 @@ def test_indexing_shows_how_far_it_is_is_stopped_and_goes_on(
     held = HeldEmbedder(free=2)
     engine.service.collections.embedders = Embedders(lambda: held)
     monkeypatch.setattr("pipelines.engine.indexing._BATCH", 2)
-    monkeypatch.setattr("pipelines.engine.collections._SOON", 0.01)
+    monkeypatch.setattr("pipelines.engine.library._ENDED_SOON", 0.01)
     test = created()
     rows = "\n".join(f'{{"text": "Animal number {at} is seen."}}' for at in range(9))
     upload(test, ("rows.jsonl", rows.encode()))
@@ -169,7 +169,7 @@ def test_two_collections_of_one_name(engine: Engine):
 def test_a_file_that_is_not_taken_says_why_in_the_language_of_the_page(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("pipelines.engine.collections.MAX_FILE", 10)
+    monkeypatch.setattr("pipelines.engine.library.MAX_FILE", 10)
     test = upload(created(lang="zh"), ("a.txt", b"Whales swim in the sea."), ("b.txt", b"Cats."))
     said = "a.txt: 文件 a.txt 超过 0 MB。请拆分，或另存为纯文本。"
     # What a component is given is JSON, in which Chinese is escaped.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamlit.testing.v1 import AppTest
 
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from pipelines.run.events import RunFinished
 from tests.app.playing import load
 from tests.app.test_estimate import engine as engine

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.engine.thread import Engine
-from pipelines.run.events import SpanStarted
+from pipelines.engine.service import Engine
+from pipelines.run.events import MethodSpec, SpanStarted, Trace
 from pipelines.run.findings import MethodStarted
-from pipelines.run.spec import MethodSpec
-from pipelines.run.trace import Trace
 from pipelines.samples.walkthroughs import walkthrough
 from pipelines.store.exchange import export_lines
 from tests.app.playing import (

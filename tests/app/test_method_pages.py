@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import live
-from components.messages import Catalogue
-from pipelines.engine.thread import Engine
+from app import page as live
+from components.base.words import Catalogue
+from pipelines.base import Language
+from pipelines.engine.service import Engine
 from pipelines.errors import InvalidInputError
 from pipelines.methods.registry import METHODS, get_method, method_pages
-from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.run.events import MethodSpec, RunSpec
 from pipelines.samples.walkthroughs import walkthrough
-from pipelines.types import Language
 from tests.app.playing import (
     EACH,
     EVEREST,

@@ -16,9 +16,9 @@ from streamlit.testing.v1 import AppTest
 from app.screens import profiles as screen
 from pipelines.engine.calibrations import conditions
 from pipelines.engine.profiles import profile_text
-from pipelines.engine.thread import Engine
-from pipelines.models.restricted import SWITCH
-from pipelines.run.spec import ModelSpec
+from pipelines.engine.service import Engine
+from pipelines.models.providers import SWITCH
+from pipelines.run.events import ModelSpec
 from pipelines.store.profiles import Profile
 from tests.app.opening import always, page_engine
 from tests.app.playing import seen

@@ -11,9 +11,9 @@ from zlib import crc32
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from pipelines.prompts import load_prompts
-from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.run.events import MethodSpec, RunSpec
 from pipelines.store.profiles import Profile
 from tests.app.opening import always, page_engine
 from tests.app.playing import seen

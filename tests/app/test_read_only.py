@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from pipelines.methods.registry import METHODS
 from pipelines.store import RunStore, file_url
 from tests.app.opening import page_engine

@@ -10,10 +10,10 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from app import saving
+from app import page
 from app.routes import routes
 from app.session import COOKIE
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from pipelines.store import new_owner
 from tests.app.opening import page_engine
 from tests.app.test_runs_screen import run_of
@@ -51,7 +51,7 @@ def test_a_record_is_saved(opened: Engine):
     assert (
         found.headers["content-disposition"] == f'attachment; filename="veriscope-{run[:8]}.jsonl"'
     )
-    assert found.text == saving._exported(run, ME)
+    assert found.text == page._exported(run, ME)
     assert json.loads(found.text.splitlines()[0])["format"] == "veriscope-run"
 
 

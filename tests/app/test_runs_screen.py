@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import saving
-from app.screens import run_selection, runs
-from pipelines.engine.thread import Engine
+from app import page as saving
+from app.screens import runs
+from app.screens import runs as run_selection
+from pipelines.engine.service import Engine
 from pipelines.run.events import RunStarted
 from pipelines.store import RunFilter, new_run_id
 from tests.app.opening import page_engine

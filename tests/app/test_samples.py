@@ -8,18 +8,16 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.screens import samples
-from components.ask import examples
-from components.messages import Catalogue
-from components.samples import recordings_note
+from app.screens import ask
+from components.ask import examples, recordings_note
+from components.base.words import Catalogue
+from pipelines.base import Language
 from pipelines.engine import service
-from pipelines.engine.thread import Engine
-from pipelines.run.trace import Trace
+from pipelines.engine.service import Engine
+from pipelines.run.events import Trace
 from pipelines.samples.walkthroughs import walkthrough, walkthroughs
-from pipelines.store import recordings
-from pipelines.store.exchange import export_lines
-from pipelines.store.recordings import CHOSEN, ChosenRun, RecordingChoice
-from pipelines.types import Language
+from pipelines.store import exchange
+from pipelines.store.exchange import CHOSEN, ChosenRun, RecordingChoice, export_lines
 from tests.app.playing import EVEREST, load, opened, play, seen
 from tests.app.test_screens import FOLDS, ME, page
 from tests.scripted.recorded import Record, full_method
@@ -40,10 +38,10 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     chosen = ChosenRun(run="en-001", answer="A writer", shows={"drad": "corrects"})
     why = RecordingChoice(recorded={"en-001": {"drad": "corrects", "rag": "lucky"}}, runs=(chosen,))
     (tmp_path / CHOSEN).write_text(why.model_dump_json(), encoding="utf-8")
-    monkeypatch.setattr(samples, "recordings", partial(recordings.recordings, tmp_path))
-    monkeypatch.setattr(samples, "choice", partial(recordings.choice, tmp_path))
+    monkeypatch.setattr(ask, "recordings", partial(exchange.recordings, tmp_path))
+    monkeypatch.setattr(ask, "choice", partial(exchange.choice, tmp_path))
     monkeypatch.setattr(
-        service, "load_recording", partial(recordings.load_recording, folder=tmp_path)
+        service, "load_recording", partial(exchange.load_recording, folder=tmp_path)
     )
     return trace
 
@@ -105,7 +103,7 @@ def test_a_walkthrough_that_cannot_be_found_says_so(
     played: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     test = page("ask").run()
-    monkeypatch.setattr(samples, "walkthrough", partial(walkthrough, folder=tmp_path))
+    monkeypatch.setattr(ask, "walkthrough", partial(walkthrough, folder=tmp_path))
     test.button(key=f"sample-empty-{EVEREST}").click().run()
     assert not test.exception
     assert "Not found" in seen(test)
@@ -148,7 +146,7 @@ def test_walkthroughs_stand_first_then_what_works_what_fails_and_questions(
     titles = ("samples.walkthroughs", "samples.recordings", "samples.works", "samples.fails")
     places = [seen(test).index(t(title)) for title in (*titles, "samples.examples")]
     assert places == sorted(places)
-    shipped = recordings.recordings()
+    shipped = exchange.recordings()
     opened_by = [
         f"{part}-{one.id}"
         for part, chosen in (("works", "shows"), ("fails", "fails"))
@@ -156,7 +154,7 @@ def test_walkthroughs_stand_first_then_what_works_what_fails_and_questions(
         if getattr(one.chosen, chosen)
     ]
     assert cards(test, "empty")[len(walkthroughs()) :] == opened_by
-    assert recordings_note(recordings.choice(), t) in [one.value for one in test.caption]
+    assert recordings_note(exchange.choice(), t) in [one.value for one in test.caption]
     # What a run is made of waits behind a fold.
     folded = page("ask", **dict.fromkeys(FOLDS, False)).run()
     assert not folded.checkbox
@@ -176,11 +174,11 @@ def test_an_example_goes_into_the_form_of_the_empty_page_and_of_a_run(played: En
 def test_without_recorded_runs_there_is_no_list_of_them(
     played: Engine, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(samples, "recordings", tuple)
+    monkeypatch.setattr(ask, "recordings", tuple)
     test = page("ask").run()
     assert Catalogue("en")("samples.recordings") not in seen(test)
     assert Catalogue("en")("samples.walkthroughs") in seen(test)
-    monkeypatch.setattr(samples, "walkthroughs", tuple)
+    monkeypatch.setattr(ask, "walkthroughs", tuple)
     test = page("ask").run()
     assert not test.exception
     assert cards(test, "empty") == []

@@ -12,10 +12,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import engine as engines
-from pipelines.engine.thread import Engine
+from pipelines.engine.service import Engine
 from pipelines.methods.registry import METHODS
 from pipelines.models.providers import BUILT_IN, PROVIDERS
-from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
+from pipelines.run.events import MethodSpec, ModelSpec, RunSpec
 from tests.app.opening import always, page_engine
 
 MAIN = str(Path(engines.__file__).with_name("main.py"))
@@ -41,14 +41,15 @@ def page(name: str, **state: Any) -> AppTest:
 
         import streamlit as st
 
-        from app.method_page import show_page
+        from app.screens.methods import show_page
         from pipelines.methods.registry import method_pages
 
         name = st.session_state["page"]
         if name in method_pages():
             show_page(name)
         else:
-            importlib.import_module(f"app.screens.{name}").show()
+            place = {"annotate": "annotate.lead", "evaluate": "evaluate.form"}.get(name, name)
+            importlib.import_module(f"app.screens.{place}").show()
 
     test = AppTest.from_function(show, default_timeout=60)
     unfolded = dict.fromkeys(FOLDS, True) if name == "ask" else {}

@@ -6,7 +6,7 @@ import pytest
 import streamlit as st
 
 from app.session import keep_key, key_for, keys_for
-from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.run.events import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 
 SERVER = ModelSpec(kind="openai", name="mine", model="m", base_url="http://127.0.0.1:9/v1")
 WEB = EvidenceSpec(source="serper")

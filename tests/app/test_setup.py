@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.failures import error_title
-from components.messages import Catalogue
-from pipelines.engine.libraries import Libraries
-from pipelines.engine.thread import Engine
+from components.base.elements import error_title
+from components.base.words import Catalogue
+from pipelines.engine.library import Libraries
+from pipelines.engine.service import Engine
 from pipelines.methods.registry import METHODS
-from pipelines.methods.slm.scale import history_of
+from pipelines.methods.slm.scores import history_of
 from pipelines.retrieval.base import Retriever
-from pipelines.run import defaults
-from pipelines.run.defaults import default_models
-from pipelines.run.spec import JUDGES, ROLES, EvidenceSpec, ModelSpec, RunSpec
+from pipelines.run import events
+from pipelines.run.events import JUDGES, ROLES, EvidenceSpec, ModelSpec, RunSpec, default_models
 from tests.app.opening import page_engine
 from tests.app.playing import WALL, load, open_engine, play, seen
 from tests.app.test_screens import FOLDS, ME, QUESTION, page
@@ -68,7 +67,7 @@ def ask_page(*methods: str, **state: object) -> AppTest:
 @pytest.fixture(autouse=True)
 def nothing_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     """The default is the bundled model, whatever models this installation has fetched."""
-    monkeypatch.setattr(defaults, "fetched_file", lambda name: None)
+    monkeypatch.setattr(events, "fetched_file", lambda name: None)
 
 
 def roles(test: AppTest) -> list[str]:

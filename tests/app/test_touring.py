@@ -6,10 +6,9 @@ import pytest
 
 from app import touring
 from app.touring import _moved
-from components.glossary import entries
-from components.messages import Catalogue
-from components.tour import STOPS, tour_sample
-from pipelines.engine.thread import Engine
+from components.base.tour import STOPS, tour_sample
+from components.base.words import Catalogue, entries
+from pipelines.engine.service import Engine
 from tests.app.test_screens import page, told
 
 EN, ZH = Catalogue("en"), Catalogue("zh")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit
 
-from app.wording import framework_words
+from app.page import framework_words
 
 SCRIPTS = Path(streamlit.__file__).parent / "static" / "static" / "js"
 ZH = framework_words("zh")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Dialog, Page
 
-from components.messages import Catalogue
+from components.base.words import Catalogue
 
 
 @pytest.fixture

@@ -1,18 +1,15 @@
 """Every component on one page: what the browser tests open and the screenshots show."""
 
-from components.calls import call_list
-from components.compare import CompareColumn, compare_view
-from components.diff import diff_html
-from components.elements import VERDICT_SIGNS, counters, score_line, verdict_badge
-from components.evidence import evidence
-from components.heatmap import entity_table, heatmap
-from components.markup import Html, join, tag
-from components.messages import Catalogue
-from components.method_cards import agreement_words, method_cards
-from components.timeline import timeline
+from components.base.elements import VERDICT_SIGNS, counters, evidence, score_line, verdict_badge
+from components.base.html import Html, join, tag
+from components.base.words import Catalogue
+from components.run.ask import agreement_words, method_cards
+from components.run.calls import call_list, timeline
+from components.run.compare import CompareColumn, compare_view
+from components.run.text import diff_html, entity_table, heatmap
+from pipelines.base import Choice, Language
 from pipelines.models.base import ChoiceRequest, SimilarityRequest
-from pipelines.run.spec import ModelSpec
-from pipelines.types import Choice, Language
+from pipelines.run.events import ModelSpec
 from tests.components import samples as s
 from tests.scripted.recorded import ORIGINAL, Record, full_method
 

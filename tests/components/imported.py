@@ -9,26 +9,22 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, get_args
 
-from app.public.results import result_of
+from app.cli.runs import Terminal, describe
+from app.public.api import result_of
 from components.ask import run_bar
-from components.compare import Against, CompareColumn, compare_view
-from components.messages import Catalogue
-from components.report import report_html
-from components.run_changes import changes_view
-from components.run_pages import FIGURES, PAGES, page_html, panel_of
-from pipelines.cli.terminal import Terminal, describe
-from pipelines.engine.completing import left_out
+from components.base.words import Catalogue
+from components.run.compare import Against, CompareColumn, changes_view, compare_view
+from components.run.report import FIGURES, PAGES, page_html, panel_of, report_html
 from pipelines.engine.estimate import past_of
+from pipelines.engine.executor import left_out
 from pipelines.engine.reevaluate import recorded_settings, reevaluate
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method
 from pipelines.methods.registry import METHODS
-from pipelines.run.events import Event
-from pipelines.run.trace import Trace
+from pipelines.run.events import Event, Trace
 from pipelines.run.view import RunView, fold
-from pipelines.store.exchange import export_lines, parse_lines
-from pipelines.store.recordings import load_recording, recordings
-from pipelines.store.summaries import EventCounts, tally
+from pipelines.store.exchange import export_lines, load_recording, parse_lines, recordings
+from pipelines.store.runs import EventCounts, tally
 from pipelines.store.tables import to_json
 from tests.pipelines.engine.test_cut_runs import recorded
 

@@ -12,8 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipelines.errors import VeriscopeError
-from pipelines.run.events import event_adapter
-from pipelines.run.trace import Trace
+from pipelines.run.events import Trace, event_adapter
 from pipelines.store.exchange import export_lines, parse_lines
 
 _FILE = Path(__file__).parents[1] / "data" / "injections.json"

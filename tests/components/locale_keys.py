@@ -19,7 +19,7 @@ GAP = "\0"
 
 def sources() -> Iterator[ast.Module]:
     """The syntax trees of all product files."""
-    for folder in ("app", "components", "pipelines"):
+    for folder in ("app", "components", "pipelines", "research"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             yield ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pipelines.run.trace import Trace
+from pipelines.run.events import Trace
 from pipelines.store.exchange import export_lines
 
 Path = tuple[str | int, ...]

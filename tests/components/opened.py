@@ -6,10 +6,10 @@ import re
 
 from playwright.sync_api import Locator, Page, ViewportSize
 
-from components.heatmap import heatmap
-from components.messages import Catalogue
+from components.base.theme import Theme, script, stylesheet
+from components.base.words import Catalogue
 from components.page import standalone
-from components.theme import Theme, script, stylesheet
+from components.run.text import heatmap
 from tests.components import samples as s
 from tests.components.gallery import gallery
 

@@ -4,15 +4,15 @@ from itertools import count
 from math import log
 from typing import Any
 
-from components.evidence import EvidenceItem
-from components.heatmap import EntityMark
-from components.method_cards import MethodRow
-from components.timeline import CallBar
+from components.base.elements import EvidenceItem
+from components.run.ask import MethodRow
+from components.run.calls import CallBar
+from components.run.text import EntityMark
+from pipelines.base import Alternative, Choice, Generation, Message, Passage, Token, Usage
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import ChoiceRequest, GenerationRequest, ScoreRequest
 from pipelines.run.events import ModelCalled, Retrieved, Score
 from pipelines.run.view import StepView
-from pipelines.types import Alternative, Choice, Generation, Message, Passage, Token, Usage
 
 Written = tuple[str, float, float, dict[str, float]]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from components.ask import ask_view, evidence_items, examples, run_bar
-from components.messages import Catalogue
+from components.base.words import Catalogue
 from pipelines.engine.pool import Loading
 from pipelines.errors import UnreachableError
 from pipelines.models.base import Capabilities

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from components import report
-from components.messages import Catalogue
-from components.report import report_html
-from components.run_pages import PANELS, page_html, safely
+from components.base.words import Catalogue
+from components.run import report
+from components.run.report import PANELS, page_html, report_html, safely
 from tests.scripted.recorded import ORIGINAL, Record, full_method
 
 

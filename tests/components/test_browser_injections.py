@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from components.messages import Catalogue
-from components.report import report_html
+from components.base.words import Catalogue
+from components.run.report import report_html
 from pipelines.run.view import fold
 from pipelines.store.exchange import parse_lines
 from tests.components.imported import runs

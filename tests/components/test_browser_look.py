@@ -7,10 +7,11 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.markup import tag
-from components.messages import Catalogue
+from components.base.html import tag
+from components.base.theme import ASSETS, Theme, stylesheet
+from components.base.words import Catalogue
 from components.page import standalone
-from components.theme import ASSETS, Theme, stylesheet
+from tests.components.base.test_theme import contrast
 from tests.components.opened import (
     heat,
     open_gallery,
@@ -20,7 +21,6 @@ from tests.components.opened import (
     token,
 )
 from tests.components.test_hostile import HOSTILE, everything
-from tests.components.test_theme import contrast
 
 
 @pytest.mark.verify

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
-from components.messages import Catalogue
-from components.report import MOST_BYTES, report_html
+from components.base.words import Catalogue
+from components.run.report import MOST_BYTES, report_html
+from pipelines.base import Language
 from pipelines.run.view import RunView, fold
-from pipelines.store.recordings import load_recording, recordings
-from pipelines.types import Language
-from tests.components.test_report import long_run
+from pipelines.store.exchange import load_recording, recordings
+from tests.components.run.test_report import long_run
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
 DESKTOP: ViewportSize = {"width": 1280, "height": 900}

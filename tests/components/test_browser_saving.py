@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.labelling import LabellingProgress, label_data
-from components.messages import Catalogue
-from components.theme import labelling_code, stylesheet
-from pipelines.annotation.working import AssignedItem
+from components.annotate.labelling import LabellingProgress, label_data
+from components.base.theme import labelling_code, stylesheet
+from components.base.words import Catalogue
+from pipelines.annotation.labelling import AssignedItem
 from tests.pipelines.annotation.bench import item
 
 LEASE = 300.0

@@ -6,11 +6,11 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from components.elements import Status, counters
-from components.heatmap import heatmap
-from components.markup import tag
-from components.messages import Catalogue
-from components.timeline import timeline
+from components.base.elements import Status, counters
+from components.base.html import tag
+from components.base.words import Catalogue
+from components.run.calls import timeline
+from components.run.text import heatmap
 from tests.components import samples as s
 from tests.components.opened import (
     focused,

@@ -7,10 +7,10 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.drad_view import drad_view
-from components.markup import tag
-from components.messages import Catalogue
-from components.timeline import timeline
+from components.base.html import tag
+from components.base.words import Catalogue
+from components.methods.drad import drad_view
+from components.run.calls import timeline
 from pipelines.run.view import RunView
 from tests.components import samples as s
 from tests.components.opened import (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from components.catalogue import (
+from components.base.words import Catalogue
+from components.models import (
     catalogue_table,
     download_progress,
     entry_facts,
     gigabytes,
     speed_words,
 )
-from components.messages import Catalogue
 from pipelines.models.catalogue import CatalogueEntry, catalogue
 from pipelines.models.download import DownloadState
 from tests.components.html_tree import read

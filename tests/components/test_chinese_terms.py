@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from components.messages import Message, load_messages
-from components.theme import ASSETS
+from components.base.theme import ASSETS
+from components.base.words import Message, load_messages
 from pipelines.error_words import entries
 
 DOCUMENT = ASSETS.parent / "docs" / "translating.md"

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
+from components.base.words import LANGUAGES, Catalogue
 from components.forms import FORMS, SESSION, Form, FormField, Look, setting_fields
-from components.messages import LANGUAGES, Catalogue
+from pipelines.base import Frozen, Language
 from pipelines.methods.registry import METHODS
-from pipelines.types import Frozen, Language
 
 
 class Made(Frozen):

@@ -4,18 +4,16 @@ from math import log
 
 import pytest
 
-from components.diff import diff_html
-from components.elements import counters, score_line
-from components.evidence import EvidenceItem, evidence
-from components.heatmap import EntityMark, entity_table, heatmap
-from components.markup import Html, join
-from components.messages import Catalogue
-from components.method_cards import MethodRow, method_cards
-from components.timeline import CallBar, timeline
+from components.base.elements import EvidenceItem, counters, evidence, score_line
+from components.base.html import Html, join
+from components.base.words import Catalogue
+from components.run.ask import MethodRow, method_cards
+from components.run.calls import CallBar, timeline
+from components.run.text import EntityMark, diff_html, entity_table, heatmap
+from pipelines.base import Alternative, Generation, Message, Passage, Token
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import ModelCalled, Score
-from pipelines.types import Alternative, Generation, Message, Passage, Token
 from tests.components.html_tree import read
 
 HOSTILE = [

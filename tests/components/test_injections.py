@@ -11,16 +11,14 @@ from typing import get_args
 
 import pytest
 
-from app.public.results import result_of
+from app.cli.runs import Terminal, describe
+from app.public.api import result_of
 from components.ask import run_bar
-from components.compare import Against, CompareColumn, compare_view
-from components.markup import safe_url
-from components.messages import Catalogue
-from components.report import report_html
-from components.run_changes import changes_view
-from components.run_pages import PAGES, page_html
-from pipelines.cli.terminal import Terminal, describe
-from pipelines.run.trace import Trace
+from components.base.html import safe_url
+from components.base.words import Catalogue
+from components.run.compare import Against, CompareColumn, changes_view, compare_view
+from components.run.report import PAGES, page_html, report_html
+from pipelines.run.events import Trace
 from pipelines.run.view import RunView, fold
 from pipelines.store.exchange import export_lines, parse_lines
 from tests.components.html_rules import faults, terminal_faults

@@ -8,25 +8,25 @@ from typing import Any, get_args
 
 import pytest
 
+from components.base.words import LANGUAGES, Catalogue
 from components.library import (
     collection_view,
     document_about,
     documents_view,
     indexing_view,
+    letter,
+    search_view,
     sections_view,
     size_words,
 )
-from components.library_search import letter, search_view
-from components.messages import LANGUAGES, Catalogue
-from pipelines.engine.collections import SearchOutcome
+from pipelines.base import Passage
 from pipelines.engine.indexing import IndexingProgress
+from pipelines.engine.library import SearchOutcome
 from pipelines.errors import failure
 from pipelines.retrieval.embedders import EmbedderKind, EmbedderSpec
 from pipelines.retrieval.preparing import Section
-from pipelines.retrieval.reading.parsed import Kind, Reason
-from pipelines.retrieval.reading.sniffing import ENDINGS
+from pipelines.retrieval.reading.parsed import ENDINGS, Kind, Reason
 from pipelines.store.collections import StoredCollection, StoredDocument
-from pipelines.types import Passage
 from tests.snapshots import Snapshot
 
 NOW = datetime(2026, 11, 25, tzinfo=UTC)

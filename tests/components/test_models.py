@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from components import models
-from components.messages import LANGUAGES, Catalogue
+from components.base.words import LANGUAGES, Catalogue
 from components.models import judge_report, model_facts, probe_table, reliability_figure
-from pipelines.calibration import calibration
+from pipelines.base import calibration
 from pipelines.models.base import Capabilities
 from pipelines.models.probe import Finding, ProbeReport
 from pipelines.models.providers import BUILT_IN
-from pipelines.run.spec import ModelSpec
+from pipelines.run.events import ModelSpec
 from tests.components.html_tree import read
-from tests.components.test_figures import plain
+from tests.components.run.test_figures import plain
 from tests.snapshots import Snapshot
 
 FINDINGS = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from components.method_cards import MethodRow
 from components.outcome import outcome_of
-from pipelines.types import Language
+from components.run.ask import MethodRow
+from pipelines.base import Language
 
 ASKED = "Where was Bill Clinton born?"
 WRONG = "Bill Clinton was born in New York City."

@@ -2,9 +2,9 @@ import base64
 import hashlib
 import re
 
-from components.markup import tag
+from components.base.html import tag
+from components.base.theme import stylesheet
 from components.page import standalone
-from components.theme import stylesheet
 from tests.components.html_tree import read
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.compare import CompareColumn, differences
-from components.messages import Catalogue
+from components.base.words import Catalogue
 from components.page import run_notices
 from components.profiles import (
     contents_words,
@@ -24,19 +23,16 @@ from components.prompts import (
     replies_view,
     shots_view,
 )
-from components.report import report_html
-from components.run_changes import changes_view
-from pipelines.engine.profiles import lacks
-from pipelines.engine.prompts import SentPrompt
-from pipelines.engine.templates import TEMPLATES
+from components.run.compare import CompareColumn, changes_view, differences
+from components.run.report import report_html
+from pipelines.base import Choice, FilledPrompt, Generation, Language, Message
+from pipelines.engine.profiles import TEMPLATES, SentPrompt, lacks
 from pipelines.models.base import GenerationRequest
 from pipelines.models.providers import Price
 from pipelines.prompts import load_prompts, prompt_files, prompt_problems
-from pipelines.run.events import ModelCalled, RunStarted
-from pipelines.run.spec import ModelSpec
+from pipelines.run.events import ModelCalled, ModelSpec, RunStarted
 from pipelines.run.view import RunView, fold
 from pipelines.store.profiles import Profile, ProfileOrigin
-from pipelines.types import Choice, FilledPrompt, Generation, Language, Message
 from tests.components.html_rules import faults
 from tests.scripted.recorded import Record, full_method
 

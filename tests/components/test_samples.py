@@ -6,9 +6,7 @@ from typing import get_args
 
 import pytest
 
-from components.markup import tag
-from components.messages import LANGUAGES, Catalogue
-from components.samples import (
+from components.ask import (
     Part,
     nowhere_note,
     outcomes_in,
@@ -16,8 +14,11 @@ from components.samples import (
     recording_card,
     recordings_note,
 )
-from pipelines.samples.choosing import FAILS, SHOWS
-from pipelines.store.recordings import (
+from components.base.html import tag
+from components.base.words import LANGUAGES, Catalogue
+from pipelines.base import Language
+from pipelines.samples.record import FAILS, SHOWS
+from pipelines.store.exchange import (
     ChosenRun,
     Outcome,
     Recording,
@@ -25,7 +26,6 @@ from pipelines.store.recordings import (
     choice,
     recordings,
 )
-from pipelines.types import Language
 from tests.components.html_tree import read
 from tests.snapshots import Snapshot
 

@@ -16,26 +16,23 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from components.messages import Catalogue
-from components.run_pages import PAGES, page_html
+from components.base.words import Catalogue
+from components.run.report import PAGES, page_html
+from pipelines.base import Answer, Generation
 from pipelines.error_words import entries
 from pipelines.errors import VeriscopeError
 from pipelines.methods.registry import get_method
 from pipelines.models.base import GenerationRequest, Model, Watcher
 from pipelines.models.dashscope_model import DashScopeModel
 from pipelines.models.judges.base import ClaimVerdict
-from pipelines.models.openai_model import OpenAIModel
+from pipelines.models.openai import OpenAIModel
 from pipelines.models.probe import probe
-from pipelines.remote.retry import RetryPolicy
-from pipelines.retrieval.bm25 import LexicalEmbedder
-from pipelines.retrieval.dense import EmbedderSimilarity
-from pipelines.run.calls import RunModel
-from pipelines.run.events import Judged, ModelCalled, RunFailed, SpanEnded, TerminalEvent
-from pipelines.run.materials import Slot
-from pipelines.run.spec import JUDGES
+from pipelines.remote import RetryPolicy
+from pipelines.retrieval.indexes import EmbedderSimilarity, LexicalEmbedder
+from pipelines.run.calls import RunModel, Slot
+from pipelines.run.events import JUDGES, Judged, ModelCalled, RunFailed, SpanEnded, TerminalEvent
 from pipelines.run.view import fold
 from pipelines.store.exchange import export_lines, parse_lines
-from pipelines.types import Answer, Generation
 from tests.faults import baselines
 from tests.faults.brain import FALSE_DETAILS, VERDICT_KINDS, WORLDS, kind_of
 from tests.faults.faults import FAULTS, REFUSAL_EN, REFUSAL_ZH, Fault

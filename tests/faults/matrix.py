@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager
 from multiprocessing import get_context
 
-from pipelines.types import Answer
+from pipelines.base import Answer
 from tests.faults.cells import Result, Server, follow_tasks, run_cell, served
 from tests.faults.faults import FAULTS
 from tests.faults.programs import Cell

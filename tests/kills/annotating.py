@@ -17,11 +17,9 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
-from pipelines.annotation.joining import Invitation, enter
-from pipelines.annotation.labels import standing_labels
-from pipelines.annotation.leading import Lead, create_session
+from pipelines.annotation.labelling import AssignedItem, Worker, standing_labels
+from pipelines.annotation.sessions import Invitation, Lead, create_session, enter
 from pipelines.annotation.types import ItemBody, SessionItem, SessionSpec
-from pipelines.annotation.working import AssignedItem, Worker
 from pipelines.store import RunStore
 from tests.kills.killing import Killer, lines
 from tests.kills.work import _print_to

@@ -6,7 +6,7 @@ import json
 from contextlib import closing
 from pathlib import Path
 
-from pipelines.engine.collections import Collections
+from pipelines.engine.library import Collections
 from pipelines.retrieval.embedders import Embedders, EmbedderSpec
 from pipelines.store import RunStore
 from tests.kills.work import _print_to

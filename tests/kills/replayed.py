@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from pipelines.cli.shared import OWNER
+from app.cli.shared import OWNER
+from pipelines.base import Choice, Generation, Language
 from pipelines.engine.asking import RunPlan
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
 from pipelines.errors import MissingReply
-from pipelines.evaluation.answering import KnownCalls, OwnService
 from pipelines.evaluation.beginning import answers_at_once, create_evaluation
-from pipelines.evaluation.items import Item
-from pipelines.evaluation.plan import EvaluationSpec
-from pipelines.evaluation.runner import Runner
+from pipelines.evaluation.plan import EvaluationSpec, Item
+from pipelines.evaluation.runner import KnownCalls, OwnService, Runner
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -35,13 +34,11 @@ from pipelines.models.base import (
     Watcher,
 )
 from pipelines.retrieval.base import Similarity
-from pipelines.run.cache import request_key
-from pipelines.run.events import ModelCalled, RunCancelled, SpanStarted
+from pipelines.run.calls import request_key
+from pipelines.run.events import ModelCalled, RunCancelled, SpanStarted, Trace
 from pipelines.run.findings import MethodStarted
 from pipelines.run.replay import ReplayModel, ReplayRecord, ReplaySimilarity, attempts
-from pipelines.run.trace import Trace
 from pipelines.store import RunStore
-from pipelines.types import Choice, Generation, Language
 from tests.kills.unattended import Evaluation, recorded_runs
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from pipelines.engine.collections import Collections
+from pipelines.engine.library import Collections
 from pipelines.retrieval.embedders import Embedders
 from pipelines.store import RunStore
 from tests.kills.collecting import DOCUMENTS, OWNER, ROWS, collect, content

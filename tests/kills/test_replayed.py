@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli.shared import OWNER
+from app.cli.shared import OWNER
+from pipelines.base import FinishReason, Generation, Message, Passage
 from pipelines.errors import MissingReply
 from pipelines.evaluation.beginning import create_evaluation
-from pipelines.evaluation.items import Item
+from pipelines.evaluation.plan import Item
 from pipelines.evaluation.runner import Runner
 from pipelines.models.base import Capabilities, GenerationRequest
-from pipelines.run.cache import request_key
+from pipelines.run.calls import request_key
 from pipelines.run.events import ModelCalled
-from pipelines.types import FinishReason, Generation, Message, Passage
 from tests.kills.replayed import Recording, StrictModel, undisturbed
 from tests.kills.unattended import Evaluation
 from tests.pipelines.evaluation.bench import opened, spec, system

@@ -22,17 +22,16 @@ from math import isclose
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.cli.shared import OWNER
+from app.cli.shared import OWNER
 from pipelines.engine.service import Service
 from pipelines.errors import NotFoundError
-from pipelines.evaluation.datasets.bundled import sample_questions
+from pipelines.evaluation.datasets.opening import sample_questions
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.scoring import read_results
 from pipelines.methods.registry import METHODS
-from pipelines.run.cache import request_key
-from pipelines.run.events import ModelCalled
-from pipelines.run.trace import Trace
+from pipelines.run.calls import request_key
+from pipelines.run.events import ModelCalled, Trace
 from pipelines.store import RunStore, file_url
 from pipelines.store.evaluations import Attempt
 

@@ -16,25 +16,22 @@ from typing import Any
 import numpy  # noqa: F401 - imported before processes are forked, not in each of them
 from sqlalchemy import inspect, text
 
-from pipelines.cli import catalogue as catalogue_commands
-from pipelines.cli import main as cli
-from pipelines.engine.libraries import Libraries
+from app.cli import library as catalogue_commands
+from app.cli import main as cli
+from pipelines.base import Passage
+from pipelines.engine.library import Libraries
 from pipelines.engine.service import Service
-from pipelines.evaluation.items import Item
-from pipelines.evaluation.plan import EvaluationSpec, System, code_version, tasks_of
+from pipelines.evaluation.plan import EvaluationSpec, Item, System, code_version, tasks_of
 from pipelines.evaluation.runner import Runner
 from pipelines.models.catalogue import CatalogueEntry
 from pipelines.models.providers import ModelSpec
 from pipelines.retrieval.documents import Document
 from pipelines.retrieval.library import build_index, current_index
-from pipelines.run.cache import request_key
-from pipelines.run.events import ModelCalled, RunStarted, TerminalEvent
-from pipelines.run.spec import MethodSpec
-from pipelines.run.trace import Trace
+from pipelines.run.calls import request_key
+from pipelines.run.events import MethodSpec, ModelCalled, RunStarted, TerminalEvent, Trace
+from pipelines.store.database import open_engine
 from pipelines.store.exchange import export_lines, parse_lines
 from pipelines.store.migrations import upgrade
-from pipelines.store.opening import open_engine
-from pipelines.types import Passage
 from tests.pipelines.retrieval.examples import WordEmbedder
 
 OWNER = "command-line"
@@ -213,7 +210,7 @@ def serve(output: Path, data: Path, port: int) -> None:
     _print_to(output)
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     from app.public.serving import Space
-    from app.public.session import VisitorLimits
+    from app.public.visitors import VisitorLimits
     from pipelines.engine.pool import ModelPool
     from pipelines.models.scripted import ScriptedModel
 

@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from pipelines.concurrency import calls_for, together, usable_cores
+from pipelines.aio import calls_for, together, usable_cores
 from pipelines.errors import MissingReply, NotFoundError, ServerFailedError, VeriscopeError
 
 FAILED = ServerFailedError("It broke.", remedy="Wait.")

@@ -24,7 +24,7 @@ from pipelines.error_words import (
     words_of,
 )
 from pipelines.errors import ErrorInfo, failure, revived
-from pipelines.remote.failures import _CONNECTIONS
+from pipelines.remote import _CONNECTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 ERRORS = [key for key, entry in entries().items() if entry.code]
@@ -38,7 +38,7 @@ def named(part: str) -> set[str]:
 
 
 def product() -> Iterator[tuple[str, ast.Module]]:
-    for room in ("app", "components", "pipelines", "scripts"):
+    for room in ("app", "components", "pipelines", "research", "scripts"):
         for path in sorted((ROOT / room).rglob("*.py")):
             name = str(path.relative_to(ROOT))
             yield name, ast.parse(path.read_text(encoding="utf-8"))
@@ -129,7 +129,7 @@ def test_every_key_in_the_code_has_words_and_gets_its_facts():
 def test_no_words_are_left_over():
     source = "".join(
         path.read_text(encoding="utf-8")
-        for room in ("app", "components", "pipelines")
+        for room in ("app", "components", "pipelines", "research")
         for path in (ROOT / room).rglob("*.py")
     )
     quoted = set(re.findall(r'"(?:[a-z_]+\.)?([a-z_0-9]+)"', source))

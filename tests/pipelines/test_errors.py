@@ -16,7 +16,7 @@ from pipelines.errors import (
     failure,
     revived,
 )
-from pipelines.remote.retry import not_again
+from pipelines.remote import not_again
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.files import write_bytes, write_whole
+from pipelines.aio import write_bytes, write_whole
 
 
 def names(folder: Path) -> list[str]:

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from pipelines.loading import ONE_AT_A_TIME, quiet_transformers
+from pipelines.base import ONE_AT_A_TIME, quiet_transformers
 
 SIDE_BY_SIDE = """
 import threading
 from pipelines.models.judges.trained import TrainedJudge
-from pipelines.retrieval.dense import EnglishEmbedder
+from pipelines.retrieval.indexes import EnglishEmbedder
 
 failed = []
 

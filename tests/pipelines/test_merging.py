@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from pipelines.merging import Merger
+from pipelines.aio import Merger
 
 
 class Counting:

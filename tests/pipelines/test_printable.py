@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.printable import guard_log, printable, printable_json
+from pipelines.base import guard_log, printable, printable_json
 
 CONTROLS = [chr(code) for code in (*range(9), *range(11, 32), *range(127, 160))]
 HIDING = ["\u202a", "\u202e", "\u2066", "\u2069"]

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pipelines.methods
-from pipelines.paths import ASSETS
+from pipelines.base import ASSETS, FilledText, Language, Message, Passage
 from pipelines.prompts import Prompts, load_prompts
-from pipelines.types import FilledText, Language, Message, Passage
 
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 FILES = sorted((ASSETS / "prompts").glob("*.toml"))

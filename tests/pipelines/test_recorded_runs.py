@@ -14,18 +14,17 @@ from string import Template
 
 import pytest
 
-from pipelines.engine.libraries import Libraries
+from pipelines.base import Answer
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.engine.service import Service
 from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.models.base import SimilarityRequest
 from pipelines.prompts import load_prompts
-from pipelines.run.events import Judged, ModelCalled, RunFinished, Verdict
-from pipelines.run.trace import Trace
+from pipelines.run.events import Judged, ModelCalled, RunFinished, Trace, Verdict
 from pipelines.samples.walkthroughs import build_unpaced, walkthrough, walkthroughs
-from pipelines.store.recordings import load_recording, recordings
-from pipelines.types import Answer
+from pipelines.store.exchange import load_recording, recordings
 
 OWNER = "test"
 RECORDED = {one.id: load_recording(one.id) for one in recordings()}

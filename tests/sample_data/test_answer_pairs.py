@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from pipelines.paths import SAMPLE_DATA
+from pipelines.base import SAMPLE_DATA
 
 PAIRS = json.loads((SAMPLE_DATA / "answer_pairs.json").read_text(encoding="utf-8"))
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pipelines.base import Language
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities, Claim, GenerationRequest, Model
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.retrieval.base import Matrix, Similarity
-from pipelines.run.events import Judged, Score
-from pipelines.run.spec import GivenAnswer
-from pipelines.types import Language
+from pipelines.run.events import GivenAnswer, Judged, Score
 from tests.scripted.bench import FULL, ClaimReader, Outcome, PieceModel, Reply, run_method
 
 QUESTION = "Where was Bill Clinton born?"

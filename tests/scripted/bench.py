@@ -7,6 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from math import log
 from typing import Any
 
+from pipelines.base import (
+    Answer,
+    FinishReason,
+    Generation,
+    Language,
+    Passage,
+    Token,
+    UnsupportedSpan,
+)
 from pipelines.engine.asking import RunPlan
 from pipelines.engine.executor import execute, start_event
 from pipelines.errors import VeriscopeError
@@ -21,23 +30,25 @@ from pipelines.models.base import (
     Watcher,
 )
 from pipelines.models.judges.base import ClaimVerdict, JudgedClaim, JudgeModel
-from pipelines.remote.retry import RetryPolicy
+from pipelines.remote import RetryPolicy
 from pipelines.retrieval.base import Retriever, Similarity
-from pipelines.run.events import Event, Judged, ModelCalled, Retrieved, Revised, SpanStarted
-from pipelines.run.live import LiveRun
-from pipelines.run.materials import Materials, Slot
-from pipelines.run.spec import EvidenceSpec, GivenAnswer, MethodSpec, ModelSpec, RunSpec
-from pipelines.run.trace import Trace
-from pipelines.text import Entity, EntityRecognizer, detect_language
-from pipelines.types import (
-    Answer,
-    FinishReason,
-    Generation,
-    Language,
-    Passage,
-    Token,
-    UnsupportedSpan,
+from pipelines.run.calls import Materials, Slot
+from pipelines.run.events import (
+    Event,
+    EvidenceSpec,
+    GivenAnswer,
+    Judged,
+    MethodSpec,
+    ModelCalled,
+    ModelSpec,
+    Retrieved,
+    Revised,
+    RunSpec,
+    SpanStarted,
+    Trace,
 )
+from pipelines.run.live import LiveRun
+from pipelines.text import Entity, EntityRecognizer, detect_language
 
 Piece = tuple[str, float] | tuple[str, float, float]
 Reply = Sequence[Piece] | str | Generation

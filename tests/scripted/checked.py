@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.engine.checked import CheckedText, checked_text
+from pipelines.base import Answer, Choice, Message, UnsupportedSpan
+from pipelines.engine.checking import CheckedText, checked_text
 from pipelines.models.base import Capabilities, ChoiceRequest, Claim
 from pipelines.models.providers import ModelSpec
 from pipelines.run.events import (
+    GivenAnswer,
     Judged,
+    MethodSpec,
     ModelCalled,
     RunFinished,
+    RunSpec,
     Score,
     SpanEnded,
     SpanStarted,
 )
-from pipelines.run.findings import MethodStarted
-from pipelines.run.grounding import CellJudged
-from pipelines.run.spec import GivenAnswer, MethodSpec, RunSpec
-from pipelines.types import Answer, Choice, Message, UnsupportedSpan
+from pipelines.run.findings import CellJudged, MethodStarted
 from tests.scripted.recorded import Events
 
 BORN, DIED = "Curie was born in Warsaw.", "She died in Florida."

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipelines.base import Generation
 from pipelines.engine.reevaluate import Reevaluation, reevaluate
 from pipelines.errors import RefusedRequestError
 from pipelines.methods.drad import Drad
 from pipelines.models.base import GenerationRequest, Watcher
 from pipelines.run.events import Judged, Score
-from pipelines.types import Generation
 from tests.scripted.bench import (
     FixedRecognizer,
     Outcome,

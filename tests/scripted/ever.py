@@ -7,14 +7,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipelines.base import Generation, Passage
 from pipelines.engine.reevaluate import Reevaluation, reevaluate
 from pipelines.errors import VeriscopeError
 from pipelines.methods.ever import Ever
 from pipelines.methods.ever.calls import PROMPTS
 from pipelines.models.base import Capabilities, GenerationRequest, Watcher
-from pipelines.run.events import Event, Judged, Revised, SpanStarted
-from pipelines.run.spec import EvidenceSpec
-from pipelines.types import Generation, Passage
+from pipelines.run.events import Event, EvidenceSpec, Judged, Revised, SpanStarted
 from tests.scripted.bench import FULL, Outcome, PieceModel, Reply, Shelf, run_method
 
 QUESTION = "Who was Ada Brandt?"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from pipelines.base import Generation, Message, Token, Usage
 from pipelines.models.base import Capabilities, Delta, GenerationRequest, Model, Watcher
-from pipelines.types import Generation, Message, Token, Usage
 
 Reply = str | Exception
 

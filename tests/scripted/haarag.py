@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipelines.base import Passage
 from pipelines.engine.reevaluate import Reevaluation, reevaluate
 from pipelines.errors import VeriscopeError
 from pipelines.methods.haarag import Haarag
@@ -12,8 +13,7 @@ from pipelines.models.base import Capabilities, Model
 from pipelines.models.scripted import ScriptedModel
 from pipelines.retrieval.base import Matrix, Retriever, Similarity
 from pipelines.run.events import Judged, Score, SpanStarted
-from pipelines.run.grounding import ChunkRated, LoopEnded, RetrievalRated, SentenceAligned
-from pipelines.types import Passage
+from pipelines.run.findings import ChunkRated, LoopEnded, RetrievalRated, SentenceAligned
 from tests.scripted.bench import Outcome, Shelf, run_method
 
 QUESTION = "Where was Clinton born?"

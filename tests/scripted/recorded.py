@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipelines.base import Answer, Generation, Language, Message, Passage, Usage
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import GenerationRequest
 from pipelines.run.calibrations import Calibration
 from pipelines.run.events import (
     Event,
+    EvidenceSpec,
     Judged,
+    MethodSpec,
     ModelCalled,
+    ModelSpec,
     Place,
     Retrieved,
     Revised,
     RunFinished,
+    RunSpec,
     RunStarted,
     Score,
     SpanEnded,
@@ -23,9 +28,7 @@ from pipelines.run.events import (
     What,
 )
 from pipelines.run.findings import Finding
-from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from pipelines.run.view import RunView, fold
-from pipelines.types import Answer, Generation, Language, Message, Passage, Usage
 
 QUESTION = "Where was Ada born?"
 ORIGINAL = "Ada was born in Paris. She died in 1852."

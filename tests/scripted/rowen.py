@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from pipelines.base import Choice, Generation, Message
 from pipelines.engine.reevaluate import Reevaluation, reevaluate
 from pipelines.errors import VeriscopeError
 from pipelines.methods.rowen import Rowen
@@ -21,7 +22,6 @@ from pipelines.models.base import (
 from pipelines.retrieval.base import Matrix, Similarity
 from pipelines.run.events import Judged
 from pipelines.run.findings import PairCompared
-from pipelines.types import Choice, Generation, Message
 from tests.scripted.bench import Outcome, Shelf, run_method
 
 QUESTION = "Where was Bill Clinton born?"

@@ -9,7 +9,7 @@ from pipelines.errors import VeriscopeError
 from pipelines.methods.drad import Drad
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities, GenerationRequest
-from pipelines.run.trace import Trace
+from pipelines.run.events import Trace
 from pipelines.run.view import RunView, fold
 from tests.scripted.bench import (
     FULL,

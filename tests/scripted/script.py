@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipelines.base import Message, Passage
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest
 from pipelines.retrieval.base import Retriever
 from pipelines.run.events import Judged
-from pipelines.types import Message, Passage
 from tests.scripted.bench import FULL, Outcome, PieceModel, Reply, run_method
 
 QUESTION = "Where was Bill Clinton born?"

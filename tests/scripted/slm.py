@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pipelines.base import Choice, Generation
 from pipelines.engine.reevaluate import Reevaluation, reevaluate
 from pipelines.errors import VeriscopeError
 from pipelines.methods.slm import Slm
 from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest, Model, Watcher
 from pipelines.run.events import Judged, Score, SpanStarted
-from pipelines.run.grounding import CellJudged, JudgePanel, SlmVerdict
-from pipelines.types import Choice, Generation
+from pipelines.run.findings import CellJudged, JudgePanel, SlmVerdict
 from tests.scripted.bench import FULL, Outcome, PieceModel, Shelf, run_method
 
 QUESTION = "Where was Bill Clinton born?"

@@ -7,7 +7,7 @@ import json
 from contextlib import AbstractContextManager
 from urllib.parse import parse_qsl, urlsplit
 
-from pipelines.types import Passage
+from pipelines.base import Passage
 from tests.scripted.wire import Handler, Respond, Seen, Wire
 from tests.scripted.wire import serve as serve_wire
 

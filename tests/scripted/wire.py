@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
+from pipelines.base import Message
 from pipelines.models.base import GenerationRequest, Model
-from pipelines.types import Message
 
 
 class Seen(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-from components.theme import streamlit_theme
+from components.base.theme import streamlit_theme
 from scripts.streamlit_theme import CONFIG, MARK, theme_sections, with_theme
 
 

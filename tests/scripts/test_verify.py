@@ -139,7 +139,7 @@ def test_the_steps_share_the_time_and_the_default_is_asked(monkeypatch: pytest.M
             chosen.append(command[command.index("-m", 2) + 1])
             assert command[-1] == "-x"
         if "--output" in command:
-            assert command[2:5] == ["pipelines.research.default_report", "--limit", "8"]
+            assert command[2:5] == ["research.default_report", "--limit", "8"]
             Path(command[-1]).write_text("# The default\n", encoding="utf-8")
         return Step(name, "passed", 1.0)
 

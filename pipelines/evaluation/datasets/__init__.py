@@ -1,11 +1,17 @@
 """Data sets: published files, any table by its columns, the hub, and the bundled samples."""
 
-from pipelines.evaluation.datasets.bundled import BUNDLED
 from pipelines.evaluation.datasets.files import MAXIMUM_BYTES, DataTable
-from pipelines.evaluation.datasets.formats import KINDS, recognised
-from pipelines.evaluation.datasets.mapping import PARTS, ColumnMapping, suggested_mapping
-from pipelines.evaluation.datasets.offers import Need, applies
+from pipelines.evaluation.datasets.formats import (
+    KINDS,
+    PARTS,
+    ColumnMapping,
+    Need,
+    applies,
+    recognised,
+    suggested_mapping,
+)
 from pipelines.evaluation.datasets.opening import (
+    BUNDLED,
     Part,
     data_set_of,
     hash_of,

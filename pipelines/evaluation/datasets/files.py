@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from pipelines.error_words import Fact, Phrase, phrase
 from pipelines.errors import VeriscopeError, failure
-from pipelines.text.tables import csv_source
+from pipelines.text.sentences import csv_source
 
 MAXIMUM_BYTES = 256 * 2**20
 """The largest file that is read, in bytes; of Parquet, what it holds without compression."""

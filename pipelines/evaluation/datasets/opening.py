@@ -2,21 +2,218 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
-from collections.abc import Iterable, Sequence
+import importlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
+from pipelines.base import SAMPLE_DATA, Language, Passage
+from pipelines.engine.checking import TextToCheck, split_sources
 from pipelines.error_words import phrase
-from pipelines.errors import failure
-from pipelines.evaluation.datasets.bundled import BUNDLED
-from pipelines.evaluation.datasets.files import DataTable, read_table, unusable
-from pipelines.evaluation.datasets.formats import Format, format_of, listed, recognised
-from pipelines.evaluation.datasets.hub import HubAddress, read_hub
-from pipelines.evaluation.datasets.mapping import ColumnMapping, mapped_items, suggested_mapping
-from pipelines.evaluation.datasets.records import validated, with_unique_ids
-from pipelines.evaluation.items import DataSet, Item
-from pipelines.types import Language
+from pipelines.errors import VeriscopeError, failure
+from pipelines.evaluation.datasets.files import DataTable, read_table, read_text, unusable
+from pipelines.evaluation.datasets.formats import (
+    ColumnMapping,
+    Format,
+    format_of,
+    listed,
+    mapped_items,
+    recognised,
+    suggested_mapping,
+)
+from pipelines.evaluation.datasets.published import make_item, validated, with_unique_ids
+from pipelines.evaluation.plan import DataSet, Item
+from pipelines.retrieval.documents import Document, load_library
+
+# The data sets that the project brings: questions and statements on the sample library.
+
+
+def sample_rows(name: str, language: Language) -> list[dict[str, str]]:
+    """Return the rows in `language` of a table of the sample data, such as "questions.csv"."""
+    with (SAMPLE_DATA / name).open(encoding="utf-8", newline="") as file:
+        return [row for row in csv.DictReader(file) if row["language"] == language]
+
+
+def sample_questions(language: Language) -> list[Item]:
+    """Return the sample questions, each with the article that answers it; the article is the group.
+
+    The tag is the question's kind: fact, yes_no, misconception or list. The answer of a list is
+    there twice: as one text, with "; " between its entities, and as `lists`.
+    """
+    return [_question(row, language) for row in sample_rows("questions.csv", language)]
+
+
+def sample_statements(language: Language) -> list[Item]:
+    """Return the statements about articles, to be checked.
+
+    One that its article contradicts or does not decide is labelled as hallucinated. The tags are
+    the label (supported, contradicted or not_enough) and how the statement was made.
+    """
+    return [
+        make_item(
+            text=row["statement"],
+            language=language,
+            hallucinated=row["label"] != "supported",
+            passages=_article(f"{language}/{row['article']}"),
+            group=f"{language}/{row['article']}",
+            tags=(row["label"], row["kind"]),
+        )
+        for row in sample_rows("statements.csv", language)
+    ]
+
+
+BUNDLED: dict[str, Callable[[Language], list[Item]]] = {
+    "sample": sample_questions,
+    "statements": sample_statements,
+}
+"""Name of each bundled data set to what reads its part in one language."""
+
+
+def _question(row: dict[str, str], language: Language) -> Item:
+    is_list = row["kind"] == "list"
+    return make_item(
+        row["id"],
+        question=row["question"],
+        language=language,
+        answers=(row["answer"], *filter(None, row["aliases"].split("|"))),
+        lists=tuple((one.strip(),) for one in row["answer"].split(";")) if is_list else (),
+        passages=_article(row["article"]),
+        group=row["article"],
+        tags=(row["kind"],),
+    )
+
+
+def _article(name: str) -> tuple[Passage, ...]:
+    article = _library()[name]
+    return (
+        Passage(
+            id=article.id,
+            title=article.title,
+            text=article.text,
+            source=article.source,
+            end=len(article.text),
+            rank=1,
+        ),
+    )
+
+
+@cache
+def _library(folder: Path = SAMPLE_DATA / "library") -> dict[str, Document]:
+    return {document.id: document for document in load_library(folder)}
+
+
+# Data sets of the Hugging Face hub, through the library `datasets` where it is installed.
+#
+# The library is no requirement of the application: requirements-hub.txt names it.
+
+MAXIMUM_ROWS = 200_000
+"""The longest split that is read."""
+
+_ADDRESS = re.compile(
+    r"hub:(?P<name>\w[\w.-]*(?:/\w[\w.-]*)?)(?:/(?P<config>[\w.-]+))?(?:@(?P<split>[^\s@]+))?"
+)
+_PREFERRED_SPLITS = ("validation", "test", "train")
+
+
+class HubAddress(NamedTuple):
+    """A data set of the hub ("owner/name"), its configuration, and its split where one is named."""
+
+    name: str
+    config: str | None = None
+    split: str | None = None
+
+    @classmethod
+    def of(cls, address: str) -> HubAddress:
+        """Return what "hub:NAME/CONFIG@SPLIT" names; InvalidInputError for anything else.
+
+        Of two parts, "hub:owner/name", both are the name.
+        """
+        found = _ADDRESS.fullmatch(address)
+        if found is None:
+            raise failure("data.no_hub_name", address=address)
+        if Path(found["name"]).exists():
+            # The library would read the folder in place of the hub.
+            raise failure("data.local_path", name=found["name"])
+        return cls(found["name"], found["config"], found["split"])
+
+
+def read_hub(address: HubAddress) -> DataTable:
+    """Return the rows of a split; where none is named, of validation, else test, else train.
+
+    Classes that the hub stores as numbers are read as their names. Raises InvalidInputError when
+    `datasets` is not installed or the split cannot be used, NotFoundError when there is no such
+    data set or it is private, and OfflineError when the hub cannot be reached.
+    """
+    library = _hub_library()
+    try:
+        split = address.split or _split(
+            library.get_dataset_split_names(address.name, address.config)
+        )
+        loaded = library.load_dataset(address.name, address.config, split=split)
+    except Exception as error:
+        raise _explained(address, error) from error
+    if loaded.num_rows > MAXIMUM_ROWS:
+        raise failure(
+            "data.many_rows",
+            name=address.name,
+            split=split,
+            rows=loaded.num_rows,
+            most=MAXIMUM_ROWS,
+        )
+    names = {
+        column: feature.names
+        for column, feature in loaded.features.items()
+        if isinstance(getattr(feature, "names", None), list)
+    }
+    rows = [_with_names(row, names) for row in loaded]
+    if not rows:
+        raise failure("data.no_rows", name=address.name, split=split)
+    return DataTable(f"{address.name}@{split}", rows, list(range(1, len(rows) + 1)), "row")
+
+
+def _hub_library() -> Any:
+    try:
+        return importlib.import_module("datasets")
+    except ImportError:
+        raise failure("data.no_library") from None
+
+
+def _split(names: list[str]) -> str:
+    return next((name for name in _PREFERRED_SPLITS if name in names), names[0])
+
+
+def _with_names(row: Mapping[str, Any], names: Mapping[str, list[str]]) -> dict[str, Any]:
+    """Return the row with the names of classes; -1 is the hub's number for no class."""
+    return {
+        column: _class_name(cell, names[column]) if column in names else cell
+        for column, cell in row.items()
+    }
+
+
+def _class_name(cell: Any, names: list[str]) -> Any:
+    return (names[cell] if 0 <= cell < len(names) else None) if isinstance(cell, int) else cell
+
+
+def _explained(address: HubAddress, error: Exception) -> VeriscopeError:
+    """Return what a failure of the library means; its classes are told by name, as it may
+    be absent.
+    """
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    said = str(error).strip().partition("\n")[0][:200]
+    if "DatasetNotFoundError" in kinds:
+        return failure("data.not_public", name=address.name)
+    if kinds & {"ConnectionError", "TimeoutError", "ConnectError", "TransportError"}:
+        return failure("data.offline")
+    return failure(
+        "data.unreadable_at_hub", name=address.name, problem=type(error).__name__, said=said
+    )
+
 
 Part = Literal["all", "even", "odd"]
 """Which records, counted from 0 in file order; even ones may fit, odd ones report."""
@@ -212,3 +409,79 @@ def _ragtruth(folder: Path) -> DataTable:
     if not rows:
         raise unusable(folder, phrase("file_problem.no_response"), phrase("wanted.two_files"))
     return DataTable(folder.name, rows, places, sources.unit)
+
+
+# Files of texts that are to be checked: one in each row or block, with what is known about it.
+
+MAX_TEXTS = 10_000
+"""Texts of one file."""
+
+_TEXT = ("text", "answer")
+_SOURCE_COLUMNS = ("sources", "context")
+
+
+class NamedText(NamedTuple):
+    """A text under the name that its results have."""
+
+    id: str
+    given: TextToCheck
+
+
+def texts_of(
+    path: Path,
+    *,
+    sources: tuple[str, ...] = (),
+    language: Language | None = None,
+    most: int = MAX_TEXTS,
+) -> Iterator[NamedText]:
+    """Yield the texts of a file of JSON lines, JSON, CSV, TSV or, between empty lines, plain text.
+
+    Tables have the columns text (or answer) and, where wanted, id, question, sources (or context)
+    and samples. `sources` are those of texts that bring none. Raises InvalidInputError for a file
+    that cannot be read or holds no texts or more than `most`.
+    """
+    rows = _rows(path)
+    if len(rows) > most:
+        facts = {"count": f"{len(rows):,}", "most": f"{most:,}"}
+        raise failure("texts.many", file=path.name, **facts)
+    for number, row in enumerate(rows, start=1):
+        given = TextToCheck(
+            text=_text(row, _TEXT),
+            question=_text(row, ("question",)),
+            sources=_texts(row, _SOURCE_COLUMNS) or sources,
+            samples=_texts(row, ("samples",)),
+            language=language,
+        )
+        yield NamedText(_text(row, ("id",)) or str(number), given)
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    if path.suffix.lower() == ".txt":
+        blocks = split_sources(read_text(path))
+        if not blocks:
+            raise failure("texts.none", file=path.name)
+        return [{"text": block} for block in blocks]
+    table = read_table(path)
+    if not any(name in table.columns for name in _TEXT):
+        raise failure("texts.no_column", file=path.name, columns=[*table.columns])
+    return table.rows
+
+
+def _text(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    """Return the first of these fields that the row has, as text."""
+    found = next((row[name] for name in names if row.get(name) not in (None, "")), "")
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+
+
+def _texts(row: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a list of texts; in CSV a list of JSON, or blocks with an empty line between them."""
+    found = next((row[name] for name in names if row.get(name) not in (None, "")), None)
+    if isinstance(found, str):
+        with suppress(ValueError):
+            read = json.loads(found)
+            found = read if isinstance(read, list) else found
+    if isinstance(found, str):
+        return tuple(split_sources(found))
+    if not isinstance(found, list):
+        return ()
+    return tuple(one if isinstance(one, str) else str(one) for one in found)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipelines.concurrency import together
+from pipelines.aio import together
+from pipelines.base import Choice, Language, Message
 from pipelines.errors import ErrorInfo, VeriscopeError
 from pipelines.evaluation.judging.spec import Grade, JudgeInput, Judgement, JudgeSpec, listed
 from pipelines.evaluation.outcomes import Cost, cost_of_calls
@@ -17,14 +18,13 @@ from pipelines.methods.replies.verdicts import (
     decide_between,
     reminded,
 )
-from pipelines.models.choice import choice_of_text
-from pipelines.remote.retry import RetryPolicy
+from pipelines.models.base import choice_of_text
+from pipelines.remote import RetryPolicy
+from pipelines.run.calls import Materials, Slot
 from pipelines.run.events import EventBase, ModelCalled
 from pipelines.run.live import Recorder
-from pipelines.run.materials import Materials, Slot
 from pipelines.run.scope import Scope
 from pipelines.store import new_run_id
-from pipelines.types import Choice, Language, Message
 
 _GRADES: tuple[Grade, ...] = ("correct", "partly", "wrong", "abstained")
 _TOKENS = 256

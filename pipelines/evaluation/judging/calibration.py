@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 from pydantic import Field
 
+from pipelines.base import Frozen
 from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.evaluation.datasets.files import read_table, unusable
-from pipelines.evaluation.items import Item
 from pipelines.evaluation.judging.spec import GRADE_VALUES, JudgeInput, Judgement
+from pipelines.evaluation.plan import Item
 from pipelines.evaluation.results.columns import ResultsColumn, Value
+from pipelines.evaluation.statistics.estimates import Estimate
 from pipelines.evaluation.statistics.judges import (
     CorrectedRate,
     JudgeAgreement,
@@ -22,9 +24,7 @@ from pipelines.evaluation.statistics.judges import (
     corrected_rate,
     transferred_rate,
 )
-from pipelines.evaluation.statistics.resampling import Estimate
 from pipelines.text import detect_language
-from pipelines.types import Frozen
 
 GRADES = tuple(GRADE_VALUES)
 """The grades in their order."""

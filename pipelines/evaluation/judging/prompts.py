@@ -7,13 +7,12 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from pipelines.base import ASSETS, Language
 from pipelines.error_words import Fact, phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.replies.verdicts import GRADES
-from pipelines.models.choice import parse_choice
-from pipelines.paths import ASSETS
+from pipelines.models.base import parse_choice
 from pipelines.prompts import Prompts
-from pipelines.types import Language
 
 REQUIRED = frozenset({"question", "references", "answer"})
 """Placeholders that the prompt must have."""

@@ -8,8 +8,7 @@ from pipelines.evaluation.judging.calibration import GradedAnswer, JudgeCalibrat
 from pipelines.evaluation.judging.runner import answers_of
 from pipelines.evaluation.judging.spec import Judgement, JudgeSpec
 from pipelines.evaluation.results.scores import JUDGED, WEAK, ItemScore, JudgeInfo
-from pipelines.store.evaluations import EvaluationStore
-from pipelines.store.judgements import JudgementStore, StoredJudge
+from pipelines.store.evaluations import EvaluationStore, JudgementStore, StoredJudge
 
 _SYSTEMS = 4
 """So many systems have their corrected rate in one line; the command prints all."""

@@ -8,16 +8,15 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from pipelines.concurrency import ended
+from pipelines.aio import ended
 from pipelines.engine.service import Service
 from pipelines.errors import ErrorInfo, failure
-from pipelines.evaluation.items import Item
 from pipelines.evaluation.judging.asking import JudgingOutcome, ask_judge
 from pipelines.evaluation.judging.spec import JudgeInput, Judgement, JudgeSpec
 from pipelines.evaluation.outcomes import Cost, Outcome
-from pipelines.evaluation.plan import Budget
-from pipelines.remote.retry import RetryPolicy
-from pipelines.run.materials import Slot
+from pipelines.evaluation.plan import Budget, Item
+from pipelines.remote import RetryPolicy
+from pipelines.run.calls import Slot
 from pipelines.store.evaluations import EvaluationStore
 from pipelines.store.tables import to_json
 from pipelines.text import detect_language

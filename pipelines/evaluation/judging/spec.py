@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pipelines.base import Frozen, Language
 from pipelines.evaluation.judging.prompts import checked_prompts, shipped_source
 from pipelines.models.providers import ModelSpec, known_capabilities
 from pipelines.prompts import Prompts
-from pipelines.types import Frozen, Language
 
 Grade = Literal["correct", "partly", "wrong", "abstained"]
 """How an answer compares with the accepted ones."""

@@ -1,12 +1,8 @@
 """Metrics of answers, lists, detectors and cost, and the table of them."""
 
-from pipelines.evaluation.metrics.reliability import (
+from pipelines.evaluation.metrics.answers import SpanCounts, count_spans, sum_counts
+from pipelines.evaluation.metrics.detection import (
     ReliabilityBin,
-    brier,
-    calibration_error,
-    reliability_bins,
-)
-from pipelines.evaluation.metrics.separation import (
     accuracy,
     auroc,
     average_precision,
@@ -14,10 +10,12 @@ from pipelines.evaluation.metrics.separation import (
     best_accuracy,
     best_balanced_accuracy,
     best_cut,
+    brier,
+    calibration_error,
     precision_recall_f1,
+    reliability_bins,
     youden,
 )
-from pipelines.evaluation.metrics.spans import SpanCounts, count_spans, sum_counts
 from pipelines.evaluation.metrics.table import METRICS, Metric, MetricAnswer
 
 __all__ = [

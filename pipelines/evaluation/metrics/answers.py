@@ -7,23 +7,64 @@ With several accepted answers the best one counts, as in SQuAD and TriviaQA. All
 from __future__ import annotations
 
 import re
+import string
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from math import exp
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pipelines.evaluation.items import Item
-from pipelines.evaluation.metrics.words import contains_words, normalised_words
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from pipelines.base import Passage
+from pipelines.evaluation.metrics.reference import Outcome, Reference, score
+from pipelines.evaluation.plan import Item
 from pipelines.methods.haarag.alignment import says_nothing
 from pipelines.methods.replies.parsing import declines
-from pipelines.samples.scoring import Outcome, Reference, score
 from pipelines.text.languages import HAN
-from pipelines.types import Passage
 
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
     from sacrebleu.metrics.bleu import BLEU
+
+
+# Texts as they are compared by exact match and F1.
+
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_WORDS = re.compile(rf"[{HAN}]|[^\s{HAN}]+")
+
+
+def normalised_words(text: str) -> list[str]:
+    """Return the words of `text` by the normalisation of SQuAD's evaluation; Chinese as characters.
+
+    Small letters; no punctuation, which is taken out and not replaced; no English articles. On
+    ASCII these are the words of SQuAD's own script (Rajpurkar and others 2016). Beyond ASCII,
+    typographic punctuation goes too and full-width forms become ordinary ones, as in the
+    evaluation of MLQA (Lewis and others 2020).
+    """
+    return list(_normalised(text))
+
+
+# Several metrics compare the same texts.
+@lru_cache(maxsize=4096)
+def _normalised(text: str) -> tuple[str, ...]:
+    lowered = unicodedata.normalize("NFKC", text).lower()
+    bare = "".join(one for one in lowered if not _is_punctuation(one))
+    return tuple(_WORDS.findall(_ARTICLES.sub(" ", bare)))
+
+
+@lru_cache(maxsize=4096)
+def _is_punctuation(character: str) -> bool:
+    return character in string.punctuation or unicodedata.category(character).startswith("P")
+
+
+def contains_words(text: list[str], words: list[str]) -> bool:
+    """Return whether `words`, one at least, follow each other somewhere in `text`."""
+    size = len(words)
+    return bool(words) and any(text[at : at + size] == words for at in range(len(text) - size + 1))
+
 
 # Answers of a closed set: one that is not the whole answer is no part of it either.
 _CLOSED = (["yes"], ["no"], ["noanswer"], ["是"], ["否"])
@@ -84,7 +125,7 @@ def reference(item: Item) -> Reference:
 
 
 def outcome(answer: str, item: Item, *, abstained: bool = False) -> Outcome:
-    """Return whether the answer is right, wrong or abstains (`pipelines.samples.scoring`).
+    """Return whether the answer is right, wrong or abstains (`metrics.reference`).
 
     A question of truth is right when the answer says the right one of yes and no, in its first
     word or as a sentence; an answer that says neither is wrong. Any other is right when the
@@ -217,3 +258,157 @@ def _best(texts: Sequence[str], value: Callable[[str], float]) -> float:
     if not texts:
         raise ValueError("There is no answer to compare with.")
     return max(map(value, texts))
+
+
+# Metrics of an answer that lists entities, as for QAMPARI; each in [0, 1].
+#
+# An entity of the answer is right when it is an alias after SQuAD's normalisation, as in ALCE (Gao
+# and others 2023). The item needs `lists`.
+
+_SEPARATOR = re.compile(r"[,;，、；\n]")
+_BULLET = re.compile(r"^\s*(?:[-*•]\s+|\(?\d{1,3}[.)、]\s*)")
+_AND = re.compile(r"\s+and\s+|\s+&\s+|以及|[和与及]")
+_LEADING_AND = re.compile(r"^(?:and\s+|和|与|及|以及)", re.IGNORECASE)
+_LEAD = re.compile(r"^[^:：]*[:：]\s*")
+
+
+class ListScore(NamedTuple):
+    """Precision, recall of at most five, and their harmonic mean."""
+
+    precision: float
+    recall_5: float
+    f1_5: float
+
+
+def score_list(answer: str, item: Item) -> ListScore:
+    """Return how well `answer` lists the entities of `item`.
+
+    The precision is the share of the answer's entities that are right. The recall counts the
+    item's entities that were found, at most five of them, over five or the length of the list
+    where it is shorter: nobody has to list a hundred.
+    """
+    if not item.lists:
+        raise ValueError(f"The item {item.id!r} has no list of entities.")
+    owners = {
+        tuple(normalised_words(alias)): number
+        for number, aliases in enumerate(item.lists)
+        for alias in aliases
+    }
+    said = [owners.get(tuple(normalised_words(entity))) for entity in entities(answer, item)]
+    found = {number for number in said if number is not None}
+    precision = sum(number is not None for number in said) / len(said) if said else 0.0
+    recall = min(5, len(found)) / min(5, len(item.lists))
+    both = precision + recall
+    return ListScore(precision, recall, 2 * precision * recall / both if both else 0.0)
+
+
+def entities(answer: str, item: Item) -> list[str]:
+    """Return the entities that `answer` lists: what commas, semicolons, "、" and lines separate.
+
+    Bullets, numbers and a last full stop go. "and", and words before a colon, separate where
+    the whole is no alias of `item` and a part is one: "Trinidad and Tobago" stays together.
+    """
+    known = {tuple(normalised_words(alias)) for aliases in item.lists for alias in aliases}
+
+    def is_known(text: str) -> bool:
+        return tuple(normalised_words(text)) in known
+
+    def parts(piece: str) -> Iterator[str]:
+        bare = _LEADING_AND.sub("", _BULLET.sub("", piece).strip()).strip().rstrip(".。")
+        if is_known(bare):
+            yield bare
+            return
+        after = _LEAD.sub("", bare)
+        joined = [part.strip() for part in _AND.split(after)]
+        if is_known(after) or not any(map(is_known, joined)):
+            yield after
+        else:
+            yield from joined
+
+    found = list[str]()
+    for piece in _SEPARATOR.split(answer):
+        # An alias may hold a comma: "Washington, D.C."
+        if found and is_known(f"{found[-1]}, {piece}"):
+            found[-1] = f"{found[-1]}, {piece.strip()}"
+        else:
+            found.extend(parts(piece))
+    return [entity for entity in found if normalised_words(entity)]
+
+
+# How well predicted spans of a text agree with the labelled ones.
+#
+# Counts are taken for each text, and summed before precision, recall and F1 are, as for RAGTruth
+# (Niu and others 2024): texts with more errors weigh more.
+
+SpanMatch = Literal["exact", "iou", "characters"]
+"""What counts as found: the same span, one that overlaps enough, or each character."""
+
+Ends = tuple[int, int]
+"""A span [start, end) of a text."""
+
+
+class SpanCounts(NamedTuple):
+    """What was found, predicted and labelled: spans, or characters."""
+
+    found: int
+    predicted: int
+    labelled: int
+
+    @property
+    def precision(self) -> float:
+        """Share of what was predicted that is labelled, in [0, 1]; 1 when nothing was."""
+        return self.found / self.predicted if self.predicted else 1.0
+
+    @property
+    def recall(self) -> float:
+        """Share of what is labelled that was predicted, in [0, 1]; 1 when nothing is."""
+        return self.found / self.labelled if self.labelled else 1.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall, in [0, 1]; 1 when there is nothing to find."""
+        both = self.predicted + self.labelled
+        return 2 * self.found / both if both else 1.0
+
+
+def count_spans(
+    predicted: Sequence[Ends], labelled: Sequence[Ends], match: SpanMatch, minimum: float = 0.5
+) -> SpanCounts:
+    """Return counts for one text.
+
+    With "iou", a predicted span is found when its intersection with a labelled one is at least
+    `minimum` of their union; each is matched once, so that as many as possible are. Equal spans
+    and overlapping characters of one side count once.
+    """
+    if match == "characters":
+        ours, theirs = _characters(predicted), _characters(labelled)
+        return SpanCounts(len(ours & theirs), len(ours), len(theirs))
+    own, given = sorted(set(predicted)), sorted(set(labelled))
+    if match == "exact":
+        return SpanCounts(len(set(own) & set(given)), len(own), len(given))
+    if not own or not given:
+        return SpanCounts(0, len(own), len(given))
+    agree = np.array([[overlap(one, other) >= minimum for other in given] for one in own])
+    rows, columns = linear_sum_assignment(agree, maximize=True)
+    return SpanCounts(int(agree[rows, columns].sum()), len(own), len(given))
+
+
+def sum_counts(counts: Iterable[SpanCounts]) -> SpanCounts:
+    """Return the counts of several texts together."""
+    found = predicted = labelled = 0
+    for each in counts:
+        found += each.found
+        predicted += each.predicted
+        labelled += each.labelled
+    return SpanCounts(found, predicted, labelled)
+
+
+def overlap(one: Ends, other: Ends) -> float:
+    """Return the intersection over union of two spans in characters, in [0, 1]."""
+    shared = max(0, min(one[1], other[1]) - max(one[0], other[0]))
+    union = one[1] - one[0] + other[1] - other[0] - shared
+    return shared / union if union else float(one == other)
+
+
+def _characters(spans: Iterable[Ends]) -> set[int]:
+    return {place for start, end in spans for place in range(start, end)}

@@ -14,11 +14,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipelines.evaluation.datasets.offers import Need
-from pipelines.evaluation.items import Item
-from pipelines.evaluation.metrics import answers, lists, reliability, separation
-from pipelines.evaluation.metrics.spans import Ends, SpanCounts, SpanMatch, count_spans
-from pipelines.types import Frozen
+from pipelines.base import Frozen
+from pipelines.evaluation.datasets.formats import Need
+from pipelines.evaluation.metrics import answers, detection
+from pipelines.evaluation.metrics.answers import Ends, SpanCounts, SpanMatch, count_spans
+from pipelines.evaluation.plan import Item
 
 MetricKind = Literal["answer", "list", "detector", "cost"]
 Better = Literal["higher", "lower", "neither"]
@@ -144,7 +144,7 @@ def _list_value(field: Literal["precision", "recall_5", "f1_5"]) -> ItemValue:
     def value(answer: MetricAnswer, item: Item) -> float | None:
         if not item.lists:
             return None
-        return 0.0 if answer.abstained else getattr(lists.score_list(answer.bare, item), field)
+        return 0.0 if answer.abstained else getattr(answers.score_list(answer.bare, item), field)
 
     return value
 
@@ -182,7 +182,7 @@ def _tokens(answer: MetricAnswer, _item: Item) -> float:
 
 
 def _factual_average_precision(scores: Sequence[float], positive: Sequence[bool]) -> float:
-    return separation.average_precision(
+    return detection.average_precision(
         [-score for score in scores], [not wrong for wrong in positive]
     )
 
@@ -211,22 +211,22 @@ _ALL = (
     Metric("list_precision", "list", ("questions", "lists"), _list_value("precision")),
     Metric("list_recall_5", "list", ("questions", "lists"), _list_value("recall_5")),
     Metric("list_f1_5", "list", ("questions", "lists"), _list_value("f1_5")),
-    Metric("auroc", "detector", _LABELS, of_scores=separation.auroc),
-    Metric("auc_pr_nonfactual", "detector", _LABELS, of_scores=separation.average_precision),
+    Metric("auroc", "detector", _LABELS, of_scores=detection.auroc),
+    Metric("auc_pr_nonfactual", "detector", _LABELS, of_scores=detection.average_precision),
     Metric("auc_pr_factual", "detector", _LABELS, of_scores=_factual_average_precision),
-    Metric("best_accuracy", "detector", _LABELS, of_scores=separation.best_accuracy),
+    Metric("best_accuracy", "detector", _LABELS, of_scores=detection.best_accuracy),
     Metric(
         "best_balanced_accuracy",
         "detector",
         _LABELS,
-        of_scores=separation.best_balanced_accuracy,
+        of_scores=detection.best_balanced_accuracy,
         low=0.5,
     ),
     Metric(
         "brier",
         "detector",
         _LABELS,
-        of_scores=reliability.brier,
+        of_scores=detection.brier,
         better="lower",
         probabilities=True,
     ),
@@ -234,7 +234,7 @@ _ALL = (
         "ece",
         "detector",
         _LABELS,
-        of_scores=reliability.calibration_error,
+        of_scores=detection.calibration_error,
         better="lower",
         probabilities=True,
     ),
@@ -242,7 +242,7 @@ _ALL = (
         "ece_equal_mass",
         "detector",
         _LABELS,
-        of_scores=partial(reliability.calibration_error, binning="mass"),
+        of_scores=partial(detection.calibration_error, binning="mass"),
         better="lower",
         probabilities=True,
     ),

@@ -19,11 +19,10 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 import pandas as pd
 
 from pipelines.evaluation.results.papers import PaperFigure, paper_words
-from pipelines.evaluation.results.remarks import has_few_groups
-from pipelines.evaluation.results.scores import COSTS, Better, Cost, MetricInfo
+from pipelines.evaluation.results.scores import COSTS, Better, Cost, MetricInfo, has_few_groups
 from pipelines.evaluation.results.table import CostSummary, ResultsRow, ResultsTable
 from pipelines.evaluation.statistics.detection import DetectorRankings
-from pipelines.evaluation.statistics.resampling import Estimate, Sampling
+from pipelines.evaluation.statistics.estimates import Estimate, Sampling
 
 Row = TypeVar("Row")
 

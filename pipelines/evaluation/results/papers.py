@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from pipelines.paths import ASSETS
-from pipelines.types import Frozen, Language
+from pipelines.base import ASSETS, Frozen, Language
 
 _UNITS = {"percent": " %", "points": " of 100", "seconds": " s"}
 

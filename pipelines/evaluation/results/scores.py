@@ -15,15 +15,17 @@ Example, one system on one item::
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isfinite
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from pipelines.evaluation.metrics.spans import SpanMatch
+from pipelines.base import Frozen, Language
+from pipelines.evaluation.metrics.answers import SpanMatch
 from pipelines.evaluation.metrics.table import METRICS
+from pipelines.evaluation.statistics.estimates import Estimate
 from pipelines.models.providers import Currency
-from pipelines.types import Frozen, Language
 
 Better = Literal["higher", "lower"]
 
@@ -275,3 +277,29 @@ class Evaluation(Frozen):
         items = {name: self.items[name] for name in chosen}
         scores = tuple(score for score in self.scores if score.item in items)
         return self.model_copy(update={"items": items, "scores": scores})
+
+
+# Which intervals have to be read with care, and what is said of them outside the pages.
+
+FEW_GROUPS = 10
+"""With fewer independent groups a bootstrap interval covers less often than it says: the spread
+among a few groups underestimates that among all (Cameron, Gelbach and Miller 2008)."""
+
+FEW_MARK = "*"
+FEW_NOTE = (
+    f"{FEW_MARK} An interval from fewer than {FEW_GROUPS} groups of items is likely too narrow."
+)
+
+
+def has_few_groups(estimate: Estimate) -> bool:
+    """Return whether an interval is a bootstrap of so few groups that it is likely too narrow.
+
+    Wilson's interval of a proportion holds for few items as well.
+    """
+    drawn = estimate.method in ("bca", "percentile") and estimate.low is not None
+    return drawn and estimate.groups < FEW_GROUPS
+
+
+def few_notes(estimates: Iterable[Estimate]) -> list[str]:
+    """Return what the mark means, where one of these is marked."""
+    return [FEW_NOTE] if any(map(has_few_groups, estimates)) else []

@@ -7,30 +7,357 @@ scores are probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import precision_recall_curve, roc_curve
 
-from pipelines.evaluation.metrics.reliability import Binning, reliability_bins
-from pipelines.evaluation.statistics.paired import PairedDifference, adjusted
-from pipelines.evaluation.statistics.qualities import QUALITIES, Quality
-from pipelines.evaluation.statistics.ranking import AT_ONCE, RANKINGS, Ranking, rankings_under
-from pipelines.evaluation.statistics.resampling import (
+from pipelines.base import Frozen
+from pipelines.evaluation.metrics.answers import SpanMatch
+from pipelines.evaluation.metrics.detection import Binning, best_accuracies, reliability_bins
+from pipelines.evaluation.statistics.estimates import (
     BATCH,
     Counts,
     Estimate,
     Floats,
+    PairedDifference,
     Sampling,
+    adjusted,
     draw_counts,
+    draw_sums,
     group_numbers,
+    group_sums,
     interval,
+    mean_estimates,
+    ratio_estimates,
     wilson,
 )
-from pipelines.types import Frozen
+
+# How far predictions are probabilities, with intervals over groups of items.
+
+BINS = 10
+"""Bins of equal width in [0, 1] of the calibration error, as for `reliability`."""
+
+
+class ProbabilityErrors(Frozen):
+    """Errors of predictions in [0, 1], each in [0, 1] with 0 the best.
+
+    `brier` is the mean squared distance of prediction and event (Brier 1950); `calibration` the
+    expected calibration error (Naeini and others 2015). The latter is too large in small samples,
+    and in draws of them more so: its interval is not around the truth, but shows how far the value
+    would vary.
+    """
+
+    brier: Estimate
+    calibration: Estimate
+
+
+def probability_errors(
+    predictions: Floats, events: Floats, groups: Sequence[str], sampling: Sampling
+) -> ProbabilityErrors | None:
+    """Return both errors of `predictions` [items] of `events` (0 or 1) [items], NaN where one is
+    missing.
+
+    None where nothing is predicted, or where a prediction lies outside of [0, 1].
+    """
+    known = np.isfinite(predictions) & np.isfinite(events)
+    predicted, happened = predictions[known], events[known]
+    if not predicted.size or predicted.min() < 0 or predicted.max() > 1:
+        return None
+    kept = [group for group, there in zip(groups, known, strict=True) if there]
+    (brier,) = mean_estimates(((predicted - happened) ** 2)[None], kept, sampling)
+    return ProbabilityErrors(
+        brier=brier, calibration=calibration_estimate(predicted, happened, kept, sampling)
+    )
+
+
+def calibration_estimate(
+    predicted: Floats, happened: Floats, groups: Sequence[str], sampling: Sampling
+) -> Estimate:
+    """Return the expected calibration error of predictions in [0, 1] of events (0 or 1):
+    [items] each.
+
+    There must be an item, and nothing missing.
+    """
+    numbers = group_numbers(groups)
+    columns = calibration_columns(predicted, happened)
+    sums = group_sums(columns, numbers, int(numbers.max(initial=-1)) + 1)
+    drawn = draw_sums(sums, sampling) if len(sums) > 1 else None
+    return calibration_of(sums, drawn, len(predicted), sampling)
+
+
+def calibration_columns(
+    predicted: Floats, happened: Floats, *, binning: Binning = "width"
+) -> Floats:
+    """Return what the calibration error is made of: [bins + 1, items], zero where something is
+    missing.
+
+    For each bin how far its predictions are from what happened, and in the last row which items
+    count. The bins are those of all items in every draw.
+    """
+    known = np.isfinite(predicted) & np.isfinite(happened)
+    edges = np.linspace(0, 1, BINS + 1)
+    if binning == "mass":
+        edges = np.unique(np.quantile(predicted[known], edges))
+    # As `reliability_bins`: a bin holds its upper edge.
+    places = np.searchsorted(edges[1:-1], predicted[known], side="left")
+    columns = np.zeros((BINS + 1, len(predicted)))
+    columns[places, np.flatnonzero(known)] = (predicted - happened)[known]
+    columns[BINS] = known
+    return columns
+
+
+def calibration_of(sums: Floats, drawn: Floats | None, items: int, sampling: Sampling) -> Estimate:
+    """Return the error from `calibration_columns` summed over groups, [groups, bins + 1], and
+    over draws.
+
+    `items` is how many count; without `drawn`, or with fewer than two groups, it has no interval.
+    """
+
+    def error(of: Floats) -> Floats:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.abs(of[:, :BINS]).sum(axis=1) / of[:, BINS]
+
+    count = int((sums[:, BINS] > 0).sum())
+    base = Estimate(value=float(error(sums.sum(axis=0)[None])[0]), n=items, groups=count)
+    if count < 2 or drawn is None:
+        return base.model_copy(update={"reason": "too_few_groups"})
+    low, high, method = interval(base.value or 0.0, error(drawn), None, sampling.level)
+    return base.model_copy(update={"low": low, "high": high, "method": method})
+
+
+# How good a detector's scores and spans are, beside how well they rank: one number a measure.
+#
+# Its best threshold, whether its scores are probabilities, and whether it marks the right words.
+
+Quality = Literal[
+    "best_accuracy",
+    "best_balanced_accuracy",
+    "brier",
+    "ece",
+    "ece_equal_mass",
+    "span_f1_exact",
+    "span_f1_iou",
+    "span_f1_characters",
+]
+"""Measures of one detector, each the metric of this name."""
+
+QUALITIES: tuple[Quality, ...] = get_args(Quality)
+
+_SPANS: dict[SpanMatch, Quality] = {
+    "exact": "span_f1_exact",
+    "iou": "span_f1_iou",
+    "characters": "span_f1_characters",
+}
+
+
+def score_qualities(
+    scores: Floats, labels: Floats, groups: Sequence[str], sampling: Sampling
+) -> list[dict[Quality, Estimate]]:
+    """Return the measures of each detector from its `scores` and the `labels` (0 or 1).
+
+    Both are [detectors, items], NaN where something is missing. A best accuracy has no interval:
+    its threshold was chosen on these items, so that it is an upper bound. Errors of probabilities
+    are there where all scores of a detector lie in [0, 1].
+    """
+    known = np.isfinite(scores) & np.isfinite(labels)
+    found = [
+        _best(scores[k, there], labels[k, there] == 1, groups, there)
+        for k, there in enumerate(known)
+    ]
+    told = [
+        k
+        for k, there in enumerate(known)
+        if there.any() and scores[k, there].min() >= 0 and scores[k, there].max() <= 1
+    ]
+    if not told:
+        return found
+    brier = mean_estimates((scores[told] - labels[told]) ** 2, groups, sampling)
+    binnings: list[tuple[Quality, Binning]] = [("ece", "width"), ("ece_equal_mass", "mass")]
+    numbers = group_numbers(groups)
+    parts = [
+        calibration_columns(scores[k], labels[k], binning=binning)
+        for k in told
+        for _, binning in binnings
+    ]
+    # All of them share the draws, which is what takes time.
+    sums = group_sums(np.concatenate(parts), numbers, int(numbers.max()) + 1)
+    drawn = draw_sums(sums, sampling) if len(sums) > 1 else None
+    wide = len(parts[0])
+    for place, (k, mean) in enumerate(zip(told, brier, strict=True)):
+        found[k]["brier"] = mean
+        for which, (name, _) in enumerate(binnings):
+            own = slice((2 * place + which) * wide, (2 * place + which + 1) * wide)
+            of_draws = None if drawn is None else drawn[:, own]
+            items = int(known[k].sum())
+            found[k][name] = calibration_of(sums[:, own], of_draws, items, sampling)
+    return found
+
+
+def _best(
+    scores: Floats, positive: NDArray[np.bool_], groups: Sequence[str], there: NDArray[np.bool_]
+) -> dict[Quality, Estimate]:
+    """Return the accuracies at the thresholds that are best; none where all items are of
+    one kind.
+    """
+    if not len(positive) or positive.all() or not positive.any():
+        return {}
+    kept = [group for group, held in zip(groups, there, strict=True) if held]
+    plain, balanced = best_accuracies(scores.tolist(), positive.tolist())
+    base = Estimate(value=None, n=len(kept), groups=int(group_numbers(kept).max()) + 1)
+    return {
+        "best_accuracy": base.model_copy(update={"value": plain}),
+        "best_balanced_accuracy": base.model_copy(update={"value": balanced}),
+    }
+
+
+def span_qualities(
+    counts: Mapping[SpanMatch, Floats], groups: Sequence[str], sampling: Sampling
+) -> dict[Quality, Estimate]:
+    """Return F1 of marked spans from what was found, predicted and labelled: [3, items] for
+    each match.
+
+    NaN where nothing is known of an item. Counts are summed before F1 is taken, so that texts with
+    more errors weigh more. A match of which nothing is known is left out.
+    """
+    found: dict[Quality, Estimate] = {}
+    for match, each in counts.items():
+        known = np.isfinite(each).all(axis=0)
+        if not known.any():
+            continue
+        hits, predicted, labelled = np.where(known, each, 0.0)
+        (found[_SPANS[match]],) = ratio_estimates(
+            2 * hits[None], (predicted + labelled)[None], groups, sampling, proportions=False
+        )
+    return found
+
+
+# Areas under the curves of one detector, for many draws of its items at once.
+#
+# A draw says how often each item counts. Items are ordered once, by their scores; of every draw
+# only running totals are taken, which are whole numbers, so that no order of additions changes
+# them.
+
+Ranking = Literal["auroc", "auc_pr_nonfactual", "auc_pr_factual"]
+"""Area under the ROC curve; under precision and recall of hallucinated, and of accurate items."""
+
+RANKINGS: tuple[Ranking, ...] = ("auroc", "auc_pr_nonfactual", "auc_pr_factual")
+
+AT_ONCE = 100_000
+"""Counts that are ranked together: parts that a processor's cache holds take half of the time."""
+
+
+def rankings_under(scores: Floats, labels: Floats) -> Callable[[Counts], Floats]:
+    """Return a function of counts [draws, items] that gives every ranking under each: [draws,
+    RANKINGS].
+
+    `scores` [items] are higher where a hallucination is more likely, `labels` [items] are 1 for
+    hallucinated items and 0 for others. A pair of equal scores counts half, and equal scores are
+    flagged together. NaN stands where a draw holds one class only.
+    """
+    # Lower is more suspicious, as `searchsorted` wants it.
+    order = np.argsort(-scores, kind="stable")
+    ordered, wanted = -scores[order], labels[order] == 1
+    hits, misses = order[wanted], order[~wanted]
+    levels = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    tied = len(levels) < len(ordered)
+    find = _of_levels(ordered[wanted], ordered[~wanted], levels) if tied else _of_items(wanted)
+
+    def under(counts: Counts) -> Floats:
+        positive = counts.take(hits, axis=1).astype(np.float64)
+        negative = counts.take(misses, axis=1).astype(np.float64)
+        found, wrong = _so_far(positive), _so_far(negative)
+        all_hits, all_misses = found[:, -1:], wrong[:, -1:]
+        sums = find(positive, negative, found, wrong)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares = sums / np.hstack([2 * all_hits * all_misses, all_hits, all_misses])
+        one_class = (all_hits == 0) | (all_misses == 0)
+        return np.where(one_class, np.nan, shares)
+
+    return under
+
+
+_Find = Callable[[Floats, Floats, Floats, Floats], Floats]
+"""Sums of every ranking, [draws, RANKINGS], not yet divided by the numbers of items.
+
+Its arguments are how often each hallucinated and each accurate item counts, in the order of the
+scores, [draws, items], and their running totals, [draws, items + 1].
+"""
+
+
+def _of_items(wanted: NDArray[np.bool_]) -> _Find:
+    """Return how to find, of scores that all differ; `wanted` tells which are hallucinated, in
+    their order.
+    """
+    places = np.arange(len(wanted))
+    # Of the accurate items how many hallucinated ones stand before each, and the other way round.
+    hits_before = places[~wanted] - np.arange(int((~wanted).sum()))
+    misses_before = places[wanted] - np.arange(int(wanted.sum()))
+
+    def find(positive: Floats, negative: Floats, found: Floats, wrong: Floats) -> Floats:
+        before = found.take(hits_before, axis=1)
+        flagged = found[:, 1:]
+        precision = _share(flagged, flagged + wrong.take(misses_before, axis=1))
+        # From the other end: what is not flagged yet is taken for accurate.
+        right = wrong[:, -1:] - wrong[:, :-1]
+        accurate = _share(right, right + (found[:, -1:] - before))
+        return np.stack(
+            [2 * _sum(negative, before), _sum(positive, precision), _sum(negative, accurate)],
+            axis=1,
+        )
+
+    return find
+
+
+def _of_levels(of_hits: Floats, of_misses: Floats, levels: Floats) -> _Find:
+    """Return how to find, of scores some of which are equal; `levels` are the different ones, all
+    in their order.
+    """
+    hits_until = np.searchsorted(of_hits, levels, side="right")
+    misses_until = np.searchsorted(of_misses, levels, side="right")
+
+    def find(_positive: Floats, _negative: Floats, found: Floats, wrong: Floats) -> Floats:
+        flagged, mistaken = found.take(hits_until, axis=1), wrong.take(misses_until, axis=1)
+        positive, negative = _steps(flagged), _steps(mistaken)
+        before = flagged - positive
+        precision = _share(flagged, flagged + mistaken)
+        right = wrong[:, -1:] - (mistaken - negative)
+        accurate = _share(right, right + (found[:, -1:] - before))
+        return np.stack(
+            [
+                _sum(negative, before + flagged),
+                _sum(positive, precision),
+                _sum(negative, accurate),
+            ],
+            axis=1,
+        )
+
+    return find
+
+
+def _so_far(counts: Floats) -> Floats:
+    """Return sums over the first items, from none of them to all: [draws, items + 1]."""
+    sums = np.zeros((len(counts), counts.shape[1] + 1))
+    np.cumsum(counts, axis=1, out=sums[:, 1:])
+    return sums
+
+
+def _steps(totals: Floats) -> Floats:
+    """Return what each level adds to the totals until it."""
+    return np.diff(totals, axis=1, prepend=0.0)
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    # Where nothing was drawn yet, the share of 0 has a weight of 0.
+    return part / np.maximum(whole, 1.0)
+
+
+def _sum(weights: Floats, values: Floats) -> Floats:
+    """Return the weighted sum of `values` in each draw."""
+    return np.einsum("ij,ij->i", weights, values)
 
 
 class _Ranked(NamedTuple):

@@ -16,10 +16,9 @@ from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 
+from pipelines.base import Frozen
 from pipelines.errors import failure
-from pipelines.methods.base import Method
-from pipelines.methods.controls import field_bound, field_kind, is_optional
-from pipelines.types import Frozen
+from pipelines.methods.base import Method, field_bound, field_kind, is_optional
 
 MAX_AXES = 2
 MAX_POINTS = 200

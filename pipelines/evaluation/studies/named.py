@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from pipelines.base import ASSETS
 from pipelines.errors import failure
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.results.papers import BilingualText, PaperFigure, paper, table_figures
@@ -17,7 +18,6 @@ from pipelines.evaluation.studies.replays import Progress
 from pipelines.evaluation.studies.running import score_sweep, sweep
 from pipelines.evaluation.studies.table import Study
 from pipelines.methods.registry import get_method
-from pipelines.paths import ASSETS
 from pipelines.store import RunStore
 
 Text = Annotated[str, Field(min_length=1)]

@@ -14,21 +14,20 @@ import numpy as np
 
 from pipelines.engine.reevaluate import recorded_settings, reevaluate
 from pipelines.errors import MethodEnded, NotFoundError, UnreadableRunError, VeriscopeError, failure
-from pipelines.evaluation.items import Item
 from pipelines.evaluation.metrics.table import Metric
 from pipelines.evaluation.outcomes import Outcome, outcome_of
-from pipelines.evaluation.plan import EvaluationSpec, System
-from pipelines.evaluation.results.arrays import value_reader
+from pipelines.evaluation.plan import EvaluationSpec, Item, System
+from pipelines.evaluation.results.table import value_reader
 from pipelines.evaluation.scoring import (
     applicable,
     outcome_scores,
     stored_items,
     stored_outcomes,
 )
-from pipelines.evaluation.statistics.resampling import Floats
+from pipelines.evaluation.statistics.estimates import Floats
 from pipelines.evaluation.studies.grid import Axis, Value, checked_axes, points
 from pipelines.methods.registry import get_method
-from pipelines.run.trace import Trace
+from pipelines.run.events import Trace
 from pipelines.run.view import fold
 from pipelines.store import RunStore
 from pipelines.store.evaluations import AnswerTask

@@ -9,22 +9,25 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
+from pipelines.engine.profiles import checked_profile
 from pipelines.errors import failure
 from pipelines.evaluation.plan import EvaluationSpec
-from pipelines.evaluation.results.arrays import Grid
 from pipelines.evaluation.results.papers import paper_figures
 from pipelines.evaluation.results.scores import FLAGGED, HALLUCINATED, Evaluation
-from pipelines.evaluation.results.table import detector_arrays
-from pipelines.evaluation.statistics.resampling import Sampling, group_numbers
-from pipelines.evaluation.studies.grid import Axis
+from pipelines.evaluation.results.table import Grid, detector_arrays
+from pipelines.evaluation.statistics.estimates import Sampling, group_numbers
+from pipelines.evaluation.studies.grid import Axis, Value
 from pipelines.evaluation.studies.replays import Progress, Replays, find_system, replay_points
 from pipelines.evaluation.studies.table import Study, StudyMeasurements, study_table
 from pipelines.store import RunStore
 from pipelines.store.evaluations import StoredEvaluation
+from pipelines.store.profiles import Profile, ProfileOrigin
 
 MAX_CUTS = 51
 """Thresholds that a study of scores tries."""
@@ -168,3 +171,31 @@ def score_sweep(
         papers=paper_figures(results.systems[system].method, results.data_set),
         sampling=sampling,
     )
+
+
+# What a study chose, as a profile that runs can use.
+
+
+def profile_of(study: Study, settings: Mapping[str, Any], name: str) -> Profile:
+    """Return the settings of the chosen point of `study` over those of the system.
+
+    `settings` are those with which the system was evaluated. Raises InvalidInputError where nothing
+    was chosen, for a study of scores, and as `checked_profile`.
+    """
+    choice = study.choice
+    if study.kind == "scores":
+        raise failure("study.scores_no_setting")
+    if choice is None:
+        raise failure("study.nothing_chosen")
+    values: dict[str, Value] = study.points[choice.point].values
+    origin = ProfileOrigin(
+        evaluation=study.evaluation,
+        data_set=study.data_set,
+        system=study.system,
+        study=", ".join(axis.name for axis in study.axes),
+        metric=choice.metric,
+        held_out=choice.held_out.value,
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+    )
+    changed = {study.method: {**settings, **values}}
+    return checked_profile(Profile(name=name, settings=changed, origin=origin))

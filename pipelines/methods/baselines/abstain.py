@@ -11,18 +11,25 @@ import re
 
 from pydantic import Field
 
+from pipelines.base import Answer, Generation, Message, Passage
 from pipelines.methods import nearest
-from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Wording
-from pipelines.methods.flow import Stage
+from pipelines.methods.base import (
+    AnswerTokens,
+    Method,
+    Need,
+    Question,
+    Settings,
+    Stage,
+    Wording,
+    load_wording,
+)
+from pipelines.methods.replies.lists import echoes
 from pipelines.methods.replies.parsing import declines
-from pipelines.methods.replies.questions import echoes
-from pipelines.methods.wording import load_wording
 from pipelines.methods.writing import first_draft, found_for
 from pipelines.prompts import load_prompts
+from pipelines.run.events import JUDGES
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
 from pipelines.text import split_sentences
-from pipelines.types import Answer, Generation, Message, Passage
 
 PROMPTS = load_prompts("abstain")
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipelines.base import Answer
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import (
     AnswerTokens,
@@ -19,17 +20,16 @@ from pipelines.methods.base import (
     Need,
     Question,
     Settings,
+    Stage,
     Wording,
 )
 from pipelines.methods.baselines.ircot import Ircot
 from pipelines.methods.direct import Direct, DirectSettings
-from pipelines.methods.flow import Stage
 from pipelines.methods.rag import Rag, RagSettings
 from pipelines.methods.replies.verdicts import decide_between
 from pipelines.models.base import Option
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
-from pipelines.types import Answer
 
 PROMPTS = load_prompts("adaptive_rag")
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipelines.methods.base import Demonstrations, Method, Question, Settings
-from pipelines.methods.baselines.answers import PROMPTS, bare_answer, read_answer
-from pipelines.methods.flow import Stage
+from pipelines.base import Answer, Message
+from pipelines.methods.base import Demonstrations, Method, Question, Settings, Stage
+from pipelines.methods.baselines.shared import COT_PROMPTS, bare_answer, read_answer
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.writing import demonstrates, first_draft
 from pipelines.run.scope import Scope
-from pipelines.types import Answer, Message
 
 
 class ChainOfThoughtSettings(Settings):
@@ -33,7 +32,7 @@ class ChainOfThoughtSettings(Settings):
 def reasoned_messages(question: Question, *, shown: bool) -> tuple[Message, ...]:
     """Return the prompt for reasoning and an answer, with demonstrations where they are `shown`."""
     shots = "reasoned" if shown else ""
-    return PROMPTS.turns(
+    return COT_PROMPTS.turns(
         question.language, "system", "question", shots=shots, question=question.text
     )
 
@@ -51,7 +50,7 @@ class ChainOfThought(Method[ChainOfThoughtSettings]):
         Stage("draft"),
         Stage("conclude", optional=True),
     )
-    prompts = (PROMPTS,)
+    prompts = (COT_PROMPTS,)
 
     async def run(
         self, question: Question, scope: Scope, settings: ChainOfThoughtSettings

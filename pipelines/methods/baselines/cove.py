@@ -14,19 +14,19 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipelines.concurrency import together
+from pipelines.aio import together
+from pipelines.base import Answer, FilledText, Generation
 from pipelines.errors import VeriscopeError
-from pipelines.methods.base import AnswerTokens, Method, Question, Settings
-from pipelines.methods.baselines.revising import (
+from pipelines.methods.base import AnswerTokens, Method, Question, Settings, Stage
+from pipelines.methods.baselines.shared import (
     Rewriting,
     p_yes,
+    planned_questions,
     same_words,
     takes_rewriting,
     written_anew,
 )
-from pipelines.methods.baselines.runs import planned_questions
 from pipelines.methods.direct import direct_draft
-from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.writing import ask
 from pipelines.prompts import load_prompts
@@ -34,7 +34,6 @@ from pipelines.run.events import Score
 from pipelines.run.findings import QuestionAnswered
 from pipelines.run.scope import Scope
 from pipelines.text import changes_to_chinese, text_key
-from pipelines.types import Answer, FilledText, Generation
 
 PROMPTS = load_prompts("cove")
 

@@ -13,19 +13,30 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
+from pipelines.base import Answer, Passage
 from pipelines.errors import VeriscopeError
 from pipelines.methods import nearest
-from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Wording
-from pipelines.methods.baselines.revising import query_of, same_words, written_anew
-from pipelines.methods.baselines.runs import (
+from pipelines.methods.base import (
+    AnswerTokens,
+    Method,
+    Need,
+    Question,
+    Settings,
+    Stage,
+    Wording,
+    load_wording,
+)
+from pipelines.methods.baselines.shared import (
     EvidenceRun,
     EvidenceVerdict,
+    query_of,
     read_evidence,
+    same_words,
     weak_judge,
+    written_anew,
 )
 from pipelines.methods.deciding import PartCounts, decide
 from pipelines.methods.direct import direct_draft
-from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import (
@@ -35,14 +46,11 @@ from pipelines.methods.replies.verdicts import (
     reason_then_decide,
 )
 from pipelines.methods.subjects import passages_about
-from pipelines.methods.wording import load_wording
 from pipelines.methods.writing import ask, found_for
 from pipelines.prompts import load_prompts
-from pipelines.run.events import Score, Verdict
+from pipelines.run.events import JUDGES, Score, Verdict
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
 from pipelines.text import changes_to_chinese
-from pipelines.types import Answer, Passage
 
 PROMPTS = load_prompts("critic")
 

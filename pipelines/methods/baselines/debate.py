@@ -13,30 +13,29 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from pipelines.concurrency import together
+from pipelines.aio import together
+from pipelines.base import Answer, FilledText, Generation, Message
 from pipelines.errors import VeriscopeError
-from pipelines.methods.base import Demonstrations, Method, Question, Settings
-from pipelines.methods.baselines import answers
-from pipelines.methods.baselines.answers import read_answer
+from pipelines.methods.base import Demonstrations, Method, Question, Settings, Stage
+from pipelines.methods.baselines import shared
 from pipelines.methods.baselines.chain_of_thought import reasoned_messages
-from pipelines.methods.baselines.revising import (
+from pipelines.methods.baselines.shared import (
+    BaselineRun,
     Rewriting,
+    read_answer,
     same_words,
     takes_rewriting,
     usable,
     written_anew,
 )
-from pipelines.methods.baselines.runs import BaselineRun
-from pipelines.methods.flow import Stage
+from pipelines.methods.replies.lists import asks_yes_or_no, says_yes
 from pipelines.methods.replies.parsing import declines
-from pipelines.methods.replies.questions import asks_yes_or_no, says_yes
 from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.writing import demonstrates, first_draft, visible_generation
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
 from pipelines.run.scope import Scope
 from pipelines.text import text_key
-from pipelines.types import Answer, FilledText, Generation, Message
 
 PROMPTS = load_prompts("debate")
 
@@ -80,7 +79,7 @@ class Debate(Method[DebateSettings]):
         Stage("debate", repeats=True),
         Stage("decide"),
     )
-    prompts = (PROMPTS, answers.PROMPTS)
+    prompts = (PROMPTS, shared.COT_PROMPTS)
 
     async def run(self, question: Question, scope: Scope, settings: DebateSettings) -> Answer:
         return await _DebateRun(question, scope, settings).answer()

@@ -16,36 +16,34 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from pipelines.concurrency import together
+from pipelines.aio import together
+from pipelines.base import Answer, Generation, Passage
 from pipelines.methods import nearest
-from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Wording
-from pipelines.methods.baselines.detecting import scored
-from pipelines.methods.baselines.revising import query_of, same_words, written_anew
-from pipelines.methods.baselines.runs import (
+from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Stage, Wording
+from pipelines.methods.baselines.shared import (
     EvidenceVerdict,
-    asks,
-    listed,
-    read_evidence,
-    weak_judge,
-)
-from pipelines.methods.baselines.sentence_runs import (
     SentenceReading,
     SentenceRun,
+    asks,
+    listed,
+    query_of,
+    read_evidence,
     read_sentences,
+    same_words,
+    scored,
+    weak_judge,
+    written_anew,
 )
 from pipelines.methods.deciding import PartCounts, decide
 from pipelines.methods.ever.concepts import concepts_in
-from pipelines.methods.flow import Stage
-from pipelines.methods.replies.questions import echoes
+from pipelines.methods.replies.lists import echoes
 from pipelines.methods.replies.verdicts import CheckedBy, checker
 from pipelines.methods.subjects import passages_about
 from pipelines.methods.writing import appended, cut, distinct
 from pipelines.prompts import load_prompts
-from pipelines.run.events import Verdict
+from pipelines.run.events import JUDGES, Verdict
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
 from pipelines.text import Span, changes_to_chinese, split_sentences
-from pipelines.types import Answer, Generation, Passage
 
 PROMPTS = load_prompts("detect_and_mitigate")
 

@@ -12,31 +12,29 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from pipelines.concurrency import together
-from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings
-from pipelines.methods.baselines.revising import query_of
-from pipelines.methods.baselines.runs import (
+from pipelines.aio import together
+from pipelines.base import Answer, Passage
+from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Stage
+from pipelines.methods.baselines.shared import (
     EvidenceVerdict,
     asks,
     listed,
+    query_of,
     read_evidence,
     weak_judge,
 )
 from pipelines.methods.deciding import Decision, PartCounts, decide
 from pipelines.methods.direct import direct_draft
-from pipelines.methods.flow import Stage
+from pipelines.methods.replies.lists import shares_words, words_shared
 from pipelines.methods.replies.parsing import declines
-from pipelines.methods.replies.questions import shares_words, words_shared
 from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import CheckedBy, checker
 from pipelines.methods.subjects import passages_about
 from pipelines.methods.writing import distinct, found_for
 from pipelines.prompts import load_prompts
-from pipelines.run.events import Score, Verdict
+from pipelines.run.events import JUDGES, Score, Verdict
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
 from pipelines.text import changes_to_chinese, split_sentences
-from pipelines.types import Answer, Passage
 
 PROMPTS = load_prompts("factool")
 

@@ -15,18 +15,18 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipelines.base import Answer, Generation, Message, Passage
 from pipelines.methods import nearest
-from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Wording
-from pipelines.methods.baselines.revising import query_of
-from pipelines.methods.baselines.sentence_runs import (
-    PROMPTS,
+from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Stage, Wording
+from pipelines.methods.baselines.shared import (
+    DRAD_PROMPTS,
     SentenceReading,
     SentenceRun,
+    query_of,
     read_sentences,
 )
 from pipelines.methods.ever import calls as ever_calls
 from pipelines.methods.ever.writer import WrittenSentence, next_piece
-from pipelines.methods.flow import Stage
 from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.writing import (
     appended,
@@ -34,12 +34,10 @@ from pipelines.methods.writing import (
     grounded_messages,
 )
 from pipelines.prompts import load_prompts
-from pipelines.run.events import Score
+from pipelines.run.events import JUDGES, Score
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
 from pipelines.text import changes_to_chinese
 from pipelines.text.languages import HAN
-from pipelines.types import Answer, Generation, Message, Passage
 
 Rule = Literal["minimum", "mean"]
 
@@ -151,7 +149,7 @@ class Flare(Method[FlareSettings]):
         Stage("correct", ("nearest",), optional=True, repeats=True),
     )
     prompts = (
-        PROMPTS,
+        DRAD_PROMPTS,
         load_prompts("direct"),
         ever_calls.PROMPTS,
         nearest.PROMPTS,
@@ -192,7 +190,7 @@ class _FlareRun(SentenceRun[FlareSettings]):
             async with self.scope.span("retrieve") as step:
                 passages = await self.found(step, self.question.text)
             if passages:
-                self.messages = grounded_messages(PROMPTS, self.question, passages)
+                self.messages = grounded_messages(DRAD_PROMPTS, self.question, passages)
         return await self.measured_draft()
 
     async def _check(self, generation: Generation, at: int) -> list[FlareReading]:
@@ -279,7 +277,7 @@ class _FlareRun(SentenceRun[FlareSettings]):
         none of use.
         """
         base = cut(generation, target.before)
-        messages: tuple[Message, ...] = grounded_messages(PROMPTS, self.question, passages)
+        messages: tuple[Message, ...] = grounded_messages(DRAD_PROMPTS, self.question, passages)
         piece, _ = await next_piece(
             step, self.question, messages, base, max_tokens=self.settings.max_tokens
         )

@@ -12,15 +12,14 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipelines.base import Answer, Generation, Message, Passage
 from pipelines.methods import nearest
-from pipelines.methods.base import Demonstrations, Method, Need, Question, Settings, Wording
-from pipelines.methods.baselines import answers
+from pipelines.methods.base import Demonstrations, Method, Need, Question, Settings, Stage, Wording
+from pipelines.methods.baselines import shared
 from pipelines.methods.baselines.chain_of_thought import reasoned_messages
-from pipelines.methods.baselines.revising import query_of
-from pipelines.methods.baselines.runs import BaselineRun
+from pipelines.methods.baselines.shared import BaselineRun, query_of
 from pipelines.methods.ever import calls as ever_calls
 from pipelines.methods.ever.writer import WrittenSentence, drafted_piece, next_piece, until
-from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.writing import (
     appended,
@@ -32,9 +31,8 @@ from pipelines.methods.writing import (
     units_of,
 )
 from pipelines.prompts import load_prompts
+from pipelines.run.events import JUDGES
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
-from pipelines.types import Answer, Generation, Message, Passage
 
 PROMPTS = load_prompts("ircot")
 _RAG = load_prompts("rag")
@@ -82,7 +80,7 @@ class Ircot(Method[IrcotSettings]):
         Stage("next_sentence", optional=True, repeats=True),
         Stage("conclude", optional=True),
     )
-    prompts = (PROMPTS, _RAG, answers.PROMPTS, ever_calls.PROMPTS, nearest.PROMPTS)
+    prompts = (PROMPTS, _RAG, shared.COT_PROMPTS, ever_calls.PROMPTS, nearest.PROMPTS)
 
     def needs(self, settings: IrcotSettings) -> tuple[Need, ...]:
         return (Need(reason="model"), Need(reason="evidence"))
@@ -109,10 +107,10 @@ class IrcotRun(BaselineRun[IrcotSettings]):
         while piece is not None and not self._is_last(piece):
             await self._search(query_of(piece.sentence, self.question))
             piece = await self._next()
-        short = answers.read_answer(self.text.text)
+        short = shared.read_answer(self.text.text)
         if not short:
             async with self.scope.span("conclude") as step:
-                short = await answers.bare_answer(step, self.question, self.text.text)
+                short = await shared.bare_answer(step, self.question, self.text.text)
         if not short:
             self.flag("no_final_answer")
         return Answer(
@@ -189,7 +187,7 @@ class IrcotRun(BaselineRun[IrcotSettings]):
             return True
         return (
             piece.last
-            or bool(answers.read_answer(piece.sentence))
+            or bool(shared.read_answer(piece.sentence))
             or len(self.scope.drafts) >= self.settings.max_sentences
         )
 

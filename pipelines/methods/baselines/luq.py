@@ -19,26 +19,26 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipelines.concurrency import together
-from pipelines.methods.base import AnswerTokens, Method, Question, Settings
-from pipelines.methods.baselines.detecting import (
+from pipelines.aio import together
+from pipelines.base import Answer
+from pipelines.methods.base import AnswerTokens, Method, Question, Settings, Stage
+from pipelines.methods.baselines.meanings import PROMPTS, EntailmentReader
+from pipelines.methods.baselines.shared import (
+    Samples,
+    Temperature,
     judge_answer,
     judge_sentences,
     mean,
+    sampled_answers,
     scored,
     take_subject,
     unchecked,
 )
-from pipelines.methods.baselines.entailment import PROMPTS, EntailmentReader
-from pipelines.methods.baselines.sampling import Samples, Temperature, sampled_answers
-from pipelines.methods.flow import Stage
 from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.prompts import load_prompts
-from pipelines.run.events import Score
+from pipelines.run.events import JUDGES, Score
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
 from pipelines.text import split_sentences
-from pipelines.types import Answer
 
 _Row = list[float | None]
 """What each of the other answers says of one sentence: 1 - P(s, r'), None where unread."""

@@ -9,20 +9,178 @@ first class that it fits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from math import exp, fsum, log
 from typing import Literal
 
-from pipelines.concurrency import both, together
-from pipelines.methods.baselines.detecting import mean
-from pipelines.methods.baselines.entailment import EntailmentReader
-from pipelines.methods.baselines.ngrams import words_of
+from pipelines.aio import both, together
+from pipelines.base import Frozen, Generation
+from pipelines.errors import VeriscopeError
+from pipelines.methods.base import Question
+from pipelines.methods.baselines.shared import mean
 from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI, CheckedBy, checker, decide_between
+from pipelines.models.base import Claim
+from pipelines.prompts import load_prompts
+from pipelines.retrieval.indexes import word_spans
 from pipelines.run.scope import Scope
-from pipelines.text import text_key
-from pipelines.text.sequences import common_length
-from pipelines.types import Generation
+from pipelines.text import split_sentences, text_key
+from pipelines.text.sentences import common_length
+
+# Whether one text supports another, contradicts it or does neither, read by a judge or a model.
+#
+# Detectors that compare samples read this relation (natural language inference). A judge is a model
+# made for it; the main model is asked instead where it is the more reliable one.
+
+PROMPTS = load_prompts("baselines")
+
+
+class Relation(Frozen):
+    """Probabilities that a text supports a statement, contradicts it or does neither; sum 1."""
+
+    supported: float
+    contradicted: float
+    neutral: float
+
+    @property
+    def supports(self) -> bool:
+        """Whether support is the most probable of the three."""
+        return self.supported > max(self.contradicted, self.neutral)
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether contradiction is the most probable of the three."""
+        return self.contradicted > max(self.supported, self.neutral)
+
+    @property
+    def contradiction(self) -> float:
+        """P(contradiction) in [0, 1] where neutral does not count, as SelfCheckGPT and LUQ have it.
+
+        0.5 for neutral alone. A judge that knows no contradiction, such as one of word overlap,
+        gives it the probability 0: then all that is not support counts (ours).
+        """
+        decided = self.contradicted + self.supported
+        if not decided:
+            return 0.5
+        return self.contradicted / decided if self.contradicted else 1 - self.supported
+
+
+@dataclass
+class EntailmentReader:
+    """Reads how texts relate, as answers to one question; counts what could not be read."""
+
+    question: Question
+    role: str
+    wanted: CheckedBy
+    weak: bool
+    failed: int = field(default=0, init=False)
+    asked: int = field(default=0, init=False)
+
+    @classmethod
+    def of(cls, scope: Scope, question: Question, wanted: CheckedBy) -> EntailmentReader:
+        """Return the reader that `wanted` asks for, or the main model where there is no judge."""
+        role = checker(scope, {question.language}, wanted)
+        weak = role == "main" and not scope.model().capabilities.judges
+        return cls(question, role, wanted, weak)
+
+    async def read(self, step: Scope, text: str, statement: str) -> Relation | None:
+        """Return how `text` relates to `statement`; None where the call failed or named no
+        relation.
+
+        Both are read as answers to the question, since an answer may be one word.
+        """
+        language = self.question.language
+        self.asked += 1
+        try:
+            choice = await decide_between(
+                step,
+                PROMPTS.turns(
+                    language,
+                    "relation",
+                    "relation_question",
+                    question=self.question.text,
+                    text=text,
+                    statement=statement,
+                ),
+                TRUE_FALSE_NEI[language],
+                reminder=PROMPTS.fill(language, "relation_reminder"),
+                role=self.role,
+                claim=Claim(
+                    statement=statement,
+                    evidence=(f"{self.question.text} {text}",),
+                    question=self.question.text,
+                ),
+            )
+        except VeriscopeError:
+            # Recorded with the call.
+            self.failed += 1
+            return None
+        shares = [choice.probabilities.get(label, 0.0) for label in ("true", "false", "nei")]
+        total = sum(shares)
+        if choice.best is None or total <= 0:
+            self.failed += 1
+            return None
+        supported, contradicted, neutral = (share / total for share in shares)
+        return Relation(supported=supported, contradicted=contradicted, neutral=neutral)
+
+    @property
+    def flags(self) -> list[str]:
+        """Remarks on who read and how far; none where nothing was read."""
+        remarks = {
+            "no_judge": self.role == "main" and self.wanted == "judge",
+            "weak_judge": self.weak,
+            "comparisons_failed": 0 < self.failed < self.asked,
+        }
+        return [flag for flag, holds in remarks.items() if holds and self.asked]
+
+
+# How improbable the words of a sentence are to an n-gram model of the answer and its samples.
+#
+# Source: SelfCheckGPT (Manakul, Liusie and Gales, EMNLP 2023), section 5.3. The model counts
+# n-grams in the samples and in the answer itself, so that every n-gram of the answer has a
+# probability above 0. It approximates the model that wrote them: the more samples there are, the
+# better. Words are those of retrieval, in lower case, without punctuation (ours; the authors' code
+# counts punctuation).
+
+_START = "\0"
+"""Stands before a sentence, where fewer words precede a word than the model looks at."""
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of `text` in lower case, in order; Chinese ones as a segmenter cuts them."""
+    return [text[start:end].casefold() for start, end in word_spans(text)]
+
+
+class NgramModel:
+    """Maximum-likelihood n-gram model of order `order` (1: unigrams) over the given texts.
+
+    p(w | h) = count(h w) / count(h), where h are the `order` - 1 words before w in its sentence.
+    """
+
+    def __init__(self, order: int, texts: Iterable[str]) -> None:
+        self._order = order
+        self._grams: Counter[tuple[str, ...]] = Counter()
+        self._histories: Counter[tuple[str, ...]] = Counter()
+        for text in texts:
+            for sentence in split_sentences(text):
+                for gram in self._grams_of(sentence.text):
+                    self._grams[gram] += 1
+                    self._histories[gram[:-1]] += 1
+
+    def surprisals(self, sentence: str) -> list[float]:
+        """Return -log p of every word of a sentence of the texts, in nats, at least 0."""
+        return [
+            log(self._histories[gram[:-1]] / self._grams[gram]) for gram in self._grams_of(sentence)
+        ]
+
+    def _grams_of(self, sentence: str) -> Sequence[tuple[str, ...]]:
+        before = self._order - 1
+        words = [_START] * before + words_of(sentence)
+        return [tuple(words[at - before : at + 1]) for at in range(before, len(words))]
+
 
 Clustering = Literal["mutual_entailment", "no_contradiction"]
 """When two answers mean the same: each entails the other (paper), or neither contradicts the other

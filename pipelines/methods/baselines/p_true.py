@@ -11,20 +11,20 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipelines.methods.base import AnswerTokens, Method, Question, Settings
-from pipelines.methods.baselines.detecting import (
+from pipelines.base import Answer, FilledText, Message
+from pipelines.methods.base import AnswerTokens, Method, Question, Settings, Stage
+from pipelines.methods.baselines.shared import (
     CheckedAnswer,
+    Temperature,
     judge_answer,
+    sampled_answers,
     scored,
     take_subject,
     unchecked,
 )
-from pipelines.methods.baselines.sampling import Temperature, sampled_answers
-from pipelines.methods.flow import Stage
 from pipelines.methods.replies.verdicts import TRUE_FALSE, decide_between, truth
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
-from pipelines.types import Answer, FilledText, Message
 
 PROMPTS = load_prompts("baselines")
 

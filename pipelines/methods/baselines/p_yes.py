@@ -13,10 +13,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipelines.concurrency import together
+from pipelines.aio import together
+from pipelines.base import Answer, Passage
 from pipelines.errors import VeriscopeError
-from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings
-from pipelines.methods.baselines.detecting import (
+from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Stage
+from pipelines.methods.baselines.shared import (
     CheckedAnswer,
     judge_answer,
     judge_sentences,
@@ -25,16 +26,17 @@ from pipelines.methods.baselines.detecting import (
     unchecked,
 )
 from pipelines.methods.deciding import PartCounts
-from pipelines.methods.flow import Stage
 from pipelines.methods.replies.verdicts import CheckedBy, checker
-from pipelines.methods.slm.context import Context, found_by_sentences
-from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
+from pipelines.methods.slm.method import (
+    Context,
+    found_by_sentences,
+    judge_sentence,
+    probability_of_yes,
+)
 from pipelines.methods.writing import found_for
 from pipelines.prompts import load_prompts
-from pipelines.run.events import Score
+from pipelines.run.events import JUDGES, Score
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
-from pipelines.types import Answer, Passage
 
 
 class PYesSettings(Settings):

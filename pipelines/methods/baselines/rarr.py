@@ -13,31 +13,31 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from pipelines.concurrency import together
+from pipelines.aio import together
+from pipelines.base import Answer, Choice, Passage
 from pipelines.methods import nearest
-from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Wording
-from pipelines.methods.baselines.revising import query_of, same_words, written_anew
-from pipelines.methods.baselines.runs import (
+from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Stage, Wording
+from pipelines.methods.baselines.shared import (
     EvidenceRun,
     EvidenceVerdict,
     planned_questions,
+    query_of,
     read_evidence,
+    same_words,
     weak_judge,
+    written_anew,
 )
 from pipelines.methods.deciding import PartCounts, decide
 from pipelines.methods.direct import direct_draft
-from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.methods.subjects import passages_about
 from pipelines.methods.writing import found_for
 from pipelines.prompts import load_prompts
-from pipelines.run.events import Score, Verdict
+from pipelines.run.events import JUDGES, Score, Verdict
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
-from pipelines.text.sequences import edit_distance
-from pipelines.types import Answer, Choice, Passage
+from pipelines.text.sentences import edit_distance
 
 PROMPTS = load_prompts("rarr")
 

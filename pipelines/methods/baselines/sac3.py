@@ -20,10 +20,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipelines.concurrency import together
+from pipelines.aio import together
+from pipelines.base import Answer
 from pipelines.errors import VeriscopeError
-from pipelines.methods.base import AnswerTokens, Demonstrations, Method, Question, Settings
-from pipelines.methods.baselines.detecting import (
+from pipelines.methods.base import AnswerTokens, Demonstrations, Method, Question, Settings, Stage
+from pipelines.methods.baselines.shared import (
     CheckedAnswer,
     judge_answer,
     mean,
@@ -32,19 +33,15 @@ from pipelines.methods.baselines.detecting import (
     unchecked,
 )
 from pipelines.methods.direct import direct_messages
-from pipelines.methods.flow import Stage
-from pipelines.methods.replies.questions import asks_yes_or_no
+from pipelines.methods.replies.lists import asks_yes_or_no
 from pipelines.methods.replies.verdicts import CheckedBy, checker
-from pipelines.methods.rowen import asking
-from pipelines.methods.rowen.comparing import compared
-from pipelines.methods.rowen.paraphrasing import paraphrases_of
+from pipelines.methods.rowen import reading
+from pipelines.methods.rowen.check import compared, paraphrases_of
 from pipelines.methods.writing import ask
 from pipelines.prompts import load_prompts
-from pipelines.run.events import Score
+from pipelines.run.events import JUDGES, Score
 from pipelines.run.findings import ParaphraseTaken
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
-from pipelines.types import Answer
 
 Sac3Part = Literal["q", "m", "qm"]
 """What an answer is compared with: the model's answers to paraphrases (q), the verifier's to the
@@ -108,7 +105,7 @@ class Sac3(Method[Sac3Settings]):
         Stage("paraphrase"),
         Stage("pair", repeats=True),
     )
-    prompts = (asking.PROMPTS, load_prompts("direct"))
+    prompts = (reading.PROMPTS, load_prompts("direct"))
 
     async def run(self, question: Question, scope: Scope, settings: Sac3Settings) -> Answer:
         subject = await take_subject(question, scope, settings.max_tokens)

@@ -12,27 +12,25 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipelines.methods.base import AnswerTokens, Method, Question, Settings
-from pipelines.methods.baselines.revising import (
+from pipelines.base import Answer, Generation, Message, Passage
+from pipelines.methods.base import AnswerTokens, Method, Question, Settings, Stage
+from pipelines.methods.baselines.shared import (
+    BaselineRun,
     Rewriting,
     p_yes,
     same_words,
     takes_rewriting,
     usable,
 )
-from pipelines.methods.baselines.runs import BaselineRun
 from pipelines.methods.deciding import PartCounts, withheld
 from pipelines.methods.direct import direct_messages
-from pipelines.methods.flow import Stage
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import CheckedBy, checker, claim_of
 from pipelines.methods.writing import first_draft, visible_generation
 from pipelines.prompts import load_prompts
-from pipelines.run.events import Score
+from pipelines.run.events import JUDGES, Score
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
-from pipelines.types import Answer, Generation, Message, Passage
 
 PROMPTS = load_prompts("self_reflection")
 

@@ -18,11 +18,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings
-from pipelines.methods.baselines.detecting import judge_answer, scored, take_subject, unchecked
-from pipelines.methods.baselines.entailment import PROMPTS, EntailmentReader
+from pipelines.base import Answer, Generation
+from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Stage
 from pipelines.methods.baselines.meanings import (
+    PROMPTS,
     Clustering,
+    EntailmentReader,
     discrete_entropy,
     lexical_similarity,
     likelihood_entropy,
@@ -30,14 +31,19 @@ from pipelines.methods.baselines.meanings import (
     meaning_classes,
     sizes,
 )
-from pipelines.methods.baselines.sampling import Samples, Temperature, sampled_answers
-from pipelines.methods.flow import Stage
+from pipelines.methods.baselines.shared import (
+    Samples,
+    Temperature,
+    judge_answer,
+    sampled_answers,
+    scored,
+    take_subject,
+    unchecked,
+)
 from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.prompts import load_prompts
-from pipelines.run.events import Score
+from pipelines.run.events import JUDGES, Score
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
-from pipelines.types import Answer, Generation
 
 
 class SemanticEntropySettings(Settings):

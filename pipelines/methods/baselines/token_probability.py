@@ -19,9 +19,10 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
+from pipelines.base import Answer, Token
 from pipelines.errors import failure
-from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings
-from pipelines.methods.baselines.detecting import (
+from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Stage
+from pipelines.methods.baselines.shared import (
     CheckedAnswer,
     judge_answer,
     judge_sentences,
@@ -30,13 +31,11 @@ from pipelines.methods.baselines.detecting import (
     take_subject,
     unchecked,
 )
-from pipelines.methods.flow import Stage
 from pipelines.models.base import ScoreRequest
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
 from pipelines.run.scope import Scope
 from pipelines.text import by_characters, tokens_covering
-from pipelines.types import Answer, Token
 
 TokenMeasure = Literal["logprob_avg", "logprob_max", "entropy_avg", "entropy_max"]
 

@@ -13,13 +13,12 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from pipelines.methods.base import AnswerTokens, Method, Question, Settings
-from pipelines.methods.baselines.detecting import judge_answer, scored, take_subject, unchecked
-from pipelines.methods.flow import Stage
+from pipelines.base import Answer, Message
+from pipelines.methods.base import AnswerTokens, Method, Question, Settings, Stage
+from pipelines.methods.baselines.shared import judge_answer, scored, take_subject, unchecked
 from pipelines.methods.replies.parsing import visible
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
-from pipelines.types import Answer, Message
 
 PROMPTS = load_prompts("baselines")
 

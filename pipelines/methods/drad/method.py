@@ -7,26 +7,204 @@ passages in view. What it then writes is checked in turn; each sentence is revis
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from pipelines.base import Answer, Generation, Message, Passage, Token
 from pipelines.methods import nearest
-from pipelines.methods.base import Method, Need, Question
+from pipelines.methods.base import Method, Need, Question, Stage
 from pipelines.methods.direct import direct_messages
-from pipelines.methods.drad import rhd, sek
-from pipelines.methods.drad.detection import PROMPTS, Detection, Draft, goes_on, joined
-from pipelines.methods.drad.early import EarlyStop
-from pipelines.methods.drad.given import GivenTextDetection
-from pipelines.methods.drad.rhd import EntityReading
+from pipelines.methods.drad import detection, sek
+from pipelines.methods.drad.detection import (
+    PROMPTS,
+    Detection,
+    Draft,
+    EntityReading,
+    goes_on,
+    joined,
+)
 from pipelines.methods.drad.settings import DradSettings
-from pipelines.methods.flow import Stage
-from pipelines.methods.replies.questions import asks_yes_or_no, echoes
-from pipelines.methods.writing import Continuation, grounded_messages, not_empty, units_of, write
-from pipelines.models.base import ScoreRequest
+from pipelines.methods.replies.lists import asks_yes_or_no, echoes
+from pipelines.methods.replies.verdicts import checker
+from pipelines.methods.writing import (
+    Continuation,
+    grounded_messages,
+    not_empty,
+    part_of,
+    units_of,
+    write,
+)
+from pipelines.models.base import Delta, ScoreRequest
 from pipelines.prompts import load_prompts
+from pipelines.run.events import JUDGES
 from pipelines.run.findings import DraftMeasured
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
-from pipelines.types import Answer, Generation, Message, Passage
+from pipelines.text import has_han, split_sentences
+
+# Ends DRAD's writing as soon as its first doubtful entity is complete.
+
+
+class EarlyStop:
+    """A watcher that ends a text as soon as `to_go` says so, between two words.
+
+    `to_go` is given the reply so far, `first` tokens long at least, and says how many more tokens
+    it needs; 0 ends the text.
+    Where the text ends depends on its tokens alone, not on the pieces in which they arrive or on
+    whether the backend stops at once: so it ends there again when the run is replayed.
+    """
+
+    def __init__(self, to_go: Callable[[Generation], int], first: int) -> None:
+        self._to_go = to_go
+        self._first = first
+        self._begin()
+
+    def _begin(self) -> None:
+        self._text = ""
+        self._seen: list[Token] = []
+        self._look_at = self._first
+        self._end: int | None = None
+
+    def __call__(self, delta: Delta) -> bool:
+        """Take in what was written; return whether the text may end."""
+        if delta.restart:
+            self._begin()
+        self._text += delta.text
+        for token in delta.tokens:
+            self._follow(token)
+        return self._end is not None
+
+    def cut(self, reply: Generation) -> Generation:
+        """Return `reply` as far as it was to be written."""
+        self._text = reply.text
+        for token in (reply.tokens or ())[len(self._seen) :]:
+            self._follow(token)
+        if self._end is None:
+            return reply
+        kept = part_of(reply, 0, self._end)
+        return kept.model_copy(update={"finish_reason": "watcher"})
+
+    def _follow(self, token: Token) -> None:
+        if self._end is not None:
+            return
+        if len(self._seen) >= self._look_at and self._begins_a_word(token):
+            so_far = Generation(text=self._text[: token.start], tokens=tuple(self._seen))
+            wait = self._to_go(so_far)
+            if wait == 0:
+                self._end = token.start
+                return
+            self._look_at = len(self._seen) + wait
+        self._seen.append(token)
+
+    def _begins_a_word(self, token: Token) -> bool:
+        if token.start < self._seen[-1].end:
+            # Both hold bytes of one character.
+            return False
+        around = self._text[token.start - 1 : token.start] + token.text[:1]
+        return any(char.isspace() or has_han(char) for char in around)
+
+
+# DRAD for a text that is there already: its doubtful sentences are corrected in place (ours).
+#
+# The writer of the text is not here: the main model goes on from the doubtful entity to the end of
+# its sentence, and what the text says after that is read anew.
+
+
+class GivenTextDetection(Detection):
+    """One run over the given text."""
+
+    async def answer(self, text: str) -> Answer:
+        """Return `text` with its doubtful sentences corrected; the rest stays."""
+        messages = direct_messages(self.question)
+        async with self.scope.span("draft", detail=DraftMeasured(confidence=self.source)) as step:
+            generation = await self._read(step, messages, text)
+            step.revised(generation)
+            draft = Draft(0, generation, messages, "", ((0, step.id),))
+        read = {"proxy": "tokens_proxy", "samples": "confidence_samples"}
+        self.flags = [read.get(self.source, "tokens_read")]
+        verdicts = await self._detect(draft)
+        while (target := detection.first_doubtful(verdicts, after=self.handled)) is not None:
+            self.handled = target.reading.sentence_start
+            following = await self._corrected_sentence(draft, target.reading)
+            if following is not None:
+                draft = following
+                verdicts = await self._detect(draft)
+        if any(v.doubtful and v.reading.sentence_start in self.revised for v in verdicts):
+            self.flags.append("still_doubtful")
+        flags = tuple(dict.fromkeys(self.flags))
+        return Answer(text=draft.generation.text, original=text, flags=flags)
+
+    async def _read(self, step: Scope, messages: tuple[Message, ...], text: str) -> Generation:
+        """Return `text` with the probabilities that its reader gives its tokens; none beside
+        samples.
+        """
+        if self.source == "samples":
+            return Generation(text=text)
+        role = "proxy" if self.source == "proxy" else "main"
+        request = ScoreRequest(messages=messages, text=text, reproducible=step.reproducible)
+        return Generation(text=text, tokens=(await step.model(role).score(request)).tokens)
+
+    async def _corrected_sentence(self, draft: Draft, target: EntityReading) -> Draft | None:
+        """Return the given text with another sentence in place of the one of `target`; None
+        without.
+        """
+        before = draft.generation.text
+        start = target.sentence_start
+        end = next(span.end for span in split_sentences(before) if span.end > target.start)
+        async with self.scope.span(
+            "correct", draft=draft.number, start=target.start, end=target.end
+        ) as step:
+            quotes = nearest.takes_sentence(step, self.settings.wording)
+            if quotes and checker(step, {self.question.language}, "judge") == "main":
+                # Nobody could tell whether the evidence supports what the weak model doubts.
+                self.flags.append("text_marked_only")
+                return None
+            passages = await self._sought(step, draft, target)
+            if not passages:
+                return None
+            write = self._quoted if quotes else self._rewritten
+            found = await write(step, draft, target, passages)
+            text = None if found is None else found + before[end:]
+            if found is None or text is None or text == before:
+                return None
+            generation = await self._read(step, draft.messages, text)
+            reason = "quoted" if quotes else "corrected"
+            number = draft.number + 1
+            step.revised(generation, draft=number, before=before, start=start, reason=reason)
+        self.revised.add(start)
+        # What stands there now is not corrected once more, however many sentences it has.
+        self.handled = max(start, len(found) - 1)
+        return Draft(number, generation, draft.messages, "", ((0, step.id),))
+
+    async def _quoted(
+        self, step: Scope, draft: Draft, target: EntityReading, passages: Sequence[Passage]
+    ) -> str | None:
+        """Return the text up to the end of the sentence of `target`, which the evidence takes the
+        place of where the judge does not find it supported.
+        """
+        before, start = draft.generation.text, target.sentence_start
+        said = next(one for one in split_sentences(before) if one.end > target.start)
+        states = Question(text=said.text, language=self.question.language)
+        found = await nearest.correct(step, states, passages, said.text, states=True)
+        self.flags.append(found.flag)
+        return before[:start] + found.text if found.changes else None
+
+    async def _rewritten(
+        self, step: Scope, draft: Draft, target: EntityReading, passages: Sequence[Passage]
+    ) -> str | None:
+        """Return the text before `target`, and what the main model makes of the rest of its
+        sentence.
+        """
+        units = units_of(draft.generation)
+        end = sek.prefix_end(units, sek.kept_prefix(units, target.first), target.start)
+        head = draft.generation.text[:end]
+        messages = grounded_messages(PROMPTS, self.question, passages)
+        asked = Continuation.of(step, self.question, messages, head, PROMPTS)
+        reply = await write(step, asked.messages, self.settings.max_tokens)
+        whole = joined(Generation(text=head), asked.added(reply))
+        if not goes_on(whole, len(head), self.question):
+            self.flags.append("continuation_unusable")
+            return None
+        begun = len(head.rstrip())
+        return whole.text[: next(s.end for s in split_sentences(whole.text) if s.end > begun)]
 
 
 class Drad(Method[DradSettings]):
@@ -87,7 +265,9 @@ class _OwnDraft(Detection):
         A proxy's numbers cannot stand in one text beside the model's own, so that it is used only
         where the reply is all the text there is (`alone`).
         """
-        self.source = self.later_source = rhd.choose_stand_in(self.scope) if alone else "samples"
+        self.source = self.later_source = (
+            detection.choose_stand_in(self.scope) if alone else "samples"
+        )
         if self.source == "proxy":
             self.measured_by = self.scope.model("proxy").name
         self.flags.append(f"confidence_{self.source}")
@@ -102,7 +282,7 @@ class _OwnDraft(Detection):
             self.flags.append("question_repeated")
             draft, verdicts = await self._answered(draft) or draft, []
         while True:
-            target = rhd.first_doubtful(verdicts, after=self.handled)
+            target = detection.first_doubtful(verdicts, after=self.handled)
             if target is not None:
                 self.handled = target.reading.sentence_start
                 following = await self._correct(draft, target.reading)
@@ -310,8 +490,8 @@ class _OwnDraft(Detection):
         written = len(units_of(generation))
         complete = [reading for reading in readings if reading.stop < written]
         thresholds = self._thresholds(generation)
-        target = rhd.first_doubtful(
-            [rhd.judge(reading, thresholds, self.settings) for reading in complete],
+        target = detection.first_doubtful(
+            [detection.judge(reading, thresholds, self.settings) for reading in complete],
             after=self.handled,
         )
         if target is not None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipelines.base import Token
 from pipelines.text.languages import has_han
-from pipelines.types import Token
 
 _WIDE_CLOSING, _WIDE_OPENING = "，。；：！？、…）】》」』”", "（【《「『“"
 # Apostrophes are left out: "'s" belongs to the word before it, which is gone.

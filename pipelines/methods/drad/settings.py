@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from pipelines.calibration import calibration
+from pipelines.base import Language, calibration
 from pipelines.methods.base import AnswerTokens, Settings, Wording
 from pipelines.prompts import load_prompts
-from pipelines.run.spec import ModelSpec
-from pipelines.types import Language
+from pipelines.run.events import ModelSpec
 
 EntityPooling = Literal["mean", "geometric", "min", "max", "first", "product", "sum"]
 """f, which makes P(E) of the probabilities of an entity's tokens."""

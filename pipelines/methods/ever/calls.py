@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipelines.base import Message
+from pipelines.methods.base import load_wording
 from pipelines.methods.replies.parsing import declines, parse_fields, visible
-from pipelines.methods.wording import load_wording
 from pipelines.methods.writing import ask_lines
 from pipelines.prompts import load_prompts
 from pipelines.run.scope import Scope
-from pipelines.types import Message
 
 PROMPTS = load_prompts("ever")
 

@@ -16,8 +16,8 @@ from itertools import pairwise
 from pipelines.methods.ever.references import named
 from pipelines.methods.subjects import AUXILIARIES, chinese_head, find_concept, is_past
 from pipelines.text import Span
+from pipelines.text.chinese import tagged_words
 from pipelines.text.languages import has_han
-from pipelines.text.segmentation import tagged_words
 
 BLANK = "____"
 

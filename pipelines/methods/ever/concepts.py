@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipelines.base import Frozen
+from pipelines.methods.base import load_wording
 from pipelines.methods.replies.lists import parse_list
 from pipelines.methods.replies.parsing import is_nothing, parse_json, visible
 from pipelines.methods.subjects import (
@@ -18,11 +20,9 @@ from pipelines.methods.subjects import (
     occurrences,
     words_of,
 )
-from pipelines.methods.wording import load_wording
-from pipelines.retrieval.bm25 import content_terms
+from pipelines.retrieval.indexes import content_terms
 from pipelines.text import Span
 from pipelines.text.languages import has_han
-from pipelines.types import Frozen
 
 _COMPARED = load_wording("ever").pattern("compared")
 

@@ -10,17 +10,15 @@ snowball (the EVER paper's sections on generation, validation and rectification)
 
 from __future__ import annotations
 
+from pipelines.base import Answer
 from pipelines.methods import nearest
-from pipelines.methods.base import Method, Need, Question
+from pipelines.methods.base import Method, Need, Question, Stage
 from pipelines.methods.ever.calls import PROMPTS
-from pipelines.methods.ever.given import GivenTextWriter
 from pipelines.methods.ever.settings import EverSettings
-from pipelines.methods.ever.short import ShortAnswer
+from pipelines.methods.ever.short import GivenTextWriter, ShortAnswer
 from pipelines.methods.ever.writer import SentenceWriter
-from pipelines.methods.flow import Stage
+from pipelines.run.events import JUDGES
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
-from pipelines.types import Answer
 
 
 class Ever(Method[EverSettings]):

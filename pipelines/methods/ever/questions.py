@@ -12,6 +12,8 @@ import re
 from itertools import takewhile
 from typing import Literal
 
+from pipelines.base import Frozen, Language
+from pipelines.methods.base import load_wording
 from pipelines.methods.ever.calls import PROMPTS
 from pipelines.methods.ever.claims import blanked, claim_about
 from pipelines.methods.ever.concepts import opening_name
@@ -25,10 +27,8 @@ from pipelines.methods.subjects import (
     main_subject,
     words_of,
 )
-from pipelines.methods.wording import load_wording
 from pipelines.text import Span, split_sentences
 from pipelines.text.languages import has_han
-from pipelines.types import Frozen, Language
 
 _AUXILIARY = "|".join(sorted(AUXILIARIES))
 _YES_NO = re.compile(

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import Final, NamedTuple
 
+from pipelines.base import Language, Passage
+from pipelines.methods.base import load_wording
 from pipelines.methods.replies.parsing import is_refusal
-from pipelines.methods.wording import load_wording
 from pipelines.retrieval.base import Matrix
-from pipelines.retrieval.passages import indexed_text
+from pipelines.retrieval.documents import indexed_text
 from pipelines.run.events import Score, Verdict
-from pipelines.run.grounding import DraftStatus
+from pipelines.run.findings import DraftStatus
 from pipelines.text import Span, has_han, split_sentences
-from pipelines.types import Language, Passage
 
 ENTAILED, SUPPORTED = 0.5, 0.6
 """Mean P(yes) of the judges below which they doubt a statement, and from which on a sentence is

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from math import fsum
 
-from pipelines.concurrency import both, together
+from pipelines.aio import both, together
+from pipelines.base import Answer, Generation, Passage
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods import nearest
-from pipelines.methods.base import Method, Need, Question
-from pipelines.methods.flow import Stage
+from pipelines.methods.base import Method, Need, Question, Stage
 from pipelines.methods.haarag.alignment import (
     NOTHING,
     Alignment,
@@ -26,12 +26,12 @@ from pipelines.methods.haarag.retrieval import ChunkSearch, Retrieval
 from pipelines.methods.haarag.settings import HaaragSettings
 from pipelines.methods.replies.statements import states_nothing
 from pipelines.methods.replies.verdicts import checker
-from pipelines.methods.slm.judging import judge_sentence, probability_of_yes, taught_judges
+from pipelines.methods.slm.method import judge_sentence, probability_of_yes, taught_judges
 from pipelines.methods.writing import first_draft, grounded_messages, write_draft
 from pipelines.prompts import load_prompts
-from pipelines.retrieval.passages import indexed_text
-from pipelines.run.events import Verdict
-from pipelines.run.grounding import (
+from pipelines.retrieval.documents import indexed_text
+from pipelines.run.events import JUDGES, Verdict
+from pipelines.run.findings import (
     AlignmentRated,
     AlignmentStarted,
     DraftStatus,
@@ -41,9 +41,7 @@ from pipelines.run.grounding import (
     SentenceAligned,
 )
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
 from pipelines.text import split_sentences
-from pipelines.types import Answer, Generation, Passage
 
 
 class Haarag(Method[HaaragSettings]):

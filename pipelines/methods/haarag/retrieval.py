@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from math import log2, sqrt
 from statistics import fmean
 
-from pipelines.concurrency import together
+from pipelines.aio import together
+from pipelines.base import Passage
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
 from pipelines.methods.haarag.alignment import is_low
@@ -23,12 +24,11 @@ from pipelines.methods.replies.lists import parse_list
 from pipelines.methods.writing import ask_list, found_for
 from pipelines.prompts import load_prompts
 from pipelines.retrieval.base import Matrix
-from pipelines.retrieval.bm25 import query_terms
-from pipelines.retrieval.passages import indexed_text
+from pipelines.retrieval.documents import indexed_text
+from pipelines.retrieval.indexes import query_terms
 from pipelines.run.events import Score, Verdict
-from pipelines.run.grounding import ChunkOutcome, ChunkRated, RetrievalRated
+from pipelines.run.findings import ChunkOutcome, ChunkRated, RetrievalRated
 from pipelines.run.scope import Scope
-from pipelines.types import Passage
 
 
 @dataclass(frozen=True)

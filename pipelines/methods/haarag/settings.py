@@ -6,9 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipelines.calibration import calibrated
+from pipelines.base import Language, calibrated
 from pipelines.methods.base import AnswerTokens, Settings, Wording
-from pipelines.types import Language
 
 
 class HaaragSettings(Settings):

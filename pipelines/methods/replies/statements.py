@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from pipelines.methods.base import Question
-from pipelines.methods.replies.asked import asked_kind, is_named
-from pipelines.methods.replies.parsing import declines
-from pipelines.methods.replies.questions import asks_yes_or_no, echoes, says_yes
-from pipelines.methods.wording import load_wording
+from pipelines.methods.base import Question, load_wording
+from pipelines.methods.replies.lists import asks_yes_or_no, echoes, says_yes
+from pipelines.methods.replies.parsing import asked_kind, declines, is_named
 from pipelines.models.error_texts import is_error_text
-from pipelines.retrieval.bm25 import content_terms, terms
+from pipelines.retrieval.indexes import content_terms, terms
 from pipelines.text import has_han, split_sentences
 
 _WORDING = load_wording("replies")

@@ -12,14 +12,12 @@ from collections.abc import Mapping, Sequence, Set
 from math import isclose
 from typing import Any, Literal
 
+from pipelines.base import Choice, Frozen, Language, Message, Passage
+from pipelines.methods.base import load_wording
 from pipelines.methods.replies.parsing import parse_fields, parse_json, visible
-from pipelines.methods.wording import load_wording
-from pipelines.models.base import ChoiceRequest, Claim, Option
-from pipelines.models.choice import parse_choice
-from pipelines.run.events import Verdict
+from pipelines.models.base import ChoiceRequest, Claim, Option, parse_choice
+from pipelines.run.events import JUDGES, Verdict
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
-from pipelines.types import Choice, Frozen, Language, Message, Passage
 
 CheckedBy = Literal["auto", "judge", "main"]
 """Who checks: a judge, the main model, or automatically the more reliable of the two."""

@@ -11,27 +11,24 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from itertools import chain
 
-from pipelines.concurrency import both, together
+from pipelines.aio import both, together
+from pipelines.base import Answer, Generation, Language, Passage
 from pipelines.errors import VeriscopeError
 from pipelines.methods import nearest
-from pipelines.methods.base import Method, Need, Question
-from pipelines.methods.flow import Stage
+from pipelines.methods.base import Method, Need, Question, Stage
 from pipelines.methods.replies.parsing import declines, is_refusal, visible
 from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import checker
-from pipelines.methods.rowen import asking
-from pipelines.methods.rowen.check import RowenCheck
-from pipelines.methods.rowen.comparing import EMBEDDER
-from pipelines.methods.rowen.decision import Conclusion, conclude
+from pipelines.methods.rowen import reading
+from pipelines.methods.rowen.check import EMBEDDER, Conclusion, RowenCheck, conclude
 from pipelines.methods.rowen.settings import RowenSettings
 from pipelines.methods.writing import ask, first_draft, found_for, needs_help, write_draft
 from pipelines.models.base import Capabilities
-from pipelines.models.judges.simple import OVERLAP_NAME
+from pipelines.models.judges.base import OVERLAP_NAME
 from pipelines.retrieval.base import reciprocal_rank_fusion
+from pipelines.run.events import JUDGES
 from pipelines.run.findings import RepairStarted, RowenPlan, RowenVerdict, Variant, VerifierKind
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
-from pipelines.types import Answer, Generation, Language, Passage
 
 _BOTH: frozenset[Language] = frozenset({"en", "zh"})
 _BROKEN = ("length", "filter")
@@ -55,7 +52,7 @@ class Rowen(Method[RowenSettings]):
         Stage("retrieve", ("query", "search"), optional=True),
         Stage("repair", ("nearest",), optional=True),
     )
-    prompts = (asking.PROMPTS, nearest.PROMPTS)
+    prompts = (reading.PROMPTS, nearest.PROMPTS)
 
     def needs(self, settings: RowenSettings) -> tuple[Need, ...]:
         needs = [Need(reason="model"), Need(reason="evidence")]
@@ -215,7 +212,7 @@ async def _first_answer(
     question: Question, scope: Scope, settings: RowenSettings
 ) -> tuple[str, Generation]:
     """Return the reasoning t0, and the short answer r0 as draft 0."""
-    messages = asking.question_messages("reason", question.text, question.language)
+    messages = reading.question_messages("reason", question.text, question.language)
     weak, reasoning = needs_help(scope, "reason"), ""
     # Without a repair of its own, a weak model's reasoning would serve for nothing.
     if not (nearest.takes_sentence(scope, settings.wording) and not settings.reasons(weak=weak)):
@@ -223,8 +220,8 @@ async def _first_answer(
             written = await step.write(step.request(messages, max_tokens=settings.max_tokens))
             reasoning = visible(written.text)
     async with scope.span("draft") as step:
-        asked = asking.short_messages(messages, reasoning, question.language)
-        original = await first_draft(step, asked, asking.SHORT_TOKENS)
+        asked = reading.short_messages(messages, reasoning, question.language)
+        original = await first_draft(step, asked, reading.SHORT_TOKENS)
         step.revised(original)
     return reasoning, original
 
@@ -285,9 +282,9 @@ async def _retrieve(
 async def _query(scope: Scope, index: int, text: str, question: Question) -> str:
     """Return a query for a paraphrase; its own words where none was written."""
     async with scope.span("query", index=index) as step:
-        asked = asking.PROMPTS.turns(question.language, "query", question=text)
+        asked = reading.PROMPTS.turns(question.language, "query", question=text)
         try:
-            written = await ask(step, asked, max_tokens=asking.SHORT_TOKENS)
+            written = await ask(step, asked, max_tokens=reading.SHORT_TOKENS)
         except VeriscopeError:
             return text
     query = " ".join(written.split())
@@ -321,16 +318,16 @@ async def _repair(
     """
     used = RepairStarted(passages=tuple(passage.id for passage in passages))
     async with scope.span("repair", detail=used) as step:
-        asked = asking.PROMPTS.turns(
+        asked = reading.PROMPTS.turns(
             question.language,
             "repair",
             "repair_question",
-            passages=asking.PROMPTS.listed(question.language, passages),
+            passages=reading.PROMPTS.listed(question.language, passages),
             question=question.text,
             reasoning=reasoning,
             answer=original.text,
         )
-        written = await write_draft(step, asked, asking.SHORT_TOKENS)
+        written = await write_draft(step, asked, reading.SHORT_TOKENS)
         if not written.text or declines(written.text) or written.finish_reason in _BROKEN:
             return ""
         evidence = (passage.text for passage in passages)

@@ -7,11 +7,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipelines.calibration import calibrated
+from pipelines.base import Language, calibrated
 from pipelines.methods.base import Demonstrations, Settings, Wording
 from pipelines.methods.replies.verdicts import CheckedBy
 from pipelines.run.findings import TargetLanguage, Variant
-from pipelines.types import Language
 
 _THRESHOLDS: dict[Variant, float] = {"hybrid": 0.5, "cl": 0.6, "cm": 0.8}
 _WEAK_HYBRID = 1.0

@@ -6,16 +6,16 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from pipelines.base import Language
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Demonstrations
-from pipelines.methods.rowen import asking
+from pipelines.methods.rowen import reading
 from pipelines.methods.rowen.reading import loses_any, translation_pattern, why_no_translation
 from pipelines.methods.writing import adapts, ask, demonstrates
-from pipelines.retrieval.bm25 import LexicalEmbedder
+from pipelines.retrieval.indexes import LexicalEmbedder
 from pipelines.run.findings import TargetLanguage, TranslationRead
 from pipelines.run.scope import Scope
 from pipelines.text.bilingual_names import NameInBoth, names_in_both, with_names
-from pipelines.types import Language
 
 _AGAIN = 0.7
 """The temperature of the second try: the first one again would be the same (ours)."""
@@ -94,8 +94,8 @@ async def _written(
     """Return what the model of `role` writes as the translation of `text`, drawn anew for a
     `sample`.
     """
-    name = asking.PROMPTS.fill(source, f"language_{target}")
-    asked = asking.PROMPTS.turns(source, "translate", shots=shots, question=text, name=name)
+    name = reading.PROMPTS.fill(source, f"language_{target}")
+    asked = reading.PROMPTS.turns(source, "translate", shots=shots, question=text, name=name)
     drawn: dict[str, Any] = {} if sample is None else {"temperature": _AGAIN, "sample": sample}
     if (
         (shots or adapted)
@@ -103,7 +103,7 @@ async def _written(
         and target in ("en", "zh")
     ):
         drawn["json_schema"] = {"type": "string", "pattern": translation_pattern(text, target)}
-    most = asking.SHORT_TOKENS * 2
+    most = reading.SHORT_TOKENS * 2
     return await ask(
         step, asked, role=role, max_tokens=most, complete=True, adapted=adapted, **drawn
     )

@@ -9,27 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipelines.concurrency import both, together
+from pipelines.aio import both, together
+from pipelines.base import Answer, Choice, Generation, Language, Message, Passage, calibration
 from pipelines.errors import VeriscopeError, failure
-from pipelines.methods.base import Method, Need, Question
+from pipelines.methods.base import Method, Need, Question, Stage
 from pipelines.methods.deciding import PartCounts, decide, withheld
 from pipelines.methods.direct import direct_draft
-from pipelines.methods.flow import Stage
 from pipelines.methods.replies.statements import no_answer
-from pipelines.methods.slm.context import Context, found_by_sentences
-from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
-from pipelines.methods.slm.scale import scale_in_use, threshold_in_use
+from pipelines.methods.replies.verdicts import YES_NO, claim_of
 from pipelines.methods.slm.scores import (
     average,
     response_scores,
+    scale_in_use,
     sentence_score,
+    threshold_in_use,
     verdict_of,
     z_score,
 )
 from pipelines.methods.slm.settings import SlmSettings
+from pipelines.methods.writing import distinct, found_for
+from pipelines.models.base import ChoiceRequest
 from pipelines.prompts import load_prompts
-from pipelines.run.events import Score
-from pipelines.run.grounding import (
+from pipelines.run.events import JUDGES, Score
+from pipelines.run.findings import (
     CellJudged,
     JudgePanel,
     JudgeScale,
@@ -39,9 +41,124 @@ from pipelines.run.grounding import (
     ThresholdSource,
 )
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
 from pipelines.text import split_sentences
-from pipelines.types import Answer, Generation, Passage
+
+# What judges read about an answer: the same for all of it, or what was found for each sentence.
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the judges read about the whole answer, and remarks on how it was found.
+
+    `of_sentences` is what they read about each sentence of a given text, where that was searched
+    for sentence by sentence: what such a text claims need not be about one question.
+    """
+
+    passages: tuple[Passage, ...] = ()
+    remarks: tuple[str, ...] = ()
+    of_sentences: tuple[tuple[Passage, ...], ...] = ()
+
+    def of(self, sentence: int | None) -> tuple[Passage, ...]:
+        """Return what is read about a sentence, or about the whole answer (None)."""
+        if sentence is None or sentence >= len(self.of_sentences):
+            return self.passages
+        return self.of_sentences[sentence]
+
+
+async def found_by_sentences(question: Question, scope: Scope, text: str, k: int) -> Context:
+    """Return at most `k` passages for each sentence of `text`, and the first of each for the whole.
+
+    A sentence is searched for with the question, or with the first sentence, before it: "She died
+    in 1934." alone names nobody.
+    """
+    sentences = [span.text for span in split_sentences(text)]
+    before = question.text if not question.about else next(iter(sentences), "")
+    queries = [one if one == before else f"{before} {one}" for one in sentences]
+    async with scope.span("retrieve") as step:
+        found = await together(*(found_for(step, one, k) for one in (question.query, *queries)))
+    whole, *each = (tuple(one or ()) for one in found)
+    remarks: tuple[str, ...] = ()
+    if not any((whole, *each)):
+        failed = all(one is None for one in found)
+        remarks = ("judges_search_failed" if failed else "judges_no_evidence",)
+    best = distinct((*whole, *(passage for one in each for passage in one[:1])))
+    return Context(best[: 2 * k], remarks, tuple(one or whole for one in each))
+
+
+# Asking a small model whether one statement of an answer is correct: the call of the SLM check.
+
+
+def judge_request(
+    question: str,
+    context: Sequence[Passage],
+    statement: str,
+    language: Language,
+    *,
+    reproducible: bool = False,
+    known: bool = True,
+    adapted: bool = False,
+) -> ChoiceRequest:
+    """Return the request for P(yes | question, context, statement).
+
+    A model made to judge reads no question where that is not `known`; one with an adapter for
+    verdicts is asked with it where this is `adapted`.
+
+    Instructions, context and question come first and are the same for every statement, so that a
+    server computes them once; the statement is the very last part.
+    """
+    prompts = load_prompts("slm")
+    asked = prompts.fill(language, "question", question=question, statement=statement)
+    if context:
+        listed = prompts.listed(language, context)
+        asked = prompts.fill(language, "context", passages=listed, question=asked)
+    system = prompts.fill(language, "system" if context else "system_alone")
+    return ChoiceRequest(
+        messages=(Message(role="system", content=system), Message(role="user", content=asked)),
+        options=YES_NO[language],
+        claim=claim_of(statement, context, question if known else ""),
+        reproducible=reproducible,
+        adapted=adapted,
+    )
+
+
+async def judge_sentence(
+    step: Scope,
+    role: str,
+    question: str,
+    context: Sequence[Passage],
+    sentence: str,
+    language: Language,
+) -> Choice:
+    """Return what the model of `role` says about one sentence, as first-token probabilities of
+    yes and no.
+
+    A model that gives no probabilities is read by its text: P(yes) is then 0 or 1 (`source`
+    "text"), and `best` is None when the text names neither.
+    """
+    known = step.given is None or (step.given.asked and not step.given.alone)
+    model = step.model(role)
+    most = calibration("habits").get(model.name, {}).get("judge", {}).get("passages")
+    request = judge_request(
+        question,
+        context[:most],
+        sentence,
+        language,
+        reproducible=step.reproducible,
+        known=known,
+        adapted="judge" in model.capabilities.adapted,
+    )
+    return await model.choose(request)
+
+
+def taught_judges(scope: Scope, language: Language) -> list[str]:
+    """Return the roles of language models that an adapter has taught verdicts of this kind."""
+    able = ((role, scope.model(role).capabilities) for role in JUDGES if scope.has_model(role))
+    return [role for role, can in able if "judge" in can.adapted and language in can.languages]
+
+
+def probability_of_yes(choice: Choice) -> float | None:
+    """Return P(yes) over all spellings, in [0, 1]; None when the judge said neither yes nor no."""
+    return None if choice.best is None else choice.probabilities["yes"]
 
 
 class Slm(Method[SlmSettings]):

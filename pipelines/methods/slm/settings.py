@@ -6,9 +6,9 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
+from pipelines.base import Frozen
 from pipelines.methods.base import Settings
-from pipelines.run.grounding import JudgeScale
-from pipelines.types import Frozen
+from pipelines.run.findings import JudgeScale
 
 Mean = Literal["harmonic", "arithmetic", "geometric", "min", "max"]
 Lift = Literal["phi", "epsilon"]

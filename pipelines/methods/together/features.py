@@ -18,17 +18,16 @@ from typing import Literal, NamedTuple, get_args
 
 from pydantic import Field
 
+from pipelines.base import Frozen, Passage
 from pipelines.models.base import Capabilities
-from pipelines.models.judges.simple import OVERLAP_NAME, SIMILARITY_NAME
-from pipelines.retrieval.bm25 import content_terms, word_spans
+from pipelines.models.judges.base import OVERLAP_NAME, SIMILARITY_NAME
+from pipelines.retrieval.indexes import content_terms, word_spans
 from pipelines.run.events import Judged
-from pipelines.run.findings import ConceptVerified
-from pipelines.run.grounding import CellJudged
+from pipelines.run.findings import CellJudged, ConceptVerified
 from pipelines.run.view import MethodView, passages_found
 from pipelines.text import Span, has_han, split_sentences
+from pipelines.text.chinese import words
 from pipelines.text.languages import HAN, unaccented
-from pipelines.text.lexicon import words
-from pipelines.types import Frozen, Passage
 
 Label = Literal["supported", "contradicted", "not_enough"]
 Use = Literal["given", "library", "web", "own"]

@@ -10,27 +10,29 @@ from statistics import fmean
 
 from pydantic import Field
 
-from pipelines.concurrency import together
+from pipelines.aio import together
+from pipelines.base import Answer
 from pipelines.errors import VeriscopeError
-from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings
-from pipelines.methods.baselines.detecting import (
+from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Stage
+from pipelines.methods.baselines.shared import (
     CheckedAnswer,
     judge_sentences,
     scored,
     take_subject,
     unchecked,
 )
-from pipelines.methods.flow import Stage
-from pipelines.methods.slm.context import Context, found_by_sentences
-from pipelines.methods.slm.judging import judge_sentence, probability_of_yes
+from pipelines.methods.slm.method import (
+    Context,
+    found_by_sentences,
+    judge_sentence,
+    probability_of_yes,
+)
 from pipelines.methods.together.features import Reading, SentenceReadings, Use, reading_of
 from pipelines.methods.together.verdict import TogetherFound, judged_together, text_together
 from pipelines.methods.writing import found_for
 from pipelines.prompts import load_prompts
-from pipelines.run.events import Score
+from pipelines.run.events import JUDGES, Score
 from pipelines.run.scope import Scope
-from pipelines.run.spec import JUDGES
-from pipelines.types import Answer
 
 
 class TogetherSettings(Settings):

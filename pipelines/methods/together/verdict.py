@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import Field, TypeAdapter
 
-from pipelines.calibration import calibration
+from pipelines.base import ASSETS, Frozen, Language, Passage, calibration
 from pipelines.methods.together.features import (
     READINGS,
     BestEvidence,
@@ -32,13 +32,10 @@ from pipelines.methods.together.features import (
     passages_on_subject,
     sentence_readings,
 )
-from pipelines.paths import ASSETS
-from pipelines.retrieval.bm25 import content_terms
-from pipelines.run.events import Score
-from pipelines.run.spec import RunSpec
+from pipelines.retrieval.indexes import content_terms
+from pipelines.run.events import RunSpec, Score
 from pipelines.run.view import MethodView, RunView
 from pipelines.text import Span, split_sentences, text_key
-from pipelines.types import Frozen, Language, Passage
 
 TogetherVerdict = Literal["supported", "contradicted", "not_enough", "unchecked"]
 

@@ -16,8 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from pipelines.base import quiet_transformers
 from pipelines.errors import failure
-from pipelines.loading import quiet_transformers
 from pipelines.models.judges.inputs import MATCH_KINDS, EncodedPair
 
 _LABELS = 3

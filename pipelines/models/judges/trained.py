@@ -10,8 +10,8 @@ from math import log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from pipelines.base import ASSETS, UnsupportedSpan, minilm_folder
 from pipelines.errors import failure
-from pipelines.loading import minilm_folder
 from pipelines.models.base import Claim
 from pipelines.models.judges.base import ClaimVerdict, JudgedClaim, JudgeModel
 from pipelines.models.judges.inputs import (
@@ -23,8 +23,6 @@ from pipelines.models.judges.inputs import (
     pairs_for,
     statement_offsets,
 )
-from pipelines.paths import ASSETS
-from pipelines.types import UnsupportedSpan
 
 if TYPE_CHECKING:
     from pipelines.models.judges.network import JudgeNetwork
@@ -269,7 +267,7 @@ class JudgeReader:
         import torch
 
         from pipelines.models.judges.network import Batch
-        from pipelines.models.local.loading import mixed_precision
+        from pipelines.models.transformers.model import mixed_precision
 
         # Pairs of like length side by side: less padding is read.
         order = sorted(range(len(pairs)), key=lambda at: len(pairs[at].ids))
@@ -391,7 +389,7 @@ def near_for(reading: EvidenceReading) -> Near | None:
     """
     if not reading.nearness:
         return None
-    from pipelines.retrieval.dense import english_embedder
+    from pipelines.retrieval.indexes import english_embedder
 
     # Training chose sentences by this embedder.
     embedder = english_embedder()

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
-from pipelines.retrieval.reading.parsed import MAX_FILE, Kind, ParsedFile, RefusedError
-from pipelines.retrieval.reading.sniffing import kind_of, promised
+from pipelines.retrieval.reading.parsed import (
+    MAX_FILE,
+    Kind,
+    ParsedFile,
+    RefusedError,
+    kind_of,
+    promised,
+)
 
 
 def read_file(path: Path, name: str) -> ParsedFile:
@@ -48,11 +54,11 @@ def _reader(kind: Kind) -> Callable[[Path, str], ParsedFile]:
         from pipelines.retrieval.reading.web_page import read_html
 
         return read_html
-    from pipelines.retrieval.reading import plain, rows
+    from pipelines.retrieval.reading import parsed
 
     return {
-        "markdown": plain.read_markdown,
-        "text": plain.read_text,
-        "csv": rows.read_csv,
-        "jsonl": rows.read_jsonl,
+        "markdown": parsed.read_markdown,
+        "text": parsed.read_text,
+        "csv": parsed.read_csv,
+        "jsonl": parsed.read_jsonl,
     }[kind]

@@ -1,10 +1,19 @@
-"""What reading a file gives, what is refused and why, and the limits of both."""
+"""What reading a file gives, what is refused and why; what a file is, and text, tables and JSON."""
 
 from __future__ import annotations
 
+import codecs
+import csv
+import json
+import re
+import zipfile
 from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from pipelines.retrieval.documents import plain_markdown
+from pipelines.text.sentences import csv_source
 
 Kind = Literal["pdf", "docx", "html", "markdown", "text", "csv", "jsonl"]
 
@@ -82,3 +91,369 @@ class ParsedFile(NamedTuple):
     parts: Iterator[DocumentPart]
     remarks: tuple[str, ...] = ()
     facts: Mapping[str, str | int] = MappingProxyType({})
+
+
+# What a file is by its content. The ending of its name decides only between kinds of text.
+
+ENDINGS: Mapping[str, Kind] = {
+    ".pdf": "pdf",
+    ".docx": "docx",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".txt": "text",
+    ".text": "text",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+}
+"""The kind that the ending of a name promises."""
+
+_HEAD = 8192
+_SIGNATURES: tuple[tuple[bytes, str], ...] = (
+    (b"\x89PNG\r\n", "PNG"),
+    (b"\xff\xd8\xff", "JPEG"),
+    (b"GIF8", "GIF"),
+    (b"II*\x00", "TIFF"),
+    (b"MM\x00*", "TIFF"),
+    (b"RIFF", "RIFF"),
+    (b"{\\rtf", "RTF"),
+    (b"\x1f\x8b", "gzip"),
+    (b"BZh", "bzip2"),
+    (b"7z\xbc\xaf", "7z"),
+    (b"Rar!", "RAR"),
+    (b"\xfd7zXZ", "xz"),
+    (b"%!PS", "PostScript"),
+    (b"\x7fELF", "ELF"),
+    (b"MZ", "EXE"),
+    (b"SQLite format 3", "SQLite"),
+    (b"PAR1", "Parquet"),
+)
+"""First bytes of kinds of files that are not read here, each with the name of the kind."""
+
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_PACKAGE = "EncryptedPackage".encode("utf-16-le")
+_OFFICE = {"xl/": "XLSX", "ppt/": "PPTX", "META-INF/container.xml": "EPUB"}
+_HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)\b", re.I)
+_BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+
+
+def kind_of(path: Path, name: str) -> Kind:
+    """Return the kind of the file at `path`, which is called `name`.
+
+    Raises RefusedError for an empty file and for one that holds something else than text.
+    """
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    if not head.strip(b"\x00 \t\r\n"):
+        raise RefusedError("empty")
+    if b"%PDF-" in head[:1024]:
+        return "pdf"
+    if head.startswith(_OLE):
+        # An encrypted DOCX file is packed into a container of the older Office.
+        raise (
+            RefusedError("encrypted")
+            if _holds(path, _PACKAGE)
+            else RefusedError("other_kind", kind="DOC")
+        )
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return _kind_of_archive(path)
+    for signature, kind in _SIGNATURES:
+        if head.startswith(signature):
+            raise RefusedError("other_kind", kind=kind)
+    if b"\x00" in head and not head.startswith(_BOMS) and unmarked_utf_16(head) is None:
+        raise RefusedError("binary")
+    return _kind_of_text(head, promised(name))
+
+
+def promised(name: str) -> Kind | None:
+    """Return the kind that the ending of `name` promises, None for an unknown one."""
+    return ENDINGS.get(PurePosixPath(name.lower()).suffix)
+
+
+def _kind_of_text(head: bytes, promise: Kind | None) -> Kind:
+    if promise in ("markdown", "csv", "jsonl", "html"):
+        return promise
+    if _HTML.search(head[:1024]):
+        return "html"
+    if _begins_with_objects(head):
+        return "jsonl"
+    return "text"
+
+
+def _begins_with_objects(head: bytes) -> bool:
+    """Return whether the first line is a JSON object as a whole, and the next one begins as one."""
+    line, _, rest = head.lstrip().partition(b"\n")
+    if not line.startswith(b"{") or not (rest.lstrip().startswith(b"{") or not rest.strip()):
+        return False
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def _kind_of_archive(path: Path) -> Kind:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = set(archive.namelist())
+            # What is unpacked is never more than what is declared here.
+            size = sum(one.file_size for one in archive.infolist())
+            locked = any(one.flag_bits & 1 for one in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        raise RefusedError("broken") from None
+    if "word/document.xml" not in names:
+        for start, kind in _OFFICE.items():
+            if any(name.startswith(start) for name in names):
+                raise RefusedError("other_kind", kind=kind)
+        raise RefusedError("other_kind", kind="OpenDocument" if "content.xml" in names else "ZIP")
+    if locked:
+        raise RefusedError("encrypted")
+    if size > MAX_UNPACKED:
+        raise RefusedError("unpacks", most=MAX_UNPACKED // 2**20)
+    return "docx"
+
+
+def unmarked_utf_16(head: bytes) -> str | None:
+    """Return the kind of UTF-16 that has no mark; of Latin letters every second byte is zero."""
+    zeros = {"utf-16-le": head[1::2].count(0), "utf-16-be": head[::2].count(0)}
+    name = max(zeros, key=zeros.__getitem__)
+    return name if min(zeros.values()) == 0 and zeros[name] > len(head) // 5 else None
+
+
+def _holds(path: Path, what: bytes) -> bool:
+    """Return whether `what` stands in the file, which is read in pieces."""
+    before = b""
+    with path.open("rb") as file:
+        while piece := file.read(2**20):
+            if what in before + piece:
+                return True
+            before = piece[-len(what) :]
+    return False
+
+
+# Text and Markdown in any usual encoding.
+
+_GUESSED = ("gb18030", "big5", "cp1252", "shift_jis", "euc_kr", "euc_jp", "cp1251")
+"""What a text may be written in that is not UTF-8 and does not say so."""
+
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_SAMPLE = 2**18
+"""Bytes by which the encoding is guessed."""
+
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
+_MOST_CONTROLS = 0.02
+"""The share of control characters from which something is no text."""
+
+_FRONT_MATTER = re.compile(r"---\n(.*?)\n---[ \t]*(?:\n|$)", re.S)
+_TITLE = re.compile(r"(?m)^title[ \t]*:[ \t]*(.+)$", re.I)
+_HEADING = re.compile(r"(?m)^#[ \t]+(.+?)[ \t#]*$")
+
+
+def decoded(data: bytes) -> tuple[str, str | None]:
+    """Return the text of `data`, and the encoding where it had to be guessed.
+
+    Line ends become line feeds. Raises RefusedError for what is no text in any usual encoding.
+    """
+    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
+    guessed = None
+    try:
+        text = data.decode(encoding)
+        if encoding == "utf-8" and "\x00" in text:
+            raise UnicodeError
+    except UnicodeError:
+        guessed = _guess(data)
+        if guessed is None:
+            raise RefusedError("binary") from None
+        text = data.decode(guessed, "replace")
+    if len(text) > MAX_TEXT:
+        raise RefusedError("too_long", most=f"{MAX_TEXT:,}")
+    sample = text[:_SAMPLE]
+    if sample and len(_CONTROLS.findall(sample)) > _MOST_CONTROLS * len(sample):
+        raise RefusedError("binary")
+    return text.replace("\r\n", "\n").replace("\r", "\n"), guessed
+
+
+def _guess(data: bytes) -> str | None:
+    """Return the likeliest encoding; GB18030, which nearly everything fits, only where it
+    reads well.
+    """
+    if found := unmarked_utf_16(data[:_SAMPLE]):
+        return found
+    from charset_normalizer import from_bytes
+
+    # A character may be cut at the end of the sample: a line never is.
+    sample = data[:_SAMPLE]
+    sample = sample[: sample.rfind(b"\n") + 1] or sample
+    best = from_bytes(sample, cp_isolation=list(_GUESSED)).best()
+    return best.encoding if best else None
+
+
+def read_text(path: Path, title: str) -> ParsedFile:
+    """Return a text file."""
+    text, guessed = decoded(path.read_bytes())
+    return _whole("text", title, text, guessed)
+
+
+def read_markdown(path: Path, title: str) -> ParsedFile:
+    """Return a Markdown file: its title is that of its front matter, else its first heading."""
+    text, guessed = decoded(path.read_bytes())
+    front = _FRONT_MATTER.match(text)
+    body = text[front.end() :] if front else text
+    named = _TITLE.search(front.group(1)) if front else None
+    heading = named or _HEADING.search(body)
+    found = heading.group(1).strip().strip("\"'") if heading else ""
+    return _whole("markdown", plain_markdown(found) or title, plain_markdown(body), guessed)
+
+
+def _whole(kind: str, title: str, text: str, guessed: str | None) -> ParsedFile:
+    if not text.strip():
+        raise RefusedError("empty")
+    return ParsedFile(
+        "markdown" if kind == "markdown" else "text",
+        title,
+        iter([DocumentPart(title, text.strip())]),
+        ("encoding",) if guessed else (),
+        {"encoding": guessed} if guessed else {},
+    )
+
+
+# Tables and lines of JSON: every row is a text of its own.
+
+_TEXT = ("text", "content", "body", "passage", "contents", "article", "正文", "内容", "文本")
+_TITLE_COLUMNS = ("title", "name", "headline", "标题", "题目", "名称")
+_URL = ("url", "link", "网址", "链接")
+_DELIMITERS = ",;\t|"
+
+
+def read_csv(path: Path, title: str) -> ParsedFile:
+    """Return a table whose first row names its columns.
+
+    A column called text, content, body or the like holds the texts; without one, a text is made of
+    all cells of the row, each with its column's name.
+    """
+    text, guessed = decoded(path.read_bytes())
+    return ParsedFile("csv", title, _rows(text, title), *_told(guessed))
+
+
+def read_jsonl(path: Path, title: str) -> ParsedFile:
+    """Return a JSON object on every line, or one array of objects; fields as the columns of
+    a table.
+    """
+    text, guessed = decoded(path.read_bytes())
+    return ParsedFile("jsonl", title, _objects(text, title), *_told(guessed))
+
+
+def _told(guessed: str | None) -> tuple[tuple[str, ...], dict[str, str | int]]:
+    return (("encoding",), {"encoding": guessed}) if guessed else ((), {})
+
+
+def _rows(text: str, title: str) -> Iterator[DocumentPart]:
+    line = text.lstrip("\n").partition("\n")[0]
+    delimiter = max(_DELIMITERS, key=line.count)
+    rows = csv.reader(csv_source(text.lstrip("\n")), delimiter=delimiter, strict=True)
+    found = 0
+    try:
+        names = [name.strip() or f"column {at}" for at, name in enumerate(next(rows, ()), start=1)]
+        for row in rows:
+            if not any(cell.strip() for cell in row):
+                continue
+            if len(row) > len(names):
+                raise RefusedError(
+                    "bad_line", line=rows.line_num, said=f"{len(row)} > {len(names)}"
+                )
+            found += 1
+            part = _part(dict(zip(names, row, strict=False)), title, found)
+            if part is not None:
+                yield part
+    except csv.Error as error:
+        raise RefusedError("bad_line", line=rows.line_num, said=str(error)) from None
+    if not found:
+        raise RefusedError("no_rows")
+
+
+def _objects(text: str, title: str) -> Iterator[DocumentPart]:
+    found = 0
+    for line, value in _values(text):
+        if not isinstance(value, dict):
+            raise RefusedError("bad_line", line=line, said="not an object")
+        found += 1
+        part = _part({str(name): cell for name, cell in value.items()}, title, found)
+        if part is not None:
+            yield part
+    if not found:
+        raise RefusedError("no_rows")
+
+
+def _values(text: str) -> Iterator[tuple[int, Any]]:
+    """Yield every value with the line on which it stands."""
+    if text.lstrip().startswith("["):
+        yield from ((1, value) for value in _read(text, 1))
+        return
+    whole = _one_object(text)
+    if whole is not None:
+        yield 1, whole
+        return
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield number, _read(line, number)
+
+
+def _one_object(text: str) -> dict[str, Any] | None:
+    """Return a file with a single object, which may be written over several lines."""
+    first = text.lstrip().partition("\n")[0]
+    if not first.startswith("{") or first.rstrip().endswith("}"):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _read(text: str, line: int) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise RefusedError("bad_line", line=line, said="too deep") from None
+    except ValueError as error:
+        line += getattr(error, "lineno", 1) - 1
+        raise RefusedError("bad_line", line=line, said=getattr(error, "msg", "")) from None
+
+
+def _part(cells: Mapping[str, Any], title: str, number: int) -> DocumentPart | None:
+    """Return a row as a text; None for one without any."""
+    if number > MAX_ROWS:
+        raise RefusedError("too_long", most=f"{MAX_ROWS:,}")
+    by_name = {name.lower(): name for name in cells}
+    of_text = next((by_name[name] for name in _TEXT if name in by_name), None)
+    of_title = next((by_name[name] for name in _TITLE_COLUMNS if name in by_name), None)
+    of_url = next((by_name[name] for name in _URL if name in by_name), None)
+    if of_text is not None:
+        text = _words(cells[of_text])
+    else:
+        rest = (name for name in cells if name not in (of_title, of_url))
+        text = "\n".join(f"{name}: {words}" for name in rest if (words := _words(cells[name])))
+    if not text:
+        return None
+    own = " ".join(_words(cells[of_title]).split()) if of_title else ""
+    url = _words(cells[of_url]) if of_url else ""
+    return DocumentPart(own[:300] or title, text, str(number), url or None)
+
+
+def _words(value: Any) -> str:
+    """Return a cell in words; nested values as JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value.strip()
+    return json.dumps(value, ensure_ascii=False)

@@ -6,8 +6,7 @@ import logging
 import re
 from pathlib import Path
 
-from pipelines.retrieval.reading.parsed import DocumentPart, ParsedFile, RefusedError
-from pipelines.retrieval.reading.plain import decoded
+from pipelines.retrieval.reading.parsed import DocumentPart, ParsedFile, RefusedError, decoded
 
 _CHARSET = re.compile(rb"<meta[^>]+charset=[\"'\s]*([\w-]+)", re.I)
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)

@@ -19,7 +19,7 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, Engine, text
 
 from pipelines.errors import failure
-from pipelines.store.opening import WRITING
+from pipelines.store.database import WRITING
 
 FOLDER = Path(__file__).parent
 

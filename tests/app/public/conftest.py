@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from app.public.serving import Space
-from app.public.session import VisitorLimits
-from pipelines.engine.libraries import Libraries
+from app.public.visitors import VisitorLimits
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.models.providers import build_model
-from pipelines.run.spec import ModelSpec
+from pipelines.run.events import ModelSpec
 from tests.scripted.fakes import FakeModel
 
 PATIENCE = 60.0

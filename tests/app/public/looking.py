@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from playwright.sync_api import TimeoutError as PatienceEnded
 
-from components.messages import Catalogue
-from pipelines.types import Language
+from components.base.words import Catalogue
+from pipelines.base import Language
 from tests.app.serving import DESKTOP
 from tests.browser import PATIENCE
 

@@ -19,8 +19,7 @@ from gradio_client.utils import Status
 
 from app.public.api import Api, checked
 from app.public.contract import AskRequest
-from app.public.session import Runs
-from app.public.visitors import Caller
+from app.public.visitors import Caller, Runs
 from pipelines.errors import NotFoundError, RateLimitError
 from pipelines.methods.registry import METHODS
 from pipelines.store import new_owner

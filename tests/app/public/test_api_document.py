@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from app.public.contract import AskRequest, CheckRequest
-from app.public.mcp_server import McpServer
+from app.public.mcp import McpServer
 from tests.app.public.conftest import Served
 
 DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "api.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Message, Receive, Scope, Send
 
-from app.public.bodies import MAX_BODY, MAX_DEPTH, CheckedBodies, too_deep
+from app.public.serving import MAX_BODY, MAX_DEPTH, CheckedBodies, too_deep
 from tests.app.public.conftest import Served
 
 RPC = "/gradio_api/mcp"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from app.public import drawing
+from app.public import events
 from app.public.page import SpacePage
-from app.public.session import VisitorLimits, VisitorSession
-from components.messages import Catalogue
-from components.run_pages import PAGES, PANELS
+from app.public.visitors import VisitorLimits, VisitorSession
+from components.base.words import Catalogue
+from components.run.report import PAGES, PANELS
 from tests.components.test_broken_views import broken, run
 
 T = Catalogue("en")
@@ -44,7 +44,7 @@ async def test_a_method_that_cannot_be_drawn_is_named(
 async def test_a_bar_that_cannot_be_drawn_leaves_the_page(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(drawing, "run_bar", broken)
+    monkeypatch.setattr(events, "run_bar", broken)
     bar, page = await frame("ask")
     assert T("page.view_failed", view=T("nav.ask")) in bar
     assert "vs-run" in page

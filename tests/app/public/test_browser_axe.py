@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser
 
-from pipelines.store.recordings import recordings
-from pipelines.types import Language
+from pipelines.base import Language
+from pipelines.store.exchange import recordings
 from tests.app.axe import OF_COLOUR, barriers
 from tests.app.public.conftest import Served
 from tests.app.public.looking import PAGE_FITS, each_tab, looking, open_space

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.messages import LANGUAGES, Catalogue
-from pipelines.samples.checks import sample_texts
-from pipelines.types import Language
+from components.base.words import LANGUAGES, Catalogue
+from pipelines.base import Language
+from pipelines.samples.walkthroughs import sample_texts
 from tests.app.public.conftest import Served
 from tests.app.public.looking import turn_to
 from tests.app.public.test_page import Open

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, expect
 
-from components.run_pages import PAGES
+from components.run.report import PAGES
 from tests.app.public.conftest import Served
 from tests.browser import PATIENCE
 from tests.components.imported import runs

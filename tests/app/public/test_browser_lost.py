@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, expect
 
-from components.messages import LANGUAGES, Catalogue
-from pipelines.types import Language
+from components.base.words import LANGUAGES, Catalogue
+from pipelines.base import Language
 from tests.app.public.conftest import Served
 from tests.app.public.looking import looking, open_space
 

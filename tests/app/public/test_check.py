@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from app.public.check import asked_in, check_request
+from app.public.parts import asked_in, check_request
 from pipelines.engine.asking import RunRequest, plan_run
 from pipelines.engine.checking import FEWER, TextToCheck
-from pipelines.run import defaults
-from pipelines.run.defaults import default_models
-from pipelines.run.spec import EvidenceSpec, MethodSpec
+from pipelines.run import events
+from pipelines.run.events import EvidenceSpec, MethodSpec, default_models
 
 TEXT = "Marie Curie was born in Warsaw. She died in Florida."
 
@@ -28,7 +27,7 @@ def test_a_text_is_checked_by_those_of_the_chosen_that_can():
 
 
 def test_chinese_is_checked_by_judges_where_nobody_speaks_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(defaults, "fetched_file", lambda _: None)
+    monkeypatch.setattr(events, "fetched_file", lambda _: None)
     assert asked("居里夫人出生于华沙。", *FEWER) == ["haarag", "slm", "p_yes"]
 
 

@@ -7,25 +7,24 @@ from dataclasses import replace
 import gradio as gr
 import pytest
 
-from app.public.choices import (
+from app.public.parts import (
     FIELDS,
     MAIN,
     NONE,
     Choices,
+    Parts,
     default_words,
     evidence_choices,
     foreign_to,
     setting_field,
 )
-from app.public.parts import Parts
+from components.base.words import LANGUAGES, Catalogue, named
 from components.forms import MODEL
-from components.messages import LANGUAGES, Catalogue, named
+from pipelines.base import Language
 from pipelines.engine.asking import RunRequest, plan_run
 from pipelines.errors import InvalidInputError
 from pipelines.methods.registry import METHODS
-from pipelines.run.defaults import default_models
-from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec
-from pipelines.types import Language
+from pipelines.run.events import EvidenceSpec, MethodSpec, ModelSpec, default_models
 
 OWN = (None,) * 4
 

@@ -10,18 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from app.public.api import check_settings, checked
+from app.public.api import check_settings, checked, methods_for
 from app.public.contract import (
+    ApiError,
     AskRequest,
     CheckRequest,
     GetRunRequest,
     ListMethodsRequest,
     MethodInfo,
+    Refused,
+    for_caller,
+    speak,
+    spoken,
+    told,
     with_methods,
 )
 from app.public.http_api import as_answer
-from app.public.refusals import ApiError, Refused, for_caller, speak, spoken, told
-from app.public.results import methods_for
 from pipelines.error_words import entries, facts_of
 from pipelines.errors import (
     NotFoundError,
@@ -30,8 +34,7 @@ from pipelines.errors import (
     failure,
 )
 from pipelines.methods.registry import METHODS
-from pipelines.run.defaults import default_models
-from pipelines.run.spec import MAX_QUESTION, MAX_SOURCES, MAX_TEXT
+from pipelines.run.events import MAX_QUESTION, MAX_SOURCES, MAX_TEXT, default_models
 
 QUESTION = "Where was Bill Clinton born?"
 GIVEN: dict[str, Any] = {"question": QUESTION, "answer": "In Hope.", "context": "He was."}

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from app.engine import Watched
-from app.public import drawing
-from app.public.drawing import Drawing, Drawn
-from components.messages import Catalogue
-from components.run_pages import page_html
+from app.public import events as drawing
+from app.public.events import Drawing, Drawn
+from components.base.words import Catalogue
+from components.run.report import page_html
 from pipelines.run.events import Event
 from pipelines.run.live import Subscription
-from pipelines.store.recordings import load_recording, recordings
+from pipelines.store.exchange import load_recording, recordings
 
 RECORDED = recordings()[0].id
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from app.public.examples import example_html, examples_for
+from app.public.walkthrough import example_html, examples_for
 from components.ask import examples
-from components.messages import Catalogue
-from pipelines.run.spec import ModelSpec
+from components.base.words import Catalogue
+from pipelines.run.events import ModelSpec
 from pipelines.samples.walkthroughs import walkthroughs
-from pipelines.store.recordings import recordings
+from pipelines.store.exchange import recordings
 from tests.components.html_tree import read
 
 BOTH = {"main": ModelSpec(kind="local", name="Two", model="a/b", languages=("en", "zh"))}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from app.public.models import ModelCatalog
 from app.public.parts import queue_note, space_about, space_head
-from app.public.session import VisitorLimits
-from components.messages import Catalogue
-from pipelines.engine.admission import Turn
+from app.public.visitors import ModelCatalog, VisitorLimits
+from components.base.words import Catalogue
+from pipelines.engine.pool import Turn
 from pipelines.errors import VeriscopeError
 from pipelines.models.catalogue import catalogue
-from pipelines.run.spec import ModelSpec
+from pipelines.run.events import ModelSpec
 from tests.components.html_tree import Node, read
 
 

@@ -14,7 +14,7 @@ import pytest
 from mcp import ClientSession, types
 from mcp.client.streamable_http import streamable_http_client
 
-from app.public import mcp_server
+from app.public import mcp
 from app.public.api import Api
 from pipelines.methods.registry import METHODS
 from tests.app.public.conftest import Served
@@ -180,7 +180,7 @@ async def test_a_long_run_is_started_followed_and_fetched(held: Served):
 async def test_a_client_hears_that_a_run_goes_on_though_nothing_is_new(
     held: Served, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(mcp_server, "_BEAT", 0.0)
+    monkeypatch.setattr(mcp, "_BEAT", 0.0)
     told: list[float] = []
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:

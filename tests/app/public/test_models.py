@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.public.models import OwnModel, build_for_visitors
+from app.public.visitors import OwnModel, build_for_visitors
 from pipelines.errors import InvalidInputError
-from pipelines.models.openai_model import OpenAIModel
-from pipelines.run.spec import ModelSpec
+from pipelines.models.openai import OpenAIModel
+from pipelines.run.events import ModelSpec
 
 KEY = "a-key"
 

@@ -14,10 +14,10 @@ from itertools import permutations
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from app.public.examples import ExampleQuestion, examples_for
-from components.messages import lang
+from app.public.walkthrough import ExampleQuestion, examples_for
+from components.base.words import lang
+from pipelines.base import Language
 from pipelines.samples.walkthroughs import walkthroughs
-from pipelines.types import Language
 from tests.app.public.conftest import Served
 from tests.app.public.test_api import another
 from tests.browser import PATIENCE

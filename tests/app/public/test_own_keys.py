@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from app.public.models import ModelCatalog
 from app.public.page import SpacePage
-from app.public.session import Runs, VisitorLimits, VisitorSession
-from pipelines.engine.admission import Admission
-from pipelines.engine.libraries import Libraries
-from pipelines.engine.pool import ModelPool
-from pipelines.engine.thread import Engine
+from app.public.visitors import ModelCatalog, Runs, VisitorLimits, VisitorSession
+from pipelines.engine.library import Libraries
+from pipelines.engine.pool import Admission, ModelPool
+from pipelines.engine.service import Engine
 from pipelines.errors import NotFoundError
 from pipelines.models.base import Model
-from pipelines.run.spec import ModelSpec
+from pipelines.run.events import ModelSpec
 from pipelines.store.exchange import export_lines
 from tests.scripted.fakes import FakeModel
 

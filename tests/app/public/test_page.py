@@ -11,10 +11,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from components.ask import examples
-from components.messages import Catalogue
-from components.run_pages import PAGES
-from pipelines.store.recordings import recordings
-from pipelines.store.sizes import SHARED
+from components.base.words import Catalogue
+from components.run.report import PAGES
+from pipelines.store.exchange import recordings
+from pipelines.store.runs import SHARED
 from tests.app.public.conftest import Served
 from tests.app.public.looking import turn_to
 from tests.app.public.test_api import another

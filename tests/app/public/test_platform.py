@@ -12,8 +12,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from app.public.models import hub_models, shipped_list
-from components.messages import LANGUAGES
+from app.public.visitors import hub_models, shipped_list
+from components.base.words import LANGUAGES
 from pipelines.errors import NotFoundError
 from pipelines.models.catalogue import catalogue
 from pipelines.models.providers import model_spec

@@ -15,20 +15,18 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from markupsafe import escape
 
-from app.public.examples import examples_for
-from app.public.models import ModelCatalog
 from app.public.page import SpacePage
-from app.public.session import Runs, VisitorLimits, VisitorSession
-from pipelines.engine.admission import Admission
+from app.public.visitors import ModelCatalog, Runs, VisitorLimits, VisitorSession
+from app.public.walkthrough import examples_for
 from pipelines.engine.asking import RunRequest, plan_run
-from pipelines.engine.libraries import Libraries
-from pipelines.engine.pool import ModelPool
-from pipelines.engine.thread import Engine
+from pipelines.engine.library import Libraries
+from pipelines.engine.pool import Admission, ModelPool
+from pipelines.engine.service import Engine
 from pipelines.methods.registry import standard_methods
-from pipelines.run.spec import MethodSpec
+from pipelines.run.events import MethodSpec
 from pipelines.run.view import fold
 from pipelines.samples.walkthroughs import walkthroughs
-from pipelines.store.recordings import load_recording, recordings
+from pipelines.store.exchange import load_recording, recordings
 from tests.components.html_tree import read
 from tests.scripted.fakes import FakeModel
 

@@ -14,12 +14,10 @@ from app.public import api as calls
 from app.public.api import Api, checked
 from app.public.contract import AskRequest
 from app.public.http_api import http_api
-from app.public.models import ModelCatalog
-from app.public.session import Runs
-from pipelines.engine.admission import Admission
-from pipelines.engine.libraries import Libraries
-from pipelines.engine.pool import ModelPool
-from pipelines.engine.thread import Engine
+from app.public.visitors import ModelCatalog, Runs
+from pipelines.engine.library import Libraries
+from pipelines.engine.pool import Admission, ModelPool
+from pipelines.engine.service import Engine
 from tests.scripted.fakes import FakeModel
 
 ASKED = {"question": "Where was Bill Clinton born?", "method": "direct", "wait": 0}

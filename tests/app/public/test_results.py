@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from app.public.results import result_of
+from app.public.api import result_of
+from pipelines.base import Answer
 from pipelines.errors import failure
 from pipelines.run.events import Judged, Score
 from pipelines.run.view import MethodView, RunView
-from pipelines.types import Answer
-from tests.components.test_calibrated import SENTENCES, WHOLE
-from tests.components.test_calibrated import checked as a_check
+from tests.components.run.test_calibrated import SENTENCES, WHOLE
+from tests.components.run.test_calibrated import checked as a_check
 from tests.scripted.recorded import Record
 
 QUESTION = "Who?"

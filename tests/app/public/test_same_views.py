@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from components.messages import Catalogue
-from components.run_pages import page_html
-from pipelines.engine.thread import Engine
+from components.base.words import Catalogue
+from components.run.report import page_html
+from pipelines.engine.service import Engine
 from pipelines.methods.registry import method_pages
 from pipelines.run.view import fold
-from pipelines.store.recordings import recordings
+from pipelines.store.exchange import recordings
 from tests.app.playing import load, opened
 
 RECORDED = recordings()[0]

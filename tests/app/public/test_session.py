@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.public.session import VisitorLimits
+from app.public.visitors import VisitorLimits
 from pipelines.errors import InvalidInputError
 
 NAMES = {

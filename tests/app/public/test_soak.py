@@ -21,11 +21,11 @@ import pytest
 from gradio_client import Client
 
 from app.public.serving import Space
-from app.public.session import VisitorLimits
-from pipelines.engine.libraries import Libraries
+from app.public.visitors import VisitorLimits
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.models.providers import build_model
-from pipelines.run.spec import ModelSpec
+from pipelines.run.events import ModelSpec
 from tests.app.public.visiting import opened
 from tests.scripted.fakes import FakeModel
 

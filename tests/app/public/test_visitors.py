@@ -20,15 +20,22 @@ from starlette.routing import Route
 
 from app.engine import Watched
 from app.public import visitors
-from app.public.session import Runs, VisitorLimits
-from app.public.visitors import HOUR, Caller, Rates, believe, caller_of, proxies_to_believe
-from pipelines.engine.admission import Admission
+from app.public.visitors import (
+    HOUR,
+    Caller,
+    Rates,
+    Runs,
+    VisitorLimits,
+    believe,
+    caller_of,
+    proxies_to_believe,
+)
 from pipelines.engine.asking import make_plan
-from pipelines.engine.libraries import Libraries
-from pipelines.engine.pool import ModelPool
-from pipelines.engine.thread import Engine
+from pipelines.engine.library import Libraries
+from pipelines.engine.pool import Admission, ModelPool
+from pipelines.engine.service import Engine
 from pipelines.errors import InvalidInputError, TooOftenError
-from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.run.events import MethodSpec, RunSpec
 from tests.scripted.fakes import FakeModel
 
 

@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 
 from app.public import walkthrough
 from app.public.walkthrough import Walkthroughs
-from pipelines.engine.libraries import Libraries
-from pipelines.engine.thread import Engine
+from pipelines.engine.library import Libraries
+from pipelines.engine.service import Engine
 from pipelines.errors import NotFoundError, UnreachableError
 from pipelines.samples.walkthroughs import walkthroughs
 

@@ -8,11 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pipelines.annotation.joining import Invitation, enter
-from pipelines.annotation.leading import Lead, create_session
+from pipelines.annotation.labelling import AssignedItem, Worker
+from pipelines.annotation.sessions import Invitation, Lead, create_session, enter
 from pipelines.annotation.types import Hidden, ItemBody, ModelVerdict, SessionItem, SessionSpec
-from pipelines.annotation.working import AssignedItem, Worker
-from pipelines.run.trace import Trace
+from pipelines.run.events import Trace
 from pipelines.store import RunStore
 from pipelines.store.exchange import parse_lines
 from tests.pipelines.store.test_annotations import set_seed

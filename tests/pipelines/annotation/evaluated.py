@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from pipelines.annotation.labels import ReadLabel
-from pipelines.annotation.leading import Lead, create_session
+from pipelines.annotation.labelling import ReadLabel
+from pipelines.annotation.sessions import Lead, create_session
 from pipelines.annotation.types import (
     AnswerLabel,
     ItemBody,
@@ -16,11 +16,10 @@ from pipelines.annotation.types import (
     SessionItem,
     SessionSpec,
 )
-from pipelines.evaluation.items import Item
 from pipelines.evaluation.judging.runner import answers_of
 from pipelines.evaluation.judging.spec import Grade, Judgement, JudgeSpec
 from pipelines.evaluation.outcomes import Outcome
-from pipelines.evaluation.plan import tasks_of
+from pipelines.evaluation.plan import Item, tasks_of
 from pipelines.store import RunStore
 from pipelines.store.tables import to_json
 from tests.pipelines.evaluation.bench import MAIN, spec, system

@@ -15,12 +15,12 @@ from pipelines.annotation.adjudication import (
     to_decide,
 )
 from pipelines.annotation.agreement import agreement_rounds, task_agreement
-from pipelines.annotation.labels import Adjudication, comments, decisions, standing_labels
-from pipelines.annotation.leading import Lead
-from pipelines.annotation.progress import session_progress
+from pipelines.annotation.labelling import Adjudication, comments, decisions, standing_labels
+from pipelines.annotation.sessions import Lead
 from pipelines.annotation.types import ItemBody, SpanLabel, label_adapter, parse_label
+from pipelines.annotation.watching import session_progress
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.statistics.resampling import Sampling
+from pipelines.evaluation.statistics.estimates import Sampling
 from pipelines.store import RunStore
 from tests.pipelines.annotation.bench import VALUES, item, join, label_all, lead_session
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pipelines.annotation.benchmark_formats import (
+from pipelines.annotation.formats import (
     export_precomputed_scores,
     export_ragtruth,
     export_ragtruth_sources,

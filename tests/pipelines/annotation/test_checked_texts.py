@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.annotation.items import items_of_checked_text
 from pipelines.annotation.types import TASKS
-from pipelines.evaluation.items import Item, LabelledSpan
+from pipelines.evaluation.plan import Item, LabelledSpan
 from pipelines.run.view import fold
 from tests.pipelines.annotation.bench import recorded
 

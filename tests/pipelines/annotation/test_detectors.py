@@ -17,10 +17,10 @@ from pipelines.annotation.detectors import (
 )
 from pipelines.annotation.types import Hidden, Label, ModelVerdict, Task, label_adapter
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.statistics.resampling import Sampling
+from pipelines.evaluation.statistics.estimates import Sampling
 from pipelines.run.calibrations import Isotonic, Platt
 from pipelines.store import RunStore
-from pipelines.store.annotation_records import StoredItem
+from pipelines.store.annotations import StoredItem
 from pipelines.store.tables import to_json
 from tests.pipelines.annotation.bench import item, lead_session
 

@@ -12,17 +12,18 @@ from pathlib import Path
 import pytest
 
 from pipelines.annotation.adjudication import adjudicate
-from pipelines.annotation.exchange import export_session, import_session
 from pipelines.annotation.formats import (
     code_point_offset,
     export_csv,
     export_label_studio,
+    export_session,
+    import_session,
     read_csv,
     read_label_studio,
     utf16_offset,
 )
-from pipelines.annotation.labels import Adjudication, ReadLabel, standing_labels
-from pipelines.annotation.leading import Lead
+from pipelines.annotation.labelling import Adjudication, ReadLabel, standing_labels
+from pipelines.annotation.sessions import Lead
 from pipelines.annotation.sources import read_labels
 from pipelines.annotation.types import ItemPlace, SessionItem, SpanLabel, label_adapter
 from pipelines.errors import InvalidInputError

@@ -6,11 +6,10 @@ import pytest
 
 from pipelines.annotation.items import drawn, items_of_data, items_of_evaluation, items_of_run
 from pipelines.annotation.types import TASKS, AnswerLabel, SentenceLabel, SpanLabel
+from pipelines.base import UnsupportedSpan
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.items import Item, LabelledSpan
-from pipelines.run.events import Judged, ModelCalled, Score, SpanEnded
-from pipelines.run.trace import Trace
-from pipelines.types import UnsupportedSpan
+from pipelines.evaluation.plan import Item, LabelledSpan
+from pipelines.run.events import Judged, ModelCalled, Score, SpanEnded, Trace
 from tests.pipelines.annotation.bench import item, recorded
 
 

@@ -13,12 +13,11 @@ from pipelines.annotation.judges import (
     evaluations_of,
     session_judges,
 )
-from pipelines.annotation.labels import Adjudication
-from pipelines.annotation.leading import Lead
+from pipelines.annotation.labelling import Adjudication
+from pipelines.annotation.sessions import Lead
 from pipelines.annotation.types import AnswerLabel, Hidden, ModelVerdict, label_adapter
 from pipelines.evaluation.judging.spec import Grade
-from pipelines.evaluation.statistics.judges import corrected_rate
-from pipelines.evaluation.statistics.powered import powered_mean
+from pipelines.evaluation.statistics.judges import corrected_rate, powered_mean
 from pipelines.store import RunStore
 from tests.pipelines.annotation.bench import item, lead_session
 from tests.pipelines.annotation.evaluated import (

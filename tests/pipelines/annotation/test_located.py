@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.annotation.located import located_spans
+from pipelines.annotation.items import located_spans
 from pipelines.annotation.types import Hidden, Label, ModelVerdict, SpanLabel
-from pipelines.evaluation.statistics.resampling import Sampling
+from pipelines.evaluation.statistics.estimates import Sampling
 from pipelines.store import RunStore
 from tests.pipelines.annotation.bench import item, lead_session
 

@@ -6,11 +6,10 @@ from threading import Barrier, Thread
 
 import pytest
 
-from pipelines.annotation.exchange import export_session
-from pipelines.annotation.joining import Invitation, enter
-from pipelines.annotation.leading import Lead
+from pipelines.annotation.formats import export_session
+from pipelines.annotation.labelling import Worker
+from pipelines.annotation.sessions import Invitation, Lead, enter
 from pipelines.annotation.types import Login
-from pipelines.annotation.working import Worker
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.store import RunStore
 from tests.pipelines.annotation.bench import VALUES, lead_session, take

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.annotation.agreement import task_agreement
-from pipelines.annotation.labels import standing_labels
-from pipelines.annotation.people import people_agreement
+from pipelines.annotation.agreement import people_agreement, task_agreement
+from pipelines.annotation.labelling import standing_labels
 from pipelines.store import RunStore
 from tests.pipelines.annotation.test_agreement import FEW, answer, labelled
 

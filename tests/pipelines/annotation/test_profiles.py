@@ -6,15 +6,21 @@ from typing import Any
 
 import pytest
 
-from pipelines.annotation.detectors import FitQuality, FittedDetector
-from pipelines.annotation.profiles import Behind, fitted_profile, methods_behind, savable
+from pipelines.annotation.detectors import (
+    Behind,
+    FitQuality,
+    FittedDetector,
+    fitted_profile,
+    methods_behind,
+    savable,
+)
 from pipelines.annotation.types import Hidden, ItemBody, ItemPlace, ModelVerdict, SessionItem
 from pipelines.engine.calibrations import conditions
 from pipelines.engine.profiles import profile_text, read_profile
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.statistics.agreement import share
 from pipelines.run.calibrations import Isotonic, Platt
-from pipelines.run.spec import MethodSpec
+from pipelines.run.events import MethodSpec
 from pipelines.store import RunStore
 from pipelines.store.exchange import export_lines
 from tests.pipelines.annotation.bench import item, lead_session, recorded

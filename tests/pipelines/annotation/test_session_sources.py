@@ -7,9 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from pipelines.annotation.exchange import export_session
-from pipelines.annotation.formats import export_label_studio
-from pipelines.annotation.labels import standing_labels
+from pipelines.annotation.formats import export_label_studio, export_session
+from pipelines.annotation.labelling import standing_labels
 from pipelines.annotation.sources import (
     Answers,
     Collected,
@@ -23,13 +22,10 @@ from pipelines.annotation.sources import (
 from pipelines.annotation.types import MAX_TEXT, SessionSpec, SpanLabel
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.evaluation.beginning import create_evaluation
-from pipelines.evaluation.items import DataSet, Item
-from pipelines.evaluation.plan import EvaluationSpec, System
-from pipelines.run.defaults import default_models
-from pipelines.run.spec import MethodSpec
+from pipelines.evaluation.plan import DataSet, EvaluationSpec, Item, System
+from pipelines.run.events import MethodSpec, default_models
 from pipelines.store import RunStore
-from pipelines.store.exchange import export_lines
-from pipelines.store.recordings import load_recording, recordings
+from pipelines.store.exchange import export_lines, load_recording, recordings
 from tests.pipelines.annotation.bench import item, join, label_all, lead_session
 
 SAMPLE = recordings()[0].id

@@ -7,10 +7,9 @@ from secrets import token_hex
 
 import pytest
 
-from pipelines.annotation.exchange import export_session
-from pipelines.annotation.joining import Invitation, enter
-from pipelines.annotation.labels import ReadLabel, standing_labels
-from pipelines.annotation.leading import Lead, create_session
+from pipelines.annotation.formats import export_session
+from pipelines.annotation.labelling import AssignedItem, ReadLabel, Worker, standing_labels
+from pipelines.annotation.sessions import Invitation, Lead, create_session, enter
 from pipelines.annotation.types import (
     Hidden,
     ItemPlace,
@@ -19,10 +18,9 @@ from pipelines.annotation.types import (
     SpanLabel,
     parse_label,
 )
-from pipelines.annotation.working import AssignedItem, Worker
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.store import RunStore
-from pipelines.store.annotation_work import NothingToDo
+from pipelines.store.labelling import NothingToDo
 from tests.pipelines.annotation.bench import TEXT, VALUES, item, join, label_all, lead_session, take
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.annotation.adjudication import adjudicate
-from pipelines.annotation.labels import Adjudication
+from pipelines.annotation.labelling import Adjudication
 from pipelines.annotation.types import SentenceLabel
 from pipelines.annotation.watching import agreement_now, watch_of
 from pipelines.errors import InvalidInputError, NotFoundError

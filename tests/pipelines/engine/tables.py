@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.engine.effort_table import (
+from pipelines.engine.estimate import (
     Effort,
     EffortTable,
     MeasuredChecks,

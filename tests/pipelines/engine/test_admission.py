@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from pipelines.engine.admission import Admission, Ticket, Turn
+from pipelines.engine.pool import Admission, Ticket, Turn
 from pipelines.errors import BusyError, QueuedAlreadyError
 
 

@@ -12,10 +12,9 @@ from pipelines.engine.checking import TextToCheck
 from pipelines.errors import VeriscopeError
 from pipelines.models.providers import ModelSpec, Price
 from pipelines.prompts import load_prompts
-from pipelines.run import defaults
-from pipelines.run.defaults import default_models
+from pipelines.run import events
+from pipelines.run.events import MAX_QUESTION, EvidenceSpec, MethodSpec, RunSpec, default_models
 from pipelines.run.ledger import RunLimits
-from pipelines.run.spec import MAX_QUESTION, EvidenceSpec, MethodSpec, RunSpec
 from pipelines.store.profiles import Profile
 from tests.pipelines.run.test_calibrations import calibration
 
@@ -34,7 +33,7 @@ WORDED = Profile(name="Mine", prompts=SHORT)
 @pytest.fixture(autouse=True)
 def nothing_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     """The default is the bundled model, whatever models this installation has fetched."""
-    monkeypatch.setattr(defaults, "fetched_file", lambda _: None)
+    monkeypatch.setattr(events, "fetched_file", lambda _: None)
 
 
 def request(**fields: Any) -> RunRequest:

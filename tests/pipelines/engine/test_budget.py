@@ -9,17 +9,20 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.budget import (
+from pipelines.engine.estimate import (
+    Basis,
     Excess,
+    Money,
     RunBudget,
+    RunEstimate,
     budget_for,
+    efforts_of,
     excess_error,
     excesses,
     raised,
     refuse_excess,
 )
-from pipelines.engine.estimate import Basis, Money, RunEstimate, efforts_of
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.engine.service import Service
@@ -27,11 +30,9 @@ from pipelines.errors import InvalidInputError, OverLimitError
 from pipelines.methods.registry import get_method
 from pipelines.models.base import Model
 from pipelines.models.providers import ModelSpec, Price
-from pipelines.remote.retry import RetryPolicy
-from pipelines.run.events import ModelCalled, RunFailed, RunFinished
+from pipelines.remote import RetryPolicy
+from pipelines.run.events import MethodSpec, ModelCalled, RunFailed, RunFinished, RunSpec, Trace
 from pipelines.run.ledger import RunLimits
-from pipelines.run.spec import MethodSpec, RunSpec
-from pipelines.run.trace import Trace
 from pipelines.run.view import fold
 from tests.pipelines.engine.tables import STRONG
 from tests.scripted.fakes import FakeModel

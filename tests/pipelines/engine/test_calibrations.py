@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.engine.asking import make_plan
 from pipelines.engine.calibrations import conditions, holding
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.profiles import (
     checked_profile,
@@ -23,12 +23,10 @@ from pipelines.engine.profiles import (
 from pipelines.engine.reevaluate import recorded_settings, reevaluate
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.items import Item
-from pipelines.evaluation.plan import key_of, plan_of
+from pipelines.evaluation.plan import Item, key_of, plan_of
 from pipelines.methods.registry import get_method
 from pipelines.run.changes import changes
-from pipelines.run.spec import MethodSpec, RunSpec
-from pipelines.run.trace import Trace
+from pipelines.run.events import MethodSpec, RunSpec, Trace
 from pipelines.run.view import fold
 from pipelines.store.exchange import export_lines
 from pipelines.store.profiles import Profile

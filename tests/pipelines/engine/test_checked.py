@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.base import Generation, Message, Token
 from pipelines.engine.check_rows import ROW_COLUMNS, check_record, check_rows, row_columns
-from pipelines.engine.checked import CheckedText, checked_text, read_tokens
+from pipelines.engine.checking import CheckedText, checked_text, read_tokens
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import Capabilities, ScoreRequest
-from pipelines.run.events import EntitiesFound, ModelCalled, Score, SpanEnded
-from pipelines.run.findings import ConceptsListed, ConceptVerified, SentenceVerified
-from pipelines.run.grounding import SentenceAligned
-from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.run.events import EntitiesFound, MethodSpec, ModelCalled, RunSpec, Score, SpanEnded
+from pipelines.run.findings import (
+    ConceptsListed,
+    ConceptVerified,
+    SentenceAligned,
+    SentenceVerified,
+)
 from pipelines.run.view import RunView
-from pipelines.types import Generation, Message, Token
 from tests.scripted.checked import BORN, DIED, TEXT, Run, doubted_word, number
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Language
 from pipelines.engine.asking import RunRequest, make_plan, plan_run
 from pipelines.engine.checking import (
     FEWER,
@@ -22,13 +23,12 @@ from pipelines.engine.checking import (
     title_of,
     unmet_needs,
 )
-from pipelines.engine.completing import left_out
+from pipelines.engine.executor import left_out
 from pipelines.errors import InvalidInputError
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import JUDGE, Capabilities
-from pipelines.retrieval.passages import TextRetriever
-from pipelines.run.defaults import default_models
-from pipelines.run.spec import (
+from pipelines.retrieval.documents import TextRetriever
+from pipelines.run.events import (
     MAX_QUESTION,
     MAX_SOURCES,
     MAX_TEXT,
@@ -36,11 +36,11 @@ from pipelines.run.spec import (
     MethodSpec,
     ModelSpec,
     RunSpec,
+    default_models,
 )
 from pipelines.run.view import RunView
-from pipelines.samples.checks import sample_texts
+from pipelines.samples.walkthroughs import sample_texts
 from pipelines.text import detect_language, split_sentences
-from pipelines.types import Language
 
 TEXT = "Curie was born in Warsaw. She died in 1934."
 SLM = (MethodSpec(name="slm"),)
@@ -198,7 +198,7 @@ def test_nothing_is_added_to_a_check():
 
 @pytest.mark.parametrize("sample", sample_texts(), ids=lambda one: one.id)
 def test_the_examples_can_be_checked_and_say_what_is_wrong(sample: object):
-    from pipelines.samples.checks import SampleText
+    from pipelines.samples.walkthroughs import SampleText
 
     assert isinstance(sample, SampleText)
     assert problem_of(sample.given) is None

@@ -9,19 +9,18 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine import checks
-from pipelines.engine.checks import MOST_TRIES
-from pipelines.engine.libraries import Libraries
-from pipelines.engine.pool import ModelPool
+from pipelines.base import Choice, Generation
+from pipelines.engine import pool
+from pipelines.engine.library import Libraries
+from pipelines.engine.pool import MOST_TRIES, ModelPool
 from pipelines.engine.service import Service
 from pipelines.errors import BusyError
 from pipelines.models.base import ChoiceRequest, GenerationRequest, Watcher
 from pipelines.models.probe import ProbeReport, probe
 from pipelines.models.providers import ModelSpec, Price, known_capabilities
 from pipelines.models.scripted import ScriptedModel
-from pipelines.remote.retry import RetryPolicy
-from pipelines.run.spec import MethodSpec, RunSpec
-from pipelines.types import Choice, Generation
+from pipelines.remote import RetryPolicy
+from pipelines.run.events import MethodSpec, RunSpec
 from tests.pipelines.models.test_probe import ABLE
 
 ANN = "ann"
@@ -187,7 +186,7 @@ async def test_a_model_that_was_changed_meanwhile_stays_as_it_is(service: Servic
 async def test_what_was_found_before_the_service_fell_silent_is_kept(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(checks, "CHECK_SECONDS", 1.0)
+    monkeypatch.setattr(pool, "CHECK_SECONDS", 1.0)
     spec, _ = await checked(service)
     spec = spec.model_copy(update={"unknown": ("chinese", "prefill", "judging"), "prefill": None})
     service.store.models.save(ANN, spec)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pipelines.engine.collections import Collections
+from pipelines.engine.library import Collections
 from pipelines.retrieval.embedders import Embedders
 from pipelines.store import RunStore
 from tests.pipelines.retrieval.examples import WordEmbedder

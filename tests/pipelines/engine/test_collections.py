@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.engine.collections import Collections, document_name
 from pipelines.engine.indexing import IndexingJob, document_folder
+from pipelines.engine.library import Collections, document_name
 from pipelines.errors import InvalidInputError, NotFoundError, VeriscopeError
 from pipelines.retrieval import worker
 from pipelines.retrieval.embedders import Embedders, EmbedderSpec
-from pipelines.run.spec import EvidenceSpec
+from pipelines.run.events import EvidenceSpec
 from pipelines.store import RunStore
 from tests.pipelines.retrieval.examples import WordEmbedder
 from tests.pipelines.retrieval.reading.made import PAGE, encrypted_pdf, pdf
@@ -339,7 +339,7 @@ def test_a_deletion_that_was_begun_is_ended(collections: Collections, tmp_path: 
 def test_too_large_a_file_is_not_stored(
     collections: Collections, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    monkeypatch.setattr("pipelines.engine.collections.MAX_FILE", 2**20)
+    monkeypatch.setattr("pipelines.engine.library.MAX_FILE", 2**20)
     mine = collections.create(ME, "Sea")
     with pytest.raises(InvalidInputError, match="takes more than 1 MB"):
         collections.add(ME, mine, "a.txt", b"x" * (2**20 + 1))
@@ -350,7 +350,7 @@ def test_too_large_a_file_is_not_stored(
 
 
 def test_a_disk_that_is_nearly_full(collections: Collections, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pipelines.engine.collections._RESERVE", 2**70)
+    monkeypatch.setattr("pipelines.engine.library._RESERVE", 2**70)
     mine = collections.create(ME, "Sea")
     with pytest.raises(VeriscopeError, match="the disk is nearly full"):
         collections.add(ME, mine, "a.txt", b"x")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.engine.completing import completed, left_out
+from pipelines.engine.executor import completed, left_out
 from pipelines.methods.base import Need
 from pipelines.methods.direct import Direct
 from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.methods.slm import Slm
-from pipelines.run.defaults import default_models
-from pipelines.run.spec import MethodSpec, ModelSpec
+from pipelines.run.events import MethodSpec, ModelSpec, default_models
 from pipelines.run.view import RunView, fold
 from pipelines.samples.walkthroughs import walkthroughs
 from tests.scripted.bench import FULL, PieceModel, run_method

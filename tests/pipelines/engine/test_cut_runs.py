@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from pipelines.base import Generation, Language
 from pipelines.engine.asking import RunPlan, make_plan
 from pipelines.engine.executor import execute, start_event
 from pipelines.engine.pool import ModelPool
@@ -22,18 +23,23 @@ from pipelines.engine.service import Service
 from pipelines.errors import AuthenticationError, ErrorInfo, RateLimitError, ServerFailedError
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities, GenerationRequest, Model, ScoreRequest, Watcher
-from pipelines.remote.retry import RetryPolicy
-from pipelines.run.cache import request_key
-from pipelines.run.events import Event, RunFailed, RunFinished, SpanStarted, TokenWritten
+from pipelines.remote import RetryPolicy
+from pipelines.run.calls import Materials, Slot, request_key
+from pipelines.run.events import (
+    Event,
+    MethodSpec,
+    ModelSpec,
+    RunFailed,
+    RunFinished,
+    RunSpec,
+    SpanStarted,
+    TokenWritten,
+    Trace,
+)
 from pipelines.run.findings import MethodStarted
 from pipelines.run.live import LiveRun
-from pipelines.run.materials import Materials, Slot
-from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
-from pipelines.run.trace import Trace
 from pipelines.run.view import fold
-from pipelines.store.exchange import export_lines
-from pipelines.store.recordings import load_recording, recordings
-from pipelines.types import Generation, Language
+from pipelines.store.exchange import export_lines, load_recording, recordings
 from tests.pipelines.methods.test_reevaluate import (
     NAMES,
     QUESTION,

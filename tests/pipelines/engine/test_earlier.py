@@ -9,14 +9,13 @@ import pytest
 
 from pipelines.engine.asking import RunRequest, plan_run
 from pipelines.engine.checking import TextToCheck
-from pipelines.engine.earlier import LATEST
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.estimate import LATEST, size_of
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
-from pipelines.engine.text_size import size_of
 from pipelines.errors import StorageBusyError
 from pipelines.models.providers import Price
-from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
+from pipelines.run.events import MethodSpec, ModelSpec, RunSpec
 from tests.scripted.fakes import FakeModel
 
 MAIN = ModelSpec()

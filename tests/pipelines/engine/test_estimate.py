@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.base import Message, Usage
 from pipelines.engine import estimate as module
 from pipelines.engine.checking import STANDARD as CHECKED
-from pipelines.engine.effort_table import PerText
 from pipelines.engine.estimate import (
     Effort,
     Money,
+    PerText,
     RunEstimate,
     RunUsage,
+    TextSize,
     basis_for,
     efforts_of,
     estimate,
@@ -19,17 +21,13 @@ from pipelines.engine.estimate import (
     mean_efforts,
     past_of,
 )
-from pipelines.engine.text_size import TextSize
 from pipelines.methods.direct import Direct
 from pipelines.methods.drad import Drad
 from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.models.base import ChoiceRequest, Option
 from pipelines.models.providers import Price
-from pipelines.run.defaults import default_models
-from pipelines.run.events import ModelCalled
-from pipelines.run.spec import JUDGES, GivenAnswer, ModelSpec
+from pipelines.run.events import JUDGES, GivenAnswer, ModelCalled, ModelSpec, default_models
 from pipelines.run.view import fold
-from pipelines.types import Message, Usage
 from tests.pipelines.engine.tables import TABLE, WEAK_CHECKS, WHOLE_RUN, effort
 from tests.scripted.bench import FixedRecognizer, PieceModel, Shelf, run_method
 

@@ -7,20 +7,26 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Answer, Generation
 from pipelines.engine.asking import RunPlan, make_plan
 from pipelines.engine.executor import execute, start_event
 from pipelines.errors import MissingReply, RefusedRequestError, VeriscopeError
 from pipelines.methods.base import Method, Need, Question, Settings
 from pipelines.models.base import Capabilities
 from pipelines.models.scripted import ScriptedModel
-from pipelines.remote.retry import RetryPolicy
-from pipelines.run.events import ModelCalled, RunFailed, RunFinished, SpanEnded
+from pipelines.remote import RetryPolicy
+from pipelines.run.calls import Materials, Slot
+from pipelines.run.events import (
+    MethodSpec,
+    ModelCalled,
+    RunFailed,
+    RunFinished,
+    RunSpec,
+    SpanEnded,
+    Trace,
+)
 from pipelines.run.live import LiveRun
-from pipelines.run.materials import Materials, Slot
 from pipelines.run.scope import Scope
-from pipelines.run.spec import MethodSpec, RunSpec
-from pipelines.run.trace import Trace
-from pipelines.types import Answer, Generation
 from tests.scripted.bench import Shelf
 
 ABLE = Capabilities(languages=frozenset({"en"}), logprobs=True, scores=True)

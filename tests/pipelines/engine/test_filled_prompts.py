@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.engine.prompts import (
+from pipelines.base import Generation, Message, Passage
+from pipelines.engine.profiles import (
     ask_model,
     asked_again,
     files_of,
@@ -15,12 +16,11 @@ from pipelines.engine.prompts import (
     users_of,
 )
 from pipelines.errors import InvalidInputError
-from pipelines.methods.slm.judging import judge_request
+from pipelines.methods.slm.method import judge_request
 from pipelines.models.base import ChoiceRequest, GenerationRequest
 from pipelines.models.scripted import ScriptedModel
 from pipelines.prompts import load_prompts, worded
-from pipelines.run.trace import Trace
-from pipelines.types import Generation, Message, Passage
+from pipelines.run.events import Trace
 from tests.scripted.recorded import Record
 
 DIRECT, NEAREST = load_prompts("direct"), load_prompts("nearest")

@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.models.base import Claim, Model
-from pipelines.models.hub_judges.model import HubJudge
+from pipelines.models.judges.hub import HubJudge
 from pipelines.models.providers import build_model
 from pipelines.models.scripted import ScriptedModel
-from pipelines.run.events import Judged, ModelCalled
-from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
+from pipelines.run.events import Judged, MethodSpec, ModelCalled, ModelSpec, RunSpec
 from tests.pipelines.models.hub_judges.made import save_encoder
 
 ANN = "a" * 48

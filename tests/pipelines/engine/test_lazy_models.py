@@ -10,22 +10,29 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
 from pipelines.methods.base import Question
 from pipelines.methods.rowen import Rowen
 from pipelines.models.base import Capabilities, Model
-from pipelines.models.limiter import Limiter
+from pipelines.models.hosted import Limiter
 from pipelines.models.providers import HOSTED_SLOTS
-from pipelines.remote.retry import RetryPolicy
-from pipelines.run.defaults import default_models
-from pipelines.run.events import ModelCalled, RunFinished, SpanStarted
+from pipelines.remote import RetryPolicy
+from pipelines.run.calls import Materials, Slot
+from pipelines.run.events import (
+    EvidenceSpec,
+    MethodSpec,
+    ModelCalled,
+    ModelSpec,
+    RunFinished,
+    RunSpec,
+    SpanStarted,
+    default_models,
+)
 from pipelines.run.findings import MethodStarted
 from pipelines.run.live import LiveRun
-from pipelines.run.materials import Materials, Slot
 from pipelines.run.scope import Scope
-from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 from tests.scripted.rowen import BOTH, ENGLISH, EVIDENCE, QUESTION, Speaker
 
 MAIN = ModelSpec(kind="openai", name="main", model="m")

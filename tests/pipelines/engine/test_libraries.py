@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.errors import InvalidInputError, MissingKeyError, NotFoundError
-from pipelines.retrieval.web.base import WebSearch
-from pipelines.run.spec import EvidenceSource, EvidenceSpec
+from pipelines.retrieval.web import WebSearch
+from pipelines.run.events import EvidenceSource, EvidenceSpec
 from tests.pipelines.retrieval.examples import WordEmbedder
 from tests.scripted.web_wire import serve
 from tests.scripted.wire import Wire, says
@@ -97,7 +97,7 @@ async def test_runs_with_the_same_key_share_a_search_and_others_do_not(
 async def test_searches_that_were_used_last_are_kept(
     libraries: Libraries, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("pipelines.engine.libraries._MOST_SEARCHES", 2)
+    monkeypatch.setattr("pipelines.engine.library._MOST_SEARCHES", 2)
     first, second = (libraries.search_in(at(wire), key) for key in ("key-a", "key-b"))
     assert libraries.search_in(at(wire), "key-a") is first
     libraries.search_in(at(wire), "key-c")

@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.methods.drad.settings import calibrated_with_these_prompts
 from pipelines.methods.registry import get_method
-from pipelines.methods.slm.scale import history_of, shipped_scale
+from pipelines.methods.slm.scores import history_of, shipped_scale
 from pipelines.prompts import load_prompts, worded
 from pipelines.run.changes import changes
-from pipelines.run.events import ModelCalled, RunFinished
-from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.run.events import MethodSpec, ModelCalled, RunFinished, RunSpec
 from pipelines.run.view import fold
 from pipelines.store import RunFilter
 from tests.scripted.fakes import FakeModel

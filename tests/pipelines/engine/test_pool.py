@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from pipelines.concurrency import calls_for, usable_cores
+from pipelines.aio import calls_for, usable_cores
 from pipelines.engine import pool
 from pipelines.engine.pool import ModelPool
 from pipelines.errors import UnreachableError
 from pipelines.models.base import Model
 from pipelines.models.providers import HOSTED_SLOTS, LOCAL_SLOTS, Price, known_capabilities
 from pipelines.models.scripted import ScriptedModel
-from pipelines.run.spec import ModelSpec
+from pipelines.run.events import ModelSpec
 from tests.scripted.fakes import FakeModel, request
 
 

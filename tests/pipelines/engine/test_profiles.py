@@ -7,18 +7,20 @@ import json
 import pytest
 
 from pipelines.engine.profiles import (
+    TEMPLATES,
     checked_profile,
     follows,
     lacks,
+    made,
     profile_text,
     read_profile,
     recorded_name,
     setting_rows,
+    template,
 )
-from pipelines.engine.templates import TEMPLATES, made, template
 from pipelines.errors import InvalidInputError
 from pipelines.models.providers import Price
-from pipelines.run.spec import MethodSpec, ModelSpec
+from pipelines.run.events import MethodSpec, ModelSpec
 from pipelines.store.profiles import Profile
 
 OWN = {"drad": {"en": {"system": "Be brief."}}}

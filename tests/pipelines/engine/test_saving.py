@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
 from pipelines.errors import (
@@ -22,8 +22,15 @@ from pipelines.errors import (
     StorageReadOnlyError,
     failure,
 )
-from pipelines.run.events import ModelCalled, RunFailed, RunFinished, TerminalEvent, TokenWritten
-from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.run.events import (
+    MethodSpec,
+    ModelCalled,
+    RunFailed,
+    RunFinished,
+    RunSpec,
+    TerminalEvent,
+    TokenWritten,
+)
 from pipelines.store import RunStore, file_url
 from tests.pipelines.store import examples
 from tests.pipelines.store.read_only import read_only

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.reevaluate import recorded_plan
 from pipelines.engine.service import Service
@@ -20,19 +20,22 @@ from pipelines.errors import (
     StorageFullError,
 )
 from pipelines.models.base import Model
-from pipelines.remote.retry import RetryPolicy
+from pipelines.remote import RetryPolicy
 from pipelines.run.events import (
+    EvidenceSpec,
+    MethodSpec,
     ModelCalled,
+    ModelSpec,
     RunCancelled,
     RunFailed,
     RunFinished,
+    RunSpec,
     SpanEnded,
     SpanStarted,
     TokenWritten,
+    Trace,
 )
 from pipelines.run.live import Limits
-from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
-from pipelines.run.trace import Trace
 from pipelines.run.view import RunView, fold
 from tests.scripted.fakes import FakeModel
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Answer
 from pipelines.engine import service
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
 from pipelines.errors import NotFoundError
@@ -18,16 +19,22 @@ from pipelines.methods import registry
 from pipelines.methods.base import Method, Need, Question, Settings
 from pipelines.models.base import Model
 from pipelines.models.scripted import ScriptedModel
-from pipelines.remote.retry import RetryPolicy
-from pipelines.run.defaults import default_models
-from pipelines.run.events import ModelCalled, Retrieved, RunFailed, RunFinished
+from pipelines.remote import RetryPolicy
+from pipelines.run.events import (
+    EvidenceSpec,
+    MethodSpec,
+    ModelCalled,
+    ModelSpec,
+    Retrieved,
+    RunFailed,
+    RunFinished,
+    RunSpec,
+    Trace,
+    default_models,
+)
 from pipelines.run.scope import Scope
-from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
-from pipelines.run.trace import Trace
-from pipelines.store.exchange import export_lines
-from pipelines.store.recordings import PREFIX, load_recording
+from pipelines.store.exchange import PREFIX, export_lines, load_recording
 from pipelines.text import EntityRecognizer
-from pipelines.types import Answer
 from tests.pipelines.retrieval.examples import WordEmbedder
 from tests.pipelines.store import examples
 from tests.scripted.web_wire import serve

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.engine.text_size import TextSize, size_of
+from pipelines.engine.estimate import TextSize, size_of
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,10 @@
 import asyncio
 from pathlib import Path
 
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
-from pipelines.engine.service import Service
-from pipelines.engine.thread import Engine
-from pipelines.run.events import RunCancelled
-from pipelines.run.spec import MethodSpec, RunSpec
+from pipelines.engine.service import Engine, Service
+from pipelines.run.events import MethodSpec, RunCancelled, RunSpec
 from pipelines.run.view import RunView, fold
 from tests.scripted.fakes import FakeModel
 

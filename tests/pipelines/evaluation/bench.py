@@ -8,16 +8,22 @@ from pathlib import Path
 
 from sqlalchemy import create_engine, text
 
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
-from pipelines.evaluation.items import Item
-from pipelines.evaluation.plan import EvaluationSpec, System, checked_spec, code_version, tasks_of
+from pipelines.evaluation.plan import (
+    EvaluationSpec,
+    Item,
+    System,
+    checked_spec,
+    code_version,
+    tasks_of,
+)
 from pipelines.evaluation.runner import EvaluationProgress, Runner
 from pipelines.models.base import Model
 from pipelines.models.providers import ModelSpec, Price
-from pipelines.remote.retry import RetryPolicy
-from pipelines.run.spec import MethodSpec
+from pipelines.remote import RetryPolicy
+from pipelines.run.events import MethodSpec
 from pipelines.store import file_url
 
 ITEMS = [

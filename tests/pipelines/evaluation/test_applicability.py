@@ -6,13 +6,12 @@ from typing import Literal
 
 import pytest
 
-from components.messages import LANGUAGES, load_messages
-from pipelines.evaluation.applicability import metric_reasons
-from pipelines.evaluation.items import Item, LabelledSpan, Offer
+from components.base.words import LANGUAGES, load_messages
+from pipelines.base import Language
+from pipelines.evaluation.beginning import metric_reasons
 from pipelines.evaluation.metrics.table import METRICS
-from pipelines.evaluation.statistics.qualities import QUALITIES
-from pipelines.evaluation.statistics.ranking import RANKINGS
-from pipelines.types import Language
+from pipelines.evaluation.plan import Item, LabelledSpan, Offer
+from pipelines.evaluation.statistics.detection import QUALITIES, RANKINGS
 
 QUESTION = Item(id="a", question="Who?", answers=("Ada",))
 TEXT = Item(id="b", question="Who?", text="Ada was born in Delft.", hallucinated=True)

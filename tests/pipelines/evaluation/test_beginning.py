@@ -15,11 +15,10 @@ from pipelines.evaluation.beginning import (
     stored_forecast,
     usable_items,
 )
-from pipelines.evaluation.items import DataSet, Item
-from pipelines.evaluation.plan import EvaluationSpec, System, code_version
+from pipelines.evaluation.plan import DataSet, EvaluationSpec, Item, System, code_version
 from pipelines.evaluation.runner import Runner
 from pipelines.models.providers import ModelSpec
-from pipelines.run.spec import MethodSpec
+from pipelines.run.events import MethodSpec
 from tests.pipelines.evaluation.test_runner import ITEMS, carried_out, opened, spec, system
 from tests.scripted.fakes import FakeModel
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import NotFoundError
-from pipelines.evaluation import derived, runner, scoring
-from pipelines.evaluation import overview as overviews
+from pipelines.evaluation import runner, scoring
+from pipelines.evaluation import runner as overviews
+from pipelines.evaluation import scoring as derived
 from pipelines.evaluation.outcomes import Cost
-from pipelines.evaluation.overview import Overview, keep_overview, overview
 from pipelines.evaluation.results.table import results_table
-from pipelines.evaluation.runner import Runner
+from pipelines.evaluation.runner import Overview, Runner, keep_overview, overview
 from pipelines.evaluation.scoring import keep_scores, read_results
 from pipelines.store import RunStore
 from tests.pipelines.evaluation.bench import carried_out, create, opened, spec, system

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.evaluation.forecast import Range, forecast
+from pipelines.evaluation.beginning import Range, forecast
 from pipelines.evaluation.outcomes import Cost
 
 

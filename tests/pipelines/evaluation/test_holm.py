@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from pipelines.evaluation.statistics.paired import holm
+from pipelines.evaluation.statistics.estimates import holm
 
 
 def test_by_hand():

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipelines.evaluation.items import Item
+from pipelines.evaluation.plan import Item
 from pipelines.evaluation.runner import Runner
 from tests.pipelines.evaluation.bench import create, opened, spec
 from tests.scripted.fakes import FakeModel

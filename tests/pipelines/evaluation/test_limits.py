@@ -8,8 +8,7 @@ import pytest
 
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, NotFoundError
-from pipelines.evaluation.items import Item
-from pipelines.evaluation.limits import (
+from pipelines.evaluation.beginning import (
     change_limits,
     checked_limits,
     currencies_of,
@@ -17,12 +16,11 @@ from pipelines.evaluation.limits import (
     spent_so_far,
 )
 from pipelines.evaluation.outcomes import Cost, Outcome
-from pipelines.evaluation.plan import Budget, EvaluationSpec, System, tasks_of
+from pipelines.evaluation.plan import Budget, EvaluationSpec, Item, System, tasks_of
 from pipelines.evaluation.runner import Runner
 from pipelines.evaluation.scoring import found_right
 from pipelines.models.providers import ModelSpec, Price
-from pipelines.run.events import Verdict
-from pipelines.run.spec import MethodSpec
+from pipelines.run.events import MethodSpec, Verdict
 from tests.pipelines.evaluation.bench import ITEMS, carried_out, create, opened, spec, system
 from tests.scripted.fakes import FakeModel
 

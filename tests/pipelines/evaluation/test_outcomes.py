@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.base import Answer, Generation, Message, Passage, Usage
 from pipelines.errors import ErrorInfo
 from pipelines.evaluation.outcomes import Cost, outcome_of, paid_in
 from pipelines.models.base import GenerationRequest, ScoreRequest
@@ -24,9 +25,8 @@ from pipelines.run.events import (
     SpanEnded,
     SpanStarted,
     TerminalEvent,
+    Trace,
 )
-from pipelines.run.trace import Trace
-from pipelines.types import Answer, Generation, Message, Passage, Usage
 from tests.pipelines.store import examples
 
 ANSWER = Answer(text="Delft", original="Paris", short="Delft", flags=("unverified",))

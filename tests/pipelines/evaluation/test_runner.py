@@ -8,11 +8,18 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import InvalidInputError, NotFoundError, UnreachableError
-from pipelines.evaluation.items import Item
-from pipelines.evaluation.plan import Budget, System, checked_spec, key_of, plan_of, system_names
+from pipelines.evaluation.plan import (
+    Budget,
+    Item,
+    System,
+    checked_spec,
+    key_of,
+    plan_of,
+    system_names,
+)
 from pipelines.evaluation.runner import Runner
 from pipelines.models.providers import ModelSpec
-from pipelines.run.spec import MethodSpec
+from pipelines.run.events import MethodSpec
 from tests.pipelines.evaluation.bench import ITEMS, carried_out, create, dream, opened, spec, system
 from tests.scripted.fakes import FakeModel
 

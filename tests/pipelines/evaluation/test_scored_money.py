@@ -10,7 +10,7 @@ from pipelines.evaluation.plan import System
 from pipelines.evaluation.runner import Runner
 from pipelines.evaluation.scoring import read_results
 from pipelines.models.providers import ModelSpec, Price
-from pipelines.run.spec import MethodSpec
+from pipelines.run.events import MethodSpec
 from tests.pipelines.evaluation.test_runner import ITEMS, carried_out, create, opened, spec
 from tests.scripted.fakes import FakeModel
 

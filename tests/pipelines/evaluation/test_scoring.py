@@ -9,21 +9,19 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Passage
 from pipelines.errors import NotFoundError
 from pipelines.evaluation import scoring
-from pipelines.evaluation.items import Item, LabelledSpan
 from pipelines.evaluation.metrics.table import METRICS, Metric
 from pipelines.evaluation.outcomes import Cost, Outcome, SpanVerdict
-from pipelines.evaluation.plan import EvaluationSpec, System, tasks_of
+from pipelines.evaluation.plan import EvaluationSpec, Item, LabelledSpan, System, tasks_of
 from pipelines.evaluation.results.scores import MONEY, Evaluation, ItemScore
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.scoring import read_results
 from pipelines.models.providers import ModelSpec, Price
-from pipelines.run.events import Verdict, What
-from pipelines.run.spec import MethodSpec
+from pipelines.run.events import MethodSpec, Verdict, What
 from pipelines.store import RunStore
 from pipelines.store.tables import to_json
-from pipelines.types import Passage
 from tests.pipelines.evaluation.bench import spec, system
 
 PARIS = Item(

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.engine.libraries import SAMPLE_LIBRARY
+from pipelines.base import Passage
+from pipelines.engine.library import SAMPLE_LIBRARY
 from pipelines.methods.answering import QuestionSubject, parts_of
 from pipelines.methods.base import Question
 from pipelines.methods.rag import Rag
-from pipelines.methods.replies.asked import figures, holds_kind
+from pipelines.methods.replies.parsing import figures, holds_kind
 from pipelines.methods.telling import clause_that_tells, held_from, opposes, reports, strays
 from pipelines.retrieval.base import Embedder, Retriever
-from pipelines.retrieval.bm25 import LexicalEmbedder
-from pipelines.retrieval.dense import EmbedderSimilarity, default_embedder
 from pipelines.retrieval.documents import load_library
+from pipelines.retrieval.indexes import EmbedderSimilarity, LexicalEmbedder, default_embedder
 from pipelines.run.events import Judged
 from pipelines.run.findings import SentenceChosen
 from pipelines.text import detect_language
-from pipelines.types import Passage
 from tests.scripted.bench import FULL, PieceModel, run_method
 
 WEAK = FULL.model_copy(update={"weak": True, "judges": False})

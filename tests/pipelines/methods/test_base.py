@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from pipelines.base import Language
 from pipelines.errors import InvalidInputError
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Capabilities
-from pipelines.run.spec import ROLES
-from pipelines.types import Language
+from pipelines.run.events import ROLES
 
 EN, BOTH = frozenset[Language]({"en"}), frozenset[Language]({"en", "zh"})
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Language
 from pipelines.methods.ever import Ever
 from pipelines.models.base import Capabilities, Model
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.events import Judged
-from pipelines.types import Language
 from tests.scripted.bench import FULL, ClaimReader, Outcome, run_method
 from tests.scripted.ever import (
     FOUND,

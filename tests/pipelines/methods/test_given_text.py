@@ -16,9 +16,8 @@ from pipelines.methods.registry import METHODS
 from pipelines.methods.slm import Slm
 from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest, ScoreRequest
 from pipelines.models.judges.base import ClaimVerdict
-from pipelines.run.events import Judged, RunFailed
+from pipelines.run.events import GivenAnswer, Judged, RunFailed
 from pipelines.run.findings import ConceptVerified
-from pipelines.run.spec import GivenAnswer
 from tests.scripted.bench import (
     FULL,
     ClaimReader,

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from pipelines.methods.base import Method
+from pipelines.methods.base import Method, load_wording
 from pipelines.methods.direct import Direct
 from pipelines.methods.drad import Drad
 from pipelines.methods.ever import Ever
 from pipelines.methods.haarag import Haarag
 from pipelines.methods.rag import Rag
 from pipelines.methods.rowen import Rowen
-from pipelines.methods.wording import load_wording
 from pipelines.models.base import Capabilities, Claim, GenerationRequest
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.retrieval.base import Matrix, Similarity

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 from pydantic.fields import FieldInfo
 
+from pipelines.base import Generation, Language, Token
 from pipelines.engine.reevaluate import Reevaluation, reevaluate
 from pipelines.methods.base import Method
 from pipelines.methods.registry import METHODS
@@ -28,9 +29,8 @@ from pipelines.models.base import (
 )
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.retrieval.base import Matrix, Similarity
-from pipelines.run.cache import request_key
+from pipelines.run.calls import request_key
 from pipelines.run.events import Judged, Revised
-from pipelines.types import Generation, Language, Token
 from tests.scripted.bench import ClaimReader, FixedRecognizer, Outcome, Shelf, run_method
 from tests.worlds import worlds
 

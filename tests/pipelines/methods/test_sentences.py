@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.methods.replies.questions import words_shared
+from pipelines.base import Passage
+from pipelines.methods.replies.lists import words_shared
 from pipelines.methods.sentences import NearSentence, sentences_of
 from pipelines.text import Span
-from pipelines.types import Passage
 
 LAMP = Passage(
     id="p1", title="Lamps", text="Carr kept bees. The lamp burned oil.", source="library", rank=1

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Generation, Passage
 from pipelines.errors import (
     InvalidReplyError,
     RateLimitError,
@@ -22,12 +23,9 @@ from pipelines.methods.registry import METHODS
 from pipelines.models.base import GenerationRequest, Model, ScoreRequest, Watcher
 from pipelines.models.judges.base import ClaimVerdict, JudgeModel
 from pipelines.retrieval.base import Matrix, Retriever
-from pipelines.run.cache import request_key
-from pipelines.run.events import Judged, Verdict, What
-from pipelines.run.findings import ConceptsListed, ConceptVerified
-from pipelines.run.grounding import SentenceAligned
-from pipelines.run.spec import GivenAnswer
-from pipelines.types import Generation, Passage
+from pipelines.run.calls import request_key
+from pipelines.run.events import GivenAnswer, Judged, Verdict, What
+from pipelines.run.findings import ConceptsListed, ConceptVerified, SentenceAligned
 from tests.pipelines.methods.test_reevaluate import (
     NAMES,
     QUESTION,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.methods.wording import Wording, load_wording
-from pipelines.paths import ASSETS
+from pipelines.base import ASSETS
+from pipelines.methods.base import WordingFile, load_wording
 
 ENTRIES = {
     "names": "Ada\n  Emil ",
@@ -16,7 +16,7 @@ ENTRIES = {
 
 
 def test_words_stand_between_white_space():
-    assert Wording(ENTRIES).words("names") == {"Ada", "Emil"}
+    assert WordingFile(ENTRIES).words("names") == {"Ada", "Emil"}
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_words_stand_between_white_space():
     [("Hello, Ada", True), ("good night, Ada", True), ("night, Ada", False), ("hello, ", False)],
 )
 def test_a_pattern_is_put_together_from_its_parts_and_reads_any_case(text: str, matches: bool):
-    assert bool(Wording(ENTRIES).pattern("whole").search(text)) == matches
+    assert bool(WordingFile(ENTRIES).pattern("whole").search(text)) == matches
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ASSETS / "wording").iterdir()))

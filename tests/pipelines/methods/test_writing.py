@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Answer, Generation, Message, Token
 from pipelines.methods.base import Question
 from pipelines.methods.direct import Direct, DirectSettings
 from pipelines.methods.writing import (
@@ -17,7 +18,6 @@ from pipelines.methods.writing import (
     visible_generation,
 )
 from pipelines.run.scope import Scope
-from pipelines.types import Answer, Generation, Message, Token
 from tests.scripted.bench import PieceModel, run_method
 
 

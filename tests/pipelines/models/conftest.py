@@ -61,7 +61,7 @@ def transformers_server() -> Iterator[TransformersServer]:
 
 
 def _save_model(folder: Path) -> None:
-    from tests.pipelines.models.local import tiny
+    from tests.pipelines.models.transformers import tiny
 
     tokenizer = tiny.byte_level_tokenizer()
     start = tiny.last_prompt_token(tokenizer)

@@ -7,6 +7,7 @@ from math import log
 
 import pytest
 
+from pipelines.base import Alternative, FinishReason, Generation, Message, Token
 from pipelines.errors import CapabilityError
 from pipelines.models.base import (
     Capabilities,
@@ -15,9 +16,10 @@ from pipelines.models.base import (
     Model,
     Option,
     Watcher,
+    choose_by_generating,
+    option_of_token,
+    parse_choice,
 )
-from pipelines.models.choice import choose_by_generating, option_of_token, parse_choice
-from pipelines.types import Alternative, FinishReason, Generation, Message, Token
 
 TRUTH = (
     Option(label="true", spellings=("True", "TRUE", "真", "正确")),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Usage
 from pipelines.errors import (
     AuthenticationError,
     CapabilityError,
@@ -25,8 +26,7 @@ from pipelines.errors import (
 )
 from pipelines.models.dashscope_model import DashScopeModel
 from pipelines.models.hosted import longest_text
-from pipelines.remote.bounded import MOST_BYTES
-from pipelines.types import Usage
+from pipelines.remote import MOST_BYTES
 from tests.scripted.dashscope_wire import (
     answer,
     choice,

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import dashscope
 import pytest
 
+from pipelines.base import Message, Usage
 from pipelines.errors import CapabilityError, RefusedRequestError
 from pipelines.models.base import ChoiceRequest, Delta, Option
 from pipelines.models.dashscope_model import _STREAM_ONLY, DashScopeModel
 from pipelines.models.hosted import _without, objections
-from pipelines.types import Message, Usage
 from tests.scripted.dashscope_wire import (
     KEY,
     NO_FALSE,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.base import Usage
 from pipelines.errors import RefusedRequestError
 from pipelines.models.base import Delta
-from pipelines.types import Usage
 from tests.scripted.dashscope_wire import (
     KEY,
     NO_FALSE,

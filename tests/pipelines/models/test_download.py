@@ -18,13 +18,13 @@ from huggingface_hub import constants
 from pipelines.models import download
 from pipelines.models.catalogue import CatalogueEntry, downloaded, folder_of, part_of
 from pipelines.models.download import ACTIVE, Downloads, DownloadState
-from pipelines.models.embedded import GgufModel
-from pipelines.models.local import LocalModel
-from pipelines.models.local.loading import find_source
+from pipelines.models.llamacpp import GgufModel
 from pipelines.models.providers import build_model, model_spec
+from pipelines.models.transformers import LocalModel
+from pipelines.models.transformers.model import find_source
 from tests.pipelines.models.hub import COMMIT, Hub, serve_hub, sha256
-from tests.pipelines.models.local import tiny
-from tests.pipelines.models.local.tiny_gguf import SAID, save_gguf
+from tests.pipelines.models.transformers import tiny
+from tests.pipelines.models.transformers.tiny_gguf import SAID, save_gguf
 from tests.scripted.wire import asks
 
 REPOSITORY = "someone/Small-GGUF"

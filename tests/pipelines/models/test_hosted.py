@@ -14,7 +14,7 @@ from pipelines.models.hosted import (
     prefix_of,
     sampling_seed,
 )
-from pipelines.models.openai_model import OpenAIModel
+from pipelines.models.openai import OpenAIModel
 from tests.scripted.wire import asks
 
 CLOSED = {

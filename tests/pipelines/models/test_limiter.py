@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from pipelines.models.limiter import PATIENCE, Limiter
+from pipelines.models.hosted import PATIENCE, Limiter
 
 
 class Visits:

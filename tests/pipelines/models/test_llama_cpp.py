@@ -12,10 +12,10 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from pipelines.base import Message
 from pipelines.errors import RefusedRequestError
 from pipelines.models.base import ChoiceRequest, Delta, Option, no_progress
-from pipelines.models.embedded import EmbeddedModel, ServedModel, gguf_path
-from pipelines.types import Message
+from pipelines.models.llamacpp import EmbeddedModel, ServedModel, gguf_path
 from tests.scripted.wire import asks
 
 BORN = "Where was Bill Clinton born?"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.base import Message
 from pipelines.models.base import ScoreRequest
-from pipelines.models.embedded import EmbeddedModel
-from pipelines.types import Message
+from pipelines.models.llamacpp import EmbeddedModel
 from tests.scripted.wire import asks
 
 BORN = "Where was Bill Clinton born?"

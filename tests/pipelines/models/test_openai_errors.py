@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Usage
 from pipelines.errors import (
     AuthenticationError,
     CapabilityError,
@@ -25,9 +26,8 @@ from pipelines.errors import (
 )
 from pipelines.models.base import ChoiceRequest, Delta, Option
 from pipelines.models.hosted import longest_text
-from pipelines.models.openai_model import OpenAIModel
-from pipelines.remote.bounded import MOST_BYTES
-from pipelines.types import Usage
+from pipelines.models.openai import OpenAIModel
+from pipelines.remote import MOST_BYTES
 from tests.scripted.wire import (
     Respond,
     Wire,

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
+from pipelines.base import Usage
 from pipelines.errors import CapabilityError, UnreachableError
 from pipelines.models.base import Delta
-from pipelines.models.openai_model import OpenAIModel
-from pipelines.types import Usage
+from pipelines.models.openai import OpenAIModel
 from tests.scripted.wire import (
     Wire,
     asks,

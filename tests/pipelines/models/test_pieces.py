@@ -16,6 +16,7 @@ import pytest
 from filelock import FileLock
 from huggingface_hub import constants
 
+from pipelines.base import ROOT
 from pipelines.errors import DamagedDownloadError, OfflineError, VeriscopeError
 from pipelines.models import catalogue, download, fetch, pieces
 from pipelines.models import hub as hub_module
@@ -28,7 +29,6 @@ from pipelines.models.catalogue import (
     place_of,
 )
 from pipelines.models.download import ACTIVE, ORIGIN, Downloads, DownloadState
-from pipelines.paths import ROOT
 from tests.pipelines.models.hub import Hub, serve_hub, sha256
 from tests.pipelines.models.packages import Packages
 from tests.pipelines.models.packages import packages as packages

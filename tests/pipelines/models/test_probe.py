@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from pipelines.base import Generation
 from pipelines.errors import (
     AuthenticationError,
     ModelTimeoutError,
@@ -14,14 +15,12 @@ from pipelines.errors import (
     UnreachableError,
 )
 from pipelines.models.base import Capabilities, GenerationRequest, Watcher
-from pipelines.models.embedded import EmbeddedModel
-from pipelines.models.openai_model import OpenAIModel
+from pipelines.models.llamacpp import EmbeddedModel
+from pipelines.models.openai import OpenAIModel
 from pipelines.models.probe import Finding, ProbeReport, probe, probe_again
 from pipelines.models.scripted import ScriptedModel
-from pipelines.remote.retry import RetryPolicy, not_again
-from pipelines.run.calls import RunModel
-from pipelines.run.materials import Slot
-from pipelines.types import Generation
+from pipelines.remote import RetryPolicy, not_again
+from pipelines.run.calls import RunModel, Slot
 from tests.scripted.wire import Wire, refusal, says
 
 PARIS = [["Paris", 0.9], [".", 0.8]]

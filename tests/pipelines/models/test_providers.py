@@ -13,15 +13,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pipelines.cli.models import add_model_options
+from app.cli.run_options import add_model_options
 from pipelines.errors import InvalidInputError, UnknownModelError
 from pipelines.methods.registry import used_models
 from pipelines.models import providers
 from pipelines.models.base import EMBEDDED_NAME, Capabilities, GenerationRequest, Model
 from pipelines.models.dashscope_model import DashScopeModel
-from pipelines.models.embedded import EmbeddedModel
-from pipelines.models.local import LocalModel
-from pipelines.models.openai_model import OpenAIModel
+from pipelines.models.llamacpp import EmbeddedModel
+from pipelines.models.openai import OpenAIModel
 from pipelines.models.providers import (
     BUILT_IN,
     PROVIDERS,
@@ -33,6 +32,7 @@ from pipelines.models.providers import (
     known_capabilities,
 )
 from pipelines.models.scripted import ScriptedModel
+from pipelines.models.transformers import LocalModel
 
 
 def build(kind: str, key: str | None = None, **options: Any) -> Model:
@@ -149,7 +149,7 @@ class Server:
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> EmbeddedModel:
     """The embedded model, whose server is not started."""
-    monkeypatch.setattr("pipelines.models.embedded.shared_server", Server)
+    monkeypatch.setattr("pipelines.models.llamacpp.shared_server", Server)
     return EmbeddedModel()
 
 

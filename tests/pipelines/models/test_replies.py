@@ -6,6 +6,7 @@ from math import log
 
 import pytest
 
+from pipelines.base import Generation, Usage
 from pipelines.models.base import Delta
 from pipelines.models.replies import (
     ReplyBuilder,
@@ -14,7 +15,6 @@ from pipelines.models.replies import (
     align_entries,
     read_entry,
 )
-from pipelines.types import Generation, Usage
 from tests.scripted.wire import entry, raw_entry
 
 Part = tuple[str, list[dict]]

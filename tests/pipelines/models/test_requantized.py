@@ -13,7 +13,7 @@ import pytest
 from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter
 from gguf.quants import dequantize, quantize
 
-from pipelines.models.requantized import requantized
+from pipelines.models.llamacpp import requantized
 
 Q4_1, Q5_0 = GGMLQuantizationType.Q4_1, GGMLQuantizationType.Q5_0
 Q8_0 = GGMLQuantizationType.Q8_0

@@ -7,15 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.engine.libraries import Libraries
+from pipelines.base import Message
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.errors import InvalidInputError, UnreachableError
 from pipelines.models.base import GenerationRequest
 from pipelines.models.catalogue import catalogue
-from pipelines.models.providers import BUILT_IN, ModelSpec, model_spec
-from pipelines.models.restricted import SWITCH, build_for_strangers, why_refused
-from pipelines.run.spec import EvidenceSpec
-from pipelines.types import Message
+from pipelines.models.providers import (
+    BUILT_IN,
+    SWITCH,
+    ModelSpec,
+    build_for_strangers,
+    model_spec,
+    why_refused,
+)
+from pipelines.run.events import EvidenceSpec
 from tests.scripted.wire import completion, says, serve
 
 
@@ -75,7 +81,7 @@ async def test_a_name_that_leads_inside_is_refused_by_the_connection(
         async def leads_inside(host: str, port: int) -> list[str]:
             return ["127.0.0.1"]
 
-        monkeypatch.setattr("pipelines.remote.guard.resolve", leads_inside)
+        monkeypatch.setattr("pipelines.remote.resolve", leads_inside)
         model = build_for_strangers(openai(f"http://looks-public.example:{port}"), "a-key")
         try:
             request = GenerationRequest(messages=(Message(role="user", content="Hello"),))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.base import Message
 from pipelines.errors import InvalidInputError, MissingReply
 from pipelines.models.base import (
     Capabilities,
@@ -19,7 +20,6 @@ from pipelines.models.base import (
     ScoreRequest,
 )
 from pipelines.models.scripted import ScriptedModel, ScriptedReply, ScriptedToken
-from pipelines.types import Message
 from tests.scripted.wire import asks
 
 OPTIONS = (

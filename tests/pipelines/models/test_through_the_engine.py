@@ -7,14 +7,23 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.engine.service import Service
 from pipelines.models.probe import probe
-from pipelines.remote.retry import RetryPolicy
-from pipelines.run.events import Judged, ModelCalled, RunFailed, RunFinished, TokenWritten
-from pipelines.run.spec import EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.remote import RetryPolicy
+from pipelines.run.events import (
+    EvidenceSpec,
+    Judged,
+    MethodSpec,
+    ModelCalled,
+    ModelSpec,
+    RunFailed,
+    RunFinished,
+    RunSpec,
+    TokenWritten,
+)
 from tests.pipelines.models.conftest import TransformersServer
-from tests.pipelines.models.local import tiny
+from tests.pipelines.models.transformers import tiny
 from tests.scripted.wire import Wire, refusal, says, streams
 
 OWNER = "ann"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.base import Message
 from pipelines.errors import RefusedRequestError
 from pipelines.models.base import ChoiceRequest, Delta, Option
-from pipelines.models.openai_model import OpenAIModel
+from pipelines.models.openai import OpenAIModel
 from pipelines.models.probe import probe
-from pipelines.types import Message
 from tests.pipelines.models.conftest import TransformersServer
 from tests.scripted.wire import asks
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.errors import AuthenticationError, InvalidInputError
-from pipelines.remote.address import Address, read_address, usable_key
+from pipelines.remote import Address, read_address, usable_key
 
 
 def read(url: str) -> Address:

@@ -10,7 +10,7 @@ import httpx
 import httpx2
 import pytest
 
-from pipelines.remote.bounded import MOST_BYTES, TooLargeError, bounded
+from pipelines.remote import MOST_BYTES, TooLargeError, bounded
 
 
 class Sent(httpx.AsyncByteStream, httpx2.AsyncByteStream):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.remote.failures import retry_after, server_words, showable
+from pipelines.remote import retry_after, server_words, showable
 
 KEY = "k-secret-key"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from pipelines.remote import guard
-from pipelines.remote.guard import PublicTransport, is_public, public_address
+from pipelines import remote
+from pipelines.remote import PublicTransport, is_public, public_address
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def answering(*addresses: str):
 
 
 async def test_a_name_leads_to_its_address(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(guard, "resolve", answering("8.8.8.8", "1.1.1.1"))
+    monkeypatch.setattr(remote, "resolve", answering("8.8.8.8", "1.1.1.1"))
     assert await public_address("example.org", 443) == "8.8.8.8"
 
 
@@ -62,7 +62,7 @@ async def test_a_name_leads_to_its_address(monkeypatch: pytest.MonkeyPatch):
 async def test_a_name_that_leads_inside_leads_nowhere(
     addresses: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(guard, "resolve", answering(*addresses))
+    monkeypatch.setattr(remote, "resolve", answering(*addresses))
     with pytest.raises(httpx2.ConnectError, match="not an address on the public internet"):
         await public_address("example.org", 443)
 
@@ -72,7 +72,7 @@ async def test_a_name_without_an_address(monkeypatch: pytest.MonkeyPatch):
         raise OSError("no such name")
 
     for resolve in (unknown, answering()):
-        monkeypatch.setattr(guard, "resolve", resolve)
+        monkeypatch.setattr(remote, "resolve", resolve)
         with pytest.raises(httpx2.ConnectError, match="has no address"):
             await public_address("example.org", 443)
 
@@ -106,7 +106,7 @@ async def test_the_address_that_was_looked_at_is_connected_to(monkeypatch: pytes
         assert (host, port) == ("example.org", 443)
         return answers.pop(0)
 
-    monkeypatch.setattr(guard, "resolve", rebinding)
+    monkeypatch.setattr(remote, "resolve", rebinding)
     async with httpx2.AsyncClient(transport=PublicTransport(inner)) as client:
         reply = await client.get("https://example.org/v1?a=1", headers={"x-a": "b"})
         assert reply.text == "hello"
@@ -126,7 +126,7 @@ async def test_a_redirect_is_looked_at_too(monkeypatch: pytest.MonkeyPatch):
     async def resolve(host: str, port: int) -> list[str]:
         return ["8.8.8.8"] if host == "example.org" else [host]
 
-    monkeypatch.setattr(guard, "resolve", resolve)
+    monkeypatch.setattr(remote, "resolve", resolve)
     client = httpx2.AsyncClient(transport=PublicTransport(inner), follow_redirects=True)
     async with client:
         with pytest.raises(httpx2.ConnectError):

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pipelines.errors import AuthenticationError, RateLimitError, ServerFailedError
-from pipelines.remote.retry import RetryPolicy
+from pipelines.remote import RetryPolicy
 
 BROKEN = ServerFailedError("It broke.", remedy="Wait.")
 

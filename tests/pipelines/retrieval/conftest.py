@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.retrieval.dense import EnglishEmbedder
+from pipelines.retrieval.indexes import EnglishEmbedder
 from pipelines.retrieval.library import LibraryIndex, build_index
 
 SAMPLE_LIBRARY = Path(__file__).resolve().parents[3] / "sample_data" / "library"

@@ -11,10 +11,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.retrieval.bm25 import terms
+from pipelines.base import Language
 from pipelines.retrieval.documents import Document
+from pipelines.retrieval.indexes import terms
 from pipelines.retrieval.library import build_index
-from pipelines.types import Language
 
 DIMENSION = 64
 

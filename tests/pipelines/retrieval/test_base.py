@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.base import Passage
 from pipelines.retrieval.base import PassageStore, ranked
-from pipelines.types import Passage
 
 PASSAGES = [
     Passage(id="a#0", title="A", text="One\ntwo “three”.", source="a.md", start=3, end=18),

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.retrieval.bm25 import (
+from pipelines.retrieval.indexes import (
     BM25Index,
     LexicalEmbedder,
     best_positions,
@@ -219,7 +219,7 @@ def test_a_text_without_a_word_has_no_direction():
 def test_the_vectors_are_the_same_in_every_process():
     text = "Paris 巴黎 1900"
     code = (
-        "from pipelines.retrieval.bm25 import LexicalEmbedder\n"
+        "from pipelines.retrieval.indexes import LexicalEmbedder\n"
         f"print(LexicalEmbedder().embed([{text!r}])[0].nonzero()[0].tolist())"
     )
     printed = subprocess.run(

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pipelines import loading
+from pipelines import base
+from pipelines.base import Language
 from pipelines.errors import CapabilityError, UnknownModelError
-from pipelines.retrieval import dense
-from pipelines.retrieval.dense import (
+from pipelines.retrieval import indexes
+from pipelines.retrieval.indexes import (
     DenseIndex,
     EmbedderSimilarity,
     EnglishEmbedder,
@@ -24,7 +25,6 @@ from pipelines.retrieval.dense import (
 )
 from pipelines.retrieval.library import build_index
 from pipelines.retrieval.retriever import LibraryRetriever
-from pipelines.types import Language
 from tests.pipelines.retrieval.examples import WordEmbedder, document
 
 # Unit vectors of the passages at 0, 2 and 5.
@@ -154,7 +154,7 @@ def test_a_text_is_read_once(monkeypatch: pytest.MonkeyPatch):
             read.extend(texts)
             return np.array([[len(text)] * 2 for text in texts], np.float32)
 
-    monkeypatch.setattr(dense, "_REMEMBERED", 3)
+    monkeypatch.setattr(indexes, "_REMEMBERED", 3)
     monkeypatch.setattr(EnglishEmbedder, "_load", lambda self: Lengths())
     embedder = EnglishEmbedder()
     assert embedder.embed(["a", "bb", "a"]).tolist() == [[1, 1], [2, 2], [1, 1]]
@@ -183,18 +183,18 @@ def test_it_is_loaded_quietly_and_without_a_network(
 
 def test_a_package_that_is_not_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "model").mkdir()
-    monkeypatch.setattr(loading, "package_folder", lambda name: tmp_path)
+    monkeypatch.setattr(base, "package_folder", lambda name: tmp_path)
     with pytest.raises(UnknownModelError, match="could not be loaded") as caught:
         EnglishEmbedder().embed(["text"])
     assert str(tmp_path) not in str(caught.value)
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(loading, "package_folder", lambda name: None)
+    monkeypatch.setattr(base, "package_folder", lambda name: None)
     with pytest.raises(CapabilityError, match="not installed"):
         EnglishEmbedder().embed(["text"])
-    monkeypatch.setattr(dense, "english_embedder", lambda: None)
-    monkeypatch.setattr(dense, "_bilingual_embedder", lambda: None)
+    monkeypatch.setattr(indexes, "english_embedder", lambda: None)
+    monkeypatch.setattr(indexes, "_bilingual_embedder", lambda: None)
     assert default_embedder() is None
 
 
@@ -211,7 +211,7 @@ def test_the_default_is_shared():
 def test_without_the_bilingual_file_the_english_one_is_the_default(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(dense, "_bilingual_embedder", lambda: None)
+    monkeypatch.setattr(indexes, "_bilingual_embedder", lambda: None)
     assert default_embedder() is english_embedder()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipelines.base import minilm_folder
 from pipelines.errors import (
     AuthenticationError,
     InvalidInputError,
@@ -19,10 +20,7 @@ from pipelines.errors import (
     UnreachableError,
     VeriscopeError,
 )
-from pipelines.loading import minilm_folder
-from pipelines.remote.retry import RetryPolicy
-from pipelines.retrieval.bm25 import LexicalEmbedder
-from pipelines.retrieval.dense import EnglishEmbedder, embedded_queries
+from pipelines.remote import RetryPolicy
 from pipelines.retrieval.embedders import (
     Embedders,
     EmbedderSpec,
@@ -30,6 +28,7 @@ from pipelines.retrieval.embedders import (
     SentenceEmbedder,
     vectors_name,
 )
+from pipelines.retrieval.indexes import EnglishEmbedder, LexicalEmbedder, embedded_queries
 from tests.pipelines.retrieval.examples import WordEmbedder
 from tests.scripted.web_wire import Naps
 from tests.scripted.wire import Respond, Wire, drips, says, serve

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from pipelines.errors import UnknownModelError
-from pipelines.retrieval.dense import BilingualEmbedder, default_embedder
 from pipelines.retrieval.encoder import Encoder, Precision
+from pipelines.retrieval.indexes import BilingualEmbedder, default_embedder
 from pipelines.retrieval.packed import PackedEncoder
 
 WIDTH, INNER, POSITIONS = 32, 64, 16

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pipelines.errors import CapabilityError, InvalidInputError, VeriscopeError
 from pipelines.retrieval import library
-from pipelines.retrieval.dense import EnglishEmbedder
+from pipelines.retrieval.indexes import EnglishEmbedder
 from pipelines.retrieval.library import (
     LibraryIndex,
     build_index,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.base import Passage
 from pipelines.errors import InvalidInputError
-from pipelines.retrieval.bm25 import word_spans
-from pipelines.retrieval.passages import (
+from pipelines.retrieval.documents import (
     PASSAGE_WORDS,
     TextRetriever,
     best_sentence,
@@ -14,8 +14,8 @@ from pipelines.retrieval.passages import (
     indexed_text,
     passage_key,
 )
+from pipelines.retrieval.indexes import word_spans
 from pipelines.text.sentences import split_sentences
-from pipelines.types import Passage
 from tests.pipelines.retrieval.examples import document
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pipelines.engine.libraries import Libraries
+from pipelines.base import Language, Passage
+from pipelines.engine.library import Libraries
 from pipelines.errors import (
     AuthenticationError,
     CapabilityError,
@@ -21,8 +22,8 @@ from pipelines.errors import (
 )
 from pipelines.retrieval import qdrant
 from pipelines.retrieval.base import reciprocal_rank_fusion
-from pipelines.retrieval.bm25 import BM25Index
-from pipelines.retrieval.passages import indexed_text
+from pipelines.retrieval.documents import indexed_text
+from pipelines.retrieval.indexes import BM25Index
 from pipelines.retrieval.qdrant import (
     QdrantRetriever,
     configured,
@@ -30,8 +31,7 @@ from pipelines.retrieval.qdrant import (
     read_passages,
     upload,
 )
-from pipelines.run.spec import EvidenceSpec
-from pipelines.types import Language, Passage
+from pipelines.run.events import EvidenceSpec
 from tests.scripted.wire import Handler, Seen, drips, says, serve
 
 TEXTS = {
@@ -219,7 +219,7 @@ async def test_a_run_searches_the_server_that_is_named(
         opened.append((url, key))
         return client
 
-    monkeypatch.setattr("pipelines.engine.libraries.open_client", open_it)
+    monkeypatch.setattr("pipelines.engine.library.open_client", open_it)
     monkeypatch.setenv("VERISCOPE_QDRANT_URL", "http://here:6333/")
     monkeypatch.setenv("VERISCOPE_QDRANT_KEY", "k" * 20)
     monkeypatch.setenv("VERISCOPE_QDRANT_COLLECTION", "mine")

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from pipelines.base import Language
 from pipelines.retrieval.base import RetrievalMode, reciprocal_rank_fusion
 from pipelines.retrieval.library import build_index
 from pipelines.retrieval.retriever import LibraryRetriever
 from pipelines.text.languages import detect_language
-from pipelines.types import Language
 from tests.pipelines.retrieval.examples import WordEmbedder, animals, document
 
 

@@ -6,9 +6,8 @@ import csv
 
 import pytest
 
-from pipelines.retrieval.documents import load_library
+from pipelines.retrieval.documents import cut_document, load_library
 from pipelines.retrieval.library import LibraryIndex
-from pipelines.retrieval.passages import cut_document
 from pipelines.retrieval.retriever import LibraryRetriever, RetrievalMode
 from tests.pipelines.retrieval.conftest import SAMPLE_LIBRARY
 

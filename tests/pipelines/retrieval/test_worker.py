@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.retrieval.assembling import Assembly, IndexSource
+from pipelines.retrieval.library import Assembly, IndexSource
 from pipelines.retrieval.preparing import PreparedDocument
 from pipelines.retrieval.reading.parsed import RefusedError
 from pipelines.retrieval.worker import PreparationStoppedError, PreparationWorker, WorkerFailedError

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from pipelines.base import Message
 from pipelines.errors import ServerFailedError
 from pipelines.models.base import Delta, GenerationRequest, ScoreRequest
 from pipelines.prompts import load_prompts
-from pipelines.run.cache import Cache, is_random, request_key
-from pipelines.types import Message
+from pipelines.run.calls import Cache, is_random, request_key
 from tests.scripted.fakes import FakeModel, request
 
 

@@ -17,8 +17,7 @@ from pipelines.run.calibrations import (
     Platt,
     isotonic,
 )
-from pipelines.run.events import Score
-from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
+from pipelines.run.events import MethodSpec, ModelSpec, RunSpec, Score
 from pipelines.store.profiles import Profile
 
 ENDS = 1e308

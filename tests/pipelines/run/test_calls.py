@@ -12,11 +12,10 @@ from pipelines.errors import (
     UnreachableError,
     VeriscopeError,
 )
-from pipelines.models.limiter import Limiter
-from pipelines.remote.retry import RetryPolicy
-from pipelines.run.calls import RunModel
+from pipelines.models.hosted import Limiter
+from pipelines.remote import RetryPolicy
+from pipelines.run.calls import RunModel, Slot
 from pipelines.run.events import TokenWritten
-from pipelines.run.materials import Slot
 from tests.scripted.fakes import FakeModel, request
 
 

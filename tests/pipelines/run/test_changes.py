@@ -6,8 +6,7 @@ import pytest
 
 from pipelines.models.providers import ModelSpec
 from pipelines.run.changes import changes, evidence_words, in_order, model_words
-from pipelines.run.events import RunStarted
-from pipelines.run.spec import EvidenceSpec
+from pipelines.run.events import EvidenceSpec, RunStarted
 from pipelines.run.view import RunView, fold
 from tests.scripted.recorded import CORRECTED, ORIGINAL, Record, full_method, passage, score
 

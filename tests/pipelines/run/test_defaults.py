@@ -17,8 +17,7 @@ from pipelines.models.catalogue import (
     write_manifest,
 )
 from pipelines.models.providers import ModelSpec, known_capabilities
-from pipelines.run.defaults import by_language, default_models, is_default
-from pipelines.run.spec import JUDGES
+from pipelines.run.events import JUDGES, by_language, default_models, is_default
 
 SMOL = ModelSpec()
 

@@ -13,15 +13,15 @@ import pytest
 from pipelines.models.base import SimilarityRequest
 from pipelines.run.events import (
     Event,
+    EvidenceSpec,
     Judged,
     ModelCalled,
     Retrieved,
     RunStarted,
     Score,
+    Trace,
     event_adapter,
 )
-from pipelines.run.spec import EvidenceSpec
-from pipelines.run.trace import Trace
 from pipelines.store import RunStore
 from pipelines.store.exchange import export_lines, parse_lines
 from tests.pipelines.store import examples

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from pipelines.base import Generation, Message, Usage
 from pipelines.errors import LimitReached
 from pipelines.models.base import ChoiceRequest, Option, ScoreRequest
 from pipelines.models.providers import Price
 from pipelines.run.ledger import Ledger, RunLimits, UsageTotals, most_tokens, tokens_of
-from pipelines.types import Generation, Message, Usage
 from tests.scripted.fakes import request
 
 DOLLARS = Price(read=1.0, written=2.0)

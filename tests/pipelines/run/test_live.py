@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Generation, Message, Token, Usage
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import ModelCalled, RunFailed, SpanStarted, TokenWritten
 from pipelines.run.live import Limits, LiveRun, Subscription
-from pipelines.types import Generation, Message, Token, Usage
 
 
 def live_run() -> tuple[LiveRun, list[Any]]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.concurrency import together
+from pipelines.aio import together
+from pipelines.base import Choice, Generation, Passage
 from pipelines.errors import (
     AuthenticationError,
     MissingReply,
@@ -24,20 +25,21 @@ from pipelines.models.base import (
 )
 from pipelines.run.calls import CANCELLED
 from pipelines.run.events import (
+    MethodSpec,
     ModelCalled,
+    ModelSpec,
     Retrieved,
     RunCancelled,
     RunFailed,
+    RunSpec,
     RunStarted,
     SpanEnded,
     SpanStarted,
+    Trace,
 )
 from pipelines.run.findings import MethodStarted
 from pipelines.run.live import Recorder
 from pipelines.run.replay import replay_materials
-from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
-from pipelines.run.trace import Trace
-from pipelines.types import Choice, Generation, Passage
 from tests.scripted.bench import tokens_of
 from tests.scripted.fakes import request
 

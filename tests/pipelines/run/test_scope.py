@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Passage
 from pipelines.errors import CapabilityError, ServerFailedError, VeriscopeError
 from pipelines.models.base import SimilarityRequest
 from pipelines.retrieval.base import Matrix, Retriever, Similarity
+from pipelines.run.calls import Materials, Slot
 from pipelines.run.events import ModelCalled, Retrieved, SpanStarted
 from pipelines.run.live import Recorder
-from pipelines.run.materials import Materials, Slot
 from pipelines.run.scope import Scope
-from pipelines.types import Passage
 from tests.scripted.fakes import FakeModel, request
 
 BROKEN = ServerFailedError("It broke.", remedy="Wait.", provider="fake")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from pipelines.run.spec import JUDGES, ROLES, EvidenceSpec, MethodSpec, ModelSpec, RunSpec
+from pipelines.run.events import JUDGES, ROLES, EvidenceSpec, MethodSpec, ModelSpec, RunSpec
 
 
 def test_every_role_is_named_once_and_the_writer_comes_first():

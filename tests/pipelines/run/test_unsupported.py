@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Choice, Message, UnsupportedSpan
 from pipelines.models.base import ChoiceRequest, Claim, Option
 from pipelines.run.events import Judged, ModelCalled, Score, Verdict
-from pipelines.run.unsupported import UnsupportedWords
-from pipelines.run.view import MethodView, StepView
-from pipelines.types import Choice, Message, UnsupportedSpan
+from pipelines.run.view import MethodView, StepView, UnsupportedWords
 
 TEXT = "She died in Paris in 1950."
 PARIS, YEAR = (12, 17), (21, 25)

@@ -4,18 +4,20 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Answer, Generation, Token, Usage
 from pipelines.models.base import SimilarityRequest
 from pipelines.run.events import (
+    MethodSpec,
     ModelCalled,
     Revised,
     RunFinished,
+    RunSpec,
     RunStarted,
     SpanEnded,
     SpanStarted,
     TokenWritten,
 )
 from pipelines.run.live import Recorder
-from pipelines.run.spec import MethodSpec, RunSpec
 from pipelines.run.view import (
     MethodView,
     RunView,
@@ -24,7 +26,6 @@ from pipelines.run.view import (
     reduce,
     whole_setting,
 )
-from pipelines.types import Answer, Generation, Token, Usage
 from tests.scripted.fakes import request
 
 

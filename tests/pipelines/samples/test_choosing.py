@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipelines.samples.choosing import MOST, Outcomes, choose
-from pipelines.store.recordings import ChosenRun, choice
+from pipelines.samples.record import MOST, Outcomes, choose
+from pipelines.store.exchange import ChosenRun, choice
 
 
 def runs(outcomes: Outcomes, most: int = MOST) -> list[str]:

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.run.events import Verdict
-from pipelines.run.trace import Trace
-from pipelines.samples.outcomes import outcomes_of
+from pipelines.run.events import Trace, Verdict
+from pipelines.samples.record import outcomes_of
 from tests.scripted.recorded import Record
 
 HOPE = {

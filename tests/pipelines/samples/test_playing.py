@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.libraries import Libraries
+from pipelines.base import Generation
+from pipelines.engine.library import Libraries
 from pipelines.engine.service import Service
 from pipelines.errors import VeriscopeError
 from pipelines.run.events import Event, TokenWritten
 from pipelines.run.view import fold
-from pipelines.samples import playing
-from pipelines.samples.playing import play
-from pipelines.samples.walkthroughs import Walkthrough, walkthrough
-from pipelines.types import Generation
+from pipelines.samples import walkthroughs
+from pipelines.samples.walkthroughs import Walkthrough, play, walkthrough
 from tests.scripted.fakes import FakeModel
 
 SAMPLE = "3-en-lightning"
@@ -80,10 +79,10 @@ class Stuck(FakeModel):
 def test_a_run_that_does_not_go_on_is_given_up(
     sample: Walkthrough, indexes: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(playing, "_build", lambda *_: Stuck("never"))
-    monkeypatch.setattr(playing, "_STUCK_SECONDS", 0.05)
+    monkeypatch.setattr(walkthroughs, "_build", lambda *_: Stuck("never"))
+    monkeypatch.setattr(walkthroughs, "_STUCK_SECONDS", 0.05)
     turns = count()
-    monkeypatch.setattr(playing, "_settled", lambda: turn(turns))
+    monkeypatch.setattr(walkthroughs, "_settled", lambda: turn(turns))
     with pytest.raises(VeriscopeError, match="unexpected"):
         play(sample, libraries(indexes))
     # It looks from time to time, not all the time.

@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.run.events import RunFinished
 from pipelines.samples import record
-from pipelines.store.recordings import CHOSEN, choice, load_recording, recordings
+from pipelines.store.exchange import CHOSEN, choice, load_recording, recordings
 from tests.sample_data.test_library import questions
 from tests.scripted.service import OpenService, scripted
 

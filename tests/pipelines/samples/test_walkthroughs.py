@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.libraries import Libraries
+from pipelines.base import Answer, Generation
+from pipelines.engine.library import Libraries
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.methods import registry
 from pipelines.methods.base import Method, Question, Settings
-from pipelines.run.defaults import default_models
+from pipelines.run.events import EvidenceSpec, ModelSpec, default_models
 from pipelines.run.scope import Scope
-from pipelines.run.spec import EvidenceSpec, ModelSpec
 from pipelines.samples.walkthroughs import check, main, walkthrough, walkthroughs
-from pipelines.types import Answer, Generation
 
 ORIGINAL = "Clinton grew up in Florida."
 REPAIRED = "Clinton grew up in Hope."

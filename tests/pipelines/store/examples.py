@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, get_args
 
+from pipelines.base import Alternative, Answer, Choice, Generation, Message, Passage, Token, Usage
 from pipelines.errors import ErrorInfo
 from pipelines.models.base import (
     ChoiceRequest,
@@ -17,12 +18,15 @@ from pipelines.run.events import (
     EntitiesFound,
     Event,
     Judged,
+    MethodSpec,
     ModelCalled,
+    ModelSpec,
     Retrieved,
     Revised,
     RunCancelled,
     RunFailed,
     RunFinished,
+    RunSpec,
     RunStarted,
     Score,
     SpanEnded,
@@ -30,9 +34,7 @@ from pipelines.run.events import (
     TerminalEvent,
     TokenWritten,
 )
-from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
 from pipelines.text import Entity
-from pipelines.types import Alternative, Answer, Choice, Generation, Message, Passage, Token, Usage
 
 QUESTION = "Who wrote 《红楼梦》? 📚"
 ERROR = ErrorInfo(code="timeout", message="It took too long.", remedy="Try again.", retryable=True)

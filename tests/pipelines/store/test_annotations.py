@@ -17,11 +17,14 @@ from sqlalchemy import text
 
 from pipelines.errors import InvalidInputError, NotFoundError, TooOftenError
 from pipelines.store import RunStore
-from pipelines.store.annotation_events import Action
-from pipelines.store.annotation_links import MOST_WRONG, AnnotationLinks
-from pipelines.store.annotation_records import EventKind, NewItem
-from pipelines.store.annotation_work import AnnotationWork, Given, NothingToDo
-from pipelines.store.annotations import AnnotationStore
+from pipelines.store.annotations import (
+    MOST_WRONG,
+    AnnotationLinks,
+    AnnotationStore,
+    EventKind,
+    NewItem,
+)
+from pipelines.store.labelling import Action, AnnotationWork, Given, NothingToDo
 
 LEASE = 60.0
 

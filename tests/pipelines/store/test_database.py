@@ -15,13 +15,11 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from pipelines.errors import InvalidInputError
-from pipelines.run.spec import ModelSpec
+from pipelines.run.events import ModelSpec
 from pipelines.store import DEFAULT_URL, RunStore, StorageError
-from pipelines.store import opening as storage
-from pipelines.store.causes import storage_error
-from pipelines.store.database import Database
+from pipelines.store import database as storage
+from pipelines.store.database import Database, open_engine, sqlite_path, storage_error
 from pipelines.store.migrations import check, upgrade
-from pipelines.store.opening import open_engine, sqlite_path
 from tests.pipelines.store import examples
 from tests.schema import migrated
 

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.engine.libraries import Libraries
+from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
 from pipelines.errors import NotFoundError
-from pipelines.evaluation import overview as overviews
+from pipelines.evaluation import runner as overviews
 from pipelines.evaluation import scoring
-from pipelines.evaluation.overview import keep_overview, overview
 from pipelines.evaluation.results.table import results_table
-from pipelines.evaluation.runner import Runner
+from pipelines.evaluation.runner import Runner, keep_overview, overview
 from pipelines.evaluation.scoring import read_results
 from pipelines.store import RunStore
 from tests.pipelines.evaluation.bench import carried_out, create, spec, system

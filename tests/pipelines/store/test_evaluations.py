@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event, text
 
 from pipelines.errors import NotFoundError
-from pipelines.evaluation.items import Item
+from pipelines.evaluation.plan import Item
 from pipelines.store import RunStore
 from pipelines.store.evaluations import AnswerTask, EvaluationStore
 from tests.pipelines.store import examples

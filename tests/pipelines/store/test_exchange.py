@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from pipelines.errors import InvalidInputError
-from pipelines.run.events import Event, event_adapter
-from pipelines.run.trace import Trace
+from pipelines.run.events import Event, Trace, event_adapter
 from pipelines.store import RunStore, exchange
 from pipelines.store.exchange import export_lines, parse_lines
 from tests.pipelines.store import examples

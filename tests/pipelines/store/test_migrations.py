@@ -17,9 +17,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Column, Engine, Integer, String, Table, create_engine, inspect, text
 
 from pipelines.store import RunStore, StorageError
+from pipelines.store.database import open_engine
 from pipelines.store.migrations import FOLDER, alembic_config, check, migrating, upgrade
 from pipelines.store.migrations.__main__ import main, revise
-from pipelines.store.opening import open_engine
 from pipelines.store.tables import Base, UtcDateTime
 from tests.pipelines.store import examples
 from tests.schema import migrated

@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.models.providers import Price
-from pipelines.run.spec import ModelSpec
+from pipelines.run.events import ModelSpec
 from pipelines.store import RunStore
 from pipelines.store.tables import refuse_keys, to_json
 

@@ -15,14 +15,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from pipelines.cli import main as cli
+from app.cli import main as cli
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
 from pipelines.errors import StorageError, StorageLostError, StorageReadOnlyError
-from pipelines.run.events import RunFinished
-from pipelines.run.spec import MethodSpec, ModelSpec, RunSpec
+from pipelines.run.events import MethodSpec, ModelSpec, RunFinished, RunSpec
 from pipelines.store import RunStore
-from pipelines.store.presence import AdvisoryPresence
+from pipelines.store.database import AdvisoryPresence
 from tests.pipelines.store import examples
 from tests.postgresql import new_database, private_server
 from tests.scripted.fakes import FakeModel
@@ -96,7 +95,7 @@ def test_a_connection_that_cannot_take_the_lock_is_given_back(
         assert isinstance(presence, AdvisoryPresence)
         drop_connections(url)
         with monkeypatch.context() as patch:
-            patch.setattr("pipelines.store.presence._key_of", lambda _: "no number")
+            patch.setattr("pipelines.store.database._key_of", lambda _: "no number")
             with pytest.raises(StorageError):
                 store.renew_presence()
         assert presence._engine.pool.checkedout() == 0  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.errors import InvalidInputError, NotFoundError
-from pipelines.run.spec import ModelSpec
+from pipelines.run.events import ModelSpec
 from pipelines.store import RunStore
 from pipelines.store.profiles import MAX_SIZE, Profile, ProfileOrigin
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import InvalidInputError, NotFoundError
-from pipelines.run.trace import Trace
+from pipelines.run.events import Trace
 from pipelines.store import new_run_id
-from pipelines.store.exchange import export_lines
-from pipelines.store.recordings import (
+from pipelines.store.exchange import (
     CHOSEN,
     PREFIX,
     ChosenRun,
     RecordingChoice,
     choice,
+    export_lines,
     is_recording,
     load_recording,
     recordings,

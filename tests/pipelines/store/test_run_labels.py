@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from pipelines.errors import InvalidInputError, NotFoundError
-from pipelines.run.events import Judged, RunStarted, SpanStarted, Verdict
-from pipelines.run.spec import MethodSpec, ModelSpec
+from pipelines.run.events import Judged, MethodSpec, ModelSpec, RunStarted, SpanStarted, Verdict
 from pipelines.store import RunFilter, RunStore
 from pipelines.store.labels import MAX_NOTE, MAX_RUN_NAME, MAX_TAG, MOST_TAGS
-from pipelines.store.sizes import SHARED
+from pipelines.store.runs import SHARED
 from tests.pipelines.store import examples
 
 

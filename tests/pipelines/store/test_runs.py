@@ -8,8 +8,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from pipelines.errors import InvalidInputError, NotFoundError
-from pipelines.run.events import Event, RunStarted, TerminalEvent
-from pipelines.run.spec import ModelSpec
+from pipelines.run.events import Event, ModelSpec, RunStarted, TerminalEvent
 from pipelines.store import RunStore, StorageError, new_owner, new_run_id
 from tests.pipelines.store import examples
 

@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.errors import NotFoundError
 from pipelines.store import RunStore
-from pipelines.store.sizes import SHARED, copy_id
+from pipelines.store.runs import SHARED, copy_id
 from tests.pipelines.store import examples
 
 

@@ -7,8 +7,8 @@ from math import log
 
 import pytest
 
+from pipelines.base import Token
 from pipelines.text.alignment import by_characters, token_spans, tokens_covering
-from pipelines.types import Token
 from tests.worlds import worlds
 
 ENGLISH = [b"Bill", b" Clinton", b" was", b" born", b" in", b" Hope", b",", b" Arkansas", b"."]

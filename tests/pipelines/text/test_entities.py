@@ -15,9 +15,9 @@ import pytest
 import spacy
 from spacy.pipeline import EntityRuler
 
+from pipelines.base import Language
 from pipelines.text import Entity, EntityRecognizer, entities
 from pipelines.text.entity_rules import Candidate, longest_first
-from pipelines.types import Language
 from tests.worlds import worlds
 
 SENTENCE = "Bill Clinton was born on August 19, 1946, in Hope, Arkansas."

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.text.segmentation import in_dictionary, tagged_words, word_boundaries
+from pipelines.text.chinese import in_dictionary, tagged_words, word_boundaries
 
 TEXTS = [
     "鲁迅于1881年9月25日出生在浙江绍兴。",
@@ -47,7 +47,7 @@ def test_dictionary() -> None:
 
 @pytest.mark.verify
 def test_loading_writes_no_file_and_says_nothing(tmp_path: Path) -> None:
-    script = "from pipelines.text.segmentation import tagged_words; tagged_words('第一次')"
+    script = "from pipelines.text.chinese import tagged_words; tagged_words('第一次')"
     done = subprocess.run(
         [sys.executable, "-c", script],
         cwd=Path(__file__).parents[3],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.text.sequences import common_length, edit_distance
+from pipelines.text.sentences import common_length, edit_distance
 
 TEXTS = st.text(alphabet="abc 霍", max_size=12)
 

@@ -15,19 +15,18 @@ from typing import Any
 
 import pytest
 
-from pipelines.engine.libraries import Libraries
+from pipelines.base import Passage
+from pipelines.engine.library import Libraries
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, UnreachableError
-from pipelines.evaluation.items import Item
-from pipelines.evaluation.plan import Budget, EvaluationSpec, System, code_version
-from pipelines.evaluation.ray_cluster import RayCluster
+from pipelines.evaluation.plan import Budget, EvaluationSpec, Item, System, code_version
+from pipelines.evaluation.ray import RayCluster
 from pipelines.evaluation.results.scores import Evaluation
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.runner import EvaluationProgress, Runner
 from pipelines.evaluation.scoring import read_results
 from pipelines.models.providers import ModelSpec
-from pipelines.run.spec import MethodSpec
-from pipelines.types import Passage
+from pipelines.run.events import MethodSpec
 from tests import network
 from tests.pipelines.evaluation.bench import carried_out, create
 from tests.scripted.wire import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.evaluation.datasets import open_data_set
-from pipelines.evaluation.items import Item
+from pipelines.evaluation.plan import Item
 
 
 def lines(path: Path, *records: Mapping[str, Any]) -> Path:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from pipelines.errors import InvalidInputError, NotFoundError, OfflineError
-from pipelines.evaluation.datasets import hub, open_data_set
-from pipelines.evaluation.datasets.hub import HubAddress
+from pipelines.evaluation.datasets import open_data_set, opening
+from pipelines.evaluation.datasets.opening import HubAddress
 
 
 class ClassLabel(NamedTuple):
@@ -122,7 +122,7 @@ def test_the_split_and_the_configuration_are_passed_on(install: Install):
 
 def test_numbers_of_classes_become_their_names(install: Install):
     install()
-    table = hub.read_hub(HubAddress("owner/nq", split="test"))
+    table = opening.read_hub(HubAddress("owner/nq", split="test"))
     assert [row["label"] for row in table.rows] == ["ok", "bad"]
 
 
@@ -157,7 +157,7 @@ def test_a_split_without_rows_or_with_too_many_is_refused(
     with pytest.raises(InvalidInputError, match="has no rows"):
         open_data_set("hub:owner/nq@test")
     install(rows=3)
-    monkeypatch.setattr(hub, "MAXIMUM_ROWS", 2)
+    monkeypatch.setattr(opening, "MAXIMUM_ROWS", 2)
     with pytest.raises(InvalidInputError, match=r"has 3 rows.*test\[:2\]"):
         open_data_set("hub:owner/nq@test")
 

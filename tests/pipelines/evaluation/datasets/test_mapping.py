@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets import ColumnMapping, open_data_set, suggested_mapping
-from pipelines.evaluation.items import Item
+from pipelines.evaluation.plan import Item
 from tests.pipelines.evaluation.datasets.small_files import lines
 
 

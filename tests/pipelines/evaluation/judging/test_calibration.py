@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.items import Item
 from pipelines.evaluation.judging.calibration import (
     GradedAnswer,
     HumanGrades,
@@ -19,6 +18,7 @@ from pipelines.evaluation.judging.calibration import (
     read_labels,
 )
 from pipelines.evaluation.judging.spec import Grade, JudgeInput, Judgement
+from pipelines.evaluation.plan import Item
 
 
 def answer(item: str, grade: Grade | None, system: str = "direct", repeat: int = 0) -> GradedAnswer:

@@ -9,7 +9,7 @@ import pytest
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.judging.prompts import checked_prompts, read_source, shipped_source
 from pipelines.methods.replies.verdicts import GRADES
-from pipelines.models.choice import parse_choice
+from pipelines.models.base import parse_choice
 
 OWN = """
 [en]

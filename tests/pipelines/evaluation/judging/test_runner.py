@@ -10,20 +10,19 @@ import pytest
 
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, NotFoundError, UnreachableError
-from pipelines.evaluation.items import Item
 from pipelines.evaluation.judging.calibration import HumanGrades, LabelKey, calibrated
 from pipelines.evaluation.judging.reading import graded_answers
 from pipelines.evaluation.judging.runner import JudgeRunner, JudgingProgress
 from pipelines.evaluation.judging.spec import JudgeInput, JudgeSpec
-from pipelines.evaluation.plan import Budget
+from pipelines.evaluation.plan import Budget, Item
+from pipelines.evaluation.results.export import table_text
 from pipelines.evaluation.results.table import results_table
-from pipelines.evaluation.results.terminal import table_text
 from pipelines.evaluation.runner import Runner
 from pipelines.evaluation.scoring import read_results
 from pipelines.models.base import Model
-from pipelines.models.judges.simple import OverlapJudge
+from pipelines.models.judges.base import OverlapJudge
 from pipelines.models.providers import ModelSpec, Price
-from pipelines.remote.retry import RetryPolicy
+from pipelines.remote import RetryPolicy
 from pipelines.store.tables import to_json
 from tests.pipelines.evaluation.bench import ITEMS, carried_out, create, opened, spec
 from tests.scripted.fakes import FakeModel

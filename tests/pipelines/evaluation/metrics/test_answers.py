@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu import sentence_bleu
 
-from pipelines.evaluation.items import Item
+from pipelines.base import Passage
 from pipelines.evaluation.metrics.answers import (
     abstains,
     bleu,
@@ -21,14 +21,14 @@ from pipelines.evaluation.metrics.answers import (
     exact_match,
     f1,
     fact_precision,
+    normalised_words,
     outcome,
     passage_overlap,
     rouge_l,
     truthful,
     word_count,
 )
-from pipelines.evaluation.metrics.words import normalised_words
-from pipelines.types import Passage
+from pipelines.evaluation.plan import Item
 
 
 def item(*answers: str, **fields: Any) -> Item:

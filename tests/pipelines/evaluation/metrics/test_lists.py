@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.evaluation.items import Item
-from pipelines.evaluation.metrics.lists import entities, score_list
+from pipelines.evaluation.metrics.answers import entities, score_list
+from pipelines.evaluation.plan import Item
 
 
 def item(*lists: tuple[str, ...]) -> Item:

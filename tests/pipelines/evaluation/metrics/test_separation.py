@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.evaluation.metrics.separation import (
+from pipelines.evaluation.metrics.detection import (
     accuracy,
     auroc,
     average_precision,

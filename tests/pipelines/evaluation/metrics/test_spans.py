@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.evaluation.metrics import SpanCounts, count_spans, sum_counts
-from pipelines.evaluation.metrics.spans import Ends, SpanMatch, overlap
+from pipelines.evaluation.metrics.answers import Ends, SpanMatch, overlap
 
 SPANS = st.lists(
     st.tuples(st.integers(0, 20), st.integers(1, 8)).map(lambda one: (one[0], sum(one))), max_size=6

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from components.messages import LANGUAGES, load_messages
+from components.base.words import LANGUAGES, load_messages
+from pipelines.base import Passage
 from pipelines.evaluation.datasets import applies, open_data_set
-from pipelines.evaluation.items import Item, LabelledSpan
 from pipelines.evaluation.metrics import METRICS, MetricAnswer
-from pipelines.types import Passage
+from pipelines.evaluation.plan import Item, LabelledSpan
 
 QUESTION = Item(
     id="1",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pipelines.base import Language
 from pipelines.evaluation.results.scores import (
     Evaluation,
     ItemScore,
@@ -12,7 +13,6 @@ from pipelines.evaluation.results.scores import (
     MetricInfo,
     ScoredSystem,
 )
-from pipelines.types import Language
 
 ACCURACY = MetricInfo(name="accuracy")
 

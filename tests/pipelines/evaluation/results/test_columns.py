@@ -10,14 +10,13 @@ from typing import NamedTuple
 
 import pytest
 
-from components.evaluation_table import ranking_view, results_view
-from components.messages import Catalogue
+from components.base.words import Catalogue
+from components.evaluate.table import ranking_view, results_view
 from pipelines.evaluation.results.columns import held, lines, results_columns, typed_frame
-from pipelines.evaluation.results.export import table_csv, table_latex, table_markdown
+from pipelines.evaluation.results.export import table_csv, table_latex, table_markdown, table_text
 from pipelines.evaluation.results.scores import ScoredSystem
 from pipelines.evaluation.results.table import ResultsTable, results_table
-from pipelines.evaluation.results.terminal import table_text
-from pipelines.evaluation.statistics.resampling import Sampling
+from pipelines.evaluation.statistics.estimates import Sampling
 from tests.components.html_tree import read
 from tests.pipelines.evaluation.results.evaluations import evaluation, score
 

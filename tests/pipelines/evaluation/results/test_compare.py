@@ -7,8 +7,7 @@ import pytest
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.compare import comparison, joined
 from pipelines.evaluation.results.scores import JUDGED, Evaluation, JudgeInfo, MetricInfo
-from pipelines.evaluation.statistics.paired import mcnemar_midp
-from pipelines.evaluation.statistics.resampling import Sampling
+from pipelines.evaluation.statistics.estimates import Sampling, mcnemar_midp
 from tests.pipelines.evaluation.results.evaluations import binary, evaluation, score
 
 SAMPLING = Sampling(resamples=200, permutations=199)

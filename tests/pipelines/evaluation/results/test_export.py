@@ -28,7 +28,7 @@ from pipelines.evaluation.results.export import (
 )
 from pipelines.evaluation.results.scores import Evaluation, ItemScore, ItemSummary, ScoredSystem
 from pipelines.evaluation.results.table import ResultsTable, results_table
-from pipelines.evaluation.statistics.resampling import Estimate, Sampling
+from pipelines.evaluation.statistics.estimates import Estimate, Sampling
 from tests.pipelines.evaluation.results.evaluations import binary, evaluation, score
 
 SAMPLING = Sampling(resamples=200, permutations=199)

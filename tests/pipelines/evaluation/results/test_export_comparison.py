@@ -7,14 +7,14 @@ import io
 import json
 
 from pipelines.evaluation.results.compare import SystemComparison, comparison
-from pipelines.evaluation.results.export_comparison import (
+from pipelines.evaluation.results.export import (
     comparison_csv,
     comparison_jsonl,
     comparison_latex,
     comparison_markdown,
 )
 from pipelines.evaluation.results.scores import MetricInfo
-from pipelines.evaluation.statistics.resampling import Sampling
+from pipelines.evaluation.statistics.estimates import Sampling
 from tests.pipelines.evaluation.results.evaluations import binary
 
 SAMPLING = Sampling(resamples=200, permutations=199)

@@ -7,8 +7,13 @@ from math import isnan
 import pytest
 
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.results.compare import comparison
-from pipelines.evaluation.results.items import Wanted, filtered, finds_right, system_items
+from pipelines.evaluation.results.compare import (
+    Wanted,
+    comparison,
+    filtered,
+    finds_right,
+    system_items,
+)
 from pipelines.evaluation.results.scores import MetricInfo
 from tests.pipelines.evaluation.results.evaluations import ACCURACY, binary, evaluation, score
 

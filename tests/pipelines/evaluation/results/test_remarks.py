@@ -7,19 +7,18 @@ import io
 
 import pytest
 
-from components.evaluation_numbers import estimate_cell
-from components.messages import Catalogue
+from components.base.words import Catalogue
+from components.evaluate.table import estimate_cell
 from pipelines.evaluation.results.export import (
     caption,
     table_csv,
     table_latex,
     table_markdown,
+    table_text,
 )
-from pipelines.evaluation.results.remarks import FEW_NOTE, has_few_groups
-from pipelines.evaluation.results.scores import Evaluation, ScoredSystem
+from pipelines.evaluation.results.scores import FEW_NOTE, Evaluation, ScoredSystem, has_few_groups
 from pipelines.evaluation.results.table import ResultsTable, results_table
-from pipelines.evaluation.results.terminal import table_text
-from pipelines.evaluation.statistics.resampling import Estimate, Sampling
+from pipelines.evaluation.statistics.estimates import Estimate, Sampling
 from tests.components.html_tree import read
 from tests.pipelines.evaluation.results.evaluations import evaluation, score
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from pipelines.evaluation.results.arrays import Grid, cost_reader, value_reader
 from pipelines.evaluation.results.scores import Evaluation, ItemScore
+from pipelines.evaluation.results.table import Grid, cost_reader, value_reader
 from tests.pipelines.evaluation.results.evaluations import binary, evaluation, score
 
 

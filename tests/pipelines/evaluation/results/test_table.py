@@ -8,8 +8,7 @@ from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.papers import paper_figures
 from pipelines.evaluation.results.scores import Evaluation, ItemSummary, MetricInfo, ScoredSystem
 from pipelines.evaluation.results.table import ResultsTable, detectors, results_table
-from pipelines.evaluation.statistics.paired import mcnemar_midp
-from pipelines.evaluation.statistics.resampling import Sampling, wilson
+from pipelines.evaluation.statistics.estimates import Sampling, mcnemar_midp, wilson
 from tests.pipelines.evaluation.results.evaluations import ACCURACY, binary, evaluation, score
 
 SAMPLING = Sampling(resamples=200, permutations=199)

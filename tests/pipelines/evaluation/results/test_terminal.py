@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.results.scores import Evaluation
-from pipelines.evaluation.results.table import ResultsTable, results_table
-from pipelines.evaluation.results.terminal import (
+from pipelines.evaluation.results.export import (
     deciding_metrics,
     evaluation_text,
     table_text,
     wrapped,
 )
-from pipelines.evaluation.statistics.resampling import Sampling
+from pipelines.evaluation.results.scores import Evaluation
+from pipelines.evaluation.results.table import ResultsTable, results_table
+from pipelines.evaluation.statistics.estimates import Sampling
 from tests.pipelines.evaluation.results.evaluations import binary, evaluation, score
 
 SAMPLING = Sampling(resamples=200, permutations=199)

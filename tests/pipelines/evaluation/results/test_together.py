@@ -8,12 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.results.arrays import Grid, value_reader
 from pipelines.evaluation.results.scores import HALLUCINATED, HALLUCINATION_SCORE, Evaluation
-from pipelines.evaluation.results.table import results_table
-from pipelines.evaluation.statistics.estimates import Estimator, corrections, mean_estimates
-from pipelines.evaluation.statistics.paired import paired_differences
-from pipelines.evaluation.statistics.resampling import Estimate, Sampling
+from pipelines.evaluation.results.table import Grid, results_table, value_reader
+from pipelines.evaluation.statistics.estimates import (
+    Estimate,
+    Estimator,
+    Sampling,
+    corrections,
+    mean_estimates,
+    paired_differences,
+)
 from tests.pipelines.evaluation.results.evaluations import binary, evaluation, score
 
 SAMPLING = Sampling(resamples=120, permutations=99)

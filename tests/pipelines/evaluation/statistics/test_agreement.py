@@ -23,7 +23,7 @@ from pipelines.evaluation.statistics.agreement import (
     raw_agreement,
     share,
 )
-from pipelines.evaluation.statistics.resampling import Sampling, draws
+from pipelines.evaluation.statistics.estimates import Sampling, draws
 
 FEW = Sampling(resamples=100)
 X = np.nan

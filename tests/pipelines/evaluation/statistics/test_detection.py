@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import auc, average_precision_score, roc_auc_score
 
 from pipelines.evaluation.statistics.detection import curves, detection, reliability
-from pipelines.evaluation.statistics.resampling import Sampling, draws, wilson
+from pipelines.evaluation.statistics.estimates import Sampling, draws, wilson
 
 SAMPLING = Sampling(resamples=300, seed=1)
 NAN = float("nan")

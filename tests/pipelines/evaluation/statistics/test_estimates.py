@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from pipelines.evaluation.statistics.estimates import (
     CorrectionRates,
     Estimator,
+    Floats,
+    Sampling,
     corrections,
     mean_estimates,
+    wilson,
 )
-from pipelines.evaluation.statistics.resampling import Floats, Sampling, wilson
 
 SAMPLING = Sampling(resamples=400, seed=1)
 NAN = float("nan")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.evaluation.statistics.gamma import (
+from pipelines.evaluation.statistics.agreement import (
     MOST_PEOPLE,
     MarkedSpan,
     MarkedText,
@@ -15,7 +15,7 @@ from pipelines.evaluation.statistics.gamma import (
     dissimilarity,
     gamma,
 )
-from pipelines.evaluation.statistics.resampling import Sampling
+from pipelines.evaluation.statistics.estimates import Sampling
 
 FEW = Sampling(resamples=100)
 # Three people on one text, the example of Mathet and others (2015) that comes with the authors'

@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 from scipy.stats import binom, permutation_test
 from statsmodels.stats.contingency_tables import mcnemar
 
-from pipelines.evaluation.statistics.estimates import mean_estimates
-from pipelines.evaluation.statistics.paired import (
+from pipelines.evaluation.statistics.estimates import (
+    Estimate,
     PairedDifference,
+    Sampling,
     adjusted,
     bands,
     mcnemar_midp,
+    mean_estimates,
     paired_differences,
     permutation_p,
 )
-from pipelines.evaluation.statistics.resampling import Estimate, Sampling
 
 SAMPLING = Sampling(resamples=400, permutations=4999, seed=1)
 NAN = float("nan")

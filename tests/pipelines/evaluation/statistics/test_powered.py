@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.evaluation.statistics.judges import corrected_rate
-from pipelines.evaluation.statistics.powered import powered_mean
+from pipelines.evaluation.statistics.judges import corrected_rate, powered_mean
 
 JUDGE = [1.0] * 34 + [0.0] * 6 + [1.0] * 50 + [0.0] * 10
 LABELS = [1.0] * 28 + [0.0] * 12

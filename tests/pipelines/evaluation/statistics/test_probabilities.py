@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pipelines.evaluation.metrics import brier, calibration_error
-from pipelines.evaluation.statistics.probabilities import probability_errors
-from pipelines.evaluation.statistics.resampling import Sampling
+from pipelines.evaluation.statistics.detection import probability_errors
+from pipelines.evaluation.statistics.estimates import Sampling
 
 FEW = Sampling(resamples=200)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.evaluation.metrics.reliability import brier, calibration_error
+from pipelines.evaluation.metrics.detection import brier, calibration_error
 from pipelines.evaluation.metrics.table import METRICS
-from pipelines.evaluation.statistics.qualities import QUALITIES, score_qualities, span_qualities
-from pipelines.evaluation.statistics.resampling import Sampling
+from pipelines.evaluation.statistics.detection import QUALITIES, score_qualities, span_qualities
+from pipelines.evaluation.statistics.estimates import Sampling
 
 FEW = Sampling(resamples=200)
 NAN = float("nan")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from pipelines.evaluation.statistics.ranking import RANKINGS, rankings_under
+from pipelines.evaluation.statistics.detection import RANKINGS, rankings_under
 
 _INFINITE = float("inf")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipelines.evaluation.statistics.resampling import (
+from pipelines.evaluation.statistics.estimates import (
     Sampling,
     draws,
     group_numbers,

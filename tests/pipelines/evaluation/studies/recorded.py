@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipelines.engine.service import Service
-from pipelines.evaluation.items import Item
-from pipelines.evaluation.plan import System, tasks_of
+from pipelines.evaluation.plan import Item, System, tasks_of
 from pipelines.evaluation.runner import Runner
 from tests.pipelines.evaluation.bench import carried_out, spec, system
 

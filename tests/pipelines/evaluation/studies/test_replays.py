@@ -8,16 +8,14 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import InvalidInputError, NotFoundError, StorageError, failure
-from pipelines.evaluation.items import LabelledSpan
+from pipelines.evaluation.plan import LabelledSpan
 from pipelines.evaluation.runner import Runner
-from pipelines.evaluation.statistics.resampling import Estimate
-from pipelines.evaluation.studies.export import STUDY_FORMATS, study_text
+from pipelines.evaluation.statistics.estimates import Estimate
 from pipelines.evaluation.studies.grid import Axis
 from pipelines.evaluation.studies.named import named_studies, run_named_study
 from pipelines.evaluation.studies.replays import replay_points
-from pipelines.evaluation.studies.running import sweep
-from pipelines.evaluation.studies.saving import profile_of
-from pipelines.evaluation.studies.table import ChosenPoint
+from pipelines.evaluation.studies.running import profile_of, sweep
+from pipelines.evaluation.studies.table import STUDY_FORMATS, ChosenPoint, study_text
 from pipelines.jobs import Job, JobStoppedError, Steps
 from tests.pipelines.evaluation.bench import carried_out, create, dream, opened, spec, system
 from tests.pipelines.evaluation.studies.recorded import TEXTS, selfcheck

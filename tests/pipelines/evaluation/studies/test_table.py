@@ -21,7 +21,7 @@ from pipelines.evaluation.results.scores import (
     ItemSummary,
     ScoredSystem,
 )
-from pipelines.evaluation.statistics.resampling import Sampling
+from pipelines.evaluation.statistics.estimates import Sampling
 from pipelines.evaluation.studies.running import score_sweep
 from pipelines.evaluation.studies.table import StudyMeasurements, study_table
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.methods.baselines.answers import read_answer
+from pipelines.methods.baselines.shared import read_answer
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Alternative, Generation, Token
 from pipelines.errors import failure
 from pipelines.methods.baselines.verbalised_confidence import stated_confidence
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import Claim, GenerationRequest
 from pipelines.models.judges.base import ClaimVerdict
-from pipelines.run.spec import GivenAnswer
-from pipelines.types import Alternative, Generation, Token
+from pipelines.run.events import GivenAnswer
 from tests.scripted.baselines import (
     ANSWER,
     BY_CHANCE,

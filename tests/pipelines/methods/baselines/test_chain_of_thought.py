@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.types import Generation
+from pipelines.base import Generation
 from tests.scripted.script import QUESTION, TEXT, play, turns
 
 REASONED = "Clinton was born in Arkansas, in Hope.\nAnswer: Hope"

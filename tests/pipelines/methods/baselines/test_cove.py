@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.types import Generation
+from pipelines.base import Generation
 from tests.scripted.script import QUESTION, TEXT, play, turns, verdicts
 
 DRAFT = "Clinton was born in York in 1946."

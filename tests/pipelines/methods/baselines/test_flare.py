@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.base import Generation
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.methods.baselines.flare import FlareReading
-from pipelines.methods.baselines.sentence_runs import read_sentences
+from pipelines.methods.baselines.shared import read_sentences
 from pipelines.methods.registry import METHODS
-from pipelines.types import Generation
 from tests.scripted.bench import Piece, pieces, tokens_of
 from tests.scripted.script import (
     PROBABLE,

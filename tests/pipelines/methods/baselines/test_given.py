@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.models.base import GenerationRequest
-from pipelines.run.spec import GivenAnswer
+from pipelines.run.events import GivenAnswer
 from tests.scripted.bench import Outcome
 from tests.scripted.script import (
     PROBABLE,

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
+from pipelines.base import Generation, Token
 from pipelines.methods.baselines.meanings import (
     discrete_entropy,
     lexical_similarity,
@@ -16,7 +17,6 @@ from pipelines.methods.baselines.meanings import (
     mean_logprob,
     rouge_l,
 )
-from pipelines.types import Generation, Token
 
 CLASSES = st.lists(st.integers(0, 3), min_size=1, max_size=8)
 

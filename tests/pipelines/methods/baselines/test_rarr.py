@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.base import Passage
 from pipelines.errors import UnreachableError
 from pipelines.methods.baselines.rarr import preservation
 from pipelines.methods.registry import METHODS
 from pipelines.models.judges.base import ClaimVerdict
-from pipelines.types import Passage
 from tests.scripted.bench import ClaimReader, run_method
 from tests.scripted.script import (
     QUESTION,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.methods.base import Question
-from pipelines.methods.baselines.revising import MOST_QUERY_WORDS, query_of
+from pipelines.methods.baselines.shared import MOST_QUERY_WORDS, query_of
 
 QUESTION = Question(text="Where was Bill Clinton born?", language="en")
 

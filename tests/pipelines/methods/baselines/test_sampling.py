@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.base import Answer, Generation
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.base import Method, Question, Settings
-from pipelines.methods.baselines.sampling import sampled_answers
+from pipelines.methods.baselines.shared import sampled_answers
 from pipelines.methods.direct import direct_messages
 from pipelines.models.base import GenerationRequest
+from pipelines.run.events import GivenAnswer
 from pipelines.run.scope import Scope
-from pipelines.run.spec import GivenAnswer
-from pipelines.types import Answer, Generation
 from tests.scripted.bench import Outcome, PieceModel, Reply, run_method
 
 QUESTION = "Where was Bill Clinton born?"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.methods.baselines.ngrams import NgramModel, words_of
-from pipelines.methods.baselines.selfcheck_qa import question_score
+from pipelines.methods.baselines.meanings import NgramModel, words_of
+from pipelines.methods.baselines.selfcheck import question_score
 from pipelines.models.base import Claim, GenerationRequest
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.text import split_sentences

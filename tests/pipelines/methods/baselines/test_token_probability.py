@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Generation, Token
 from pipelines.engine.reevaluate import reevaluate
 from pipelines.methods.registry import METHODS
 from pipelines.models.base import ScoreRequest
 from pipelines.run.events import Judged, RunFailed
-from pipelines.types import Generation, Token
 from tests.scripted.baselines import (
     QUESTION,
     detect,

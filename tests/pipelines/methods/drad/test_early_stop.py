@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pipelines.base import Generation
 from pipelines.methods.drad import Drad
 from pipelines.models.base import Delta, GenerationRequest, Watcher
 from pipelines.run.events import EntitiesFound
 from pipelines.text import Entity
-from pipelines.types import Generation
 from tests.scripted.bench import FixedRecognizer, PieceModel, pieces, run_method
 from tests.scripted.drad import (
     DRAFT,

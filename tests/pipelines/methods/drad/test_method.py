@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.base import Generation
 from pipelines.errors import UnreachableError
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Judged, RunFailed, SpanStarted
-from pipelines.types import Generation
 from tests.scripted.bench import PieceModel, Reply, Shelf, pieces, tokens_of
 from tests.scripted.drad import (
     DRAFT,

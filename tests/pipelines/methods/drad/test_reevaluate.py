@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Generation, Token
 from pipelines.engine.reevaluate import Reevaluation, reevaluate
 from pipelines.methods.drad import Drad
 from pipelines.models.base import (
@@ -18,9 +19,8 @@ from pipelines.models.base import (
     ScoreRequest,
     Watcher,
 )
-from pipelines.run.cache import request_key
+from pipelines.run.calls import request_key
 from pipelines.run.events import Judged, Revised
-from pipelines.types import Generation, Token
 from tests.scripted.bench import FixedRecognizer, Outcome, Shelf, run_method
 from tests.worlds import worlds
 

@@ -4,9 +4,10 @@ from math import log
 
 import pytest
 
+from pipelines.base import Token
 from pipelines.methods.base import Question
 from pipelines.methods.drad import Drad
-from pipelines.methods.drad.rhd import (
+from pipelines.methods.drad.detection import (
     EntityReading,
     EntityVerdict,
     agreement,
@@ -19,7 +20,6 @@ from pipelines.methods.drad.rhd import (
 )
 from pipelines.models.replies import truncated_entropy
 from pipelines.run.findings import DetectorThresholds
-from pipelines.types import Token
 from tests.scripted.bench import FixedRecognizer
 
 NEW_YORK_CITY = (0.17, 0.93, 0.96)

@@ -2,9 +2,9 @@
 
 import pytest
 
+from pipelines.base import Generation, Token
 from pipelines.methods.drad.sek import formulate_query, kept_prefix, prefix_end
 from pipelines.methods.writing import appended, units_of
-from pipelines.types import Generation, Token
 
 
 def tokens_of(*pieces: str) -> tuple[Token, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pipelines.base import Generation
 from pipelines.models.base import Capabilities, GenerationRequest
 from pipelines.run.events import Judged, RunFailed, SpanEnded, SpanStarted
 from pipelines.run.findings import DetectorThresholds
-from pipelines.types import Generation
 from tests.scripted.bench import FULL, Outcome, PieceModel, Reply, pieces
 from tests.scripted.drad import (
     DRAFT,

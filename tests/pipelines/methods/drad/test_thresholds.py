@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Generation
 from pipelines.methods.drad import settings
 from pipelines.models.base import GenerationRequest, Watcher
 from pipelines.run.events import SpanStarted
 from pipelines.run.findings import DetectorThresholds
-from pipelines.types import Generation
 from tests.scripted.bench import Outcome, PieceModel, Reply, pieces
 from tests.scripted.drad import (
     DRAFT,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.base import Passage
 from pipelines.methods.ever import Ever
 from pipelines.methods.ever.concepts import (
     concepts_in,
     read_concepts,
 )
 from pipelines.methods.subjects import find_concept, passages_about, said_beyond
-from pipelines.types import Passage
 from tests.scripted.bench import FULL, FixedRecognizer, Outcome, run_method
 from tests.scripted.ever import (
     FIRST,

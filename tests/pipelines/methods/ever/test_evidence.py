@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.base import Passage
 from pipelines.errors import UnreachableError
-from pipelines.run.events import Retrieved
-from pipelines.run.spec import EvidenceSpec
-from pipelines.types import Passage
+from pipelines.run.events import EvidenceSpec, Retrieved
 from tests.scripted.ever import (
     FIRST,
     SECOND,

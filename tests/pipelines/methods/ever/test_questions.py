@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.base import Language
 from pipelines.methods.ever import Ever
 from pipelines.methods.ever.calls import PROMPTS
 from pipelines.methods.ever.concepts import concepts_in
@@ -11,7 +12,6 @@ from pipelines.methods.ever.questions import Checked, Validation, is_usable, val
 from pipelines.methods.subjects import main_subject
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.text import Span, detect_language
-from pipelines.types import Language
 from tests.scripted.bench import FULL, ClaimReader, run_method
 from tests.scripted.ever import (
     FIRST,

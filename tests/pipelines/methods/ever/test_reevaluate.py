@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipelines.methods.ever import EverSettings
-from pipelines.run.spec import EvidenceSpec
+from pipelines.run.events import EvidenceSpec
 from tests.scripted.ever import (
     FIRST,
     HANDED,

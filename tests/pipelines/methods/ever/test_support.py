@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.base import Language
 from pipelines.methods.ever.calls import PROMPTS
 from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI
-from pipelines.models.base import GenerationRequest
-from pipelines.models.choice import option_of_token, parse_choice
+from pipelines.models.base import GenerationRequest, option_of_token, parse_choice
 from pipelines.run.events import Judged
-from pipelines.types import Language
 from tests.scripted.bench import FULL, Outcome
 from tests.scripted.ever import (
     FIRST,

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Generation
 from pipelines.errors import CapabilityError
 from pipelines.methods.base import Question
 from pipelines.methods.direct import DirectSettings, direct_messages
 from pipelines.methods.ever import Ever
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Judged, Revised, SpanEnded
-from pipelines.types import Generation
 from tests.scripted.bench import FULL, Reply, run_method
 from tests.scripted.ever import (
     FIRST,

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Generation, Passage
 from pipelines.errors import RefusedRequestError, UnreachableError
 from pipelines.methods.haarag import Haarag
 from pipelines.models.base import GenerationRequest, Watcher
 from pipelines.models.scripted import ScriptedModel
 from pipelines.run.events import ModelCalled, RunFailed, SpanStarted
-from pipelines.types import Generation, Passage
 from tests.scripted.haarag import (
     QUESTION,
     WRITES,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Generation
 from pipelines.models.base import Claim, GenerationRequest, Watcher
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.models.scripted import ScriptedModel
-from pipelines.run.cache import request_key
-from pipelines.types import Generation
+from pipelines.run.calls import request_key
 from tests.scripted.bench import ClaimReader, Outcome
 from tests.scripted.haarag import (
     QUESTION,

@@ -5,15 +5,14 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Choice
 from pipelines.errors import UnreachableError
 from pipelines.methods.haarag import Haarag
 from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.models.scripted import ScriptedModel
-from pipelines.retrieval.bm25 import LexicalEmbedder
-from pipelines.retrieval.dense import EmbedderSimilarity
+from pipelines.retrieval.indexes import EmbedderSimilarity, LexicalEmbedder
 from pipelines.run.events import Revised, SpanStarted
-from pipelines.types import Choice
 from tests.scripted.bench import ClaimReader, Shelf, run_method
 from tests.scripted.haarag import (
     PAPER,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.methods.base import Question
-from pipelines.methods.replies.asked import Kind, asked_kind, holds_kind, is_named
+from pipelines.methods.replies.parsing import Kind, asked_kind, holds_kind, is_named
 from pipelines.text import detect_language
 from pipelines.text.entities import EntityRecognizer
 

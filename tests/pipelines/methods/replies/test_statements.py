@@ -2,10 +2,10 @@
 
 import pytest
 
+from pipelines.base import Language
 from pipelines.methods.base import Question
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.statements import no_answer, states_nothing
-from pipelines.types import Language
 
 WHO, WHEN, IS = "Who built the Eiffel Tower?", "When was it built?", "Is Pluto a planet?"
 

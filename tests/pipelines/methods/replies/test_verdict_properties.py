@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.base import Language
 from pipelines.methods.replies.verdicts import (
     GRADES,
     TRUE_FALSE,
@@ -17,7 +18,6 @@ from pipelines.methods.replies.verdicts import (
     read_verdict,
 )
 from pipelines.models.base import Option
-from pipelines.types import Language
 
 # The same examples every time, however slow the machine is.
 SETTINGS = settings(derandomize=True, deadline=None, database=None, max_examples=200)

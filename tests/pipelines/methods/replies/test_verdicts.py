@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Answer, Choice, Language, Message
 from pipelines.methods.base import Method, Question, Settings
 from pipelines.methods.replies.verdicts import (
     GRADES,
@@ -19,11 +20,17 @@ from pipelines.methods.replies.verdicts import (
     reason_then_decide,
     truth,
 )
-from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest, Model, Option
-from pipelines.models.choice import option_of_token, parse_choice
+from pipelines.models.base import (
+    Capabilities,
+    ChoiceRequest,
+    GenerationRequest,
+    Model,
+    Option,
+    option_of_token,
+    parse_choice,
+)
 from pipelines.models.scripted import ScriptedModel
 from pipelines.run.scope import Scope
-from pipelines.types import Answer, Choice, Language, Message
 from tests.scripted.bench import FULL, PieceModel, run_method
 
 ASKED = (Message(role="user", content="Do they agree?"),)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from pipelines.methods.rowen.asking import PROMPTS, question_messages, short_messages
-from pipelines.types import Language, Message, Passage
+from pipelines.base import Language, Message, Passage
+from pipelines.methods.rowen.reading import PROMPTS, question_messages, short_messages
 from tests.scripted.rowen import CHINESE, QUESTION, kind_of
 
 LANGUAGES: tuple[tuple[Language, str], ...] = (("en", QUESTION), ("zh", CHINESE))

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from pipelines.methods.rowen.comparing import EMBEDDER, compared
+from pipelines.methods.rowen.check import EMBEDDER, compared
 from pipelines.run.scope import Scope
 
 QUESTION = "In which year did the town hall of 1900 burn down?"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines.methods.rowen import Rowen, RowenSettings
-from pipelines.methods.rowen.decision import ComparedPair, conclude, is_certain
+from pipelines.methods.rowen.check import ComparedPair, conclude, is_certain
 from pipelines.run.findings import SIDES, PairCompared, Side, Variant
 from tests.worlds import worlds
 

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from pipelines.methods.rowen.forms import question_pattern
-from pipelines.paths import SAMPLE_DATA
+from pipelines.base import SAMPLE_DATA
+from pipelines.methods.rowen.reading import question_pattern
 
 
 @pytest.mark.parametrize(

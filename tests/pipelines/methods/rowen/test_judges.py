@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from pipelines.base import Language
 from pipelines.methods.replies.verdicts import claim_of_answers
 from pipelines.methods.rowen import Rowen
 from pipelines.models.base import Capabilities, Model
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.models.judges.trained import TrainedJudge
-from pipelines.retrieval.dense import default_embedder
+from pipelines.retrieval.indexes import default_embedder
 from pipelines.run.events import SpanStarted
 from pipelines.run.findings import RowenPlan
-from pipelines.types import Language
 from tests.scripted.bench import ClaimReader, Outcome, run_method
 from tests.scripted.rowen import (
     ENGLISH,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.base import Generation
 from pipelines.errors import AuthenticationError, UnreachableError
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Retrieved, Revised, RunFailed, SpanEnded, SpanStarted
 from pipelines.run.findings import PairCompared, RowenPlan
-from pipelines.types import Generation
 from tests.scripted.bench import Shelf
 from tests.scripted.rowen import (
     CHINESE,

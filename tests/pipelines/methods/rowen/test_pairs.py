@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipelines.errors import AuthenticationError, UnreachableError
-from pipelines.methods.rowen.forms import question_pattern
+from pipelines.methods.rowen.reading import question_pattern
 from pipelines.models.base import GenerationRequest
 from pipelines.run.events import Judged, RunFailed, SpanEnded, SpanStarted
 from pipelines.run.findings import ParaphraseDiscarded, ParaphraseTaken, RowenVerdict

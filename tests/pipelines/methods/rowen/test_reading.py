@@ -8,8 +8,8 @@ import re
 import pytest
 
 from pipelines.methods.base import Question
+from pipelines.methods.replies.lists import asks_yes_or_no, says_yes, shares_words
 from pipelines.methods.replies.parsing import declines
-from pipelines.methods.replies.questions import asks_yes_or_no, says_yes, shares_words
 from pipelines.methods.rowen.reading import (
     paraphrases_in,
     translation_pattern,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipelines.methods.slm.settings import MEANS
-from pipelines.run.grounding import JudgeScale
+from pipelines.run.findings import JudgeScale
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> JudgeScale:
     """The scale that is shipped for judges "a" and "b"; nothing is for any other."""
     shipped = JudgeScale(mu=0.1, sigma=0.1, n=99, source="calibrated")
     monkeypatch.setattr(
-        "pipelines.methods.slm.scale.shipped_scale",
+        "pipelines.methods.slm.scores.shipped_scale",
         lambda name, language: shipped if name in "ab" else JudgeScale(),
     )
     return shipped
@@ -31,5 +31,5 @@ def thresholds(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         }
         for a, name in enumerate(("f1", "precision"))
     }
-    monkeypatch.setattr("pipelines.methods.slm.scale.shipped_thresholds", lambda names: table)
+    monkeypatch.setattr("pipelines.methods.slm.scores.shipped_thresholds", lambda names: table)
     return table

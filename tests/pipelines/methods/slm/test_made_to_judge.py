@@ -7,7 +7,7 @@ import pytest
 from pipelines.models.base import ChoiceRequest
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.events import Judged, ModelCalled
-from pipelines.run.grounding import CellJudged
+from pipelines.run.findings import CellJudged
 from tests.scripted.bench import ClaimReader, Shelf
 from tests.scripted.slm import BORN, QUESTION, WON, check, decided, says
 from tests.scripted.slm import JudgeModel as Writer

@@ -12,7 +12,7 @@ from pipelines.methods.slm import Slm
 from pipelines.methods.slm.scores import normal_cdf
 from pipelines.models.base import Capabilities, ChoiceRequest, GenerationRequest
 from pipelines.run.events import Judged, ModelCalled, RunFailed, SpanEnded, SpanStarted
-from pipelines.run.grounding import CellJudged
+from pipelines.run.findings import CellJudged
 from tests.scripted.bench import FULL, Outcome, PieceModel, Shelf, run_method
 from tests.scripted.slm import (
     BORN,

@@ -8,16 +8,19 @@ import pytest
 
 from pipelines.errors import InvalidInputError, UnreachableError
 from pipelines.methods.slm import Slm
-from pipelines.methods.slm import scale as slm_scale
-from pipelines.methods.slm.scale import history_of, shipped_panel, shipped_scale, shipped_thresholds
-from pipelines.methods.slm.scores import response_score
+from pipelines.methods.slm import scores as slm_scale
+from pipelines.methods.slm.scores import (
+    history_of,
+    response_score,
+    shipped_panel,
+    shipped_scale,
+    shipped_thresholds,
+)
 from pipelines.methods.slm.settings import MEANS, Scaling, SlmSettings
 from pipelines.models.providers import BUILT_IN
 from pipelines.prompts import load_prompts
-from pipelines.run.events import ModelCalled
-from pipelines.run.grounding import JudgeScale
-from pipelines.run.spec import JUDGES
-from pipelines.run.trace import Trace
+from pipelines.run.events import JUDGES, ModelCalled, Trace
+from pipelines.run.findings import JudgeScale
 from tests.scripted.slm import JudgeModel, Scored, again, check, decided, says
 
 HISTORY = {"a": {"mu": 0.8, "sigma": 0.1, "n": 30}}

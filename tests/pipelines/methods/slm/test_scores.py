@@ -13,7 +13,7 @@ from pipelines.methods.slm.scores import (
     z_score,
 )
 from pipelines.methods.slm.settings import MEANS, Mean, Scaling
-from pipelines.run.grounding import JudgeScale
+from pipelines.run.findings import JudgeScale
 
 PHI, EPSILON, RAW = Scaling(), Scaling(lift="epsilon", epsilon=0.1), Scaling(normalise=False)
 

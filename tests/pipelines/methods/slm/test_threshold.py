@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipelines.methods.slm.settings import MEANS, Lift, Scaling
-from pipelines.run.grounding import JudgeScale
+from pipelines.run.findings import JudgeScale
 from tests.scripted.bench import FULL
 from tests.scripted.slm import JudgeModel, check, decided, says
 

@@ -6,6 +6,7 @@ from math import log
 
 import pytest
 
+from pipelines.base import Passage
 from pipelines.methods.together.features import (
     BestEvidence,
     SentenceReadings,
@@ -19,7 +20,6 @@ from pipelines.methods.together.features import (
 from pipelines.models.base import JUDGE, OPENAI, Capabilities
 from pipelines.run.events import Score
 from pipelines.text import split_sentences
-from pipelines.types import Passage
 from tests.scripted.checked import BORN, DIED, TEXT, Run
 
 WEAK = Capabilities(judges=False)

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from pipelines.base import Language, Passage
 from pipelines.methods.together import verdict as module
 from pipelines.methods.together.features import READINGS, Reading, SentenceReadings, feature_names
 from pipelines.methods.together.verdict import (
@@ -20,7 +21,6 @@ from pipelines.methods.together.verdict import (
     limit_for,
     text_together,
 )
-from pipelines.types import Language, Passage
 
 GOOD = HeldOutScores(statements=10, auroc=0.9, accuracy=0.9, false_supported=0.1, true_doubted=0.1)
 CURIE = Passage(

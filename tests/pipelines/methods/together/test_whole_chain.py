@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from pipelines.engine.asking import RunRequest, plan_run
-from pipelines.engine.checked import CheckedText, checked_text
-from pipelines.engine.checking import TextToCheck
+from pipelines.engine.checking import CheckedText, TextToCheck, checked_text
 from pipelines.engine.service import Service
-from pipelines.run.spec import MethodSpec
+from pipelines.run.events import MethodSpec
 from pipelines.run.view import fold
 
 

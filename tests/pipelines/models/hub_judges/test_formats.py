@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipelines.errors import InvalidInputError
-from pipelines.models.hub_judges.formats import (
+from pipelines.models.judges.hub_formats import (
     JudgeFormat,
     LabelRole,
     label_role,

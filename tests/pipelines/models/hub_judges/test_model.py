@@ -23,16 +23,18 @@ from pipelines.errors import (
 )
 from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI, YES_NO
 from pipelines.models.base import ChoiceRequest, Claim, Message
-from pipelines.models.hub_judges.model import HubJudge, describe_judge, split_revision
+from pipelines.models.judges.hub import HubJudge, describe_judge, split_revision
 from pipelines.models.providers import (
     PROVIDERS,
+    SWITCH,
     ModelSpec,
+    build_for_strangers,
     build_model,
     known_capabilities,
     only_judges,
+    pin_for_strangers,
     pinned,
 )
-from pipelines.models.restricted import SWITCH, build_for_strangers, pin_for_strangers
 from tests.pipelines.models.hub_judges.made import save_encoder, save_hhem, write_config
 
 NLI = ("contradiction", "entailment", "neutral")

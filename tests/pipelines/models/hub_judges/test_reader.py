@@ -15,14 +15,14 @@ from transformers import (
 )
 
 from pipelines.models.base import Claim
-from pipelines.models.hub_judges.model import HubJudge
-from pipelines.models.hub_judges.reader import (
+from pipelines.models.judges.base import ClaimVerdict
+from pipelines.models.judges.hub import HubJudge
+from pipelines.models.judges.hub_reader import (
     TokenDoubt,
     combined,
     longest_input,
     spans_of,
 )
-from pipelines.models.judges.base import ClaimVerdict
 from tests.pipelines.models.hub_judges.made import Family, save_encoder, save_hhem, save_t5
 
 NLI = ("contradiction", "entailment", "neutral")

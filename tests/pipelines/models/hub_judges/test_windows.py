@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 from pipelines.models.base import Claim
-from pipelines.models.hub_judges.windows import (
+from pipelines.models.judges.hub_reader import (
     last_tokens,
     offsets_of,
     texts_of,

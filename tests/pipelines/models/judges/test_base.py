@@ -9,11 +9,11 @@ from math import inf, isnan, nan
 
 import pytest
 
+from pipelines.base import Message, UnsupportedSpan
 from pipelines.errors import CapabilityError, ServerFailedError
 from pipelines.methods.replies.verdicts import TRUE_FALSE, TRUE_FALSE_NEI, YES_NO
 from pipelines.models.base import ChoiceRequest, Claim, GenerationRequest, Option
 from pipelines.models.judges.base import ClaimVerdict, JudgedClaim, JudgeModel, either_way, swapped
-from pipelines.types import Message, UnsupportedSpan
 
 MESSAGES = (Message(role="user", content="Is it so?"),)
 BORN = Claim(statement="He was born in Hope.", evidence=("Clinton: He was born in Hope.",))

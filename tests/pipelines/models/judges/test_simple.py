@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from pipelines.base import Language
 from pipelines.models.base import Claim
-from pipelines.models.judges import simple
-from pipelines.models.judges.simple import (
+from pipelines.models.judges import base
+from pipelines.models.judges.base import (
     OVERLAP_NAME,
     SIMILARITY_NAME,
     OverlapJudge,
     SimilarityJudge,
 )
-from pipelines.types import Language
 
 HOPE = "Bill Clinton was born in Hope. He won in 1992."
 
@@ -26,7 +26,7 @@ HOPE = "Bill Clinton was born in Hope. He won in 1992."
 def curves(monkeypatch: pytest.MonkeyPatch) -> None:
     curve = {"offset": -2.0, "slope": 4.0}
     curves = {OVERLAP_NAME: curve, SIMILARITY_NAME: curve}
-    monkeypatch.setattr(simple, "calibration", lambda name: {"curves": curves})
+    monkeypatch.setattr(base, "calibration", lambda name: {"curves": curves})
 
 
 class Directions:

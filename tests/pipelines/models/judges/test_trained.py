@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipelines import loading
+from pipelines import base
 from pipelines.errors import UnknownModelError
 from pipelines.models.base import ChoiceRequest, Claim, Option
 from pipelines.models.judges import trained
@@ -33,7 +33,7 @@ from pipelines.models.judges.trained import (
     words_of,
 )
 from pipelines.models.providers import BUILT_IN, build_model
-from pipelines.run.defaults import default_models
+from pipelines.run.events import default_models
 
 CLINTON = (
     "Bill Clinton was born on 19 August 1946 in Hope, Arkansas. His mother married Roger Clinton"
@@ -147,11 +147,11 @@ def test_a_file_that_is_missing_is_an_error_that_says_what_to_do(tmp_path: Path,
     (folder / missing).unlink()
     with pytest.raises(UnknownModelError) as caught:
         TrainedJudge(folder)
-    assert "python -m pipelines.research.judge" in caught.value.remedy
+    assert "python -m research.judge" in caught.value.remedy
 
 
 def test_without_the_encoder_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(loading, "package_folder", lambda name: None)
+    monkeypatch.setattr(base, "package_folder", lambda name: None)
     with pytest.raises(UnknownModelError, match="encoder of the embedded judge is not installed"):
         TrainedJudge()
     # Nothing that needs it is taken unasked.

@@ -270,7 +270,7 @@ def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("pipelines.retrieval.reading.pdf.MAX_PAGES", 2)
     pages = refusal(tmp_path, "a.pdf", pdf(["One.", "Two.", "Three."]))
     assert (pages.reason, pages.facts) == ("too_many_pages", {"pages": 3, "most": 2})
-    monkeypatch.setattr("pipelines.retrieval.reading.plain.MAX_TEXT", 10)
+    monkeypatch.setattr("pipelines.retrieval.reading.parsed.MAX_TEXT", 10)
     assert refusal(tmp_path, "a.txt", b"Twelve chars").reason == "too_long"
     monkeypatch.setattr("pipelines.retrieval.reading.pdf.MAX_TEXT", 5)
     assert refusal(tmp_path, "a.pdf", pdf(["Longer."])).reason == "too_long"
@@ -279,7 +279,7 @@ def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_rows_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pipelines.retrieval.reading.rows.MAX_ROWS", 2)
+    monkeypatch.setattr("pipelines.retrieval.reading.parsed.MAX_ROWS", 2)
     assert refusal(tmp_path, "a.csv", b"text\na\nb\nc\n").reason == "too_long"
 
 

@@ -18,7 +18,7 @@ from pipelines.errors import (
     UnreachableError,
     VeriscopeError,
 )
-from pipelines.retrieval.web.base import LONGEST_REPLY, Find, Reply, WebSearch
+from pipelines.retrieval.web import LONGEST_REPLY, Find, Reply, WebSearch
 from tests.scripted.web_wire import (
     Naps,
     begins_and_waits,

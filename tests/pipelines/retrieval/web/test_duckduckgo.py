@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from pipelines.errors import InvalidReplyError, RateLimitError, RefusedRequestError
-from pipelines.retrieval.web.providers import DuckDuckGoSearch
+from pipelines.retrieval.web import DuckDuckGoSearch
 from tests.scripted.web_wire import Naps, shows, texts
 from tests.scripted.wire import Respond, Wire, says, waits
 

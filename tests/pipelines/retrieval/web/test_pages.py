@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from pipelines.errors import InvalidInputError
+from pipelines.retrieval import web
 from pipelines.retrieval.reading.parsed import RefusedError
-from pipelines.retrieval.web import pages
-from pipelines.retrieval.web.pages import fetch, read_addresses
+from pipelines.retrieval.web import fetch, read_addresses
 from tests.scripted.web_wire import packs, serve, shows
 from tests.scripted.wire import Handler, Respond, Wire
 
@@ -64,7 +64,7 @@ def test_a_line_that_is_no_address_is_named(line: str):
 
 
 def test_a_list_has_an_end(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pages, "MAX_ADDRESSES", 1)
+    monkeypatch.setattr(web, "MAX_ADDRESSES", 1)
     with pytest.raises(InvalidInputError, match="2 addresses were given; 1"):
         read_addresses("https://a.org\nhttps://b.org")
 

@@ -13,7 +13,7 @@ from pipelines.errors import (
     ServerFailedError,
     VeriscopeError,
 )
-from pipelines.retrieval.web.providers import SerperSearch
+from pipelines.retrieval.web import SerperSearch
 from tests.scripted.web_wire import Naps, sends_on, serve, texts
 from tests.scripted.wire import Wire, says
 

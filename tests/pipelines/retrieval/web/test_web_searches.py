@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.errors import AuthenticationError, InvalidInputError, MissingKeyError, NotFoundError
-from pipelines.retrieval.web.base import WebSearch, web_address
-from pipelines.retrieval.web.providers import WEB_SEARCHES, build_web_search
+from pipelines.retrieval.web import WEB_SEARCHES, WebSearch, build_web_search, web_address
 from tests.scripted.web_wire import shows
 from tests.scripted.wire import Wire, says
 

@@ -13,7 +13,7 @@ from pipelines.errors import (
     ServerFailedError,
     VeriscopeError,
 )
-from pipelines.retrieval.web.providers import WikipediaSearch
+from pipelines.retrieval.web import WikipediaSearch
 from tests.scripted.web_wire import Naps, texts
 from tests.scripted.wire import Wire, says
 

@@ -1,0 +1,567 @@
+"""An evaluation on the command line: begun or continued, forecast, watched to its end."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Any, get_args
+
+from app.cli.ask import requested
+from app.cli.judge import add_judge_command, judge
+from app.cli.library import chosen_evidence
+from app.cli.profiles import add_profile_option
+from app.cli.run_options import (
+    add_evidence_options,
+    add_limit_options,
+    add_model_options,
+    add_price_options,
+    add_prompts_option,
+    keys_of,
+    limit_words,
+    named_key,
+    priced_models,
+    qdrant_key,
+    read_limits,
+    refuse_prices,
+)
+from app.cli.shared import OWNER, amount, count, happened, listed_names, say, whole
+from components.forms import MAPPING
+from pipelines.base import printable
+from pipelines.engine.profiles import held_calibrations, recorded_name
+from pipelines.engine.service import Service
+from pipelines.errors import failure
+from pipelines.evaluation.beginning import (
+    PROBED,
+    Forecast,
+    Range,
+    answers_at_once,
+    change_limits,
+    create_evaluation,
+    probe_size,
+    provenance_of,
+    stored_forecast,
+    usable_items,
+)
+from pipelines.evaluation.datasets.formats import ColumnMapping
+from pipelines.evaluation.datasets.opening import open_data_set
+from pipelines.evaluation.plan import (
+    MAX_REPEATS,
+    EvaluationSpec,
+    Item,
+    Offer,
+    System,
+    code_version,
+    system_names,
+)
+from pipelines.evaluation.ray import RayCluster
+from pipelines.evaluation.results.compare import SystemComparison, comparison, joined
+from pipelines.evaluation.results.export import (
+    columns_text,
+    comparison_csv,
+    comparison_jsonl,
+    comparison_latex,
+    comparison_markdown,
+    comparison_notes,
+    evaluation_text,
+    pair_columns,
+    scores_csv,
+    scores_jsonl,
+    table_csv,
+    table_latex,
+    table_markdown,
+)
+from pipelines.evaluation.results.scores import Evaluation
+from pipelines.evaluation.results.table import results_table
+from pipelines.evaluation.runner import AnsweringBackend, EvaluationProgress, Runner
+from pipelines.evaluation.scoring import read_results
+from pipelines.methods.registry import METHODS, wording_of
+from pipelines.store.evaluations import StoredEvaluation
+
+# What is evaluated, as it is given on the command line: data, systems, and how often.
+
+
+def add_plan_options(run: argparse.ArgumentParser) -> None:
+    """Add options for what the items are, and for what is done with them; the data set itself is
+    not among these.
+    """
+    run.add_argument("--kind", help="the kind of the file, where it is not recognised")
+    run.add_argument(
+        "--map",
+        action="append",
+        default=[],
+        metavar="PART=COLUMN",
+        help="which column holds question, answers, text ...; repeat for several",
+    )
+    run.add_argument("--part", choices=["all", "even", "odd"], default="all")
+    run.add_argument(
+        "--limit",
+        type=count,
+        metavar="N",
+        help="use this many items, drawn with --seed (default: all)",
+    )
+    run.add_argument(
+        "--methods",
+        default="direct,rag",
+        help="names of methods, with commas between them (default: %(default)s)",
+    )
+    run.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SYSTEM.SETTING=VALUE",
+        help="change a setting of a method; repeat for several",
+    )
+    run.add_argument("--name", default="", help="name of the evaluation")
+    run.add_argument(
+        "--texts",
+        action="store_true",
+        help="check the texts of the items; methods write no answers",
+    )
+    run.add_argument(
+        "--passages", action="store_true", help="use the items' own passages as the evidence"
+    )
+    run.add_argument("--repeats", type=partial(whole, least=1, most=MAX_REPEATS), default=1)
+    run.add_argument("--seed", type=whole, default=0)
+    run.add_argument(
+        "--reproducible", action="store_true", help="make one call at a time, for identical answers"
+    )
+
+
+async def created_evaluation(
+    service: Service, options: argparse.Namespace
+) -> tuple[str, dict[str, str]]:
+    """Store a new evaluation; return its id, and the keys of its models."""
+    mapping = column_mapping(options.map)
+    data = await asyncio.to_thread(
+        open_data_set,
+        options.data_set,
+        kind=options.kind,
+        mapping=mapping,
+        part=options.part,
+        limit=options.limit,
+        seed=options.seed,
+    )
+    methods = listed_names(options.methods)
+    unknown = [name for name in methods if name not in METHODS]
+    if unknown:
+        raise failure("methods.unknown", name=unknown[0], known=[*METHODS])
+    names = system_names(methods)
+    asked, keys = await requested(service, options, names, "system")
+    models = priced_models(asked.models, options)
+    evidence = None
+    if not options.passages:
+        evidence = await chosen_evidence(service, options, keys)
+        if options.ray and evidence.collection is not None:
+            raise failure("ray.no_collections")
+    systems = tuple(
+        System(
+            name=name,
+            method=method,
+            models=models,
+            evidence=evidence,
+            prompts=wording_of([method.name], asked.prompts),
+        )
+        for name, method in zip(names, asked.methods, strict=True)
+    )
+    spec = EvaluationSpec(
+        **provenance_of(data),
+        checks="texts" if options.texts else "questions",
+        systems=systems,
+        seed=asked.seed,
+        repeats=options.repeats,
+        profile=recorded_name(asked.profile, asked.methods, asked.prompts),
+        calibrations=held_calibrations(asked.profile),
+        reproducible=asked.reproducible,
+    )
+    spec = spec.model_copy(update={"limits": read_limits(options, spec)})
+    counts = Counter(offer for item in data.items for offer in item.offers)
+    offered = (f"{offer.replace('_', ' ')} {counts[offer]}" for offer in get_args(Offer))
+    held = [words for words in offered if not words.endswith(" 0")]
+    say(f"{data.name}: {len(data.items)} items, which offer: {', '.join(held)}.")
+    items = usable_items(data.items, texts=options.texts)
+    if left := len(data.items) - len(items):
+        say(f"{left} items have no {'text' if options.texts else 'question'} and are left out.")
+    if options.passages:
+        items = _with_passages(items)
+    evaluation = await asyncio.to_thread(
+        create_evaluation, service.store.evaluations, OWNER, spec, items, options.name
+    )
+    return evaluation, keys
+
+
+def _with_passages(items: Sequence[Item]) -> list[Item]:
+    """Return the items that have evidence of their own. Raises InvalidInputError for none."""
+    found = [item for item in items if item.passages]
+    if not found:
+        raise failure("data.no_passages")
+    if left := len(items) - len(found):
+        say(f"{left} items hold no passages and are left out.")
+    return found
+
+
+def column_mapping(assignments: Sequence[str]) -> ColumnMapping | None:
+    """Return what `--map` says; None without it. Raises InvalidInputError for no part of
+    an item.
+    """
+    parts: dict[str, Any] = {}
+    for assignment in assignments:
+        part, _, column = assignment.partition("=")
+        if part not in MAPPING.fields or not column:
+            known = ", ".join(MAPPING.fields)
+            raise failure("command.map_no_part", assignment=assignment, known=known)
+        parts[part] = tuple(column.split(",")) if MAPPING[part].several else column
+    return ColumnMapping(**parts) if parts else None
+
+
+_ENDS = {
+    "done": "Everything is answered.",
+    "budget": "The limit of {limit} is reached. {answered} of {total} answers are kept."
+    " To go on, raise it: python -m pipelines evaluate --resume {evaluation} {option} AMOUNT",
+    "stopped": "It was stopped.",
+    "failing": "Too many answers failed one after the other: {error}",
+}
+
+
+async def evaluate(service: Service, options: argparse.Namespace) -> int:
+    """Begin an evaluation, or continue one; prints its table at the end."""
+    keys: dict[str, str] = {}
+    if options.resume:
+        evaluation = options.resume
+    else:
+        evaluation, keys = await created_evaluation(service, options)
+    store = service.store.evaluations
+    stored = await asyncio.to_thread(store.get, evaluation, OWNER)
+    spec = EvaluationSpec.model_validate(stored.spec)
+    say(f"Evaluation {evaluation}: {stored.done} of {stored.tasks} answers are there.")
+    if spec.code != code_version():
+        say("The code has changed since this evaluation began: what is answered now may differ.")
+    if options.resume:
+        refuse_prices(options)
+        for system in spec.systems:
+            keys |= keys_of(options, system.models)
+            if key := qdrant_key(options, system.evidence):
+                keys["search:qdrant"] = key
+            if key := named_key(options.embedder_key_env):
+                keys["search:library"] = key
+        limits = read_limits(options, spec)
+        await asyncio.to_thread(change_limits, store, evaluation, OWNER, limits)
+        if said := limit_words(limits, spec):
+            say(f"Limits: {said}.")
+    if not options.ray:
+        return await _carried_out(service, options, stored, spec, keys, None)
+    cluster = await RayCluster.connect(
+        options.ray,
+        service.store,
+        owner=OWNER,
+        keys=keys,
+        workers=options.ray_workers,
+        gpus=options.ray_gpus,
+    )
+    async with aclosing(cluster):
+        say(f"Workers of the cluster: {cluster.workers}.")
+        return await _carried_out(service, options, stored, spec, keys, cluster)
+
+
+async def _carried_out(
+    service: Service,
+    options: argparse.Namespace,
+    stored: StoredEvaluation,
+    spec: EvaluationSpec,
+    keys: dict[str, str],
+    answering: AnsweringBackend | None,
+) -> int:
+    """Answer the first items, and the rest if that is agreed to; prints the table."""
+    store, evaluation = service.store.evaluations, stored.id
+    at_once = options.at_once or answers_at_once(spec) * (answering.workers if answering else 1)
+
+    worked = 0.0
+
+    async def work(most: int | None = None) -> EvaluationProgress:
+        nonlocal worked
+        runner = Runner(
+            service,
+            evaluation,
+            owner=OWNER,
+            keys=keys,
+            at_once=at_once,
+            answering=answering,
+            worked=worked,
+        )
+        last = EvaluationProgress(stored.tasks, stored.done)
+        try:
+            async with aclosing(runner.run(most)) as steps:
+                async for last in steps:
+                    _show(last)
+        except asyncio.CancelledError:
+            say(f"\nTo go on: python -m pipelines evaluate --resume {evaluation}")
+            raise
+        print(file=sys.stderr)
+        worked += last.seconds
+        return last
+
+    status = 0
+    probe = probe_size(spec, stored.tasks)
+    if stored.done < probe:
+        say(f"The first {PROBED} items come first, for a forecast.")
+        progress = await work(probe - stored.done)
+        if progress.reason not in (None, "done"):
+            status = _ended(progress, evaluation)
+    if not status:
+        found = await asyncio.to_thread(stored_forecast, store, evaluation, OWNER, at_once=at_once)
+        say(_told(found))
+        if found.answers and not _agreed(options):
+            say(f"To go on: python -m pipelines evaluate --resume {evaluation} --yes")
+            return 0
+        status = _ended(await work(), evaluation) if found.answers else 0
+    _, results = await asyncio.to_thread(read_results, store, evaluation, OWNER)
+    if results.scores:
+        print(printable(await asyncio.to_thread(evaluation_text, results)), end="")
+    return status
+
+
+def add_evaluate_command(commands: Any) -> None:
+    """Add the command `evaluate`."""
+    run = commands.add_parser(
+        "evaluate", help="run methods on a data set; report intervals and costs"
+    )
+    run.set_defaults(command=evaluate)
+    what = run.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--data",
+        dest="data_set",
+        metavar="FILE",
+        help="the data set: a file, hub:OWNER/NAME, or sample:en, sample:zh, statements:en",
+    )
+    what.add_argument("--resume", metavar="ID", help="continue the evaluation with this id")
+    add_plan_options(run)
+    run.add_argument(
+        "--at-once",
+        type=count,
+        metavar="N",
+        help="work on this many answers at a time (default: 8 with a model server,"
+        " else 2, times the workers)",
+    )
+    run.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="run on the Ray cluster at this address; 'auto' is the cluster of"
+        " this machine, 'local' starts one on this machine alone",
+    )
+    run.add_argument(
+        "--ray-workers",
+        type=count,
+        metavar="N",
+        help="start this many workers (default: one for each machine)",
+    )
+    run.add_argument(
+        "--ray-gpus",
+        type=amount,
+        default=0.0,
+        metavar="N",
+        help="give each worker this many graphics cards (default: %(default)g)",
+    )
+    add_limit_options(run)
+    run.add_argument("--yes", action="store_true", help="go on after the forecast without asking")
+    add_profile_option(run)
+    add_prompts_option(run)
+    add_model_options(run)
+    add_evidence_options(run)
+    add_price_options(run)
+
+
+def _told(found: Forecast) -> str:
+    money = ", ".join(f"{_range(amount)} {one}" for one, amount in found.money.items())
+    return (
+        f"Left: {found.answers} answers, {_range(found.calls)} calls, {_range(found.tokens)}"
+        f" tokens, {_range(found.seconds)} seconds, {money or 'no price known'}."
+    )
+
+
+def _range(found: Range) -> str:
+    digits = 2 if found.value < 10 else 0
+    if found.low is None or found.high is None or found.low == found.high:
+        return f"{found.value:,.{digits}f}"
+    return f"{found.value:,.{digits}f} ({found.low:,.{digits}f} to {found.high:,.{digits}f})"
+
+
+def _agreed(options: argparse.Namespace) -> bool:
+    """Return whether to go on after the forecast."""
+    if options.yes:
+        return True
+    if not sys.stdin.isatty():
+        return False
+    return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _ended(progress: EvaluationProgress, evaluation: str) -> int:
+    if progress.reason is None:
+        why = happened(progress.last_error)
+        say(f"{progress.failed} answers failed and can be tried again: {why}")
+        return 1
+    said = {
+        "error": happened(progress.last_error),
+        "limit": progress.limit,
+        "option": f"--max-{progress.limit}",
+        "answered": progress.answered,
+        "total": progress.total,
+        "evaluation": evaluation,
+    }
+    say(_ENDS[progress.reason].format(**said))
+    return 0 if progress.reason == "done" else 1
+
+
+def _show(progress: EvaluationProgress) -> None:
+    """Show it on one line of a terminal; elsewhere, such as in a log, on a line for every
+    hundredth.
+    """
+    left = "" if progress.left is None else f", {progress.left / 60:.1f} minutes left"
+    line = f"{progress.answered} of {progress.total} answered{left}"
+    if sys.stderr.isatty():
+        print(f"\r{line:<50}", end="", file=sys.stderr, flush=True)
+    elif progress.answered % max(1, progress.total // 100) == 0:
+        print(line, file=sys.stderr, flush=True)
+
+
+# Evaluations that there are, on the command line: listed, shown, compared, judged, deleted.
+
+_FORMATS: dict[str, Callable[[Evaluation], str]] = {
+    "text": evaluation_text,
+    "markdown": lambda found: table_markdown(results_table(found)),
+    "csv": lambda found: table_csv(results_table(found)),
+    "latex": lambda found: table_latex(results_table(found)),
+    "scores-csv": scores_csv,
+    "scores-jsonl": scores_jsonl,
+}
+
+_COMPARED: dict[str, Callable[[SystemComparison], str]] = {
+    "markdown": comparison_markdown,
+    "latex": comparison_latex,
+    "csv": comparison_csv,
+    "jsonl": comparison_jsonl,
+}
+
+
+async def show_evaluations(service: Service, options: argparse.Namespace) -> int:
+    """Print the evaluations, newest first."""
+    for one in await asyncio.to_thread(service.store.evaluations.list, OWNER):
+        done = f"{one.done} of {one.tasks}"
+        print(printable(f"{one.id}  {one.created:%Y-%m-%d %H:%M}  {done:>16}  {one.name}"))
+    return 0
+
+
+async def show_table(service: Service, options: argparse.Namespace) -> int:
+    """Print the results of an evaluation in one of several forms."""
+    store = service.store.evaluations
+    _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
+    if not found.scores:
+        raise failure("evaluation.no_answers_yet", evaluation=options.evaluation)
+    metrics = listed_names(options.metrics)
+    if metrics and options.format != "text":
+        raise failure("command.metrics_of_text")
+    if metrics:
+        text = await asyncio.to_thread(evaluation_text, found, metrics)
+    else:
+        text = await asyncio.to_thread(_FORMATS[options.format], found)
+    if options.format == "text":
+        text = printable(text)
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    return 0
+
+
+async def compare(service: Service, options: argparse.Namespace) -> int:
+    """Print systems of one or two evaluations item by item, those on which they differ first."""
+    store = service.store.evaluations
+    _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
+    if options.reference:
+        other = await asyncio.to_thread(read_results, store, options.reference, OWNER)
+        both = {"new": found, "reference": other[1]}
+        found = joined(both, "any" if options.same_ids else "same")
+    elif options.same_ids:
+        raise failure("command.same_ids")
+    systems = listed_names(options.systems) or list(found.systems)
+    done = await asyncio.to_thread(comparison, found, systems, options.metric)
+    if options.format != "text":
+        sys.stdout.write(_COMPARED[options.format](done))
+        return 0
+    text = columns_text(pair_columns(done), done.pairs, comparison_notes(done, 2))
+    print(printable(text), end="")
+    for item in done.items[: options.items]:
+        print(printable(f"\n{item.item}: {item.summary.text}"))
+        for answer in item.answers:
+            said = " ".join(answer.answer.split())
+            print(printable(f"  {answer.system} {answer.value:g} [{answer.run}]: {said}"))
+    return 0
+
+
+async def delete_evaluation(service: Service, options: argparse.Namespace) -> int:
+    """Delete an evaluation; its runs stay."""
+    await asyncio.to_thread(service.store.evaluations.delete, options.evaluation, OWNER)
+    return 0
+
+
+async def _judge(service: Service, options: argparse.Namespace) -> int:
+    return await judge(service, options, OWNER)
+
+
+def add_evaluations_commands(commands: Any) -> None:
+    """Add the command `evaluations`."""
+    group = commands.add_parser("evaluations", help="show, compare and judge evaluations")
+    parts = group.add_subparsers(required=True)
+    parts.add_parser("list", help="list all evaluations, newest first").set_defaults(
+        command=show_evaluations
+    )
+    table = parts.add_parser("show", help="print the results of an evaluation")
+    table.set_defaults(command=show_table)
+    table.add_argument(
+        "--format",
+        choices=list(_FORMATS),
+        default="text",
+        help="format of the table (default: %(default)s)",
+    )
+    table.add_argument(
+        "--metrics",
+        default="",
+        metavar="A,B",
+        help="columns of the format text (default: the most important)",
+    )
+    compared = parts.add_parser("compare", help="compare systems item by item")
+    compared.set_defaults(command=compare)
+    compared.add_argument(
+        "--systems", default="", help="names of systems, with commas between them (default: all)"
+    )
+    compared.add_argument("--metric", default="accuracy")
+    compared.add_argument(
+        "--format",
+        choices=["text", *_COMPARED],
+        default="text",
+        help="format; markdown and latex hold the pairs, csv and jsonl every item"
+        " (default: %(default)s)",
+    )
+    compared.add_argument(
+        "--items",
+        type=whole,
+        default=10,
+        help="print at most this many items (default: %(default)s)",
+    )
+    compared.add_argument(
+        "--reference",
+        default="",
+        metavar="OTHER_ID",
+        help="compare with this evaluation: its systems are called 'reference:"
+        " NAME', those of the other 'new: NAME'",
+    )
+    compared.add_argument(
+        "--same-ids",
+        action="store_true",
+        help="take items of equal ids as equal, even if the data sets differ",
+    )
+    add_judge_command(parts, _judge)
+    deleted = parts.add_parser("delete", help="delete an evaluation; its runs stay")
+    deleted.set_defaults(command=delete_evaluation)
+    for command in (table, compared, deleted):
+        command.add_argument("evaluation")

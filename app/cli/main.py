@@ -1,0 +1,173 @@
+"""The command line: ask a question, look at recorded runs, prepare a library.
+
+`python -m pipelines COMMAND --help` explains each. Results go to standard output, remarks to
+standard error. The exit status is 0 when it worked, 1 when a run failed, 2 for unusable input, and
+3 when a run was finished with errors: a method failed, or ended early, as at a limit. When the last
+event or the result is printed, the run is stored; so is every run whose id was printed. A replay
+that cannot be stored says so on standard error before it begins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+from app.cli.annotate import add_annotation_commands
+from app.cli.ask import add_ask_options, ask, follow
+from app.cli.check import add_check_command
+from app.cli.evaluate import add_evaluate_command, add_evaluations_commands
+from app.cli.leaving import Unawaited
+from app.cli.library import add_library_commands, download, show_catalogue
+from app.cli.profiles import add_profile_commands, add_prompt_commands
+from app.cli.run_options import add_index_options, index_in_qdrant
+from app.cli.runs import (
+    add_filter_options,
+    add_run_commands,
+    delete_runs,
+    export_run,
+    import_runs,
+    list_runs,
+    show_run,
+)
+from app.cli.shared import OWNER
+from app.cli.study import add_study_command
+from pipelines.aio import make_data_folder
+from pipelines.base import data_folder, guard_log, printable
+from pipelines.engine.service import Service
+from pipelines.error_words import language_of_terminal, phrase, phrase_in
+from pipelines.errors import exit_status
+from pipelines.models.catalogue import EMBEDDER_FILE
+from pipelines.store import database_url
+
+# What Python makes of bytes that are no UTF-8.
+_NO_TEXT = re.compile("[\ud800-\udfff]")
+Command = Callable[[Service, argparse.Namespace], Awaitable[int]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    _refuse_bytes(parser, options)
+    guard_log()
+    return exit_status(lambda: asyncio.run(_with_service(options)))
+
+
+def _refuse_bytes(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """End with a mistake of use where a text is no text; paths may be any bytes."""
+    for name, given in vars(options).items():
+        for one in given if isinstance(given, list) else [given]:
+            if isinstance(one, str) and not one.isascii() and _NO_TEXT.search(one):
+                wrong = phrase("option.no_text", option=name, text=ascii(one)[:80])
+                parser.error(phrase_in(wrong, language_of_terminal()))
+
+
+async def _with_service(options: argparse.Namespace) -> int:
+    asyncio.get_running_loop().set_default_executor(Unawaited())
+    make_data_folder(options.data, str(options.data))
+    service = Service(options.data, database=database_url(options.data, options.database))
+    async with aclosing(service):
+        return await options.command(service, options)
+
+
+async def _replay(service: Service, options: argparse.Namespace) -> int:
+    run_id = await service.replay(options.run, owner=OWNER)
+    why = service.why_not_stored(run_id, owner=OWNER)
+    if why is not None:
+        print(f"The replay is not stored. {printable(str(why))}", file=sys.stderr)
+    return await follow(service, run_id, as_json=options.json)
+
+
+async def _index(service: Service, options: argparse.Namespace) -> int:
+    began = time.monotonic()
+    if options.qdrant:
+        return await index_in_qdrant(service, options)
+    index = await service.libraries.index(
+        options.library,
+        rebuild=options.rebuild,
+        progress=lambda done, total: print(f"\r{done}/{total} passages", end="", file=sys.stderr),
+    )
+    print(file=sys.stderr)
+    print(
+        f"{len(index.manifest.documents)} documents, {len(index.passages)} passages, "
+        f"{index.reused} reused, {time.monotonic() - began:.1f} s"
+    )
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m pipelines", description=__doc__)
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=data_folder(),
+        help="keep runs and indexes in this folder (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--database",
+        metavar="URL",
+        help="where runs and saved models are kept instead: postgresql://user@host/name, or"
+        " sqlite:///file (default: VERISCOPE_DATABASE_URL, else a file in the data folder);"
+        " a password belongs in the variable, for others see the command line",
+    )
+    commands = parser.add_subparsers(required=True)
+
+    def add(name: str, command: Command, text: str, prints: str = "") -> argparse.ArgumentParser:
+        """Add a command; `prints` says what it can print as JSON."""
+        added = commands.add_parser(name, help=text)
+        added.set_defaults(command=command)
+        if prints:
+            added.add_argument("--json", action="store_true", help=f"print {prints}")
+        return added
+
+    every_event = "every event as a JSON line"
+    asking = add("ask", ask, "ask a question and watch the methods work on it", every_event)
+    add_ask_options(asking)
+    add_check_command(commands)
+
+    replay = add("replay", _replay, "run a recorded run again on its own replies", every_event)
+    show = add("show", show_run, "print a recorded run in words")
+    export = add("export", export_run, "write a recorded run as JSON lines")
+    for command in (replay, show, export, add("delete", delete_runs, "delete a recorded run")):
+        command.add_argument("run")
+    export.add_argument(
+        "--to", type=Path, metavar="FILE", help="write to this file (default: standard output)"
+    )
+
+    listing = add("list", list_runs, "list recorded runs, newest first", "a JSON line per run")
+    add_filter_options(listing)
+
+    add("import", import_runs, "store an exported run").add_argument("file", type=Path)
+
+    add_run_commands(commands)
+    add_evaluate_command(commands)
+    add_evaluations_commands(commands)
+    add_annotation_commands(commands)
+    add_study_command(commands)
+    add_profile_commands(commands)
+    add_prompt_commands(commands)
+    add_library_commands(commands)
+
+    models = commands.add_parser("models", help="list and download models").add_subparsers(
+        required=True
+    )
+    listed = models.add_parser(
+        "catalogue", help="list the models that can be downloaded, and their sizes"
+    )
+    listed.add_argument("--json", action="store_true", help="print a JSON line per model")
+    listed.set_defaults(command=show_catalogue)
+    fetched = models.add_parser("download", help="download a model; Ctrl-C pauses")
+    fetched.add_argument("name", help=f"its name in the catalogue, or {EMBEDDER_FILE}")
+    fetched.set_defaults(command=download)
+
+    index = add("index", _index, "index a library, or bring its index up to date")
+    index.add_argument("library", nargs="?", default="sample")
+    index.add_argument("--rebuild", action="store_true", help="build the index from nothing")
+    add_index_options(index)
+    return parser

@@ -1,0 +1,164 @@
+"""Studies on the command line: other settings of an evaluated system, from its recorded runs."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from functools import partial
+from typing import Any
+
+from app.cli.shared import OWNER, listed_names, option_error
+from pipelines.base import printable
+from pipelines.engine.service import Service
+from pipelines.errors import failure
+from pipelines.evaluation.plan import EvaluationSpec
+from pipelines.evaluation.scoring import read_results
+from pipelines.evaluation.studies.grid import read_axis
+from pipelines.evaluation.studies.named import named_studies, run_named_study
+from pipelines.evaluation.studies.replays import find_system
+from pipelines.evaluation.studies.running import profile_of, score_sweep, sweep
+from pipelines.evaluation.studies.table import STUDY_FORMATS, Study, study_text
+from pipelines.jobs import Job, Steps
+from pipelines.methods.registry import get_method
+
+
+async def study(service: Service, options: argparse.Namespace) -> int:
+    """Make a study of an evaluation; prints its table."""
+    if options.list:
+        print(printable(_listed()), end="")
+        return 0
+    if not options.evaluation:
+        raise failure("study.no_evaluation")
+    if bool(options.name) + bool(options.vary) + options.scores != 1:
+        raise failure("study.no_kind")
+    names = listed_names(options.metrics)
+    if names and options.format != "text":
+        raise failure("command.metrics_of_text")
+    job = Job("study", partial(_run, service, options), Steps()).start()
+    try:
+        found = await asyncio.to_thread(job.result)
+    finally:
+        # After Ctrl-C it ends before the next answer.
+        job.stop()
+    # An unknown metric is told before anything is saved.
+    text = study_text(found, names) if names else STUDY_FORMATS[options.format](found)
+    if options.save_profile:
+        await asyncio.to_thread(_save, service, options, found)
+    sys.stdout.write(printable(text) if options.format == "text" else text)
+    return 0
+
+
+def add_study_command(commands: Any) -> None:
+    """Add the command `study`."""
+    parser = commands.add_parser(
+        "study", help="try other settings of an evaluated system, from its recorded runs alone"
+    )
+    parser.set_defaults(command=study)
+    parser.add_argument(
+        "name", nargs="?", default="", help="name of a paper's ablation, see --list"
+    )
+    parser.add_argument("--list", action="store_true", help="list the papers' ablations")
+    parser.add_argument("--evaluation", default="", metavar="ID", help="id of the evaluation")
+    parser.add_argument(
+        "--system", default="", help="the system to study, where the evaluation has several"
+    )
+    parser.add_argument(
+        "--vary",
+        action="append",
+        default=[],
+        metavar="SETTING[=VALUES]",
+        help="vary this setting over these values, A,B,C or FIRST:LAST:STEP;"
+        " without values over its whole range; repeat for a second setting",
+    )
+    parser.add_argument(
+        "--scores", action="store_true", help="vary the threshold on the scores of a detector"
+    )
+    parser.add_argument("--choose", metavar="METRIC", help="the metric that chooses the best point")
+    parser.add_argument(
+        "--at-least",
+        type=_minimum,
+        metavar="METRIC=VALUE",
+        help="choose only among points where this metric reaches this value",
+    )
+    parser.add_argument(
+        "--save-profile", metavar="NAME", help="save the settings of the chosen point as a profile"
+    )
+    parser.add_argument("--replace", action="store_true", help="replace a profile of the same name")
+    parser.add_argument(
+        "--format",
+        choices=list(STUDY_FORMATS),
+        default="text",
+        help="format of the table (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--metrics",
+        default="",
+        metavar="A,B",
+        help="columns of the format text (default: the most important)",
+    )
+
+
+def _run(service: Service, options: argparse.Namespace, job: Job[Steps, Study]) -> Study:
+    store, evaluation = service.store, options.evaluation
+    rules = {"choose": options.choose, "at_least": options.at_least}
+
+    def progress(done: int, total: int) -> None:
+        _show(done, total)
+        job.tell(Steps(done, total))
+
+    if options.name:
+        name, system = options.name, options.system
+        found = run_named_study(
+            store, evaluation, OWNER, name, system=system, progress=progress, **rules
+        )
+    else:
+        spec = EvaluationSpec.model_validate(store.evaluations.get(evaluation, OWNER).spec)
+        system = options.system or _only(spec)
+        _, chosen = find_system(spec, system)
+        if options.scores:
+            _, results = read_results(store.evaluations, evaluation, OWNER)
+            rules["choose"] = options.choose or "verdict_f1"
+            found = score_sweep(results, evaluation, system, **rules)
+        else:
+            method = get_method(chosen.method.name)
+            axes = [read_axis(method, text) for text in options.vary]
+            found = sweep(store, evaluation, OWNER, system, axes, progress=progress, **rules)
+    print(file=sys.stderr)
+    return found
+
+
+def _save(service: Service, options: argparse.Namespace, found: Study) -> None:
+    """Keep what the study chose as a profile."""
+    stored = service.store.evaluations.get(found.evaluation, OWNER)
+    _, system = find_system(EvaluationSpec.model_validate(stored.spec), found.system)
+    profile = profile_of(found, system.method.settings, options.save_profile)
+    service.store.profiles.save(OWNER, profile, replace=options.replace)
+    print(printable(f"Saved as the profile {profile.name!r}."), file=sys.stderr)
+
+
+def _only(spec: EvaluationSpec) -> str:
+    """Return the only system of an evaluation. Raises InvalidInputError where there are several."""
+    names = [system.name for system in spec.systems]
+    if len(names) > 1:
+        raise failure("study.several_systems", names=[*names])
+    return names[0]
+
+
+def _listed() -> str:
+    lines: list[str] = []
+    for name, one in named_studies().items():
+        lines += [f"{name}: {one.title.en}", f"    {one.source.en}"]
+    return "\n".join(lines) + "\n"
+
+
+def _minimum(text: str) -> tuple[str, float]:
+    name, _, value = text.partition("=")
+    try:
+        return name.strip(), float(value)
+    except ValueError:
+        raise option_error("option.no_minimum", text=text) from None
+
+
+def _show(done: int, total: int) -> None:
+    print(f"\r{done} of {total} answers replayed   ", end="", file=sys.stderr)

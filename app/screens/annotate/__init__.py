@@ -1,0 +1,1 @@
+"""The Annotate page: sessions made, led, labelled, decided and read."""

@@ -1,0 +1,1 @@
+"""The Evaluate page: data, methods, progress, results, comparison, studies."""

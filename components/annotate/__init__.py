@@ -1,0 +1,1 @@
+"""Annotation sessions on pages: lists, labelling, results, detectors."""

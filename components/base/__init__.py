@@ -1,0 +1,1 @@
+"""What every page is made of: words in both languages, HTML, elements, figures."""

@@ -1,0 +1,1 @@
+"""Evaluations on pages: state, table, figures, comparison, studies."""

@@ -1,0 +1,1 @@
+"""What each method found, as its page shows it."""

@@ -1,0 +1,1 @@
+"""A run on pages: its answer, calls, texts, comparison, report and costs."""

@@ -1,0 +1,293 @@
+"""What callers give to the decoding thread, and the texts that grow there.
+
+Texts to write, prompts whose next token is looked at, texts to score; what the model thought of
+each token; and the pieces of a text on their way back to the caller's event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable
+from collections.abc import Sequence as ListOf
+from concurrent.futures import Future
+from contextlib import suppress
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from pipelines.base import Alternative, FinishReason, Generation, Token, Usage
+from pipelines.models.base import Delta, GenerationRequest, Watcher
+from pipelines.models.transformers.prompting import Prompt
+from pipelines.text.alignment import token_spans
+
+T = TypeVar("T")
+
+
+class TokenScore(NamedTuple):
+    """A token's log-probability, the entropy (nats) of its position, the best tokens there.
+
+    `alternatives` come most probable first; the token itself is among them when it is probable
+    enough.
+    """
+
+    logprob: float
+    entropy: float
+    alternatives: tuple[Alternative, ...] = ()
+
+
+def make_token(text: str, start: int, end: int, outcome: TokenScore) -> Token:
+    """Return the token at `[start, end)` of `text`; its entropy is that over the full
+    vocabulary.
+    """
+    return Token(text=text[start:end], start=start, end=end, **outcome._asdict())
+
+
+class Transcript:
+    """Joins the pieces of tokens to text, finds stop strings, and says what may be shown.
+
+    A piece may end inside a character. Its token waits until the character is whole, and so does
+    text that may turn out to be the beginning of a stop string, so that nothing shown is ever
+    taken back. `text` ends before the stop string.
+    """
+
+    def __init__(self, stop: ListOf[str], *, drops_space: bool = False) -> None:
+        self.text = ""
+        self.tokens: list[Token] = []
+        self.stopped = False
+        self._stop = tuple(filter(None, stop))
+        self._reach = max(map(len, self._stop), default=0)
+        self._drops_space = drops_space
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._waiting: list[tuple[bytes, TokenScore | None]] = []
+        self._decoded = 0
+        self._shown = 0
+        self._shown_tokens = 0
+
+    def add(self, piece: bytes, outcome: TokenScore | None = None) -> None:
+        """Append a token's bytes; `stopped` is True once a stop string is complete."""
+        if self._drops_space and piece:
+            piece, self._drops_space = piece.removeprefix(b" "), False
+        before = len(self.text)
+        self.text += self._decoder.decode(piece)
+        self._waiting.append((piece, outcome))
+        if not self._decoder.getstate()[0]:
+            self._place_tokens()
+        since = max(0, before - self._reach + 1)
+        starts = [self.text.find(string, since) for string in self._stop]
+        if found := [start for start in starts if start >= 0]:
+            self._cut(min(found))
+
+    def finish(self) -> None:
+        """End the text, for no more tokens will come: bytes of an unfinished character
+        become U+FFFD.
+        """
+        self.text += self._decoder.decode(b"", final=True)
+        self._place_tokens()
+
+    def take(self, *, everything: bool = False) -> Delta | None:
+        """Return the text that can be shown and was not yet, None when there is none.
+
+        With `everything`, after the end, nothing is held back.
+        """
+        safe = self._decoded - (0 if everything else self._possible_stop())
+        fresh = []
+        for token in self.tokens[self._shown_tokens :]:
+            if token.end > safe:
+                safe = fresh[-1].end if fresh else self._shown
+                break
+            fresh.append(token)
+        safe = max(safe, self._shown)
+        delta = Delta(text=self.text[self._shown : safe], tokens=tuple(fresh))
+        self._shown, self._shown_tokens = safe, self._shown_tokens + len(fresh)
+        return delta if delta.text or delta.tokens else None
+
+    def _place_tokens(self) -> None:
+        """Give the waiting tokens their offsets; the text must end with a whole character."""
+        spans = token_spans([piece for piece, _ in self._waiting])
+        for (_, outcome), (start, end) in zip(self._waiting, spans, strict=True):
+            if outcome is not None:
+                start, end = start + self._decoded, end + self._decoded
+                self.tokens.append(make_token(self.text, start, end, outcome))
+        self._waiting.clear()
+        self._decoded = len(self.text)
+
+    def _possible_stop(self) -> int:
+        """Return the length of the longest ending of the decoded text that a stop string
+        begins with.
+        """
+        tail = self.text[max(0, self._decoded - self._reach) : self._decoded]
+        lengths = (
+            size
+            for stop in self._stop
+            for size in range(1, len(stop))
+            if tail.endswith(stop[:size])
+        )
+        return max(lengths, default=0)
+
+    def _cut(self, end: int) -> None:
+        self.finish()
+        self.stopped = True
+        self.text, self._decoded = self.text[:end], end
+        self.tokens = [
+            token
+            if token.end <= end
+            else token.model_copy(update={"end": end, "text": self.text[token.start :]})
+            for token in self.tokens
+            if token.start < end
+        ]
+
+
+_OF_THE_CALLER = ("future", "context", "on_delta")
+
+
+@dataclass(eq=False, kw_only=True)
+class DecodingJob(Generic[T]):
+    """Something to compute. Cancelling `future` takes it out before the next step.
+
+    `context` is that of the caller. A copy, in this process or another, has a future of its own.
+    """
+
+    prompt: tuple[int, ...]
+    reproducible: bool
+    future: Future[T] = field(default_factory=Future)
+    context: Context = field(default_factory=copy_context)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all but what belongs to the caller."""
+        return {name: kept for name, kept in vars(self).items() if name not in _OF_THE_CALLER}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the job with another future."""
+        vars(self).update(state, future=Future(), context=copy_context(), on_delta=None)
+
+
+@dataclass(eq=False, kw_only=True)
+class Probe(DecodingJob[tuple[list[float], int]]):
+    """The probability of each of `tokens` as the next one, and the most probable of all."""
+
+    tokens: tuple[int, ...]
+
+
+@dataclass(eq=False, kw_only=True)
+class Scoring(DecodingJob[list[TokenScore]]):
+    """What the model thinks of every token of `reply`."""
+
+    reply: tuple[int, ...]
+    top_k: int
+
+
+class TokenSequence(DecodingJob[Generation]):
+    """Text `index` of a request, being written; `limit` is the most tokens it may have.
+
+    `on_delta`, of a sequence that is `watched`, is called in the decoding thread with each new
+    piece and the number of tokens so far. `batch_size` is the largest number of sequences that were
+    decoded together with this one, itself included.
+    """
+
+    def __init__(
+        self,
+        request: GenerationRequest,
+        prompt: Prompt,
+        index: int,
+        *,
+        limit: int,
+        on_delta: Callable[[Delta, int], None] | None = None,
+    ) -> None:
+        super().__init__(prompt=prompt.ids, reproducible=request.reproducible)
+        self.temperature = request.temperature
+        self.top_k = request.top_k if request.logprobs else None
+        self.limit = limit
+        self.watched = on_delta is not None
+        self.on_delta = on_delta
+        self.batch_size = 1
+        self.written: list[int] = []
+        self._reason: FinishReason = "stop"
+        # With the prompt: different questions under one seed would otherwise be answered with the
+        # same random numbers, and their answers would agree more than chance allows.
+        ids = sha256(repr(prompt.ids).encode()).hexdigest()
+        draw = (request.sample or 0) * request.n + index
+        self._random = random.Random(f"{request.seed}/{draw}/{ids}")
+        self._transcript = Transcript((*request.stop, *prompt.stop), drops_space=prompt.drops_space)
+
+    def uniform(self) -> float:
+        """Return the random number in [0, 1) for the next token, from this sequence's own
+        generator.
+        """
+        return self._random.random() if self.temperature > 0 else 0.0
+
+    def accept(
+        self, token: int, piece: bytes | None, outcome: TokenScore | None, *, ends: bool
+    ) -> bool:
+        """Take the next token, which stands for `piece`; True when the text is complete.
+
+        `ends` says that the token is none of the text but its end. Call `result` then.
+        """
+        self.written.append(token)
+        if piece is not None and not ends:
+            self._transcript.add(piece, outcome)
+        over = ends or self._transcript.stopped
+        complete = over or len(self.written) >= self.limit
+        if complete:
+            self._reason = "stop" if over else "length"
+            self._transcript.finish()
+        if self.on_delta is not None:
+            delta = self._transcript.take(everything=complete)
+            if delta is not None:
+                self.on_delta(delta, len(self.written))
+        return complete
+
+    def result(self) -> Generation:
+        """Return the finished text."""
+        transcript = self._transcript
+        return self._generation(transcript.text, transcript.tokens, len(self.written), self._reason)
+
+    def result_until(
+        self, deltas: Iterable[Delta], written: int, reason: FinishReason
+    ) -> Generation:
+        """Return the text cut short from outside: these pieces, of `written` tokens."""
+        pieces = list(deltas)
+        tokens = [token for piece in pieces for token in piece.tokens]
+        return self._generation("".join(p.text for p in pieces), tokens, written, reason)
+
+    def _generation(
+        self, text: str, tokens: list[Token], written: int, reason: FinishReason
+    ) -> Generation:
+        return Generation(
+            text=text,
+            tokens=None if self.top_k is None else tuple(tokens),
+            usage=Usage(prompt_tokens=len(self.prompt), completion_tokens=written),
+            finish_reason=reason,
+            batch_size=self.batch_size,
+        )
+
+
+class PieceStream:
+    """Shows a watcher each piece, on the event loop this was made on."""
+
+    def __init__(self, watch: Watcher) -> None:
+        self._watch = watch
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[tuple[Delta, int] | None] = asyncio.Queue()
+
+    def put(self, delta: Delta, written: int) -> None:
+        """Put `delta`, called in the decoding thread: it ends after `written` tokens."""
+        self._post((delta, written))
+
+    def _post(self, item: tuple[Delta, int] | None) -> None:
+        with suppress(RuntimeError):  # the loop is closed and nobody is left to see it
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
+
+    async def follow(self, sequence: TokenSequence) -> Generation:
+        """Wait for the sequence, or end it where the watcher returns True."""
+        sequence.future.add_done_callback(lambda _: self._post(None))
+        seen: list[Delta] = []
+        while (item := await self._queue.get()) is not None:
+            delta, written = item
+            seen.append(delta)
+            if self._watch(delta):
+                sequence.future.cancel()
+                return sequence.result_until(seen, written, "watcher")
+        return sequence.future.result()

@@ -1,8 +1,0 @@
-"""`python -m pipelines.research.together --kept FOLDER`: fits one verdict of several detectors."""
-
-import sys
-
-from pipelines.research.calibrate.together import main
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,1 +1,0 @@
-"""Evidence from the web."""

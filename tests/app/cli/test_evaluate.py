@@ -1,0 +1,332 @@
+"""Evaluations on the command line, with scripted models: what is printed, and how it exits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from app.cli import evaluate as commands
+from app.cli import main as cli
+from pipelines.errors import ErrorInfo
+from pipelines.evaluation.runner import EvaluationProgress
+from pipelines.store import RunStore, file_url
+
+QUESTIONS = [
+    {"question": f"What is the capital of land {n}?", "answers": [f"City{n}"]} for n in range(5)
+]
+
+
+class Line:
+    """The command line on a folder of its own; `call` gives status, standard output and error."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.folder = folder
+        self.questions = folder / "questions.jsonl"
+        self.questions.write_text("".join(json.dumps(one) + "\n" for one in QUESTIONS))
+        # Land 3 is not known well.
+        said = {3: "Nowhere."}
+        replies = [
+            {"contains": [f"land {n}?"], "tokens": [[said.get(n, f"City{n}."), 0.9]]}
+            for n in range(5)
+        ]
+        self.script = folder / "script.json"
+        self.script.write_text(json.dumps({"name": "script", "replies": replies}))
+        self.begin = (
+            *("evaluate", "--data", str(self.questions), "--map", "question=question"),
+            *("--map", "answers=answers", "--profile", "scripted", "--model", str(self.script)),
+            *("--methods", "direct", "--at-once", "1"),
+        )
+        self.go_on = ("--profile", "scripted", "--model", str(self.script))
+
+    def call(self, *arguments: str) -> tuple[int, str, str]:
+        status = cli.main(["--data", str(self.folder / "data"), *arguments])
+        captured = self._capsys.readouterr()
+        return status, captured.out, captured.err
+
+    def evaluated(self, *more: str) -> str:
+        """A whole evaluation; its id."""
+        status, _, err = self.call(*self.begin, "--yes", *more)
+        assert status == 0, err
+        return self.listed()[0]
+
+    def listed(self) -> list[str]:
+        return [line.split()[0] for line in self.call("evaluations", "list")[1].splitlines()]
+
+
+@pytest.fixture
+def line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Line:
+    return Line(tmp_path, capsys)
+
+
+def test_an_evaluation_ends_with_its_table(line: Line):
+    status, out, err = line.call(*line.begin, "--yes", "--name", "Capitals")
+    assert status == 0
+    assert "The first 3 items come first" in err
+    # Three of five are answered; each takes one call.
+    assert "Left: 2 answers, 2.00 calls" in err
+    assert "no price known" in err
+    assert "Everything is answered." in err
+    head, row, *_ = out.splitlines()
+    assert head.split()[:2] == ["accuracy", "f1"]
+    # Four of five are right; Wilson's interval.
+    assert row.startswith("direct  0.80 [0.38, 0.96]")
+    assert "Capitals: questions" in out
+    assert max(map(cell_len, out.splitlines())) <= 120
+    listed = line.call("evaluations", "list")[1]
+    assert "5 of 5  Capitals" in listed
+
+
+def test_without_a_terminal_it_stops_after_the_forecast_and_is_gone_on_with(line: Line):
+    status, out, err = line.call(*line.begin)
+    assert (status, out) == (0, "")
+    (evaluation,) = line.listed()
+    assert f"python -m pipelines evaluate --resume {evaluation} --yes" in err
+    assert "3 of 5" in line.call("evaluations", "list")[1]
+    status, out, err = line.call("evaluate", "--resume", evaluation, "--yes", *line.go_on)
+    assert status == 0
+    assert "3 of 5 answers are there" in err
+    assert "0.80 [0.38, 0.96]" in out
+    # Nothing is left: it says so and shows the table again.
+    status, again, err = line.call("evaluate", "--resume", evaluation, *line.go_on)
+    assert (status, again) == (0, out)
+    assert "Left: 0 answers" in err
+
+
+@pytest.mark.parametrize(("said", "answered"), [("y", 5), ("no", 3), ("", 3)])
+def test_in_a_terminal_it_asks(
+    line: Line, monkeypatch: pytest.MonkeyPatch, said: str, answered: int
+):
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda _: said)
+    assert line.call(*line.begin)[0] == 0
+    assert f"{answered} of 5" in line.call("evaluations", "list")[1]
+
+
+def test_the_same_again_asks_nothing(line: Line):
+    line.evaluated()
+    # There is no script to answer from any more.
+    line.script.unlink()
+    status, out, err = line.call(*line.begin, "--yes")
+    assert status == 0
+    assert "5 of 5 answers are there" in err
+    assert "0.80 [0.38, 0.96]" in out
+
+
+def test_a_budget_ends_it_with_what_there_is(line: Line):
+    status, out, err = line.call(*line.begin, "--yes", "--max-calls", "2")
+    assert status == 1
+    assert "The limit of calls is reached. 2 of 5 answers are kept." in err
+    assert "direct  1.00" in out
+    (evaluation,) = line.listed()
+    status, _, err = line.call(
+        "evaluate", "--resume", evaluation, "--yes", "--max-calls", "5", *line.go_on
+    )
+    assert status == 0, err
+
+
+def test_answers_that_fail_for_a_passing_reason_can_be_tried_again(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+):
+    evaluation = line.evaluated()
+
+    async def away(self: object, most: int | None = None):
+        yield EvaluationProgress(
+            total=5,
+            answered=3,
+            failed=2,
+            last_error=ErrorInfo(code="timeout", message="Nobody answers.", remedy=""),
+        )
+
+    monkeypatch.setattr(commands.Runner, "run", away)
+    monkeypatch.setattr(
+        commands, "stored_forecast", lambda *_, **__: commands.Forecast.model_construct(
+            answers=2, calls=ONE, tokens=ONE, seconds=ONE, money={}, unknown=(),
+        ),
+    )  # fmt: skip
+    status, _, err = line.call("evaluate", "--resume", evaluation, "--yes", *line.go_on)
+    assert status == 1
+    assert "2 answers failed and can be tried again: Nobody answers." in err
+
+
+ONE = commands.Range(value=1.0)
+
+
+def test_an_error_of_every_item_is_told(line: Line):
+    line.script.write_text(json.dumps({"name": "script", "replies": []}))
+    assert line.call(*line.begin, "--yes")[0] == 0
+    (evaluation,) = line.listed()
+    out = line.call("evaluations", "show", evaluation)[1]
+    assert "errors" in out
+    assert line.call("evaluations", "compare", evaluation)[0] == 2
+
+
+def test_results_in_every_form(line: Line):
+    evaluation = line.evaluated()
+
+    def shown(*more: str) -> str:
+        status, out, err = line.call("evaluations", "show", evaluation, *more)
+        assert status == 0, err
+        return out
+
+    assert shown() == shown("--format", "text")
+    assert shown("--metrics", "f1,exact_match").split()[:2] == ["f1", "exact_match"]
+    assert shown("--format", "markdown").startswith("| System | exact\\_match ↑")
+    assert "booktabs" in shown("--format", "latex")
+    assert "factscore" not in shown("--format", "csv").splitlines()[0]
+    assert len(shown("--format", "scores-csv").splitlines()) == 6
+    head, *lines = shown("--format", "scores-jsonl").splitlines()
+    assert json.loads(head)["evaluation"]["data_set"] == "questions"
+    assert {json.loads(one)["method"] for one in lines} == {"direct"}
+
+
+def test_systems_are_compared_item_by_item(line: Line):
+    # Another limit is another system, which answers alike.
+    evaluation = line.evaluated("--methods", "direct,direct", "--set", "direct 2.max_tokens=99")
+    status, out, err = line.call("evaluations", "compare", evaluation, "--items", "1")
+    assert status == 0, err
+    said = " ".join(out.split())
+    assert "accuracy on the 5 items that all of them have, 0 left out" in said
+    assert "direct direct 2 0.00" in said
+    assert out.count("\ncapital") + out.count("?\n") == 1
+    for form, begins in (("markdown", "| First |"), ("latex", "% \\usepackage{booktabs}"),
+                         ("csv", "item,question,spread"), ("jsonl", '{"comparison"')):  # fmt: skip
+        status, out, err = line.call("evaluations", "compare", evaluation, "--format", form)
+        assert status == 0, err
+        assert out.startswith(begins)
+
+
+def test_two_evaluations_are_compared(line: Line):
+    first = line.evaluated()
+    second = line.evaluated("--set", "direct.max_tokens=99")
+    assert first != second
+    status, out, err = line.call("evaluations", "compare", second, "--reference", first)
+    assert status == 0, err
+    assert "new: direct reference: direct" in " ".join(out.split())
+    # A part of the data is other data.
+    part = line.evaluated("--limit", "2")
+    status, _, err = line.call("evaluations", "compare", part, "--reference", first)
+    assert status == 2
+    assert "not of the same data" in err
+    status, out, _ = line.call(
+        "evaluations", "compare", part, "--reference", first, "--same-ids", "--metric", "f1"
+    )
+    assert status == 0
+    assert "f1 on the 2 items that all of them have, 3 left out" in " ".join(out.split())
+
+
+def test_one_can_be_deleted_and_its_runs_stay(line: Line):
+    evaluation = line.evaluated()
+    assert line.call("evaluations", "delete", evaluation) == (0, "", "")
+    assert line.listed() == []
+    with closing(RunStore(file_url(line.folder / "data"))) as store:
+        assert len(store.list(commands.OWNER)) == 5
+
+
+@pytest.mark.parametrize("command", ["show", "compare", "delete"])
+def test_what_is_not_there_is_said(line: Line, command: str):
+    status, _, err = line.call("evaluations", command, "nothing")
+    assert status == 1
+    assert "There is no evaluation of that name here" in err
+
+
+def test_one_without_an_answer_has_no_table(line: Line):
+    line.call(*line.begin, "--yes", "--max-calls", "0")
+    (evaluation,) = line.listed()
+    status, _, err = line.call("evaluations", "show", evaluation)
+    assert status == 2
+    assert f"evaluate --resume {evaluation}" in err
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--methods", "direct,nothing"), "There is no method 'nothing'"),
+        (("--methods", ","), "No method was chosen"),
+        (("--set", "rag.passages=2"), "names no setting of a chosen method"),
+        (("--set", "direct.max_tokens"), "SYSTEM.SETTING=VALUE"),
+        (("--set", "direct.max_tokens=1"), "max_tokens"),
+        (("--map", "nothing=question"), "names no part of an item"),
+        (("--map", "text"), "PART=COLUMN"),
+        (("--map", "text=nothing"), "nothing"),
+        (("--kind", "triviaqa"), "kind"),
+        (("--max-money", "3"), "no model of this evaluation has a price"),
+        (("--role", "verifier=nothing:m"), "There is no profile 'nothing'"),
+        (("--key-env", "NOT_SET"), "holds no key"),
+        (("--texts",), "empty"),
+        (("--passages",), "passages"),
+        (("--part", "odd", "--limit", "0"), "whole number from 1"),
+        (("--limit", "-1"), "whole number from 1"),
+        (("--at-once", "0"), "whole number from 1"),
+        (("--repeats", "0"), "whole number from 1"),
+        (("--repeats", "21"), "from 1 to 20"),
+        (("--seed", "-1"), "whole number from 0"),
+        (("--max-hours", "nan"), "no number from 0"),
+        (("--max-calls", "many"), "whole number from 0"),
+    ],
+)
+def test_unusable_input_is_refused_before_anything_is_asked(
+    line: Line, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], says: str
+):
+    try:
+        status, _, err = line.call(*line.begin, "--yes", *more)
+    except SystemExit as end:
+        status, err = end.code, capsys.readouterr().err
+    assert status == 2
+    assert says in err
+    assert line.listed() == []
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("show", "--metrics", "nothing"), "no value of 'nothing'"),
+        (("show", "--metrics", "f1", "--format", "csv"), "format text"),
+        (("compare",), "One system is no comparison"),
+        (("compare", "--systems", "direct,rag"), "no system 'rag'"),
+        (("compare", "--same-ids"), "--reference"),
+        (("compare", "--reference", "nothing"), "no evaluation"),
+    ],
+)
+def test_what_results_cannot_show_is_said(line: Line, more: tuple[str, ...], says: str):
+    evaluation = line.evaluated()
+    command, *options = more
+    status, _, err = line.call("evaluations", command, evaluation, *options)
+    assert status in (1, 2)
+    assert says in err
+
+
+def test_a_file_that_is_not_there_is_named(line: Line):
+    arguments = list(line.begin)
+    arguments[2] = "nowhere.jsonl"
+    status, _, err = line.call(*arguments)
+    assert status == 2
+    assert "nowhere.jsonl" in err
+
+
+def test_an_interrupt_keeps_what_was_answered(
+    line: Line, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    run = commands.Runner.run
+
+    async def interrupted(self: commands.Runner, most: int | None = None):
+        async for progress in run(self, most):
+            yield progress
+            if progress.answered == 2:
+                raise asyncio.CancelledError
+
+    monkeypatch.setattr(commands.Runner, "run", interrupted)
+    with pytest.raises(asyncio.CancelledError):
+        line.call(*line.begin, "--yes")
+    monkeypatch.undo()
+    said = capsys.readouterr().err
+    (evaluation,) = line.listed()
+    assert f"To go on: python -m pipelines evaluate --resume {evaluation}" in said
+    assert "2 of 5" in line.call("evaluations", "list")[1]
+    assert line.call("evaluate", "--resume", evaluation, "--yes", *line.go_on)[0] == 0
