@@ -68,7 +68,7 @@ class SampleQuestion(Frozen):
     language: Language = "en"
 
 
-class AnsweredQuestion(Frozen):
+class ReadAnswer(Frozen):
     """The entities of one answer as RHD read them, and the `top_k` of its tokens' entropies."""
 
     question: SampleQuestion
@@ -104,7 +104,7 @@ async def answer_all(
     model: ModelSpec,
     questions: Sequence[SampleQuestion],
     keys: Mapping[str, str] | None = None,
-) -> list[AnsweredQuestion]:
+) -> list[ReadAnswer]:
     """Let `model` answer every question with DRAD's draft, and read the entities it wrote.
 
     Raises the error of the first run that fails: leaving a question out would bias the result.
@@ -115,7 +115,7 @@ async def answer_all(
 
 async def _answer(
     service: Service, model: ModelSpec, question: SampleQuestion, keys: Mapping[str, str] | None
-) -> AnsweredQuestion:
+) -> ReadAnswer:
     spec = RunSpec(
         question=question.text,
         methods=(MethodSpec(name="drad", settings=_READ_ONLY),),
@@ -135,7 +135,7 @@ async def _answer(
         elif isinstance(event, RunFailed):
             failed = event.error
             raise revived(failed)
-    return AnsweredQuestion(question=question, readings=tuple(readings), top_k=frozenset(top_k))
+    return ReadAnswer(question=question, readings=tuple(readings), top_k=frozenset(top_k))
 
 
 CRITERION = (
@@ -151,7 +151,7 @@ class LabelledEntity(Frozen):
     wrong: bool
 
 
-def fit(answers: Sequence[AnsweredQuestion]) -> dict[str, Any]:
+def fit(answers: Sequence[ReadAnswer]) -> dict[str, Any]:
     """Return theta_2 from the even-numbered answers, with what both halves say about it.
 
     Raises InvalidInputError when the entities do not allow one; see `theta_2_of`.
@@ -174,7 +174,7 @@ def is_right(entity: str, evidence: Sequence[str]) -> bool:
     return any(repeats_question(entity, text) for text in evidence)
 
 
-def label(answers: Sequence[AnsweredQuestion]) -> list[LabelledEntity]:
+def label(answers: Sequence[ReadAnswer]) -> list[LabelledEntity]:
     """Return the entities that count: measured, and more than a repetition of the question."""
     return [
         LabelledEntity(
@@ -197,7 +197,7 @@ def theta_2_of(entities: Sequence[LabelledEntity]) -> float:
     return round(cut.threshold, 2)
 
 
-def measured(answers: Sequence[AnsweredQuestion], theta_2: float) -> dict[str, Any]:
+def measured(answers: Sequence[ReadAnswer], theta_2: float) -> dict[str, Any]:
     """Return how good both scores and both thresholds are on these answers; "wrong" is positive.
 
     `base_rate` is the share of wrong entities, which is the average precision of a score that says
@@ -295,7 +295,7 @@ async def _derive(options: argparse.Namespace) -> dict[str, Any]:
     return table
 
 
-async def _answers(options: argparse.Namespace, spec: ModelSpec) -> list[AnsweredQuestion]:
+async def _answers(options: argparse.Namespace, spec: ModelSpec) -> list[ReadAnswer]:
     key = key_of(options)
     with TemporaryDirectory() as folder:
         # Nothing is corrected and so nothing searched: an index of words is enough.

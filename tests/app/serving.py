@@ -291,6 +291,15 @@ def run_of(page: Page) -> str:
     return parse_qs(urlsplit(page.url).query)["run"][0]
 
 
+ENDED = re.compile(r"\bvs-method-done\b")
+"""The class of the line of a method that has ended well."""
+
+
+def open_fold(page: Page, key: str) -> None:
+    """Open what is folded on the page of a run: "timeline-fold", "evidence-fold"."""
+    page.locator(f"details[data-key={key}] > summary").first.click()
+
+
 def card(page: Page, method: str) -> Locator:
     """The row of a method on the Ask page."""
     return page.locator(f"#methods-{method}")

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from tests.app.conftest import Visit
 from tests.app.serving import (
+    ENDED,
     QUESTION,
     Finished,
     Workbench,
@@ -17,6 +18,7 @@ from tests.app.serving import (
     events_stored,
     expect_to_fit_everywhere,
     leave_out,
+    open_fold,
     question_field,
     run_of,
     stop_button,
@@ -34,6 +36,7 @@ def test_what_stands_behind_a_run_can_be_looked_at(visit: Visit, finished: Finis
     expect(tip).to_contain_text("Entropy")
     assert tip.locator(".vs-tip-bar").count() > 3
 
+    open_fold(page, "timeline-fold")
     page.locator(".vs-timeline summary").filter(has_text="calls as text").click()
     calls = page.locator("details.vs-call")
     assert calls.count() >= 6
@@ -49,11 +52,13 @@ def test_every_method_shows_its_verdict_and_its_corrections(
     page = visit(known=finished.browser).open(f"/?run={finished.run}")
     expect(page.locator("#original .vs-entity.vs-verdict-doubtful").first).to_be_visible()
     for method in ticked_at_first():
-        expect(card(page, method)).to_contain_text("Done")
+        expect(card(page, method)).to_have_class(ENDED)
     expect(card(page, "drad")).to_contain_text(re.compile(r"Doubtful.*\d [<>] \d"))
+    card(page, "drad").locator("summary").first.click()
     expect(card(page, "drad").locator("del, ins").first).to_be_visible()
     expect(page.locator(".vs-lane-row")).to_have_count(len(ticked_at_first()))
-    expect(page.locator(".vs-passage-card mark").first).to_be_visible()
+    open_fold(page, "evidence-fold")
+    expect(page.locator(".vs-passage-card").first).to_be_visible()
     expect_to_fit_everywhere(page)
 
 
@@ -111,8 +116,9 @@ def test_an_example_can_be_asked_after_another_question(visit: Visit) -> None:
     leave_out(page, "rag", "drad", "rowen", "ever", "haarag", "slm")
     ask(page)
     first = wait_for_end(page)
-    expect(card(page, "direct")).to_contain_text("Done")
+    expect(card(page, "direct")).to_have_class(ENDED)
     expect(card(page, "rag")).to_have_count(0)
+    page.get_by_role("button", name="Watch an example").click()
     page.get_by_role("radio", name="What is the capital of Australia?").click()
     expect(question_field(page)).to_have_value("What is the capital of Australia?")
     assert run_of(page) == first

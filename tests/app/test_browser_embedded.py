@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 from pipelines.methods.registry import standard_methods
 from tests.app.conftest import Visit
 from tests.app.serving import (
+    ENDED,
     QUESTION,
     ROOT,
     WRITING,
@@ -21,6 +22,7 @@ from tests.app.serving import (
     card,
     fits,
     leave_out,
+    open_fold,
     run_of,
     serve_workbench,
     stop_button,
@@ -57,11 +59,12 @@ def test_a_question_is_answered_checked_and_corrected(visit: Visit) -> None:
     original = page.locator("#original")
     assert original.locator("[data-i]").count() > 5
     for method in QUICK:
-        expect(card(page, method)).to_contain_text("Done")
+        expect(card(page, method)).to_have_class(ENDED)
     # What is written, and so what is doubtful, depends on the processor.
     expect(card(page, "drad")).to_contain_text(re.compile(r"(Doubtful|Confident).*\d [<>] \d"))
     expect(page.locator(".vs-lane-row")).to_have_count(len(QUICK))
-    expect(page.locator(".vs-passage-card mark").first).to_be_visible()
+    open_fold(page, "evidence-fold")
+    expect(page.locator(".vs-passage-card").first).to_be_visible()
     assert fits(page)
 
 

@@ -160,7 +160,7 @@ async def test_an_exported_run_comes_back_with_its_wording(service: Service):
 
 async def test_a_wording_is_checked_where_it_comes_in(service: Service):
     for prompts, said in (
-        ({"direct": {"en": {"question": "Q"}}}, r"direct/question \(en\) lacks"),
+        ({"direct": {"en": {"question": "Q"}}}, r"direct/question \(en\) cannot be used"),
         ({"nothing": {"en": {"question": "Q"}}}, "no prompt file"),
         ({"direct": {"en": {"system": "Use sk-hunter2hunter2hunter2"}}}, "looks like a key"),
     ):

@@ -427,7 +427,7 @@ async def test_yes_and_no(question: str, sentence: str, p: float, lead: str):
         question=question,
         found=[sentence],
         near={sentence: 0.9},
-        reader=judge(**{"the lamp": p}),
+        reader=judge(**{"he lamp": p}),
     )
     assert outcome.answer.text == f"{lead}“{sentence}” (A title)"
     assert chosen(outcome)[0].asked_yes_no
@@ -513,7 +513,7 @@ async def test_a_draft_that_the_sentence_supports_stays():
 
 async def test_a_right_yes_stays_and_a_wrong_no_goes_as_a_whole():
     asked = {"question": "Was the lamp sold in Florida?", "found": ["The lamp was sold."]}
-    near, reader = {"The lamp was sold.": 0.9}, judge(**{"the lamp": 0.9})
+    near, reader = {"The lamp was sold.": 0.9}, judge(**{"he lamp": 0.9})
     stays = await answered(
         Drad(), draft="Yes, in Florida.", near=near, reader=reader, **asked
     )  # fmt: skip
@@ -570,7 +570,7 @@ async def test_ever_checks_a_yes_or_no_that_has_nothing_else_to_look_up(
         draft=f"{draft} It burned oil in Florida.",
         found=["The lamp was sold."],
         near={"The lamp was sold.": 0.9},
-        reader=judge(**{"the lamp": 0.9}),
+        reader=judge(**{"he lamp": 0.9}),
         max_sentences=1,
     )
     assert outcome.answer.text == answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipelines.methods.drad.detection import EntityReading
-from research.calibrate.drad import AnsweredQuestion, SampleQuestion
+from research.calibrate.drad import ReadAnswer, SampleQuestion
 
 EVIDENCE = ("Canberra", "Canberra is the capital of Australia since 1913.")
 RIGHT, WRONG = "Canberra", "Sydney"
@@ -26,12 +26,12 @@ def reading(text: str, probability: float | None, entropy: float | None, **field
     )
 
 
-def answered(*readings: EntityReading, top_k: int | None = 10) -> AnsweredQuestion:
+def answered(*readings: EntityReading, top_k: int | None = 10) -> ReadAnswer:
     question = SampleQuestion(id="en-000", text="What is it?", evidence=EVIDENCE)
-    return AnsweredQuestion(question=question, readings=readings, top_k=frozenset({top_k}))
+    return ReadAnswer(question=question, readings=readings, top_k=frozenset({top_k}))
 
 
-def two_halves() -> list[AnsweredQuestion]:
+def two_halves() -> list[ReadAnswer]:
     """Two even-numbered answers that a threshold of 0.6 parts, two odd-numbered ones it does not.
 
     Odd: right (0.9, 0.3) and (0.5, 0.7), wrong (0.8, 0.9), (0.2, 0.5) and (0.1, 1.5).

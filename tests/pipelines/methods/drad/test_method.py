@@ -240,8 +240,15 @@ async def test_a_draft_that_stays_empty_is_an_error():
     assert len(model.asked) == 2
 
 
+async def test_what_an_answer_says_beyond_its_question_is_read_where_it_names_nothing():
+    outcome = await run(by_prefix("It was a small harbour town."))
+    (said,) = [one for one in outcome.events if isinstance(one, Judged) and one.what == "entity"]
+    assert (said.text, said.label) == ("small harbour town", "ANSWER")
+    assert verdict(outcome).verdict == "confident"
+
+
 async def test_an_answer_without_entities_is_not_checked():
-    outcome = await run(by_prefix("Nobody knows."))
+    outcome = await run(by_prefix("Nobody knows."), answer_part=False)
     assert (verdict(outcome).verdict, verdict(outcome).scores) == ("unchecked", ())
     assert verdict(outcome).text == "Nobody knows."
 

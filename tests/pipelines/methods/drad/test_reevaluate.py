@@ -136,6 +136,7 @@ def settings_of(source: random.Random) -> dict[str, Any]:
         "pooling": source.choice(["mean", "geometric", "min", "max", "first", "product", "sum"]),
         "entropy_pooling": source.choice(["max", "mean", "first"]),
         "skip_repeats": source.random() < 0.3,
+        "answer_part": source.random() < 0.7,
         "early_stop": source.random() < 0.5,
         "m": source.randint(1, 4),
         "passages": source.randint(1, 2),

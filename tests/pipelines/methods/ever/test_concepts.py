@@ -268,7 +268,7 @@ async def test_what_can_be_seen_is_a_fact_whatever_the_list_says(
         ("A b1 c1 d1 e1 f1 g1 h1 i1 j1 k1 l1 m1 n1.", "?", "b1 c1 d1 e1 f1 g1 h1 i1 j1 k1 l1 m1"),
         ("The lamp is made of material.", "Of what material is the lamp made?", ""),
         ("The answer to this question is this.", "Who made the lamp?", ""),
-        ("灯是卡尔发明的。", "谁发明了灯？", "卡尔"),
+        ("电灯是卡尔发明的。", "谁发明了电灯？", "卡尔"),
         ("卡尔六岁时患了心脏病。", "卡尔六岁时患了什么病？", "心脏病"),
         ("灯在海岸上点亮。", "灯在海岸上点亮了吗？", ""),
     ],
