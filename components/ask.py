@@ -116,10 +116,9 @@ def _head(rows: Sequence[MethodRow], original: str, view: RunView, t: Catalogue)
     if header is None:
         return None
     outcome = outcome_of(rows, original, header.spec.question, header.language)
-    parts = [_outcome(outcome, original, header.language, t), agreement_words(rows, original, t)]
-    if not any(parts):
-        return None
-    return tag("div.vs-outcome.vs-card.vs-padded", parts, key="outcome")
+    found = _outcome(outcome, original, header.language, t)
+    words = agreement_words(rows, original, t, found)
+    return None if words is None else tag("div.vs-outcome.vs-card.vs-padded", words, key="outcome")
 
 
 def _outcome(outcome: FinalAnswer, original: str, language: Language, t: Catalogue) -> Html | None:

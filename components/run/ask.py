@@ -238,15 +238,20 @@ def agreement(rows: Iterable[MethodRow], original: str = "") -> VerdictTally:
     )
 
 
-def agreement_words(rows: Sequence[MethodRow], original: str, t: Catalogue) -> Html | None:
-    """Return the tally in a few sentences; None with fewer than two judging methods."""
+def agreement_words(
+    rows: Sequence[MethodRow], original: str, t: Catalogue, found: Child = None
+) -> Html | None:
+    """Return the tally in a few sentences, with what was found instead after the first of them.
+
+    With fewer than two judging methods `found` alone, or None.
+    """
     tally = agreement(rows, original)
     if len(tally.stances) < _ENOUGH:
-        return None
+        return None if found is None else tag("div.vs-agreement-words", found, key="words")
     judged = tag("p.vs-strong", _judged(tally, t), key="judged")
     rest = (tag("p.vs-note", words, key=key) for key, words in _rest(tally, t))
     busy = bool(tally.of("open"))
-    return tag("div.vs-agreement-words", judged, rest, aria_busy=busy, key="words")
+    return tag("div.vs-agreement-words", judged, found, rest, aria_busy=busy, key="words")
 
 
 def _stance(row: MethodRow) -> Stance:
