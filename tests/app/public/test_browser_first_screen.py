@@ -60,7 +60,7 @@ def test_on_a_phone_question_run_answer_and_verdict_are_on_the_first_screen(
     within(page.get_by_role("button", name="Own model"))
     within(page.locator("#examples .gallery-item").first)
     within(page.locator("#view-ask .vs-heat-text").first)
-    within(page.locator("#view-ask .vs-outcome .vs-outcome-line").first)
+    within(page.locator("#view-ask .vs-outcome .vs-strong").first)
     assert scrolled(page) == 0
 
 
