@@ -1,7 +1,7 @@
 """Work in the background: a `Job` is one piece of it, and `Jobs` finds it again by its key.
 
-A job goes on whoever looks at it or leaves. It says how far it is (`progress`), and ends because it
-is done (`result`), failed (`error`) or was stopped. Example:
+A job goes on when the page is left. It says how far it is (`progress`), and ends because it is
+done (`result`), failed (`error`) or was stopped. Example:
 
     def add_up(job: Job[Steps, int]) -> int:
         total = 0

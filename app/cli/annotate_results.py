@@ -234,7 +234,7 @@ def session_results(
             )
         people = {names[options.annotator]}
     finals = session_finals(whole, "blind" if options.blind else "last", people)
-    # Whoever compares two texts finds no error in one of them.
+    # A comparison says which of two texts is better, and marks no error in either.
     tasks = dict.fromkeys(one.task for one in whole.items if one.task != "comparison")
     found = [
         _of_task(task, whole, finals, options, behind)

@@ -2,7 +2,7 @@
 
 Revision: 0009, the first. Databases that were made before the release went through nine revisions.
 Those at the ninth have exactly these tables and are used as they are; `upgrade` of
-`pipelines.store.migrations` refuses the others.
+`pipelines.store.migrations` refuses the others. Nothing leads back: before it there is no table.
 """
 
 from __future__ import annotations
@@ -24,11 +24,6 @@ def upgrade() -> None:
     _evaluations()
     _annotations()
     _collections()
-
-
-def downgrade() -> None:
-    """Refuse: before this revision there is only an empty database."""
-    raise NotImplementedError
 
 
 def _runs() -> None:
