@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Literal, get_args
@@ -18,7 +18,7 @@ from components.base.elements import (
     reserved,
 )
 from components.base.html import Child, Html, shown, tag
-from components.base.words import Catalogue, lang, named
+from components.base.words import Catalogue, lang, method_names, named
 from components.methods.together import together_head
 from components.outcome import FinalAnswer, outcome_of
 from components.page import illustration_note, loading_note, run_notices, section
@@ -125,7 +125,7 @@ def _outcome(outcome: FinalAnswer, original: str, language: Language, t: Catalog
     if outcome.kind == "none":
         return None
     words = t(
-        f"outcome.{outcome.kind}", count=len(outcome.methods), list=_names(outcome.methods, t)
+        f"outcome.{outcome.kind}", count=len(outcome.methods), list=method_names(outcome.methods, t)
     )
     said = tag("strong.vs-outcome-phrase", outcome.phrase, dir="auto") if outcome.phrase else None
     change: Child = None
@@ -238,7 +238,7 @@ def found_evidence(view: RunView, t: Catalogue, *, folded: bool = True) -> str:
         tag(
             "li",
             tag("q", chosen.sentence, dir="auto"),
-            tag("span.vs-note", f" {chosen.title} · ", _names(methods, t)),
+            tag("span.vs-note", f" {chosen.title} · ", method_names(methods, t)),
             key=f"{chosen.passage}-{chosen.start}",
         )
         for chosen, methods in _deciding(view).items()
@@ -248,10 +248,6 @@ def found_evidence(view: RunView, t: Catalogue, *, folded: bool = True) -> str:
     if folded:
         cards = fold(t("evidence.all", count=len(items)), cards, key="evidence-fold")
     return tag("div.vs-evidence-found", decided, cards, key="found-evidence")
-
-
-def _names(methods: Iterable[str], t: Catalogue) -> str:
-    return t("list.separator").join(named("method", one, t) for one in methods)
 
 
 _EXAMPLES = {

@@ -8,7 +8,7 @@ from string import Template
 
 from components.base.elements import TableRow, notice, part, sign, table
 from components.base.html import Child, Content, Html, tag
-from components.base.words import Catalogue, lang, named, probability
+from components.base.words import Catalogue, lang, method_names, named, probability
 from components.run.text import diff_html
 from pipelines.base import Choice, FilledPrompt, FilledText, Generation, Language
 from pipelines.engine.profiles import SentPrompt, uncalibrated
@@ -53,7 +53,7 @@ def own_prompts_note(view: RunView, t: Catalogue) -> Html | None:
     said = [own_prompts_words(own, t)]
     methods = [one.name for one in view.header.spec.methods] if view.header else []
     if loose := uncalibrated(methods, wording):
-        names = t("list.separator").join(named("method", name, t) for name in loose)
+        names = method_names(loose, t)
         said.append(t("prompts.uncalibrated", list=names))
     return notice(" ".join(said), "own-prompts")
 

@@ -41,7 +41,7 @@ from app.public.walkthrough import ExampleQuestion, examples_for
 from components.ask import run_bar
 from components.base.elements import error_note, notice
 from components.base.html import Html, join, tag
-from components.base.words import LANGUAGES, Catalogue, lang, named
+from components.base.words import LANGUAGES, Catalogue, lang, method_names
 from components.run.report import PAGES, page_html, report_html, safely
 from components.run.spending import estimate_note
 from pipelines.base import Language
@@ -126,7 +126,7 @@ class Expecting:
 def _left_out_note(methods: Sequence[str], t: Catalogue) -> Html | None:
     if not methods:
         return None
-    names = t("list.separator").join(named("method", name, t) for name in methods)
+    names = method_names(methods, t)
     return tag("p.vs-note", t("space.left_out", methods=names), key="left-out")
 
 

@@ -29,7 +29,7 @@ from app.page import (
 )
 from app.session import messages, owner, theme
 from components.base.elements import notice
-from components.base.words import Catalogue, named
+from components.base.words import Catalogue, method_names, named
 from components.run.calls import flow_diagram
 from components.run.report import FIGURES, PAGES, panel_of, paper_section
 from pipelines.engine.reevaluate import recorded_settings, reevaluate
@@ -180,7 +180,7 @@ def _pick(page: str, methods: Sequence[str], t: Catalogue) -> None:
     where = RunFilter(methods=tuple(methods))
     runs = engine().service.store.list(owner(), where=where)
     if not runs:
-        names = t("list.separator").join(named("method", method, t) for method in methods)
+        names = method_names(methods, t)
         show_html(notice(t("page.no_runs", methods=names), "no-runs"), key="no-runs")
         st.button(t("nav.ask"), on_click=go_to, args=("ask",))
         return

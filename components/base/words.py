@@ -99,6 +99,11 @@ def named(kind: str, name: str, t: Catalogue) -> str:
     return visible(name)
 
 
+def method_names(methods: Iterable[str], t: Catalogue) -> str:
+    """Return the names of methods as people read them, as one list in words."""
+    return t("list.separator").join(named("method", one, t) for one in methods)
+
+
 def setting_key(method: str, field: str, t: Catalogue) -> str:
     """Return the key of a setting's texts: the method's own, or those of all methods that
     have it.

@@ -5,11 +5,9 @@ Pure functions, for Check, for the head of Ask, for the Space and for reports.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from components.base.elements import verdict_badge
 from components.base.html import Child, Html, tag
-from components.base.words import Catalogue, integer, named
+from components.base.words import Catalogue, integer, method_names
 from pipelines.methods.together.verdict import Limit, TogetherFound
 
 
@@ -66,7 +64,7 @@ def _evidence(found: TogetherFound, t: Catalogue) -> Child:
 
 def _basis(found: TogetherFound, t: Catalogue) -> str:
     """Return who spoke, and how good the combination is."""
-    said = [t("together.judges", list=_names(found.judges, t))] if found.judges else []
+    said = [t("together.judges", list=method_names(found.judges, t))] if found.judges else []
     if found.measured is not None:
         use = "library" if found.nearest else found.use
         key = "together.nearest" if found.nearest else "together.measured"
@@ -77,10 +75,6 @@ def _basis(found: TogetherFound, t: Catalogue) -> str:
         }
         said.append(t(key, use=t(f"together.use.{use}"), **figures))
     return t("sentence.separator").join(said)
-
-
-def _names(methods: Iterable[str], t: Catalogue) -> str:
-    return t("list.separator").join(named("method", one, t) for one in methods)
 
 
 def _percent(value: float) -> str:

@@ -20,7 +20,7 @@ from components.base.elements import (
     verdict_badge,
 )
 from components.base.html import Child, Html, tag
-from components.base.words import Catalogue, duration, integer, named, what_it_means
+from components.base.words import Catalogue, duration, integer, method_names, named, what_it_means
 from components.run.spending import calibrated_notes
 from components.run.text import EntityMark, diff_html
 from pipelines.base import Language, Passage, Token
@@ -272,33 +272,29 @@ def _judged(tally: VerdictTally, t: Catalogue) -> str:
     if not total:
         return t("agreement.open" if tally.of("open") else "agreement.nothing")
     if not doubts:
-        return t("agreement.none_doubts", count=total, list=_names(holds, t))
+        return t("agreement.none_doubts", count=total, list=method_names(holds, t))
     if not holds:
-        return t("agreement.all_doubt", count=total, list=_names(doubts, t))
-    doubt = t("agreement.doubt", count=len(doubts), total=total, list=_names(doubts, t))
-    return t("agreement.rest", count=len(holds), doubt=doubt, list=_names(holds, t))
+        return t("agreement.all_doubt", count=total, list=method_names(doubts, t))
+    doubt = t("agreement.doubt", count=len(doubts), total=total, list=method_names(doubts, t))
+    return t("agreement.rest", count=len(holds), doubt=doubt, list=method_names(holds, t))
 
 
 def _rest(tally: VerdictTally, t: Catalogue) -> list[tuple[str, str]]:
     """Return what else there is to say, each under the key of its sentence."""
     said = [
-        (stance, t(f"agreement.are.{stance}", list=_names(tally.of(stance), t)))
+        (stance, t(f"agreement.are.{stance}", list=method_names(tally.of(stance), t)))
         for stance in ("open", "about", "unchecked", "ended")
         if tally.of(stance)
     ]
     if tally.weak:
-        said.append(("weak", t("agreement.weak", list=_names(tally.weak, t))))
+        said.append(("weak", t("agreement.weak", list=method_names(tally.weak, t))))
     for stance in ("doubts", "holds"):
         if names := [name for name, said_of_own in tally.own.items() if said_of_own == stance]:
-            words = t(f"agreement.own.{stance}", count=len(names), list=_names(names, t))
+            words = t(f"agreement.own.{stance}", count=len(names), list=method_names(names, t))
             said.append((f"own-{stance}", words))
     if tally.silent:
-        said.append(("silent", t("agreement.silent", list=_names(tally.silent, t))))
+        said.append(("silent", t("agreement.silent", list=method_names(tally.silent, t))))
     return said
-
-
-def _names(methods: Iterable[str], t: Catalogue) -> str:
-    return t("list.separator").join(named("method", name, t) for name in methods)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from components.base.elements import (
     verdict_class,
 )
 from components.base.html import Child, Content, Html, join, tag
-from components.base.words import Catalogue, integer, named
+from components.base.words import Catalogue, integer, method_names, named
 from components.methods.together import limit_note, together_cell, together_head
 from components.page import illustration_note, run_notices, section
 from components.run.ask import entity_marks, passages_of
@@ -160,7 +160,7 @@ def _overall(found: CheckedText, view: RunView, t: Catalogue) -> str:
             said += t("sentence.separator") + t("check.overall.every", count=every)
     weak = [one for one in found.detectors if one.weak]
     if weak:
-        names = t("list.separator").join(named("method", one.method, t) for one in weak)
+        names = method_names((one.method for one in weak), t)
         said += t("sentence.separator") + t("check.overall.weak", count=len(weak), list=names)
     return said
 

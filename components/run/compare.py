@@ -32,6 +32,7 @@ from components.base.words import (
     duration,
     integer,
     means_list,
+    method_names,
     named,
     setting_key,
     two_digits,
@@ -693,7 +694,7 @@ def run_line(run: RunSummary, when: str, t: Catalogue) -> Html:
     status: Status = "done" if run.status == "finished" else run.status
     judged = dict(run.findings)
     facts = [
-        t("list.separator").join(named("method", name, t) for name in run.methods),
+        method_names(run.methods, t),
         when,
         duration(run.duration, t),
         t("counter.calls", count=run.model_calls),

@@ -18,7 +18,7 @@ from components.ask import ask_view, found_evidence, results
 from components.base.elements import Column, TableRow, fact, fold, notice, status_badge, table
 from components.base.html import Child, Html, below, join, tag, with_prefix, without_buttons
 from components.base.theme import Theme
-from components.base.words import Catalogue, duration, integer, named, setting_key
+from components.base.words import Catalogue, duration, integer, method_names, named, setting_key
 from components.methods.drad import drad_figures, drad_view
 from components.methods.ever import ever_view
 from components.methods.haarag import haarag_view
@@ -88,7 +88,7 @@ def _facts(view: RunView, t: Catalogue, made: datetime) -> list[Html]:
         duration(clock(view, None), t),
         *(t(f"counter.{name}", count=integer(count)) for name, count in numbers._asdict().items()),
     ]
-    names = t("list.separator").join(named("method", one.name, t) for one in spec.methods)
+    names = method_names((one.name for one in spec.methods), t)
     facts: list[tuple[str, Child]] = [
         (t("report.run"), tag("code", view.run)),
         (t("report.asked"), _moment(datetime.fromtimestamp(header.created, UTC), t)),

@@ -34,7 +34,14 @@ from app.session import language, messages, owner
 from components.annotate.sessions import collecting_view, problems_view, size_view
 from components.base.elements import explained, notice
 from components.base.html import shown, tag
-from components.base.words import LANGUAGES, Catalogue, integer, named, starting_guidelines
+from components.base.words import (
+    LANGUAGES,
+    Catalogue,
+    integer,
+    method_names,
+    named,
+    starting_guidelines,
+)
 from components.forms import SESSION
 from pipelines.annotation.sessions import Lead
 from pipelines.annotation.sources import (
@@ -167,7 +174,7 @@ def _rows(place: str, found: Sequence[RunLine], t: Catalogue) -> None:
                 label_visibility="collapsed",
                 **_RUNS_KEPT,
             )
-            facts = [t("list.separator").join(named("method", one, t) for one in line.methods)]
+            facts = [method_names(line.methods, t)]
             facts.append(line.when or t("annotate.runs.sample"))
             st.html(
                 tag(
