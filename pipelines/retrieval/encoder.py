@@ -80,7 +80,7 @@ class Encoder:
         self.precision = precision or best_precision()
         self._tokenizer = self._packed.tokenizer()
         self._tokenizer.enable_truncation(self._packed.shape.positions)
-        self._network = _network(self._packed)
+        self._network = network_of(self._packed)
         if self.precision == "int8":
             _round_to_8_bits(self._network, lambda: self.encode(_TYPICAL))
 
@@ -123,7 +123,10 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _network(packed: PackedEncoder) -> Any:
+def network_of(packed: PackedEncoder) -> Any:
+    """Return the layers of the file as a BertModel in float32 that does not learn; it is given the
+    vectors of word pieces.
+    """
     shape = packed.shape
     with ONE_AT_A_TIME:
         from transformers import BertConfig, BertModel
@@ -139,6 +142,9 @@ def _network(packed: PackedEncoder) -> Any:
             max_position_embeddings=shape.positions,
             type_vocab_size=shape.types,
             layer_norm_eps=shape.epsilon,
+            # Dropout in the attention keeps training off the fast path.
+            attention_probs_dropout_prob=0.0,
+            hidden_dropout_prob=0.0,
         )
         network = BertModel(config, add_pooling_layer=False).eval().requires_grad_(False)
     state = network.state_dict()

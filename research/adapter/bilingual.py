@@ -17,9 +17,9 @@ from pipelines.methods.replies.verdicts import YES_NO
 from pipelines.methods.rowen.reading import PROMPTS as ROWEN
 from pipelines.methods.slm.method import judge_request
 from pipelines.prompts import load_prompts
-from research.adapter.chinese import chinese_pairs, chinese_questions
 from research.adapter.pairs import PromptReply
 from research.judge.mixture import Mixture, mixed
+from research.samples.chinese import chinese_pairs, chinese_questions
 from research.samples.files import Sources, read_articles, read_translations, sources_in
 from research.samples.pairs import TrainingPair
 

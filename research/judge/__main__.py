@@ -26,6 +26,7 @@ from research.judge import model_answers
 from research.judge.calibrating import BALANCE, averaged
 from research.judge.mixture import CARD, Mixture, written
 from research.judge.training import READING, Course, Training, TrainingStoppedError
+from research.samples.chinese import CHINESE
 from research.samples.files import sources_in
 from research.samples.pairs import read_examples
 
@@ -41,6 +42,16 @@ def _pair_options(parser: argparse.ArgumentParser) -> None:
     add_settings(parser, "mixture", Mixture())
 
 
+def _encoder_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--encoder",
+        type=Path,
+        metavar="PATH",
+        help="what the judge is made of: a folder, or the file of multilingual-e5-small"
+        " (the bundled English encoder)",
+    )
+
+
 def _pairs(options: argparse.Namespace) -> None:
     written(options.to, sources_in(options.data), settings(options, "mixture", Mixture()))
     print((options.to / CARD).read_text(encoding="utf-8"), end="")
@@ -48,6 +59,7 @@ def _pairs(options: argparse.Namespace) -> None:
 
 def _train_options(parser: argparse.ArgumentParser) -> None:
     _pair_options(parser)
+    _encoder_option(parser)
     parser.add_argument("--minutes", type=float, help="stop after so many, with a checkpoint")
     parser.add_argument("--threads", type=int, default=2, help="of the processor")
     parser.add_argument(
@@ -67,7 +79,7 @@ def _train(options: argparse.Namespace) -> int:
     training = Training(
         folder=options.to,
         sources=sources_in(options.data),
-        encoder=encoder_folder(),
+        encoder=options.encoder or encoder_folder(),
         mixture=settings(options, "mixture", Mixture()),
         course=settings(options, "course", Course()),
         reading=settings(options, "reading", READING),
@@ -100,6 +112,10 @@ def _average_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--pairs", type=Path, required=True, help="held-out pairs: kept.jsonl")
     parser.add_argument("--to", type=Path, required=True, help="folder of the new judge")
+    _encoder_option(parser)
+    parser.add_argument(
+        "--chinese", action="store_true", help="calibrate on Chinese pairs, which it will judge"
+    )
     parser.add_argument(
         "--balance", type=float, default=BALANCE, help="0 for true shares, 1 for a threshold of 0.5"
     )
@@ -108,7 +124,9 @@ def _average_options(parser: argparse.ArgumentParser) -> None:
 
 def _average(options: argparse.Namespace) -> None:
     kept, reading = read_examples(options.pairs), settings(options, "reading", READING)
-    encoder, balance = encoder_folder(), options.balance
+    encoder, balance = options.encoder or encoder_folder(), options.balance
+    if options.chinese:
+        kept = [one for one in kept if one.make.startswith(CHINESE)]
     card = averaged(options.judges, kept, options.to, encoder, reading, balance=balance)
     print(json.dumps(card["scaling"], indent=2))
 

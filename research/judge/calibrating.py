@@ -49,8 +49,11 @@ BALANCE = 0.5
 """A compromise between true shares and a threshold of 0.5."""
 
 MAKES: dict[Kind, tuple[str, ...]] = {
-    "statements": ("wikibio", "stance", "hard", "symmetric", "cited", "told", "two sentences"),
-    "answers": ("qa", "qa-span", "article", "other answer"),
+    "statements": (
+        *("wikibio", "stance", "hard", "symmetric", "cited", "told", "two sentences"),
+        *("zh-stated", "zh-denied", "zh-sentence", "zh-elsewhere"),
+    ),
+    "answers": ("qa", "qa-span", "article", "other answer", "zh-answer"),
     "same": ("answers", "same", "truthful", "model answers"),
 }
 """Makes of held-out pairs on which each kind is calibrated: people's, where there are any.

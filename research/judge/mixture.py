@@ -23,6 +23,7 @@ from research.judge.made import Names, contrasts_of, examples_of
 from research.judge.model_answers import MAKE as MODEL_ANSWERS
 from research.judge.model_answers import model_answer_pairs
 from research.judge.shortcuts import balanced, shortcut_areas, statement_alone
+from research.samples.chinese import chinese_pairs, chinese_questions
 from research.samples.files import Sources, read_biographies, read_qa
 from research.samples.pairs import (
     Text,
@@ -53,8 +54,9 @@ class Mixture(NamedTuple):
     `rounds` of pairs made by rule over all texts, each with `retold` of GPT-3's other samples of
     every biography; `contrasts` rounds of fours; `repeats` of the public files with answers, facts
     and biographies; `people` rounds of the claims that people judged; `answers` rounds of pairs of
-    two answers. Of all these, equal pairs are kept at most `again` times, and of a make of pairs at
-    most `most` are kept, unless people judged them or a model wrote both answers; 0 keeps all.
+    two answers; `chinese` rounds of Chinese questions about a passage. Of all these, equal pairs
+    are kept at most `again` times, and of a make of pairs at most `most` are kept, unless people
+    judged them or a model wrote both answers; 0 keeps all.
     """
 
     rounds: int = 2
@@ -63,6 +65,7 @@ class Mixture(NamedTuple):
     repeats: int = 3
     people: int = 5
     answers: int = 2
+    chinese: int = 0
     again: int = 0
     most: int = 0
     seed: int = 7
@@ -144,6 +147,9 @@ def _built(sources: Sources, mixture: Mixture) -> list[TrainingPair]:
     for _ in range(mixture.answers):
         found += labelled.answer_pairs(sources, names, random)
     found += model_answer_pairs(sources.model_answers, names)
+    asked = chinese_questions(sources.chinese_questions, sources.chinese_articles, 0)
+    for _ in range(mixture.chinese):
+        found += chinese_pairs(asked, random)
     random.shuffle(found)
     return found
 

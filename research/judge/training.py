@@ -168,7 +168,7 @@ class Trainer:
         self._course = course
         self._data = data
         self._device = device
-        network.encoder.embeddings.requires_grad_(False)
+        network.encoder.requires_grad_(True).embeddings.requires_grad_(False)
         groups = parameter_groups(network, course)
         self._trained = [p for group in groups for p in group["params"]]
         self._optimizer = torch.optim.AdamW(groups, weight_decay=course.weight_decay)
@@ -311,7 +311,7 @@ class TrainingStoppedError(Exception):
 
 @dataclass
 class Training:
-    """A fit in its `folder`; `encoder` is the folder of the encoder.
+    """A fit in its `folder`; `encoder` is the encoder's folder or file.
 
     It begins with the weights of the judge in `start_from` where that is given. Of the mixture at
     most `limit` pairs are taken. Every so many steps a checkpoint is written (`every`) and held-out
@@ -374,7 +374,7 @@ class Training:
         # The head begins at random.
         torch.manual_seed(self.course.seed)
         network = (
-            JudgeNetwork.from_folder(self.encoder)
+            JudgeNetwork.on(self.encoder)
             if self.start_from is None
             else read_network(self.start_from, self.encoder)
         )

@@ -45,6 +45,8 @@ class Sources(NamedTuple):
     consistency: Path | None = None
     trivia: Path | None = None
     model_answers: Path | None = None
+    chinese_articles: Path | None = None
+    chinese_questions: Path | None = None
 
 
 _NAMES = dict(
@@ -55,7 +57,7 @@ _NAMES = dict(
             *("xquad.en.json", "strategyqa_facts.jsonl", "truthfulqa.jsonl"),
             *("fool_me_twice.jsonl", "fever_symmetric.jsonl", "wice_claims.jsonl"),
             *("climate_fever.jsonl", "sac3_hotpotqa.json", "triviaqa.jsonl"),
-            "model_answers.jsonl",
+            *("model_answers.jsonl", "xquad.zh.json", "cmrc2018_dev.jsonl"),
         ),
         strict=True,
     )

@@ -37,6 +37,9 @@ _FIRST_WORD = 1996
 """The index of "the" in BERT's vocabulary, which is in order of frequency from there on."""
 
 
+_MARKS = (("[CLS]", "[SEP]"), ("<s>", "</s>"))
+"""What BERT's and XLM-RoBERTa's tokenizers put before and after a text."""
+
 _REMEMBERED = 4096
 """Texts of evidence whose word pieces are kept for the next claim about them."""
 
@@ -87,11 +90,18 @@ class EncodedPair(NamedTuple):
 
 
 @cache
-def load_tokenizer(folder: Path) -> Tokenizer:
-    """Return the encoder's tokenizer, without its limit on lengths."""
+def load_tokenizer(encoder: Path) -> Tokenizer:
+    """Return the encoder's tokenizer, without its limit on lengths.
+
+    `encoder` is a folder, or the file that multilingual-e5-small comes in.
+    """
+    if encoder.is_file():
+        from pipelines.retrieval.packed import PackedEncoder
+
+        return PackedEncoder(encoder).tokenizer()
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(encoder / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -208,7 +218,8 @@ def statement_offsets(tokenizer: Tokenizer, question: str, statement: str) -> li
     asked = f"{question} {statement}".strip()
     begin = len(asked) - len(statement.rstrip())
     offsets = tokenizer.encode(asked, add_special_tokens=False).offsets[-MAX_STATEMENT_PIECES:]
-    return [(start - begin, end - begin) for start, end in offsets]
+    # Some tokenizers count the space before a word to it.
+    return [(start + (asked[start:end][:1] == " ") - begin, end - begin) for start, end in offsets]
 
 
 def pair_of(
@@ -220,9 +231,7 @@ def pair_of(
     """Return the input for one window of the evidence; `elsewhere` are the pieces of all
     evidence.
     """
-    start, mark = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
-    assert start is not None
-    assert mark is not None
+    start, mark = _marks(tokenizer)
     left, right = set(asked.ids), set(window.ids)
 
     def kind(piece: int, other: set[int]) -> int:
@@ -241,6 +250,15 @@ def pair_of(
         types=[0] * (len(asked.ids) + 2) + [1] * (len(window.ids) + 1),
         matches=[0, *matches(asked, right), 0, *matches(window, left), 0],
     )
+
+
+def _marks(tokenizer: Tokenizer) -> tuple[int, int]:
+    """Return what stands before the first text and after each."""
+    for begin, end in _MARKS:
+        start, mark = tokenizer.token_to_id(begin), tokenizer.token_to_id(end)
+        if start is not None and mark is not None:
+            return start, mark
+    raise ValueError("The encoder has marks of another kind.")
 
 
 def pairs_for(

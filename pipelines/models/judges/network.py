@@ -7,7 +7,7 @@ file stays far below what a repository takes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,10 +63,11 @@ class JudgeNetwork(nn.Module):
     that out for every word by itself.
     """
 
-    def __init__(self, encoder: Any) -> None:
+    def __init__(self, encoder: Any, vectors: Callable[[Tensor], Tensor] | None = None) -> None:
         super().__init__()
         width = encoder.config.hidden_size
         self.encoder = encoder
+        self._vectors = vectors or encoder.embeddings.word_embeddings.forward
         self.matches = nn.Embedding(MATCH_KINDS, width)
         nn.init.zeros_(self.matches.weight)
         self.words = nn.Linear(width, 1)
@@ -78,16 +79,19 @@ class JudgeNetwork(nn.Module):
         )
 
     @classmethod
-    def from_folder(cls, folder: Path) -> JudgeNetwork:
-        """Build the network on the pretrained encoder of `folder`; the head has still to be
-        trained.
+    def on(cls, pretrained: Path) -> JudgeNetwork:
+        """Build the network on a pretrained encoder; the head has still to be trained.
+
+        `pretrained` is a folder, or the file that multilingual-e5-small comes in.
         """
+        if pretrained.is_file():
+            return cls(*_packed_encoder(pretrained))
         with quiet_transformers():
             from transformers import AutoModel
 
             # Dropout in the attention keeps training off the fast path: steps take twice as long.
             encoder = AutoModel.from_pretrained(
-                folder,
+                pretrained,
                 attn_implementation="sdpa",
                 attention_probs_dropout_prob=0.0,
                 hidden_dropout_prob=0.0,
@@ -96,7 +100,7 @@ class JudgeNetwork(nn.Module):
 
     def forward(self, batch: Batch) -> NetworkOutput:
         """Return scores of labels and words."""
-        embedded = self.encoder.embeddings.word_embeddings(batch.ids) + self.matches(batch.matches)
+        embedded = self._vectors(batch.ids) + self.matches(batch.matches)
         hidden = self.encoder(
             inputs_embeds=embedded, token_type_ids=batch.types, attention_mask=batch.mask
         ).last_hidden_state
@@ -109,6 +113,19 @@ class JudgeNetwork(nn.Module):
         numbers = torch.cat([_worst(doubts, counted), _shares(batch, asked, evidence)], dim=-1)
         labels = self.head(torch.cat([*parts, numbers.to(hidden.dtype)], dim=-1))
         return NetworkOutput(labels, doubts)
+
+
+def _packed_encoder(path: Path) -> tuple[Any, Callable[[Tensor], Tensor]]:
+    """Return the encoder in a file, and what gives the vectors of its word pieces."""
+    from pipelines.retrieval.encoder import network_of
+    from pipelines.retrieval.packed import PackedEncoder
+
+    packed = PackedEncoder(path)
+
+    def vectors(ids: Tensor) -> Tensor:
+        return torch.from_numpy(packed.word_vectors(ids.cpu().numpy())).to(ids.device)
+
+    return network_of(packed), vectors
 
 
 def _worst(doubts: Tensor, counted: Tensor) -> Tensor:
@@ -144,7 +161,7 @@ _WORD, _FACTOR = ".int8", ".factor"
 
 
 def save_weights(network: JudgeNetwork, folder: Path, pretrained: Path) -> None:
-    """Write what training changed; `pretrained` is the folder of the encoder it began from."""
+    """Write what training changed; `pretrained` is the encoder it began from."""
     folder.mkdir(parents=True, exist_ok=True)
     before = _pretrained(pretrained)
     files: dict[str, dict[str, Tensor]] = {_HEAD: {}}
@@ -163,11 +180,11 @@ def save_weights(network: JudgeNetwork, folder: Path, pretrained: Path) -> None:
 
 
 def read_network(folder: Path, pretrained: Path) -> JudgeNetwork:
-    """Return the network whose weights `folder` holds, on the encoder in the folder `pretrained`.
+    """Return the network whose weights `folder` holds, on the encoder `pretrained`.
 
     Raises UnknownModelError when files are missing or belong to another network.
     """
-    network = JudgeNetwork.from_folder(pretrained)
+    network = JudgeNetwork.on(pretrained)
     load_weights(network, folder)
     return network
 
@@ -219,7 +236,5 @@ def _unpacked(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
             yield name, tensor.float()
 
 
-def _pretrained(folder: Path) -> dict[str, Tensor]:
-    return {
-        name: one.float() for name, one in JudgeNetwork.from_folder(folder).state_dict().items()
-    }
+def _pretrained(encoder: Path) -> dict[str, Tensor]:
+    return {name: one.float() for name, one in JudgeNetwork.on(encoder).state_dict().items()}

@@ -23,6 +23,7 @@ from pipelines.models.judges.inputs import (
     pairs_for,
     statement_offsets,
 )
+from pipelines.text.languages import has_han
 
 if TYPE_CHECKING:
     from pipelines.models.judges.network import JudgeNetwork
@@ -310,7 +311,8 @@ def words_of(
         if start < 0 or not any(char.isalnum() for char in statement[start:end]):
             continue
         doubt = 1 / (1 + math.exp(-max(-700.0, doubts[place]))) if doubts else 1.0
-        if found and found[-1].end == start:
+        # Chinese has no space between words: there a piece is a word.
+        if found and found[-1].end == start and not has_han(statement[start - 1 : start + 1]):
             last = found.pop()
             start, doubt = last.start, max(last.doubt, doubt)
         found.append(WordDoubt(start, end, doubt))

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from research.adapter.chinese import (
+from research.samples.chinese import (
     PassageQuestion,
     as_chinese_statement,
     chinese_pairs,

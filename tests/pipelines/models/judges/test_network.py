@@ -41,7 +41,7 @@ def pair(*ids: int, evidence: int = 2) -> EncodedPair:
 def changed(encoder: Path) -> JudgeNetwork:
     """A network as training leaves it: every layer a little elsewhere, a head of its own."""
     torch.manual_seed(1)
-    network = JudgeNetwork.from_folder(encoder).eval()
+    network = JudgeNetwork.on(encoder).eval()
     with torch.no_grad():
         for name, weights in network.named_parameters():
             if "embeddings" not in name:
@@ -107,11 +107,11 @@ def test_what_is_shipped_reads_nearly_as_what_was_trained(encoder: Path, tmp_pat
     assert names == ["head.safetensors", "layers-0.safetensors", "layers-1.safetensors"]
     kinds = {one.dtype for one in load_file(tmp_path / "layers-0.safetensors").values()}
     assert kinds == {torch.int8, torch.float16}
-    loaded = JudgeNetwork.from_folder(encoder).eval()
+    loaded = JudgeNetwork.on(encoder).eval()
     load_weights(loaded, tmp_path)
     pairs = [pair(1, 2, 3, 4), pair(5, 6, 7)]
     assert torch.allclose(scores(loaded, *pairs), scores(trained, *pairs), atol=0.02)
-    untouched = scores(JudgeNetwork.from_folder(encoder).eval(), *pairs)
+    untouched = scores(JudgeNetwork.on(encoder).eval(), *pairs)
     assert not torch.allclose(scores(loaded, *pairs), untouched, atol=0.02)
 
 
@@ -120,14 +120,14 @@ def test_files_that_are_missing_are_noticed(encoder: Path, tmp_path: Path, missi
     save_weights(changed(encoder), tmp_path, encoder)
     (tmp_path / missing).unlink()
     with pytest.raises(UnknownModelError, match="do not fit"):
-        load_weights(JudgeNetwork.from_folder(encoder), tmp_path)
+        load_weights(JudgeNetwork.on(encoder), tmp_path)
 
 
 def test_weights_of_another_network_are_noticed(encoder: Path, tmp_path: Path):
     save_weights(changed(encoder), tmp_path, encoder)
     (tmp_path / "layers-1.safetensors").write_bytes(b"nothing of the kind")
     with pytest.raises(UnknownModelError, match="do not fit"):
-        load_weights(JudgeNetwork.from_folder(encoder), tmp_path)
+        load_weights(JudgeNetwork.on(encoder), tmp_path)
 
 
 def card(temperature: object, offsets: object) -> str:

@@ -19,6 +19,9 @@ from pipelines.text import split_sentences
 from research.samples.files import Half, read_articles
 from research.samples.pairs import Label, TrainingPair, paired
 
+CHINESE = "zh-"
+"""How the makes of Chinese pairs begin."""
+
 _LONGEST_ANSWER = 20
 _LONGEST_STATEMENT = 70
 _SHORTEST_STATEMENT = 8
@@ -37,6 +40,9 @@ _ASKED = re.compile(
     "哪个?(?:国家|城市|省份|地区|公司|国|省|州|市|县)|多少|几|什么名字|什么"
 )
 _END = re.compile(r"[？?。\s]+$")
+_DENIED = 0.25
+"""How many of the statements that can be denied are."""
+
 _GAP = re.compile(r"(?<=[\u4e00-\u9fff]) +| +(?=[\u4e00-\u9fff])")
 _BRACKETS = re.compile(r"[（(][^（）()]*[）)]")
 
@@ -155,6 +161,10 @@ def _stated(
         statement = as_chinese_statement(one.question, answer)
         if statement is not None:
             yield _example("zh-stated", one, "", statement, label, evidence)
+            denied = _denied(statement)
+            if denied and random.random() < _DENIED:
+                opposite: Label = "contradicted" if label == "supported" else "supported"
+                yield _example("zh-denied", one, "", denied, opposite, evidence)
         if statement is None or random.random() < 0.3:
             yield _example("zh-answer", one, one.question, answer, label, evidence)
     elsewhere = [s.text for s in split_sentences(one.context) if s.text not in evidence]
@@ -163,6 +173,13 @@ def _stated(
     if elsewhere and statement is not None and random.random() < 0.5:
         text = random.choice(elsewhere)[:_MOST_OF_WINDOW]
         yield _example("zh-elsewhere", one, "", statement, "not_enough", text)
+
+
+def _denied(statement: str) -> str | None:
+    """Return the statement that denies it, None where that is not one word."""
+    if statement.count("是") != 1 or "不" in statement or "没" in statement:
+        return None
+    return statement.replace("是", "不是")
 
 
 def _sentences(one: PassageQuestion, wrong: str | None, evidence: str) -> Iterator[TrainingPair]:
