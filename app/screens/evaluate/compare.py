@@ -61,8 +61,7 @@ from pipelines.evaluation.results.export import (
     comparison_markdown,
 )
 from pipelines.evaluation.results.scores import (
-    HALLUCINATED,
-    HALLUCINATION_SCORE,
+    DETECTOR_VALUES,
     Evaluation,
     MetricInfo,
 )
@@ -75,7 +74,6 @@ _PAGE = 10
 """Items on a page."""
 
 _AT_FIRST = 2
-_DETECTOR_VALUES = (HALLUCINATION_SCORE, HALLUCINATED)
 _MOST_SYSTEMS = 6
 
 
@@ -262,7 +260,7 @@ def _pair(names: Sequence[str]) -> list[str]:
 
 
 def _metrics(found: Evaluation) -> list[str]:
-    return [name for name in metric_names(found) if name not in _DETECTOR_VALUES]
+    return [name for name in metric_names(found) if name not in DETECTOR_VALUES]
 
 
 def _page(count: int, what: str, t: Catalogue) -> int:

@@ -35,6 +35,9 @@ ABSTAINED = "abstained"
 HALLUCINATION_SCORE = "hallucination_score"
 """The value of a detector: higher where a hallucination is more likely."""
 
+SECOND_SCORE = "hallucination_score_2"
+"""A second score of the same detector on another scale: the larger of both ranks counts."""
+
 HALLUCINATED = "hallucinated"
 """The value that holds people's label: 1 for hallucinated, 0 for accurate."""
 
@@ -48,6 +51,9 @@ ANSWER_WORDS = "answer_words"
 
 PASSAGE_OVERLAP = "passage_overlap"
 """The share of the answer's words that the evidence holds, in [0, 1]."""
+
+DETECTOR_VALUES = (HALLUCINATION_SCORE, SECOND_SCORE, HALLUCINATED)
+"""The values of detectors, which tables of metrics leave out."""
 
 JUDGED = "judged"
 """The value of a model that judged the answer.

@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from scipy.stats import rankdata
 
 from pipelines.base import Frozen, Language
 from pipelines.errors import failure
@@ -29,9 +30,11 @@ from pipelines.evaluation.results.scores import (
     ANSWER_WORDS,
     CONTROLS,
     COSTS,
+    DETECTOR_VALUES,
     HALLUCINATED,
     HALLUCINATION_SCORE,
     PASSAGE_OVERLAP,
+    SECOND_SCORE,
     Cost,
     Evaluation,
     ItemScore,
@@ -255,8 +258,6 @@ class Grid:
 
 
 T = TypeVar("T")
-
-_DETECTOR_VALUES = (HALLUCINATION_SCORE, HALLUCINATED)
 
 _ABSTAINED = Reader(
     "abstained", lambda scores: [None if one.error else float(one.abstained) for one in scores]
@@ -482,11 +483,32 @@ def detector_arrays(
     contradicts is the label of the majority; a tie is left out.
     """
     grid = grid or Grid.of(evaluation)
-    scores = grid.means(grid.read(value_reader(HALLUCINATION_SCORE)))
+    first, second = (
+        grid.means(grid.read(value_reader(name))) for name in (HALLUCINATION_SCORE, SECOND_SCORE)
+    )
+    scores = larger_ranks(first, second)
     labels = grid.means(grid.read(value_reader(HALLUCINATED)))
     labels = np.where(labels == 0.5, np.nan, np.where(np.isfinite(labels), labels > 0.5, np.nan))
     held = np.flatnonzero((np.isfinite(scores) & np.isfinite(labels)).any(axis=1))
     return [grid.systems[k] for k in held], scores[held], labels[held]
+
+
+def larger_ranks(first: Floats, second: Floats) -> Floats:
+    """Return `first`, [detectors, items], with the larger of two ranks where there is a `second`.
+
+    Scores on two scales cannot be compared as they are. A rank counts from 1, equal scores share
+    the mean of their ranks, and where fewer items have the one score its ranks are spread over as
+    many as the other's.
+    """
+    found = first.copy()
+    for row in np.flatnonzero(np.isfinite(second).any(axis=1)):
+        most = int(np.isfinite(np.vstack([first[row], second[row]])).any(axis=0).sum())
+        ranks = [
+            rankdata(scores, nan_policy="omit") * most / max(1, np.isfinite(scores).sum())
+            for scores in (first[row], second[row])
+        ]
+        found[row] = np.fmax(*ranks)
+    return found
 
 
 def detectors(
@@ -561,7 +583,7 @@ def _span_reader(match: SpanMatch, place: int) -> Reader:
 
 def _chosen(evaluation: Evaluation, metrics: Sequence[str] | None) -> tuple[MetricInfo, ...]:
     known = metric_names(evaluation)
-    names = [name for name in known if name not in _DETECTOR_VALUES]
+    names = [name for name in known if name not in DETECTOR_VALUES]
     if metrics is not None:
         unknown = [name for name in metrics if name not in (*known, *CONTROLS)]
         if unknown:
