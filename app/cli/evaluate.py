@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, get_args
 
 from app.cli.ask import requested
-from app.cli.judge import add_judge_command, judge
+from app.cli.judge import add_facts_command, add_judge_command, judge, score_facts
 from app.cli.library import chosen_evidence
 from app.cli.profiles import add_profile_option
 from app.cli.run_options import (
@@ -508,6 +508,10 @@ async def _judge(service: Service, options: argparse.Namespace) -> int:
     return await judge(service, options, OWNER)
 
 
+async def _score_facts(service: Service, options: argparse.Namespace) -> int:
+    return await score_facts(service, options, OWNER)
+
+
 def add_evaluations_commands(commands: Any) -> None:
     """Add the command `evaluations`."""
     group = commands.add_parser("evaluations", help="show, compare and judge evaluations")
@@ -561,6 +565,7 @@ def add_evaluations_commands(commands: Any) -> None:
         help="take items of equal ids as equal, even if the data sets differ",
     )
     add_judge_command(parts, _judge)
+    add_facts_command(parts, _score_facts)
     deleted = parts.add_parser("delete", help="delete an evaluation; its runs stay")
     deleted.set_defaults(command=delete_evaluation)
     for command in (table, compared, deleted):

@@ -238,8 +238,10 @@ def read_results(
 def _listed(metrics: Sequence[Metric], judges: Iterable[str]) -> tuple[MetricInfo, ...]:
     """Return the metrics in the order of the table, with a column for each judge."""
     names: list[str] = []
+    columns = list(judges)
     for metric in metrics:
-        names += judges if metric.name == JUDGED else [metric.name]
+        own = [name for name in columns if name.partition(" ")[0] == metric.name]
+        names += own or ([] if metric.name == JUDGED else [metric.name])
     return tuple(MetricInfo.of(name) for name in names)
 
 

@@ -44,7 +44,7 @@ from components.forms import BUDGET
 from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.judging.calibration import JudgeCalibration, calibrated, read_labels
 from pipelines.evaluation.judging.prompts import checked_prompts, shipped_source
-from pipelines.evaluation.judging.reading import graded_answers
+from pipelines.evaluation.judging.reading import graded_answers, judges_of_answers
 from pipelines.evaluation.judging.spec import JudgeSpec
 from pipelines.evaluation.plan import Budget, EvaluationSpec
 from pipelines.evaluation.results.compare import (
@@ -416,7 +416,7 @@ def _draw_labels(evaluation: str, spec: EvaluationSpec, t: Catalogue) -> None:
     """Draw labels of people for a judge that judged something, and what they said of each judge."""
     known = {
         JudgeSpec.model_validate(one.spec).title: one
-        for one in engine().service.store.judgements.judges(evaluation, owner())
+        for one in judges_of_answers(engine().service.store.judgements.judges(evaluation, owner()))
     }
     if not known:
         return

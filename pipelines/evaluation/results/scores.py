@@ -60,6 +60,12 @@ JUDGED = "judged"
 
 Further judges are "judged 2", "judged 3"; that of a weak one ends with `WEAK`."""
 
+FACTSCORE = "factscore"
+"""The column of a scorer of facts; further ones are "factscore 2", as for judges."""
+
+FACT_METRICS = ("fact_precision", FACTSCORE, "facts")
+"""What a scorer of facts gives."""
+
 WEAK = " (weak)"
 """How the column of a judge ends whose verdicts were measured to be no better than chance."""
 
@@ -161,7 +167,7 @@ class MetricInfo(Frozen):
     @classmethod
     def of(cls, name: str) -> MetricInfo:
         """Return what the table of metrics says; another name has no known range or direction."""
-        known = METRICS.get(JUDGED if name.startswith(f"{JUDGED} ") else name)
+        known = METRICS.get(name.partition(" ")[0])
         if known is None:
             return cls(name=name, low=None, high=None, better=None)
         return cls(
