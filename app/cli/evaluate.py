@@ -11,9 +11,8 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, get_args
 
-from app.cli.ask import requested
+from app.cli.ask import library_or_web, requested
 from app.cli.judge import add_facts_command, add_judge_command, judge, score_facts
-from app.cli.library import chosen_evidence
 from app.cli.profiles import add_profile_option
 from app.cli.run_options import (
     add_evidence_options,
@@ -21,6 +20,8 @@ from app.cli.run_options import (
     add_model_options,
     add_price_options,
     add_prompts_option,
+    add_tag_option,
+    add_web_options,
     keys_of,
     limit_words,
     named_key,
@@ -28,6 +29,8 @@ from app.cli.run_options import (
     qdrant_key,
     read_limits,
     refuse_prices,
+    system_models,
+    web_key,
 )
 from app.cli.shared import OWNER, amount, count, happened, listed_names, say, whole
 from components.forms import MAPPING
@@ -116,6 +119,28 @@ def add_plan_options(run: argparse.ArgumentParser) -> None:
         metavar="SYSTEM.SETTING=VALUE",
         help="change a setting of a method; repeat for several",
     )
+    run.add_argument(
+        "--system-role",
+        action="append",
+        default=[],
+        metavar="SYSTEM.ROLE=PROFILE:MODEL",
+        help="give one system another model, so that models stand side by side, for example"
+        " 'rowen 2.verifier=openai:qwen-plus'; repeat for several",
+    )
+    run.add_argument(
+        "--system-role-url",
+        action="append",
+        default=[],
+        metavar="SYSTEM.ROLE=URL",
+        help="address of that model",
+    )
+    run.add_argument(
+        "--system-key-env",
+        action="append",
+        default=[],
+        metavar="SYSTEM.ROLE=NAME",
+        help="name of the variable that holds the key of that model",
+    )
     run.add_argument("--name", default="", help="name of the evaluation")
     run.add_argument(
         "--texts",
@@ -153,16 +178,17 @@ async def created_evaluation(
     names = system_names(methods)
     asked, keys = await requested(service, options, names, "system")
     models = priced_models(asked.models, options)
+    own = await system_models(service, names, options, keys)
     evidence = None
     if not options.passages:
-        evidence = await chosen_evidence(service, options, keys)
+        evidence = await library_or_web(service, options, keys)
         if options.ray and evidence.collection is not None:
             raise failure("ray.no_collections")
     systems = tuple(
         System(
             name=name,
             method=method,
-            models=models,
+            models=models | own[name],
             evidence=evidence,
             prompts=wording_of([method.name], asked.prompts),
         )
@@ -248,6 +274,8 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
                 keys["search:qdrant"] = key
             if key := named_key(options.embedder_key_env):
                 keys["search:library"] = key
+            if system.evidence and (key := web_key(options)):
+                keys[f"search:{system.evidence.source}"] = key
         limits = read_limits(options, spec)
         await asyncio.to_thread(change_limits, store, evaluation, OWNER, limits)
         if said := limit_words(limits, spec):
@@ -371,6 +399,7 @@ def add_evaluate_command(commands: Any) -> None:
     add_prompts_option(run)
     add_model_options(run)
     add_evidence_options(run)
+    add_web_options(run)
     add_price_options(run)
 
 
@@ -460,6 +489,7 @@ async def show_table(service: Service, options: argparse.Namespace) -> int:
     _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
     if not found.scores:
         raise failure("evaluation.no_answers_yet", evaluation=options.evaluation)
+    found = selected(found, options.tag)
     metrics = listed_names(options.metrics)
     if metrics and options.format != "text":
         raise failure("command.metrics_of_text")
@@ -471,6 +501,17 @@ async def show_table(service: Service, options: argparse.Namespace) -> int:
         text = printable(text)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     return 0
+
+
+def selected(found: Evaluation, tags: Sequence[str]) -> Evaluation:
+    """Return the part of an evaluation on items with all of `tags`. Raises InvalidInputError
+    where there is no such item.
+    """
+    part = found.selected(tags=tuple(tags))
+    if not part.items:
+        known = sorted({tag for item in found.items.values() for tag in item.tags})
+        raise failure("evaluation.no_such_tag", tags=list(tags), known=known)
+    return part
 
 
 async def compare(service: Service, options: argparse.Namespace) -> int:
@@ -533,6 +574,7 @@ def add_evaluations_commands(commands: Any) -> None:
         metavar="A,B",
         help="columns of the format text (default: the most important)",
     )
+    add_tag_option(table)
     compared = parts.add_parser("compare", help="compare systems item by item")
     compared.set_defaults(command=compare)
     compared.add_argument(

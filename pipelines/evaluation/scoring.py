@@ -23,7 +23,13 @@ from pipelines.base import ASSETS
 from pipelines.errors import NotFoundError, StorageError
 from pipelines.evaluation.datasets.formats import applies
 from pipelines.evaluation.judging.reading import with_judgements
-from pipelines.evaluation.metrics.answers import SpanMatch, passage_overlap, word_count
+from pipelines.evaluation.metrics.answers import (
+    BleuCounts,
+    SpanMatch,
+    bleu_counts,
+    passage_overlap,
+    word_count,
+)
 from pipelines.evaluation.metrics.table import METRICS, Metric, MetricAnswer
 from pipelines.evaluation.outcomes import Cost, Outcome, Rank, SpanVerdict, worst_ranks
 from pipelines.evaluation.plan import EvaluationSpec, Item, LabelledSpan, Offer
@@ -124,7 +130,14 @@ def read_block(
         found: list[ItemScore] = []
         for score, summary in written:
             # They were checked before they were stored.
-            made = ItemScore.model_construct(None, **{**score, "flags": tuple(score["flags"])})
+            made = ItemScore.model_construct(
+                None,
+                **{
+                    **score,
+                    "flags": tuple(score["flags"]),
+                    "bleu": tuple(score["bleu"]),
+                },
+            )
             found.append(made)
             if made.item not in items:
                 items[made.item] = ItemSummary.model_construct(
@@ -382,6 +395,7 @@ def outcome_scores(
         original_values=originals,
         cost=_costs(outcome.cost, system),
         spans=_span_counts(item, outcome) if spec.checks == "texts" else {},
+        bleu=_bleu(metrics, item, final) if answered else (),
         answer=outcome.answer,
         original=outcome.original,
         flags=tuple(dict.fromkeys(flags)),
@@ -492,6 +506,13 @@ def _values(metrics: list[Metric], item: Item, answer: MetricAnswer) -> dict[str
         value = metric.value(answer, item)
         found[metric.name] = value if value is not None and isfinite(value) else None
     return found
+
+
+def _bleu(metrics: list[Metric], item: Item, answer: MetricAnswer) -> BleuCounts:
+    """Return what the answer adds to BLEU of the corpus; nothing without that metric."""
+    if not item.answers or METRICS["bleu"] not in metrics:
+        return ()
+    return bleu_counts("" if answer.abstained else answer.bare, item)
 
 
 def _is_wrong(answer: MetricAnswer, item: Item, answered: bool) -> bool | None:

@@ -69,6 +69,9 @@ FACT_METRICS = ("fact_precision", FACTSCORE, "facts")
 WEAK = " (weak)"
 """How the column of a judge ends whose verdicts were measured to be no better than chance."""
 
+CORPUS_BLEU = "corpus_bleu"
+"""BLEU of all answers of a system together, which no single answer has."""
+
 CONTROLS = (ANSWER_WORDS, PASSAGE_OVERLAP)
 """What stands in every table: a metric that follows these two measures little else."""
 
@@ -100,7 +103,7 @@ class ItemScore(Frozen):
     one does not apply; `original_values` those of the answer that the method started from, where
     it rewrites. `cost` holds what `COSTS` names. `spans` counts what was found, marked and labelled
     of a text whose errors are labelled, for each way to match them; of labelled sentences the first
-    holds the counts of their text.
+    holds the counts of their text. `bleu` is what the answer adds to BLEU of the corpus.
     """
 
     item: Annotated[str, Field(min_length=1)]
@@ -115,6 +118,7 @@ class ItemScore(Frozen):
     spans: Annotated[
         dict[SpanMatch, tuple[int, int, int]], Field(exclude_if=lambda spans: not spans)
     ] = Field(default_factory=dict)
+    bleu: Annotated[tuple[int, ...], Field(exclude_if=lambda counts: not counts)] = ()
     answer: str = ""
     original: str = ""
     flags: tuple[str, ...] = ()
@@ -167,7 +171,7 @@ class MetricInfo(Frozen):
     @classmethod
     def of(cls, name: str) -> MetricInfo:
         """Return what the table of metrics says; another name has no known range or direction."""
-        known = METRICS.get(name.partition(" ")[0])
+        known = METRICS.get("bleu" if name == CORPUS_BLEU else name.partition(" ")[0])
         if known is None:
             return cls(name=name, low=None, high=None, better=None)
         return cls(

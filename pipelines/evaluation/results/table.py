@@ -10,7 +10,7 @@ Example::
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
@@ -23,12 +23,13 @@ from scipy.stats import rankdata
 
 from pipelines.base import Frozen, Language
 from pipelines.errors import failure
-from pipelines.evaluation.metrics.answers import SpanMatch, word_count
+from pipelines.evaluation.metrics.answers import SpanMatch, corpus_bleu, word_count
 from pipelines.evaluation.metrics.table import METRICS
 from pipelines.evaluation.results.papers import PaperFigure, paper_figures
 from pipelines.evaluation.results.scores import (
     ANSWER_WORDS,
     CONTROLS,
+    CORPUS_BLEU,
     COSTS,
     DETECTOR_VALUES,
     HALLUCINATED,
@@ -60,6 +61,9 @@ from pipelines.evaluation.statistics.estimates import (
     bands,
     corrections,
     differences,
+    draw_sums,
+    group_numbers,
+    interval,
 )
 
 # Scores of an evaluation as arrays: the form that statistics take.
@@ -405,7 +409,7 @@ def results_table(
     compared = {
         info.name: differences(estimator, permutations, means[info.name], grid.systems)
         for info in infos
-        if info.name not in CONTROLS or info.better is not None
+        if (info.name not in CONTROLS or info.better is not None) and info.name != CORPUS_BLEU
     }
     with ThreadPoolExecutor(1) as pool:
         # Both compute in numpy, which lets another thread work meanwhile.
@@ -584,6 +588,9 @@ def _span_reader(match: SpanMatch, place: int) -> Reader:
 def _chosen(evaluation: Evaluation, metrics: Sequence[str] | None) -> tuple[MetricInfo, ...]:
     known = metric_names(evaluation)
     names = [name for name in known if name not in DETECTOR_VALUES]
+    if any(score.bleu for score in evaluation.scores):
+        known = (*known, CORPUS_BLEU)
+        names.insert(names.index("bleu") + 1 if "bleu" in names else len(names), CORPUS_BLEU)
     if metrics is not None:
         unknown = [name for name in metrics if name not in (*known, *CONTROLS)]
         if unknown:
@@ -635,13 +642,44 @@ def _rows(
                 repeats=int(grid.repeats[among].max(initial=-1)) + 1,
                 errors=int(read.failed[among].sum()),
                 abstained=declined()[k],
-                metrics={name: found()[k] for name, found in estimates.items()},
+                metrics={name: found()[k] for name, found in estimates.items()}
+                | _corpus_bleu(grid, k, estimates, estimator.sampling),
                 corrections={name: found() for name, found in changed[k].items()},
                 costs={name: _cost(values[among]) for name, values in read.costs.items()},
                 papers=paper_figures(description.method, evaluation.data_set),
             )
         )
     return tuple(rows)
+
+
+def _corpus_bleu(
+    grid: Grid, system: int, wanted: Container[str], sampling: Sampling
+) -> dict[str, Estimate]:
+    """Return BLEU of all answers of a system together, with its bootstrap over groups, where it is
+    wanted.
+    """
+    if CORPUS_BLEU not in wanted:
+        return {}
+    numbers = group_numbers(grid.groups)
+    sums = np.zeros((int(numbers.max(initial=-1)) + 1, _BLEU_COUNTS))
+    held = set[int]()
+    for score, row, column in zip(grid.scores, grid.rows, grid.columns, strict=True):
+        if row == system and score.bleu:
+            sums[numbers[column]] += score.bleu
+            held.add(int(column))
+    sums = sums[sums.any(axis=1)]
+    if not held:
+        return {CORPUS_BLEU: Estimate(value=None, reason="no_items")}
+    known = Estimate(value=corpus_bleu(sums.sum(axis=0)), n=len(held), groups=len(sums))
+    if len(sums) < 2:
+        return {CORPUS_BLEU: known.model_copy(update={"reason": "too_few_groups"})}
+    drawn = np.array([corpus_bleu(one) for one in draw_sums(sums, sampling)])
+    low, high, method = interval(known.value or 0.0, drawn, None, sampling.level)
+    ends = {"low": low, "high": high, "method": method}
+    return {CORPUS_BLEU: known.model_copy(update=ends)}
+
+
+_BLEU_COUNTS = 10
 
 
 def _cost(values: Floats) -> CostSummary:

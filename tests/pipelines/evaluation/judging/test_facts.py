@@ -92,7 +92,7 @@ async def test_the_answers_of_every_system_are_scored_by_one_scorer(tmp_path: Pa
         tmp_path,
         "Ada was born in Delft. Ada lived in Rome.",
         "Answer: Ada lived in Rome.",
-        # The claims of the first answer, queries for each, and what the article says: of Rome first.
+        # The claims of the first answer, queries for each, and the verdicts: of Rome first.
         '["Ada was born in Delft.", "Ada lived in Rome."]',
         '["Ada born Delft"]', '["Ada Rome"]', "False", "True",
         # The claim of the second one is known by now.
