@@ -62,6 +62,7 @@ from pipelines.evaluation.plan import (
     system_names,
 )
 from pipelines.evaluation.ray import RayCluster
+from pipelines.evaluation.results.combining import combined
 from pipelines.evaluation.results.compare import SystemComparison, comparison, joined
 from pipelines.evaluation.results.export import (
     columns_text,
@@ -490,6 +491,11 @@ async def show_table(service: Service, options: argparse.Namespace) -> int:
     if not found.scores:
         raise failure("evaluation.no_answers_yet", evaluation=options.evaluation)
     found = selected(found, options.tag)
+    for assignment in options.combine:
+        name, _, systems = assignment.partition("=")
+        if not systems:
+            raise failure("command.no_combination", assignment=assignment)
+        found = combined(found, name.strip(), listed_names(systems))
     metrics = listed_names(options.metrics)
     if metrics and options.format != "text":
         raise failure("command.metrics_of_text")
@@ -575,6 +581,13 @@ def add_evaluations_commands(commands: Any) -> None:
         help="columns of the format text (default: the most important)",
     )
     add_tag_option(table)
+    table.add_argument(
+        "--combine",
+        action="append",
+        default=[],
+        metavar="NAME=A,B",
+        help="add a detector: the mean of the normalised scores of several systems",
+    )
     compared = parts.add_parser("compare", help="compare systems item by item")
     compared.set_defaults(command=compare)
     compared.add_argument(

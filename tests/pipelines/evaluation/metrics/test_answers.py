@@ -276,7 +276,7 @@ def test_bleu_of_the_corpus_is_that_of_sacrebleu():
     total = [sum(column) for column in zip(*counts, strict=True)]
     found = BLEU(tokenize="13a").corpus_score(said, [list(one) for one in zip(*accepted)])  # noqa: B905
     assert answers.corpus_bleu(total) == pytest.approx(found.score / 100)
-    # Right n-grams 6+5, 3+3, 2+2, 1+1 of 12, 10, 8, 6 ("a" is in the second reference alone); twelve
-    # words beside references of six and five.
+    # Right n-grams 6+5, 3+3, 2+2, 1+1 of 12, 10, 8, 6 ("a" is in the second reference alone);
+    # twelve words beside references of six and five.
     assert total == [12, 11, 11, 6, 4, 2, 12, 10, 8, 6]
     assert found.score / 100 == pytest.approx((11 / 12 * 6 / 10 * 4 / 8 * 2 / 6) ** 0.25)
