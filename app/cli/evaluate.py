@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -62,7 +63,7 @@ from pipelines.evaluation.plan import (
     system_names,
 )
 from pipelines.evaluation.ray import RayCluster
-from pipelines.evaluation.results.combining import combined
+from pipelines.evaluation.results.combining import combined, triggered
 from pipelines.evaluation.results.compare import SystemComparison, comparison, joined
 from pipelines.evaluation.results.export import (
     columns_text,
@@ -491,11 +492,7 @@ async def show_table(service: Service, options: argparse.Namespace) -> int:
     if not found.scores:
         raise failure("evaluation.no_answers_yet", evaluation=options.evaluation)
     found = selected(found, options.tag)
-    for assignment in options.combine:
-        name, _, systems = assignment.partition("=")
-        if not systems:
-            raise failure("command.no_combination", assignment=assignment)
-        found = combined(found, name.strip(), listed_names(systems))
+    found = _with_made(found, options)
     metrics = listed_names(options.metrics)
     if metrics and options.format != "text":
         raise failure("command.metrics_of_text")
@@ -507,6 +504,23 @@ async def show_table(service: Service, options: argparse.Namespace) -> int:
         text = printable(text)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     return 0
+
+
+def _with_made(found: Evaluation, options: argparse.Namespace) -> Evaluation:
+    """Return an evaluation with the systems that the options make of its own."""
+    for assignment in options.combine:
+        name, _, systems = assignment.partition("=")
+        if not systems:
+            raise failure("command.no_combination", assignment=assignment)
+        found = combined(found, name.strip(), listed_names(systems))
+    for assignment in options.trigger:
+        match = re.fullmatch(r"(.+?)=(.+?)>(-?[\d.]+):(.+)", assignment)
+        try:
+            name, detector, cut, repair = match.groups() if match else ("", "", "", "")
+            found = triggered(found, name.strip(), detector.strip(), repair.strip(), float(cut))
+        except ValueError:
+            raise failure("command.no_trigger", assignment=assignment) from None
+    return found
 
 
 def selected(found: Evaluation, tags: Sequence[str]) -> Evaluation:
@@ -587,6 +601,14 @@ def add_evaluations_commands(commands: Any) -> None:
         default=[],
         metavar="NAME=A,B",
         help="add a detector: the mean of the normalised scores of several systems",
+    )
+    table.add_argument(
+        "--trigger",
+        action="append",
+        default=[],
+        metavar="NAME=DETECTOR>CUT:REPAIR",
+        help="add a system: the answers of REPAIR where the score of DETECTOR is above CUT, else"
+        " those that REPAIR began with",
     )
     compared = parts.add_parser("compare", help="compare systems item by item")
     compared.set_defaults(command=compare)

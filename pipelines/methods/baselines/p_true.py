@@ -2,8 +2,8 @@
 
 Source: Kadavath et al. 2022, "Language Models (Mostly) Know What They Know", section 4. The model
 is shown the question and the proposed answer and is asked whether it is true. Judged beside further
-answers of its own, drawn at random, it does better: it then sees what else might be said. The paper of
-the SLM check shows it the retrieved passages instead.
+answers of its own, drawn at random, it does better: it then sees what else might be said. The paper
+of the SLM check shows it the retrieved passages instead.
 
     P(True) = p("True") / (p("True") + p("False"))
 """
