@@ -19,12 +19,13 @@ from app.cli.run_options import (
     add_model_options,
     add_price_options,
     add_prompts_option,
+    add_web_options,
     budget_words,
     chosen_wording,
     limited,
     models_by_role,
-    named_key,
     taken_words,
+    web_key,
 )
 from app.cli.runs import Terminal, describe
 from app.cli.shared import OWNER, read_settings
@@ -33,7 +34,6 @@ from pipelines.engine.asking import RunRequest, plan_run
 from pipelines.engine.estimate import Account, refuse_excess
 from pipelines.engine.service import Service
 from pipelines.methods.registry import METHODS
-from pipelines.retrieval.web import WEB_SEARCHES
 from pipelines.run.events import Event, EvidenceSpec, MethodSpec, event_adapter
 from pipelines.run.view import fold
 
@@ -48,15 +48,7 @@ def add_ask_options(parser: argparse.ArgumentParser) -> None:
         help="run this method; repeat for several (default: drad)",
     )
     add_run_options(parser, "method")
-    parser.add_argument(
-        "--web", choices=list(WEB_SEARCHES), help="search the web instead of a library"
-    )
-    parser.add_argument("--web-url", metavar="URL", help="use this address for that search")
-    parser.add_argument(
-        "--search-key-env",
-        metavar="NAME",
-        help="name of the variable that holds the key of that search",
-    )
+    add_web_options(parser)
 
 
 def add_run_options(parser: argparse.ArgumentParser, what: str) -> None:
@@ -141,16 +133,25 @@ async def begun(
     return run_id, service.account(run_id, owner=OWNER)
 
 
+async def library_or_web(
+    service: Service, options: argparse.Namespace, keys: dict[str, str]
+) -> EvidenceSpec:
+    """Return the evidence that the options name: a search of the web, else a library.
+
+    Keys of services are added to `keys`.
+    """
+    if not options.web:
+        return await chosen_evidence(service, options, keys)
+    if key := web_key(options):
+        keys[f"search:{options.web}"] = key
+    return EvidenceSpec(source=options.web, base_url=options.web_url)
+
+
 async def ask(service: Service, options: argparse.Namespace) -> int:
     """Ask a question; return the exit status."""
     names = {name: name for name in options.method or ["drad"]}
     request, keys = await requested(service, options, names, "method")
-    if search_key := named_key(options.search_key_env):
-        keys[f"search:{options.web}"] = search_key
-    if options.web:
-        evidence = EvidenceSpec(source=options.web, base_url=options.web_url)
-    else:
-        evidence = await chosen_evidence(service, options, keys)
+    evidence = await library_or_web(service, options, keys)
     asked = {"question": options.question, "language": options.language, "evidence": evidence}
     run_id, account = await begun(service, options, replace(request, **asked), keys)
     return await follow(service, run_id, as_json=options.json, account=account)

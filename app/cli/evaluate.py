@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,9 +12,8 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, get_args
 
-from app.cli.ask import requested
-from app.cli.judge import add_judge_command, judge
-from app.cli.library import chosen_evidence
+from app.cli.ask import library_or_web, requested
+from app.cli.judge import add_facts_command, add_judge_command, judge, score_facts
 from app.cli.profiles import add_profile_option
 from app.cli.run_options import (
     add_evidence_options,
@@ -21,6 +21,8 @@ from app.cli.run_options import (
     add_model_options,
     add_price_options,
     add_prompts_option,
+    add_tag_option,
+    add_web_options,
     keys_of,
     limit_words,
     named_key,
@@ -28,6 +30,8 @@ from app.cli.run_options import (
     qdrant_key,
     read_limits,
     refuse_prices,
+    system_models,
+    web_key,
 )
 from app.cli.shared import OWNER, amount, count, happened, listed_names, say, whole
 from components.forms import MAPPING
@@ -59,6 +63,7 @@ from pipelines.evaluation.plan import (
     system_names,
 )
 from pipelines.evaluation.ray import RayCluster
+from pipelines.evaluation.results.combining import combined, triggered
 from pipelines.evaluation.results.compare import SystemComparison, comparison, joined
 from pipelines.evaluation.results.export import (
     columns_text,
@@ -116,6 +121,28 @@ def add_plan_options(run: argparse.ArgumentParser) -> None:
         metavar="SYSTEM.SETTING=VALUE",
         help="change a setting of a method; repeat for several",
     )
+    run.add_argument(
+        "--system-role",
+        action="append",
+        default=[],
+        metavar="SYSTEM.ROLE=PROFILE:MODEL",
+        help="give one system another model, so that models stand side by side, for example"
+        " 'rowen 2.verifier=openai:qwen-plus'; repeat for several",
+    )
+    run.add_argument(
+        "--system-role-url",
+        action="append",
+        default=[],
+        metavar="SYSTEM.ROLE=URL",
+        help="address of that model",
+    )
+    run.add_argument(
+        "--system-key-env",
+        action="append",
+        default=[],
+        metavar="SYSTEM.ROLE=NAME",
+        help="name of the variable that holds the key of that model",
+    )
     run.add_argument("--name", default="", help="name of the evaluation")
     run.add_argument(
         "--texts",
@@ -153,16 +180,17 @@ async def created_evaluation(
     names = system_names(methods)
     asked, keys = await requested(service, options, names, "system")
     models = priced_models(asked.models, options)
+    own = await system_models(service, names, options, keys)
     evidence = None
     if not options.passages:
-        evidence = await chosen_evidence(service, options, keys)
+        evidence = await library_or_web(service, options, keys)
         if options.ray and evidence.collection is not None:
             raise failure("ray.no_collections")
     systems = tuple(
         System(
             name=name,
             method=method,
-            models=models,
+            models=models | own[name],
             evidence=evidence,
             prompts=wording_of([method.name], asked.prompts),
         )
@@ -248,6 +276,8 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
                 keys["search:qdrant"] = key
             if key := named_key(options.embedder_key_env):
                 keys["search:library"] = key
+            if system.evidence and (key := web_key(options)):
+                keys[f"search:{system.evidence.source}"] = key
         limits = read_limits(options, spec)
         await asyncio.to_thread(change_limits, store, evaluation, OWNER, limits)
         if said := limit_words(limits, spec):
@@ -371,6 +401,7 @@ def add_evaluate_command(commands: Any) -> None:
     add_prompts_option(run)
     add_model_options(run)
     add_evidence_options(run)
+    add_web_options(run)
     add_price_options(run)
 
 
@@ -460,6 +491,8 @@ async def show_table(service: Service, options: argparse.Namespace) -> int:
     _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
     if not found.scores:
         raise failure("evaluation.no_answers_yet", evaluation=options.evaluation)
+    found = selected(found, options.tag)
+    found = _with_made(found, options)
     metrics = listed_names(options.metrics)
     if metrics and options.format != "text":
         raise failure("command.metrics_of_text")
@@ -471,6 +504,34 @@ async def show_table(service: Service, options: argparse.Namespace) -> int:
         text = printable(text)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     return 0
+
+
+def _with_made(found: Evaluation, options: argparse.Namespace) -> Evaluation:
+    """Return an evaluation with the systems that the options make of its own."""
+    for assignment in options.combine:
+        name, _, systems = assignment.partition("=")
+        if not systems:
+            raise failure("command.no_combination", assignment=assignment)
+        found = combined(found, name.strip(), listed_names(systems))
+    for assignment in options.trigger:
+        match = re.fullmatch(r"(.+?)=(.+?)>(-?[\d.]+):(.+)", assignment)
+        try:
+            name, detector, cut, repair = match.groups() if match else ("", "", "", "")
+            found = triggered(found, name.strip(), detector.strip(), repair.strip(), float(cut))
+        except ValueError:
+            raise failure("command.no_trigger", assignment=assignment) from None
+    return found
+
+
+def selected(found: Evaluation, tags: Sequence[str]) -> Evaluation:
+    """Return the part of an evaluation on items with all of `tags`. Raises InvalidInputError
+    where there is no such item.
+    """
+    part = found.selected(tags=tuple(tags))
+    if not part.items:
+        known = sorted({tag for item in found.items.values() for tag in item.tags})
+        raise failure("evaluation.no_such_tag", tags=list(tags), known=known)
+    return part
 
 
 async def compare(service: Service, options: argparse.Namespace) -> int:
@@ -508,6 +569,10 @@ async def _judge(service: Service, options: argparse.Namespace) -> int:
     return await judge(service, options, OWNER)
 
 
+async def _score_facts(service: Service, options: argparse.Namespace) -> int:
+    return await score_facts(service, options, OWNER)
+
+
 def add_evaluations_commands(commands: Any) -> None:
     """Add the command `evaluations`."""
     group = commands.add_parser("evaluations", help="show, compare and judge evaluations")
@@ -528,6 +593,22 @@ def add_evaluations_commands(commands: Any) -> None:
         default="",
         metavar="A,B",
         help="columns of the format text (default: the most important)",
+    )
+    add_tag_option(table)
+    table.add_argument(
+        "--combine",
+        action="append",
+        default=[],
+        metavar="NAME=A,B",
+        help="add a detector: the mean of the normalised scores of several systems",
+    )
+    table.add_argument(
+        "--trigger",
+        action="append",
+        default=[],
+        metavar="NAME=DETECTOR>CUT:REPAIR",
+        help="add a system: the answers of REPAIR where the score of DETECTOR is above CUT, else"
+        " those that REPAIR began with",
     )
     compared = parts.add_parser("compare", help="compare systems item by item")
     compared.set_defaults(command=compare)
@@ -561,6 +642,7 @@ def add_evaluations_commands(commands: Any) -> None:
         help="take items of equal ids as equal, even if the data sets differ",
     )
     add_judge_command(parts, _judge)
+    add_facts_command(parts, _score_facts)
     deleted = parts.add_parser("delete", help="delete an evaluation; its runs stay")
     deleted.set_defaults(command=delete_evaluation)
     for command in (table, compared, deleted):

@@ -10,10 +10,17 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from app.cli.forms import add_option
-from app.cli.run_options import add_main_model_options, main_model
+from app.cli.library import chosen_evidence
+from app.cli.run_options import (
+    add_evidence_options,
+    add_main_model_options,
+    add_model_options,
+    main_model,
+    models_by_role,
+)
 from app.cli.shared import amount, count, happened, say, whole
 from components.forms import BUDGET
 from pipelines.base import printable
@@ -31,6 +38,7 @@ from pipelines.evaluation.judging.calibration import (
     rate_rows,
     read_labels,
 )
+from pipelines.evaluation.judging.facts import FactRunner, FactsBy, FactSpec
 from pipelines.evaluation.judging.prompts import read_source, shipped_source
 from pipelines.evaluation.judging.reading import graded_answers
 from pipelines.evaluation.judging.runner import (
@@ -83,12 +91,8 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
         budget=budget,
         at_once=options.at_once,
     )
-    last, began = JudgingProgress(0, 0), time.monotonic()
-    async with aclosing(runner.run()) as steps:
-        async for last in steps:
-            print(f"\r{last.judged} of {last.total} judged   ", end="", file=sys.stderr)
-    print(file=sys.stderr)
-    say(_ENDS[last.reason].format(error=happened(last.last_error)))
+    began = time.monotonic()
+    last = await _watched(runner)
     say(_spent(last))
     if spec.weak:
         say(
@@ -131,6 +135,42 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
     _, results = await asyncio.to_thread(read_results, evaluations, options.evaluation, owner)
     print(printable(await asyncio.to_thread(evaluation_text, results)), end="")
     return 0 if last.reason == ended == "done" else 1
+
+
+async def _watched(runner: JudgeRunner) -> JudgingProgress:
+    """Carry out a judging; say how far it is, and why it ended."""
+    last = JudgingProgress(0, 0)
+    async with aclosing(runner.run()) as steps:
+        async for last in steps:
+            print(f"\r{last.judged} of {last.total} judged   ", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    say(_ENDS[last.reason].format(error=happened(last.last_error)))
+    return last
+
+
+async def score_facts(service: Service, options: argparse.Namespace, owner: str) -> int:
+    """Have the facts of all answers checked by one scorer, and print the table."""
+    models, keys = await models_by_role(service, options)
+    evidence = await chosen_evidence(service, options, keys)
+    spec = FactSpec(by=options.by, models=models, evidence=evidence, seed=options.seed)
+    budget = Budget(**{name: getattr(options, f"max_{name}") for name in BUDGET.fields})
+    if options.max_money is not None and models["main"].price is None:
+        raise failure("judging.unpriced")
+    runner = FactRunner(
+        service,
+        options.evaluation,
+        spec,
+        owner=owner,
+        keys=keys,
+        budget=budget,
+        at_once=options.at_once,
+    )
+    last = await _watched(runner)
+    say(_spent(last))
+    store = service.store.evaluations
+    _, results = await asyncio.to_thread(read_results, store, options.evaluation, owner)
+    print(printable(await asyncio.to_thread(evaluation_text, results)), end="")
+    return 0 if last.reason == "done" else 1
 
 
 async def _known(options: argparse.Namespace) -> tuple[str, list[KnownAnswer]]:
@@ -283,3 +323,31 @@ def add_judge_command(parts: Any, command: Any) -> None:
     )
     for name, field in BUDGET.fields.items():
         add_option(parser, field, f"--max-{name}")
+
+
+def add_facts_command(parts: Any, command: Any) -> None:
+    """Add the command `evaluations facts`, which calls `command`."""
+    parser = parts.add_parser(
+        "facts", help="score the facts of all answers of an evaluation (FActScore)"
+    )
+    parser.set_defaults(command=command)
+    parser.add_argument("evaluation")
+    parser.add_argument(
+        "--by",
+        choices=get_args(FactsBy),
+        default="concepts",
+        help="take answers apart by EVER's concepts, or by the claims that a prompt lists"
+        " (default: %(default)s)",
+    )
+    parser.add_argument("--seed", type=whole, default=0)
+    parser.add_argument(
+        "--at-once",
+        type=count,
+        default=2,
+        metavar="N",
+        help="score this many answers at a time (default: %(default)s)",
+    )
+    for name, field in BUDGET.fields.items():
+        add_option(parser, field, f"--max-{name}")
+    add_model_options(parser)
+    add_evidence_options(parser)

@@ -24,6 +24,7 @@ from app.cli.check import add_check_command
 from app.cli.evaluate import add_evaluate_command, add_evaluations_commands
 from app.cli.leaving import Unawaited
 from app.cli.library import add_library_commands, download, show_catalogue
+from app.cli.papers import add_papers_command
 from app.cli.profiles import add_profile_commands, add_prompt_commands
 from app.cli.run_options import add_index_options, index_in_qdrant
 from app.cli.runs import (
@@ -150,6 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     add_evaluations_commands(commands)
     add_annotation_commands(commands)
     add_study_command(commands)
+    add_papers_command(commands)
     add_profile_commands(commands)
     add_prompt_commands(commands)
     add_library_commands(commands)

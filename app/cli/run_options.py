@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -54,6 +54,7 @@ from pipelines.retrieval.qdrant import (
     read_passages,
     upload,
 )
+from pipelines.retrieval.web import WEB_SEARCHES
 from pipelines.run.events import JUDGES, ROLES, EvidenceSpec, by_language, default_models
 from pipelines.run.ledger import LIMIT_NAMES, RunLimits
 from pipelines.store.tables import refuse_keys_in_prompts
@@ -167,18 +168,68 @@ async def models_by_role(
     specs = _with_readings(specs, options)
     keys = keys_of(options, specs)
     for role, spec in specs.items():
-        provider = provider_of(spec.kind)
-        if provider.pin is not None:
-            specs[role] = await service.pinned(spec)
-        if provider.hosted:
-            report = await probe(await service.model(spec, keys.get(spec.name)))
-            specs[role] = spec.with_capabilities(report.capabilities)
-            if report.unknown:
-                left = ", ".join(report.unknown)
-                print(f"{spec.name}: not known, taken as usual: {left}", file=sys.stderr)
+        specs[role] = await _ready(service, spec, keys)
     if not (given.keys() | saved.keys()) & set(JUDGES):
         specs |= {role: spec for role, spec in default_models().items() if role in JUDGES}
     return specs, keys
+
+
+async def _ready(service: Service, spec: ModelSpec, keys: Mapping[str, str]) -> ModelSpec:
+    """Return a model pinned to its weights, or probed for what it can do where it is hosted."""
+    provider = provider_of(spec.kind)
+    if provider.pin is not None:
+        spec = await service.pinned(spec)
+    if provider.hosted:
+        report = await probe(await service.model(spec, keys.get(spec.name)))
+        spec = spec.with_capabilities(report.capabilities)
+        if report.unknown:
+            left = ", ".join(report.unknown)
+            print(f"{spec.name}: not known, taken as usual: {left}", file=sys.stderr)
+    return spec
+
+
+async def system_models(
+    service: Service,
+    names: Iterable[str],
+    options: argparse.Namespace,
+    keys: dict[str, str],
+) -> dict[str, dict[str, ModelSpec]]:
+    """Return the models that single systems have instead of the others', by system and role.
+
+    They are `--system-role SYSTEM.ROLE=PROFILE:MODEL`; their keys, by `--system-key-env`, are added
+    to `keys`. Raises InvalidInputError when an assignment cannot be understood.
+    """
+    found: dict[str, dict[str, ModelSpec]] = {name: {} for name in names}
+    tables: list[dict[tuple[str, str], str]] = []
+    for option, assignments in (
+        ("--system-role", options.system_role),
+        ("--system-role-url", options.system_role_url),
+        ("--system-key-env", options.system_key_env),
+    ):
+        table: dict[tuple[str, str], str] = {}
+        for assignment in assignments:
+            place, _, value = assignment.partition("=")
+            name, _, role = place.rpartition(".")
+            if name not in found or role not in ROLES or not value:
+                raise failure(
+                    "command.no_system_role",
+                    option=option,
+                    assignment=assignment,
+                    systems=[*found],
+                    roles=list(ROLES),
+                )
+            table[name, role] = value
+        tables.append(table)
+    models, urls, variables = tables
+    for (name, role), value in models.items():
+        profile, _, model = value.partition(":")
+        if profile not in PROVIDERS:
+            raise failure("command.no_profile", profile=profile, known=[*PROVIDERS])
+        spec = _spec(profile, model, urls.get((name, role)))
+        if key := named_key(variables.get((name, role))):
+            keys[spec.name] = key
+        found[name][role] = await _ready(service, spec, keys)
+    return found
 
 
 def role_models(roles: Sequence[str], addresses: Sequence[str]) -> dict[str, ModelSpec]:
@@ -475,6 +526,35 @@ def add_evidence_options(parser: argparse.ArgumentParser) -> None:
         help="how the library is searched, or 'qdrant' for a collection of a Qdrant server",
     )
     add_qdrant_options(parser)
+
+
+def add_tag_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--tag`, which chooses items by the data set's own classes."""
+    parser.add_argument(
+        "--tag",
+        action="append",
+        default=[],
+        metavar="TAG",
+        help="only items with this tag of the data set; repeat for items that have all of them",
+    )
+
+
+def add_web_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--web`, and the address and key of that search."""
+    parser.add_argument(
+        "--web", choices=list(WEB_SEARCHES), help="search the web instead of a library"
+    )
+    parser.add_argument("--web-url", metavar="URL", help="use this address for that search")
+    parser.add_argument(
+        "--search-key-env",
+        metavar="NAME",
+        help="name of the variable that holds the key of that search",
+    )
+
+
+def web_key(options: argparse.Namespace) -> str | None:
+    """Return the key of the web search that the options name; None without one."""
+    return named_key(options.search_key_env)
 
 
 def add_qdrant_options(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,8 @@ import sys
 from functools import partial
 from typing import Any
 
+from app.cli.evaluate import selected
+from app.cli.run_options import add_tag_option
 from app.cli.shared import OWNER, listed_names, option_error
 from pipelines.base import printable
 from pipelines.engine.service import Service
@@ -84,6 +86,7 @@ def add_study_command(commands: Any) -> None:
     parser.add_argument(
         "--save-profile", metavar="NAME", help="save the settings of the chosen point as a profile"
     )
+    add_tag_option(parser)
     parser.add_argument("--replace", action="store_true", help="replace a profile of the same name")
     parser.add_argument(
         "--format",
@@ -110,7 +113,14 @@ def _run(service: Service, options: argparse.Namespace, job: Job[Steps, Study]) 
     if options.name:
         name, system = options.name, options.system
         found = run_named_study(
-            store, evaluation, OWNER, name, system=system, progress=progress, **rules
+            store,
+            evaluation,
+            OWNER,
+            name,
+            system=system,
+            tags=options.tag,
+            progress=progress,
+            **rules,
         )
     else:
         spec = EvaluationSpec.model_validate(store.evaluations.get(evaluation, OWNER).spec)
@@ -119,11 +129,16 @@ def _run(service: Service, options: argparse.Namespace, job: Job[Steps, Study]) 
         if options.scores:
             _, results = read_results(store.evaluations, evaluation, OWNER)
             rules["choose"] = options.choose or "verdict_f1"
-            found = score_sweep(results, evaluation, system, **rules)
+            found = score_sweep(selected(results, options.tag), evaluation, system, **rules)
         else:
             method = get_method(chosen.method.name)
             axes = [read_axis(method, text) for text in options.vary]
-            found = sweep(store, evaluation, OWNER, system, axes, progress=progress, **rules)
+            found = sweep(
+                *(store, evaluation, OWNER, system, axes),
+                tags=options.tag,
+                progress=progress,
+                **rules,
+            )
     print(file=sys.stderr)
     return found
 

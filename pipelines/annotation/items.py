@@ -225,7 +225,8 @@ class _Said(NamedTuple):
 
     @property
     def verdict(self) -> ModelVerdict:
-        piece, score = self.piece, self.event.deciding
+        piece = self.piece
+        score = piece.ranks[0] if piece.ranks else self.event.deciding
         return ModelVerdict(
             method=self.method,
             verdict=piece.verdict,
@@ -377,12 +378,13 @@ def _whole(name: str, method: MethodView, outcome: Outcome) -> ModelVerdict | No
     if outcome.verdict is None:
         return None
     last = [event for event in method.judged if event.what == "answer"][-1]
+    score = outcome.ranks[0] if outcome.ranks else last.deciding
     return ModelVerdict(
         method=name,
         verdict=outcome.verdict,
         doubt=outcome.doubt,
-        score=last.deciding.name,
-        value=last.deciding.value,
+        score=score.name,
+        value=score.value,
         what="answer",
     )
 

@@ -24,6 +24,7 @@ from pipelines.annotation.types import (
 from pipelines.base import Frozen
 from pipelines.errors import NotFoundError
 from pipelines.evaluation.judging.calibration import GRADES
+from pipelines.evaluation.judging.reading import judges_of_answers
 from pipelines.evaluation.judging.runner import AnswerToJudge, answers_of
 from pipelines.evaluation.judging.spec import GRADE_VALUES, Judgement, JudgeSpec
 from pipelines.evaluation.plan import EvaluationSpec
@@ -165,7 +166,7 @@ def session_judges(store: RunStore, whole: WholeSession, which: Which = "last") 
     for evaluation in evaluations_of(whole.items):
         try:
             stored = store.evaluations.get(evaluation, owner)
-            known = store.judgements.judges(evaluation, owner)
+            known = judges_of_answers(store.judgements.judges(evaluation, owner))
             answers = list(answers_of(store.evaluations, evaluation, owner)) if known else []
         except NotFoundError:
             missing.append(evaluation)

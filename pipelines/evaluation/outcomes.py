@@ -6,16 +6,18 @@ Metrics are computed from outcomes, so that one which is added later needs no ne
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import inf
 from typing import Annotated
 
 from pydantic import Field
 
 from pipelines.base import Frozen
 from pipelines.evaluation.metrics.answers import passage_overlap
+from pipelines.methods.registry import get_method
 from pipelines.models.base import ChoiceRequest, GenerationRequest
 from pipelines.models.providers import ModelSpec, only_judges
 from pipelines.run.calls import request_key
-from pipelines.run.events import Judged, ModelCalled, Trace, Verdict, What
+from pipelines.run.events import Judged, ModelCalled, Score, Trace, Verdict, What
 from pipelines.run.findings import ConceptVerified
 from pipelines.run.view import MethodView, fold
 
@@ -50,8 +52,17 @@ class Cost(Frozen):
         )
 
 
+class Rank(Frozen):
+    """A score that ranks a verdict: its name and value, and the `doubt` that it comes to."""
+
+    name: str
+    value: float | None
+    doubt: float | None
+
+
 class SpanVerdict(Frozen):
-    """A verdict on [start, end) of a draft, with its scores by name; `doubt` as in `Outcome`.
+    """A verdict on [start, end) of a draft, with its scores by name; `doubt` and `ranks` as in
+    `Outcome`.
 
     `sentence` counts the sentences of the text from 0, and `round` how often that sentence was
     checked before; both are 0 where a method says nothing of them.
@@ -66,6 +77,7 @@ class SpanVerdict(Frozen):
     label: str = ""
     scores: dict[str, float] = Field(default_factory=dict)
     doubt: float | None = None
+    ranks: tuple[Rank, ...] = ()
     sentence: int = 0
     round: int = 0
 
@@ -76,7 +88,9 @@ class Outcome(Frozen):
     `error` is the code of the error that ended it, with `answer` being what it had by then.
     `verdict` and `scores` are those on its original answer as a whole; `pieces` are the verdicts on
     parts of it. `doubt` is the score that decided the verdict, turned so that a higher one speaks
-    for a hallucination; where there is none, the verdict as 0, 0.5 or 1. `overlap` is the share of
+    for a hallucination; where there is none, the verdict as 0, 0.5 or 1. `ranks` are the scores
+    that rank it, where its method names them (`Method.ranking`): `doubt` is then the first one's,
+    and each of a text is that of its worst part. `overlap` is the share of
     the answer's words that the passages hold which the method found, None where it found none.
     `cost` is what the method takes by itself, also where a reply was in the cache, and `paid` what
     was really asked.
@@ -91,6 +105,7 @@ class Outcome(Frozen):
     verdict: Verdict | None = None
     scores: dict[str, float] = Field(default_factory=dict)
     doubt: float | None = None
+    ranks: tuple[Rank, ...] = ()
     pieces: tuple[SpanVerdict, ...] = ()
     overlap: float | None = None
     cost: Cost = Cost()
@@ -115,6 +130,8 @@ def outcome_of(trace: Trace, method: str, models: Mapping[str, ModelSpec]) -> Ou
         return None
     whole = [event for event in found.judged if event.what == "answer"]
     last = whole[-1] if whole else None
+    pieces = tuple(_piece(event, found) for event in found.judged if event.what != "answer")
+    ranks = worst_ranks(piece for piece in pieces if piece.draft == 0)
     return Outcome(
         answer=answer.text if answer else "",
         original=answer.original if answer else "",
@@ -124,8 +141,9 @@ def outcome_of(trace: Trace, method: str, models: Mapping[str, ModelSpec]) -> Ou
         flags=answer.flags if answer else (),
         verdict=last.verdict if last else None,
         scores=_scores(last) if last else {},
-        doubt=_doubt(last) if last else None,
-        pieces=tuple(_piece(event) for event in found.judged if event.what != "answer"),
+        doubt=ranks[0].doubt if ranks else _doubt(last) if last else None,
+        ranks=ranks,
+        pieces=pieces,
         overlap=_overlap(answer.text, found) if answer else None,
         cost=_cost(found, _once(found.calls), models),
         paid=_cost(found, found.made, models),
@@ -196,7 +214,20 @@ def _scores(event: Judged) -> dict[str, float]:
     return {score.name: score.value for score in event.scores if score.value is not None}
 
 
-def _piece(event: Judged) -> SpanVerdict:
+def worst_ranks(parts: Iterable[SpanVerdict]) -> tuple[Rank, ...]:
+    """Return what ranks a text or sentence of these parts: of each score the worst part's."""
+    by_score = zip(*(part.ranks for part in parts if part.ranks), strict=True)
+    return tuple(
+        max(ranks, key=lambda one: -inf if one.doubt is None else one.doubt) for ranks in by_score
+    )
+
+
+def _piece(event: Judged, method: MethodView) -> SpanVerdict:
+    named = get_method(method.name).ranking(event, method.settings)
+    ranks = tuple(
+        Rank(name=score.name, value=score.value, doubt=_doubt_by(score)) for score in named or ()
+    )
+    first = ranks[0].doubt if ranks else None
     return SpanVerdict(
         what=event.what,
         start=event.start,
@@ -206,7 +237,8 @@ def _piece(event: Judged) -> SpanVerdict:
         text=event.text,
         label=event.label,
         scores=_scores(event),
-        doubt=_doubt(event),
+        doubt=_doubt(event) if named is None else first,
+        ranks=ranks,
         sentence=event.sentence or 0,
         round=event.detail.round if isinstance(event.detail, ConceptVerified) else 0,
     )
@@ -227,9 +259,12 @@ def _doubt(event: Judged) -> float | None:
     # Where the score that decides has no number, the next one is about something else: how much
     # of the wording was kept, or an entropy on another scale.
     first = event.deciding
-    if first.value is None:
-        return _DOUBTS.get(event.verdict)
-    if first.bad == "above":
-        return first.value
+    return _DOUBTS.get(event.verdict) if first.value is None else _doubt_by(first)
+
+
+def _doubt_by(score: Score) -> float | None:
+    """Return the score turned so that a higher one is worse; None without a value."""
+    if score.value is None or score.bad == "above":
+        return score.value
     # Where it has both ends it stays within them, so that a probability stays one.
-    return -first.value if first.high is None else first.low + first.high - first.value
+    return -score.value if score.high is None else score.low + score.high - score.value

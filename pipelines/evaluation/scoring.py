@@ -23,9 +23,15 @@ from pipelines.base import ASSETS
 from pipelines.errors import NotFoundError, StorageError
 from pipelines.evaluation.datasets.formats import applies
 from pipelines.evaluation.judging.reading import with_judgements
-from pipelines.evaluation.metrics.answers import SpanMatch, passage_overlap, word_count
+from pipelines.evaluation.metrics.answers import (
+    BleuCounts,
+    SpanMatch,
+    bleu_counts,
+    passage_overlap,
+    word_count,
+)
 from pipelines.evaluation.metrics.table import METRICS, Metric, MetricAnswer
-from pipelines.evaluation.outcomes import Cost, Outcome, SpanVerdict
+from pipelines.evaluation.outcomes import Cost, Outcome, Rank, SpanVerdict, worst_ranks
 from pipelines.evaluation.plan import EvaluationSpec, Item, LabelledSpan, Offer
 from pipelines.evaluation.plan import System as PlannedSystem
 from pipelines.evaluation.results.scores import (
@@ -38,6 +44,7 @@ from pipelines.evaluation.results.scores import (
     JUDGED,
     MONEY,
     PASSAGE_OVERLAP,
+    SECOND_SCORE,
     Evaluation,
     ItemScore,
     ItemSummary,
@@ -123,7 +130,14 @@ def read_block(
         found: list[ItemScore] = []
         for score, summary in written:
             # They were checked before they were stored.
-            made = ItemScore.model_construct(None, **{**score, "flags": tuple(score["flags"])})
+            made = ItemScore.model_construct(
+                None,
+                **{
+                    **score,
+                    "flags": tuple(score["flags"]),
+                    "bleu": tuple(score["bleu"]),
+                },
+            )
             found.append(made)
             if made.item not in items:
                 items[made.item] = ItemSummary.model_construct(
@@ -237,8 +251,10 @@ def read_results(
 def _listed(metrics: Sequence[Metric], judges: Iterable[str]) -> tuple[MetricInfo, ...]:
     """Return the metrics in the order of the table, with a column for each judge."""
     names: list[str] = []
+    columns = list(judges)
     for metric in metrics:
-        names += judges if metric.name == JUDGED else [metric.name]
+        own = [name for name in columns if name.partition(" ")[0] == metric.name]
+        names += own or ([] if metric.name == JUDGED else [metric.name])
     return tuple(MetricInfo.of(name) for name in names)
 
 
@@ -364,7 +380,7 @@ def outcome_scores(
     labelled = spec.checks == "texts" and item.sentences
     if not labelled:
         wrong = item.hallucinated if spec.checks == "texts" else _is_wrong(before, item, answered)
-        values = values | _detection(wrong, outcome.doubt)
+        values = values | _detection(wrong, outcome.doubt, outcome.ranks)
         if verdicts:
             values = values | {FLAGGED: _flagged(outcome.verdict)}
     flags = (*outcome.flags, *((ABSTAINED,) if outcome.abstained else ()))
@@ -379,6 +395,7 @@ def outcome_scores(
         original_values=originals,
         cost=_costs(outcome.cost, system),
         spans=_span_counts(item, outcome) if spec.checks == "texts" else {},
+        bleu=_bleu(metrics, item, final) if answered else (),
         answer=outcome.answer,
         original=outcome.original,
         flags=tuple(dict.fromkeys(flags)),
@@ -391,10 +408,7 @@ def outcome_scores(
     share = {name: value / len(item.sentences) for name, value in score.cost.items()}
     for number, sentence in enumerate(item.sentences, start=1):
         text = item.text[sentence.start : sentence.end]
-        piece = piece_of(sentence, outcome.pieces)
-        found = _detection(sentence.label != "accurate", piece.doubt if piece else outcome.doubt)
-        if verdicts:
-            found[FLAGGED] = _flagged(piece.verdict if piece else outcome.verdict)
+        found = _of_sentence(sentence, outcome, verdicts=verdicts)
         length = float(word_count(text))
         yield (
             score.model_copy(
@@ -494,6 +508,13 @@ def _values(metrics: list[Metric], item: Item, answer: MetricAnswer) -> dict[str
     return found
 
 
+def _bleu(metrics: list[Metric], item: Item, answer: MetricAnswer) -> BleuCounts:
+    """Return what the answer adds to BLEU of the corpus; nothing without that metric."""
+    if not item.answers or METRICS["bleu"] not in metrics:
+        return ()
+    return bleu_counts("" if answer.abstained else answer.bare, item)
+
+
 def _is_wrong(answer: MetricAnswer, item: Item, answered: bool) -> bool | None:
     """Return whether an answer of the method's own is wrong; None for none, and without
     accepted ones.
@@ -514,10 +535,34 @@ def _costs(cost: Cost, system: PlannedSystem) -> dict[str, float]:
     return found
 
 
-def _detection(wrong: bool | None, doubt: float | None) -> dict[str, float | None]:
+def _detection(
+    wrong: bool | None, doubt: float | None, ranks: Sequence[Rank] = ()
+) -> dict[str, float | None]:
     if wrong is None:
         return {}
-    return {HALLUCINATED: float(wrong), HALLUCINATION_SCORE: doubt}
+    found = {HALLUCINATED: float(wrong), HALLUCINATION_SCORE: doubt}
+    return found | {SECOND_SCORE: ranks[1].doubt} if len(ranks) > 1 else found
+
+
+def _of_sentence(
+    sentence: LabelledSpan, outcome: Outcome, *, verdicts: bool
+) -> dict[str, float | None]:
+    """Return what a method found of a labelled sentence, beside people's label.
+
+    A sentence in which a method that judges parts of texts judged none has no score.
+    """
+    parts = parts_of(sentence, outcome.pieces)
+    chosen = piece_of(sentence, parts)
+    ranks = worst_ranks(parts)
+    whole = not any(piece.draft == 0 and piece.what in _PARTS for piece in outcome.pieces)
+    doubt = ranks[0].doubt if ranks else chosen.doubt if chosen else None
+    wrong = sentence.label != "accurate"
+    found = _detection(wrong, outcome.doubt if whole else doubt, outcome.ranks if whole else ranks)
+    if verdicts:
+        judged = [chosen] if chosen is not None and chosen.what == "sentence" else parts
+        flags = [flag for one in judged if (flag := _flagged(one.verdict)) is not None]
+        found[FLAGGED] = _flagged(outcome.verdict) if whole else max(flags, default=None)
+    return found
 
 
 _CLEAR = frozenset[Verdict]({"supported", "confident", "aligned"})
@@ -533,19 +578,24 @@ _PARTS: frozenset[What] = frozenset({"sentence", "entity", "concept", "cell"})
 own texts."""
 
 
+def _shared(piece: SpanVerdict, sentence: LabelledSpan) -> int:
+    return min(piece.end, sentence.end) - max(piece.start, sentence.start)
+
+
+def parts_of(sentence: LabelledSpan, pieces: Iterable[SpanVerdict]) -> list[SpanVerdict]:
+    """Return the verdicts on parts of the first draft that overlap with the sentence."""
+    parts = (piece for piece in pieces if piece.draft == 0 and piece.what in _PARTS)
+    return [piece for piece in parts if _shared(piece, sentence) > 0]
+
+
 def piece_of(sentence: LabelledSpan, pieces: Iterable[SpanVerdict]) -> SpanVerdict | None:
     """Return the verdict on the sentence, or on what overlaps most with it; of several
     the worst.
     """
-
-    def shared(piece: SpanVerdict) -> int:
-        return min(piece.end, sentence.end) - max(piece.start, sentence.start)
-
-    parts = (piece for piece in pieces if piece.draft == 0 and piece.what in _PARTS)
-    over = [piece for piece in parts if shared(piece) > 0]
+    over = parts_of(sentence, pieces)
     sentences = [piece for piece in over if piece.what == "sentence"]
     if sentences:
-        return max(sentences, key=shared)
+        return max(sentences, key=lambda piece: _shared(piece, sentence))
     rated = [piece for piece in over if piece.doubt is not None]
     return max(rated, key=lambda piece: piece.doubt or 0.0, default=None)
 

@@ -28,7 +28,7 @@ from pipelines.error_words import first_problem
 from pipelines.errors import failure
 from pipelines.models.base import Capabilities
 from pipelines.prompts import Prompts
-from pipelines.run.events import StepName
+from pipelines.run.events import Judged, Score, StepName
 from pipelines.run.scope import Scope
 from pipelines.text import changes_to_chinese
 
@@ -255,6 +255,15 @@ class Method(ABC, Generic[S]):
             return (Need(reason="writes"),)
         needs = self.needs(settings)
         return needs if self.checks == "text" else (*needs, Need(reason="question"))
+
+    def ranking(self, event: Judged, settings: Mapping[str, Any]) -> tuple[Score, ...] | None:
+        """Return the scores by which a verdict is ranked among others; None: the one that decided.
+
+        A method whose verdict several scores on different scales can decide names one here, or two
+        that are compared as ranks; with none at all the verdict has no rank. `settings` are those
+        that were recorded.
+        """
+        return None
 
     @abstractmethod
     async def run(self, question: Question, scope: Scope, settings: S) -> Answer:

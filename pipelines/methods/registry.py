@@ -13,6 +13,7 @@ from pipelines.errors import failure
 from pipelines.methods.base import Method
 from pipelines.methods.baselines.abstain import Abstain
 from pipelines.methods.baselines.adaptive_rag import AdaptiveRag
+from pipelines.methods.baselines.adaptive_retrieval import AdaptiveRetrieval
 from pipelines.methods.baselines.chain_of_thought import ChainOfThought
 from pipelines.methods.baselines.cove import Cove
 from pipelines.methods.baselines.critic import Critic
@@ -61,6 +62,7 @@ _CORRECTORS: tuple[Method[Any], ...] = (
     Flare(),
     DetectAndMitigate(),
     AdaptiveRag(),
+    AdaptiveRetrieval(),
     Cove(),
     SelfReflection(),
     Debate(),

@@ -85,6 +85,7 @@ BASELINES: dict[str, Program] = {
         _MAIN,
     ),
     "adaptive_rag": Program("adaptive_rag", ("classify", "draft")),
+    "adaptive_retrieval": Program("adaptive_retrieval", ("draft",), {"threshold": 0}),
     "cove": Program("cove", ("draft", "plan", "check_answer", "final")),
     "cove_compared": Program("cove", ("check_agrees",), {"variant": "factor_revise"}),
     "self_reflection": Program(

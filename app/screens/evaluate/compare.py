@@ -44,7 +44,7 @@ from components.forms import BUDGET
 from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.judging.calibration import JudgeCalibration, calibrated, read_labels
 from pipelines.evaluation.judging.prompts import checked_prompts, shipped_source
-from pipelines.evaluation.judging.reading import graded_answers
+from pipelines.evaluation.judging.reading import graded_answers, judges_of_answers
 from pipelines.evaluation.judging.spec import JudgeSpec
 from pipelines.evaluation.plan import Budget, EvaluationSpec
 from pipelines.evaluation.results.compare import (
@@ -61,8 +61,7 @@ from pipelines.evaluation.results.export import (
     comparison_markdown,
 )
 from pipelines.evaluation.results.scores import (
-    HALLUCINATED,
-    HALLUCINATION_SCORE,
+    DETECTOR_VALUES,
     Evaluation,
     MetricInfo,
 )
@@ -75,7 +74,6 @@ _PAGE = 10
 """Items on a page."""
 
 _AT_FIRST = 2
-_DETECTOR_VALUES = (HALLUCINATION_SCORE, HALLUCINATED)
 _MOST_SYSTEMS = 6
 
 
@@ -262,7 +260,7 @@ def _pair(names: Sequence[str]) -> list[str]:
 
 
 def _metrics(found: Evaluation) -> list[str]:
-    return [name for name in metric_names(found) if name not in _DETECTOR_VALUES]
+    return [name for name in metric_names(found) if name not in DETECTOR_VALUES]
 
 
 def _page(count: int, what: str, t: Catalogue) -> int:
@@ -418,7 +416,7 @@ def _draw_labels(evaluation: str, spec: EvaluationSpec, t: Catalogue) -> None:
     """Draw labels of people for a judge that judged something, and what they said of each judge."""
     known = {
         JudgeSpec.model_validate(one.spec).title: one
-        for one in engine().service.store.judgements.judges(evaluation, owner())
+        for one in judges_of_answers(engine().service.store.judgements.judges(evaluation, owner()))
     }
     if not known:
         return

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from pipelines.evaluation.judging.calibration import GradedAnswer, JudgeCalibration
+from pipelines.evaluation.judging.facts import FactSpec, fact_values
 from pipelines.evaluation.judging.runner import answers_of
 from pipelines.evaluation.judging.spec import Judgement, JudgeSpec
-from pipelines.evaluation.results.scores import JUDGED, WEAK, ItemScore, JudgeInfo
+from pipelines.evaluation.results.scores import (
+    FACT_METRICS,
+    FACTSCORE,
+    JUDGED,
+    WEAK,
+    ItemScore,
+    JudgeInfo,
+)
 from pipelines.store.evaluations import EvaluationStore, JudgementStore, StoredJudge
 
 _SYSTEMS = 4
 """So many systems have their corrected rate in one line; the command prints all."""
 
 
+def read_judge(stored: StoredJudge) -> JudgeSpec | FactSpec:
+    """Return who a stored judge is: one of whole answers, or one of their facts."""
+    kind = FactSpec if stored.spec.get("kind") == "facts" else JudgeSpec
+    return kind.model_validate(stored.spec)
+
+
+def judges_of_answers(judges: Sequence[StoredJudge]) -> list[StoredJudge]:
+    """Return the judges that grade whole answers."""
+    return [one for one in judges if isinstance(read_judge(one), JudgeSpec)]
+
+
 def column_names(judges: Sequence[StoredJudge]) -> dict[str, str]:
-    """Return a map from fingerprint to the column of each judge: "judged", "judged 2", the first to
-    begin first.
+    """Return a map from fingerprint to the column of each judge: "judged", "judged 2", and
+    "factscore" of one of facts; the first to begin first.
     """
     names: dict[str, str] = {}
-    for number, one in enumerate(judges, start=1):
-        name = JUDGED if number == 1 else f"{JUDGED} {number}"
-        weak = JudgeSpec.model_validate(one.spec).weak
-        names[one.judge] = f"{name}{WEAK}" if weak else name
+    seen: Counter[str] = Counter()
+    for one in judges:
+        spec = read_judge(one)
+        name = FACTSCORE if isinstance(spec, FactSpec) else JUDGED
+        seen[name] += 1
+        numbered = name if seen[name] == 1 else f"{name} {seen[name]}"
+        names[one.judge] = f"{numbered}{WEAK if spec.weak else ''}"
     return names
 
 
@@ -63,17 +86,24 @@ def with_judgements(
     found, infos = dict(scores), dict[str, JudgeInfo]()
     for stored in judges:
         column = columns[stored.judge]
-        spec = JudgeSpec.model_validate(stored.spec)
+        spec = read_judge(stored)
         said = judgements.judged(evaluation, owner, stored.judge)
         undecided = 0
+        if column == FACTSCORE:
+            # One scorer for all: what a method said of its own facts is no score beside it.
+            own = dict.fromkeys(FACT_METRICS)
+            found = {number: _with(scores, own) for number, scores in found.items()}
         for number, body in said.items():
             judgement = Judgement.model_validate(body)
-            undecided += judgement.grade is None
+            undecided += judgement.undecided
+            values = {column: judgement.value}
+            if isinstance(spec, FactSpec):
+                suffix = column.removeprefix(FACTSCORE)
+                values = {
+                    f"{name}{suffix}": value for name, value in fact_values(judgement).items()
+                }
             if number in found:
-                found[number] = tuple(
-                    one.model_copy(update={"values": {**one.values, column: judgement.value}})
-                    for one in found[number]
-                )
+                found[number] = _with(found[number], values)
         held = stored.calibration
         calibration = JudgeCalibration.model_validate(held) if held else None
         infos[column] = JudgeInfo(
@@ -88,6 +118,12 @@ def with_judgements(
             kappa=calibration.agreement.kappa.value if calibration else None,
         )
     return found, infos
+
+
+def _with(
+    scores: tuple[ItemScore, ...], values: Mapping[str, float | None]
+) -> tuple[ItemScore, ...]:
+    return tuple(one.model_copy(update={"values": {**one.values, **values}}) for one in scores)
 
 
 def calibration_line(found: JudgeCalibration) -> str:

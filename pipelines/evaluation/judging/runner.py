@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pipelines.aio import ended
 from pipelines.engine.service import Service
@@ -16,7 +16,6 @@ from pipelines.evaluation.judging.spec import JudgeInput, Judgement, JudgeSpec
 from pipelines.evaluation.outcomes import Cost, Outcome
 from pipelines.evaluation.plan import Budget, Item
 from pipelines.remote import RetryPolicy
-from pipelines.run.calls import Slot
 from pipelines.store.evaluations import EvaluationStore
 from pipelines.store.tables import to_json
 from pipelines.text import detect_language
@@ -58,33 +57,45 @@ class AnswerToJudge(NamedTuple):
     repeat: int = 0
 
 
-def answers_of(store: EvaluationStore, evaluation: str, owner: str) -> Iterator[AnswerToJudge]:
-    """Yield the answers that can be judged: those that were given to items with accepted
-    answers.
+def _compared(item: Item) -> dict[str, Any] | None:
+    """Return what an answer is compared with; None without accepted answers."""
+    known = {"references": item.answers, "wrong_answers": item.wrong_answers}
+    return known if item.answers else None
+
+
+def answers_of(
+    store: EvaluationStore,
+    evaluation: str,
+    owner: str,
+    held_against: Callable[[Item], dict[str, Any] | None] = _compared,
+) -> Iterator[AnswerToJudge]:
+    """Yield the answers that can be judged, with the fields of `JudgeInput` that `held_against`
+    gives for an item: by default, of items with accepted answers.
     """
-    items: dict[int, Item] = {}
+    items: dict[int, tuple[Item, dict[str, Any]]] = {}
     position = -1
     while bodies := store.items(evaluation, owner, position):
         for body in bodies:
             position += 1
             item = Item.model_validate(body)
-            if item.answers:
-                items[position] = item
+            known = held_against(item)
+            if known is not None:
+                items[position] = item, known
     after = -1
     while rows := store.outcomes(evaluation, owner, after):
         after = rows[-1][0].number
         for task, _, body in rows:
             outcome = Outcome.model_validate(body)
-            item = items.get(task.position)
-            if item is None or (outcome.error and not outcome.answer):
+            found = items.get(task.position)
+            if found is None or (outcome.error and not outcome.answer):
                 continue
+            item, known = found
             judged = JudgeInput(
                 question=item.question,
                 answer=outcome.answer,
-                references=item.answers,
-                wrong_answers=item.wrong_answers,
                 language=item.language or detect_language(item.question),
                 abstained=outcome.abstained,
+                **known,
             )
             yield AnswerToJudge(task.number, task.system, item.id, item.group, judged, task.repeat)
 
@@ -98,6 +109,15 @@ def is_spent(budget: Budget, spent: Cost, seconds: float = 0.0) -> bool:
         (budget.hours, seconds / 3600),
     )
     return any(most is not None and used >= most for most, used in limits)
+
+
+class AskedJudge(Protocol):
+    """Who judges: its JSON data are kept, and its fingerprint tells it from others."""
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    def model_dump(self, *, mode: str) -> dict[str, Any]: ...
 
 
 class JudgeRunner:
@@ -116,7 +136,7 @@ class JudgeRunner:
         self,
         service: Service,
         evaluation: str,
-        spec: JudgeSpec,
+        spec: AskedJudge,
         *,
         owner: str,
         key: str | None = None,
@@ -144,10 +164,7 @@ class JudgeRunner:
         answers can be judged.
         """
         judge = self._spec.fingerprint
-        evaluations = self._service.store.evaluations
-        found = await self._call(
-            lambda: list(answers_of(evaluations, self._evaluation, self._owner))
-        )
+        found = await self._call(lambda: list(self._answers()))
         if not found:
             raise failure("judging.nothing_to_judge")
         answers = {one.judged.key(judge): one.judged for one in found}
@@ -158,14 +175,15 @@ class JudgeRunner:
         known = await self._call(self._store.known, self._owner, wanted)
         open_keys = [key for key in wanted if key not in known]
         progress = JudgingProgress(len(answers), len(answers) - len(open_keys))
-        progress.undecided = sum(body["grade"] is None for body in known.values())
+        progress.undecided = sum(
+            Judgement.model_validate(body).undecided for body in known.values()
+        )
         self._times, self._total = 0, Cost()
         progress.spent = await self._spent()
         if not open_keys:
             progress.reason = "done"
             yield progress
             return
-        slot = await self._service.pool.get(self._spec.model, self._key)
         began, failing = self._clock(), 0
         todo = iter(open_keys)
         working: set[asyncio.Task[JudgingOutcome]] = set()
@@ -180,7 +198,7 @@ class JudgeRunner:
                     key = next(todo, None)
                     if key is None:
                         break
-                    working.add(asyncio.create_task(self._judge(slot, key, answers[key])))
+                    working.add(asyncio.create_task(self._judge(key, answers[key])))
                 if not working:
                     break
                 done_now, working = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
@@ -193,7 +211,7 @@ class JudgeRunner:
                         continue
                     failing = 0
                     progress.judged += 1
-                    progress.undecided += asked.judgement.grade is None
+                    progress.undecided += asked.judgement.undecided
                 yield progress
         finally:
             await ended(*working, *done_now)
@@ -201,7 +219,18 @@ class JudgeRunner:
             progress.reason = "done"
         yield progress
 
-    async def _judge(self, slot: Slot, key: str, answer: JudgeInput) -> JudgingOutcome:
+    def _answers(self) -> Iterator[AnswerToJudge]:
+        """Yield the answers that can be judged."""
+        return answers_of(self._service.store.evaluations, self._evaluation, self._owner)
+
+    async def _asked(self, answer: JudgeInput) -> JudgingOutcome:
+        """Ask about one answer."""
+        assert isinstance(self._spec, JudgeSpec)
+        # A model that is loaded already is the same.
+        slot = await self._service.pool.get(self._spec.model, self._key)
+        return await ask_judge(self._spec, slot, answer, owner=self._owner, retry=self._retry)
+
+    async def _judge(self, key: str, answer: JudgeInput) -> JudgingOutcome:
         """Ask, and keep what was said and what it took before anybody is told.
 
         Nothing is asked where somebody else has it by now.
@@ -209,7 +238,7 @@ class JudgeRunner:
         known = await self._call(self._store.known, self._owner, [key])
         if key in known:
             return JudgingOutcome(Judgement.model_validate(known[key]), Cost())
-        asked = await ask_judge(self._spec, slot, answer, owner=self._owner, retry=self._retry)
+        asked = await self._asked(answer)
         kept = None if asked.judgement is None else to_json(asked.judgement)
         await self._call(
             lambda: self._store.keep(

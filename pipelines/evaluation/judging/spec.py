@@ -14,6 +14,7 @@ from pipelines.base import Frozen, Language
 from pipelines.evaluation.judging.prompts import checked_prompts, shipped_source
 from pipelines.models.providers import ModelSpec, known_capabilities
 from pipelines.prompts import Prompts
+from pipelines.run.events import Verdict
 
 Grade = Literal["correct", "partly", "wrong", "abstained"]
 """How an answer compares with the accepted ones."""
@@ -59,7 +60,7 @@ class JudgeSpec(Frozen):
             self.temperature,
             _RULES,
         ]
-        return _digest(whole)
+        return digest(whole)
 
     @property
     def weak(self) -> bool:
@@ -80,10 +81,19 @@ class JudgeSpec(Frozen):
         return ", ".join(parts)
 
 
+class Fact(Frozen):
+    """A fact that an answer states, and what the article says of it."""
+
+    text: str
+    supported: bool
+    verdict: Verdict
+
+
 class JudgeInput(Frozen):
     """An answer to be judged: the question it answers, the accepted and the known wrong answers.
 
-    `abstained` says that the method declined, or gave no text: then no model is asked.
+    `abstained` says that the method declined, or gave no text: then no model is asked. `article`
+    is what its facts are checked against, where they are.
     """
 
     question: str
@@ -92,10 +102,11 @@ class JudgeInput(Frozen):
     wrong_answers: tuple[str, ...] = ()
     language: Language = "en"
     abstained: bool = False
+    article: Annotated[tuple[str, ...], Field(exclude_if=lambda article: not article)] = ()
 
     def key(self, judge: str) -> str:
         """Return the key of what the judge with the fingerprint `judge` says of it: 64 digits."""
-        return _digest([judge, self.model_dump(mode="json")])
+        return digest([judge, self.model_dump(mode="json")])
 
 
 class Judgement(Frozen):
@@ -104,12 +115,20 @@ class Judgement(Frozen):
     `grade` is None where its replies name no grade: undecided, which counts as no grade at all.
     `probability` is that of the grade in [0, 1], where the model gives probabilities. `reply` is
     what it wrote. `by` "rule": the answer is none by its form, and no model was asked.
+    `facts` are those that a scorer of facts found, in its `run`; None of a judge of answers.
     """
 
     grade: Grade | None
     probability: float | None = None
     reply: str = ""
     by: Literal["model", "rule"] = "model"
+    facts: Annotated[tuple[Fact, ...] | None, Field(exclude_if=lambda facts: facts is None)] = None
+    run: Annotated[str, Field(exclude_if=lambda run: not run)] = ""
+
+    @property
+    def undecided(self) -> bool:
+        """Whether nothing was found: no grade, or no fact that could be checked."""
+        return self.grade is None and not self.facts
 
     @property
     def value(self) -> float | None:
@@ -122,6 +141,7 @@ def listed(texts: Sequence[str]) -> str:
     return "\n".join(f"- {text}" for text in texts[:MAX_REFERENCES])
 
 
-def _digest(value: object) -> str:
+def digest(value: object) -> str:
+    """Return what a value of JSON comes to: 64 hexadecimal digits."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False)
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -68,14 +68,18 @@ def contains_words(text: list[str], words: list[str]) -> bool:
 
 # Answers of a closed set: one that is not the whole answer is no part of it either.
 _CLOSED = (["yes"], ["no"], ["noanswer"], ["是"], ["否"])
-_YES_NO = frozenset({"yes", "no", "是", "否"})
+_YES_NO = frozenset({"yes", "no", "true", "false", "是", "否"})
+_AS_YES_NO = {"true": "yes", "false": "no"}
 _KINDS = ("yes_no", "misconception", "list", "fact")
 
 
 def exact_match(answer: str, item: Item) -> float:
-    """Return 1 when the answer is an accepted one after SQuAD's normalisation, else 0."""
-    said = normalised_words(answer)
-    return _best(item.answers, lambda accepted: float(said == normalised_words(accepted)))
+    """Return 1 when the answer is an accepted one after SQuAD's normalisation, else 0.
+
+    Of a question of yes or no, "true" is yes and "false" is no.
+    """
+    said, accepted = _compared(answer, item)
+    return _best(accepted, lambda words: float(said == words))
 
 
 def f1(answer: str, item: Item) -> float:
@@ -84,8 +88,59 @@ def f1(answer: str, item: Item) -> float:
     Where one of them is yes, no or noanswer, and the other is not the same, it is 0 (HotpotQA,
     Yang and others 2018).
     """
-    said = normalised_words(answer)
-    return _best(item.answers, lambda accepted: _f1(said, normalised_words(accepted)))
+    said, accepted = _compared(answer, item)
+    return _best(accepted, lambda words: _f1(said, words))
+
+
+def token_precision(answer: str, item: Item) -> float:
+    """Return the share of the answer's words (in Chinese characters) that the accepted answer has.
+
+    As `f1`, of the accepted answer that it shares most with (2WikiMultihopQA, Ho and others 2020).
+    """
+    said, accepted = _compared(answer, item)
+    return _best(accepted, lambda words: _share(said, words, said))
+
+
+def token_recall(answer: str, item: Item) -> float:
+    """Return the share of the accepted answer's words that the answer has, as `token_precision`."""
+    said, accepted = _compared(answer, item)
+    return _best(accepted, lambda words: _share(said, words, words))
+
+
+def _share(said: list[str], accepted: list[str], of: list[str]) -> float:
+    if said == accepted:
+        return 1.0
+    if said in _CLOSED or accepted in _CLOSED:
+        return 0.0
+    return (Counter(said) & Counter(accepted)).total() / len(of) if of else 0.0
+
+
+def _compared(answer: str, item: Item) -> tuple[list[str], list[list[str]]]:
+    """Return the words of an answer and of the accepted ones; of yes or no in one wording."""
+    said, accepted = normalised_words(answer), [normalised_words(one) for one in item.answers]
+    if not any(len(words) == 1 and words[0] in _YES_NO for words in accepted):
+        return said, accepted
+    return [_AS_YES_NO.get(word, word) for word in said], [
+        [_AS_YES_NO.get(word, word) for word in words] for words in accepted
+    ]
+
+
+_MARKED = re.compile(
+    r"\b(?:the )?(?:final )?answer is:?\s+|(?:最终)?答案(?:是|为)[:\uff1a]?\s*", re.IGNORECASE
+)
+_ENDS = re.compile(r"(?<!\b[A-Z])(?<!\bSt)(?<!\bMr)(?<!\bDr)[.!?](?=\s|$)|[。！？\n]")
+
+
+def marked_answer(text: str) -> str:
+    """Return the short answer at the end of a chain of thought: what "the answer is" announces.
+
+    It ends with its sentence, and the last one counts. A text that announces none is its own.
+    """
+    found = [match.end() for match in _MARKED.finditer(text)]
+    if not found:
+        return text
+    short = _ENDS.split(text[found[-1] :].strip(), maxsplit=1)[0].strip(" \"'“”*")
+    return short or text
 
 
 def _f1(said: list[str], accepted: list[str]) -> float:
@@ -168,6 +223,32 @@ def bleu(answer: str, item: Item) -> float:
     )
 
 
+BleuCounts = tuple[int, ...]
+"""What BLEU of a corpus is made of: length, length of the nearest reference, then right n-grams and
+all n-grams of one to four words: ten numbers that are summed over answers."""
+
+
+def bleu_counts(answer: str, item: Item) -> BleuCounts:
+    """Return what an answer adds to BLEU of the corpus, against all accepted answers at once."""
+    scorer = _bleu_scorer("zh" if item.language == "zh" else "13a", corpus=True)
+    if not item.answers:
+        raise ValueError("There is no answer to compare with.")
+    references = [[accepted] for accepted in item.answers]
+    found = scorer._extract_corpus_statistics([answer], references)[0]  # pyright: ignore[reportPrivateUsage]
+    return tuple(int(count) for count in found)
+
+
+def corpus_bleu(counts: Sequence[int] | Sequence[float]) -> float:
+    """Return BLEU-4 in [0, 1] of summed `bleu_counts`, as sacrebleu has it (Papineni and others
+    2002; exponential smoothing).
+    """
+    length, reference, *grams = (int(count) for count in counts)
+    score = _bleu_scorer("13a", corpus=True).compute_bleu(
+        grams[:4], grams[4:], length, reference, smooth_method="exp"
+    )
+    return min(1.0, score.score / 100)
+
+
 def rouge_l(answer: str, item: Item) -> float:
     """Return ROUGE-L, the F measure of the longest common subsequence (rouge-score, without
     stemming).
@@ -195,10 +276,10 @@ def _rouge_to(texts: Sequence[str], answer: str, item: Item) -> float:
 
 
 @cache
-def _bleu_scorer(tokenizer: str) -> BLEU:
+def _bleu_scorer(tokenizer: str, *, corpus: bool = False) -> BLEU:
     from sacrebleu.metrics.bleu import BLEU
 
-    return BLEU(tokenize=tokenizer, effective_order=True)
+    return BLEU(tokenize=tokenizer, effective_order=not corpus)
 
 
 class _Characters:

@@ -30,9 +30,13 @@ YesNo = Literal["yes", "no"]
 # The first word of an answer that says yes or no; of a Chinese one the first character.
 _YES_NO: dict[str, YesNo] = {
     "yes": "yes",
+    # StrategyQA and claims ask for true and false.
+    "true": "yes",
     "是": "yes",
     "对": "yes",
     "no": "no",
+    "false": "no",
+    "错": "no",
     "否": "no",
     "不": "no",
     "没": "no",

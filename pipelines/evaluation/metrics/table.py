@@ -51,8 +51,10 @@ class MetricAnswer(Frozen):
 
     @property
     def bare(self) -> str:
-        """The short answer where there is one, else the whole text."""
-        return self.text if self.short is None else self.short
+        """The short answer where the method has one, else the one that its text announces ("the
+        answer is ..."), else the whole text.
+        """
+        return answers.marked_answer(self.text) if self.short is None else self.short
 
 
 ItemValue = Callable[[MetricAnswer, Item], float | None]
@@ -165,6 +167,11 @@ def _passage_overlap(answer: MetricAnswer, item: Item) -> float | None:
     return answer.overlap
 
 
+def _trustful(answer: MetricAnswer, item: Item) -> float | None:
+    # EVER's paper: the correct and the abstained among all.
+    return float(_outcome(answer, item) != "wrong") if item.answers else None
+
+
 def _judged(answer: MetricAnswer, item: Item) -> float | None:
     return answer.judged if item.answers else None
 
@@ -194,10 +201,13 @@ _SPANS: tuple[Need, ...] = (("labelled_spans", "labelled_sentences"),)
 _ALL = (
     Metric("exact_match", "answer", _ANSWERS, _on_bare(answers.exact_match), binary=True),
     Metric("f1", "answer", _ANSWERS, _on_bare(answers.f1)),
+    Metric("token_precision", "answer", _ANSWERS, _on_bare(answers.token_precision)),
+    Metric("token_recall", "answer", _ANSWERS, _on_bare(answers.token_recall)),
     Metric("contains_match", "answer", _ANSWERS, _on_bare(answers.contains_match), binary=True),
     Metric("accuracy", "answer", _ANSWERS, _outcome_is("right"), binary=True),
     Metric("answered_accuracy", "answer", _ANSWERS, _answered_accuracy),
     Metric("wrong_answer", "answer", _ANSWERS, _outcome_is("wrong"), better="lower"),
+    Metric("trustful", "answer", _ANSWERS, _trustful),
     Metric("abstention", "answer", ("questions",), _abstention, better="neither"),
     Metric("truthful", "answer", (*_ANSWERS, "wrong_answers"), _truthful, binary=True),
     Metric("judged", "answer", _ANSWERS, _judged),

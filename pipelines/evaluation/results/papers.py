@@ -251,7 +251,12 @@ def _plain(name: str) -> str:
 
 def paper_value(figure: PaperFigure) -> str:
     """Return the digits as printed, with the unit where it is not a fraction or a count."""
-    return f"{figure.value:f}{_UNITS.get(figure.unit, '')}"
+    return with_unit(figure.value, figure.unit)
+
+
+def with_unit(value: Decimal, unit: Unit) -> str:
+    """Return a printed value with its unit, as `paper_value` does."""
+    return f"{value:f}{_UNITS.get(unit, '')}"
 
 
 def paper_words(figure: PaperFigure) -> str:

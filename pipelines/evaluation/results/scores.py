@@ -35,6 +35,9 @@ ABSTAINED = "abstained"
 HALLUCINATION_SCORE = "hallucination_score"
 """The value of a detector: higher where a hallucination is more likely."""
 
+SECOND_SCORE = "hallucination_score_2"
+"""A second score of the same detector on another scale: the larger of both ranks counts."""
+
 HALLUCINATED = "hallucinated"
 """The value that holds people's label: 1 for hallucinated, 0 for accurate."""
 
@@ -49,13 +52,25 @@ ANSWER_WORDS = "answer_words"
 PASSAGE_OVERLAP = "passage_overlap"
 """The share of the answer's words that the evidence holds, in [0, 1]."""
 
+DETECTOR_VALUES = (HALLUCINATION_SCORE, SECOND_SCORE, HALLUCINATED)
+"""The values of detectors, which tables of metrics leave out."""
+
 JUDGED = "judged"
 """The value of a model that judged the answer.
 
 Further judges are "judged 2", "judged 3"; that of a weak one ends with `WEAK`."""
 
+FACTSCORE = "factscore"
+"""The column of a scorer of facts; further ones are "factscore 2", as for judges."""
+
+FACT_METRICS = ("fact_precision", FACTSCORE, "facts")
+"""What a scorer of facts gives."""
+
 WEAK = " (weak)"
 """How the column of a judge ends whose verdicts were measured to be no better than chance."""
+
+CORPUS_BLEU = "corpus_bleu"
+"""BLEU of all answers of a system together, which no single answer has."""
 
 CONTROLS = (ANSWER_WORDS, PASSAGE_OVERLAP)
 """What stands in every table: a metric that follows these two measures little else."""
@@ -88,7 +103,7 @@ class ItemScore(Frozen):
     one does not apply; `original_values` those of the answer that the method started from, where
     it rewrites. `cost` holds what `COSTS` names. `spans` counts what was found, marked and labelled
     of a text whose errors are labelled, for each way to match them; of labelled sentences the first
-    holds the counts of their text.
+    holds the counts of their text. `bleu` is what the answer adds to BLEU of the corpus.
     """
 
     item: Annotated[str, Field(min_length=1)]
@@ -103,6 +118,7 @@ class ItemScore(Frozen):
     spans: Annotated[
         dict[SpanMatch, tuple[int, int, int]], Field(exclude_if=lambda spans: not spans)
     ] = Field(default_factory=dict)
+    bleu: Annotated[tuple[int, ...], Field(exclude_if=lambda counts: not counts)] = ()
     answer: str = ""
     original: str = ""
     flags: tuple[str, ...] = ()
@@ -155,7 +171,7 @@ class MetricInfo(Frozen):
     @classmethod
     def of(cls, name: str) -> MetricInfo:
         """Return what the table of metrics says; another name has no known range or direction."""
-        known = METRICS.get(JUDGED if name.startswith(f"{JUDGED} ") else name)
+        known = METRICS.get("bleu" if name == CORPUS_BLEU else name.partition(" ")[0])
         if known is None:
             return cls(name=name, low=None, high=None, better=None)
         return cls(

@@ -10,7 +10,7 @@ Example::
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
@@ -19,19 +19,23 @@ from typing import NamedTuple, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from scipy.stats import rankdata
 
 from pipelines.base import Frozen, Language
 from pipelines.errors import failure
-from pipelines.evaluation.metrics.answers import SpanMatch, word_count
+from pipelines.evaluation.metrics.answers import SpanMatch, corpus_bleu, word_count
 from pipelines.evaluation.metrics.table import METRICS
 from pipelines.evaluation.results.papers import PaperFigure, paper_figures
 from pipelines.evaluation.results.scores import (
     ANSWER_WORDS,
     CONTROLS,
+    CORPUS_BLEU,
     COSTS,
+    DETECTOR_VALUES,
     HALLUCINATED,
     HALLUCINATION_SCORE,
     PASSAGE_OVERLAP,
+    SECOND_SCORE,
     Cost,
     Evaluation,
     ItemScore,
@@ -57,6 +61,9 @@ from pipelines.evaluation.statistics.estimates import (
     bands,
     corrections,
     differences,
+    draw_sums,
+    group_numbers,
+    interval,
 )
 
 # Scores of an evaluation as arrays: the form that statistics take.
@@ -256,8 +263,6 @@ class Grid:
 
 T = TypeVar("T")
 
-_DETECTOR_VALUES = (HALLUCINATION_SCORE, HALLUCINATED)
-
 _ABSTAINED = Reader(
     "abstained", lambda scores: [None if one.error else float(one.abstained) for one in scores]
 )
@@ -404,7 +409,7 @@ def results_table(
     compared = {
         info.name: differences(estimator, permutations, means[info.name], grid.systems)
         for info in infos
-        if info.name not in CONTROLS or info.better is not None
+        if (info.name not in CONTROLS or info.better is not None) and info.name != CORPUS_BLEU
     }
     with ThreadPoolExecutor(1) as pool:
         # Both compute in numpy, which lets another thread work meanwhile.
@@ -482,11 +487,32 @@ def detector_arrays(
     contradicts is the label of the majority; a tie is left out.
     """
     grid = grid or Grid.of(evaluation)
-    scores = grid.means(grid.read(value_reader(HALLUCINATION_SCORE)))
+    first, second = (
+        grid.means(grid.read(value_reader(name))) for name in (HALLUCINATION_SCORE, SECOND_SCORE)
+    )
+    scores = larger_ranks(first, second)
     labels = grid.means(grid.read(value_reader(HALLUCINATED)))
     labels = np.where(labels == 0.5, np.nan, np.where(np.isfinite(labels), labels > 0.5, np.nan))
     held = np.flatnonzero((np.isfinite(scores) & np.isfinite(labels)).any(axis=1))
     return [grid.systems[k] for k in held], scores[held], labels[held]
+
+
+def larger_ranks(first: Floats, second: Floats) -> Floats:
+    """Return `first`, [detectors, items], with the larger of two ranks where there is a `second`.
+
+    Scores on two scales cannot be compared as they are. A rank counts from 1, equal scores share
+    the mean of their ranks, and where fewer items have the one score its ranks are spread over as
+    many as the other's.
+    """
+    found = first.copy()
+    for row in np.flatnonzero(np.isfinite(second).any(axis=1)):
+        most = int(np.isfinite(np.vstack([first[row], second[row]])).any(axis=0).sum())
+        ranks = [
+            rankdata(scores, nan_policy="omit") * most / max(1, np.isfinite(scores).sum())
+            for scores in (first[row], second[row])
+        ]
+        found[row] = np.fmax(*ranks)
+    return found
 
 
 def detectors(
@@ -561,7 +587,10 @@ def _span_reader(match: SpanMatch, place: int) -> Reader:
 
 def _chosen(evaluation: Evaluation, metrics: Sequence[str] | None) -> tuple[MetricInfo, ...]:
     known = metric_names(evaluation)
-    names = [name for name in known if name not in _DETECTOR_VALUES]
+    names = [name for name in known if name not in DETECTOR_VALUES]
+    if any(score.bleu for score in evaluation.scores):
+        known = (*known, CORPUS_BLEU)
+        names.insert(names.index("bleu") + 1 if "bleu" in names else len(names), CORPUS_BLEU)
     if metrics is not None:
         unknown = [name for name in metrics if name not in (*known, *CONTROLS)]
         if unknown:
@@ -613,13 +642,44 @@ def _rows(
                 repeats=int(grid.repeats[among].max(initial=-1)) + 1,
                 errors=int(read.failed[among].sum()),
                 abstained=declined()[k],
-                metrics={name: found()[k] for name, found in estimates.items()},
+                metrics={name: found()[k] for name, found in estimates.items()}
+                | _corpus_bleu(grid, k, estimates, estimator.sampling),
                 corrections={name: found() for name, found in changed[k].items()},
                 costs={name: _cost(values[among]) for name, values in read.costs.items()},
                 papers=paper_figures(description.method, evaluation.data_set),
             )
         )
     return tuple(rows)
+
+
+def _corpus_bleu(
+    grid: Grid, system: int, wanted: Container[str], sampling: Sampling
+) -> dict[str, Estimate]:
+    """Return BLEU of all answers of a system together, with its bootstrap over groups, where it is
+    wanted.
+    """
+    if CORPUS_BLEU not in wanted:
+        return {}
+    numbers = group_numbers(grid.groups)
+    sums = np.zeros((int(numbers.max(initial=-1)) + 1, _BLEU_COUNTS))
+    held = set[int]()
+    for score, row, column in zip(grid.scores, grid.rows, grid.columns, strict=True):
+        if row == system and score.bleu:
+            sums[numbers[column]] += score.bleu
+            held.add(int(column))
+    sums = sums[sums.any(axis=1)]
+    if not held:
+        return {CORPUS_BLEU: Estimate(value=None, reason="no_items")}
+    known = Estimate(value=corpus_bleu(sums.sum(axis=0)), n=len(held), groups=len(sums))
+    if len(sums) < 2:
+        return {CORPUS_BLEU: known.model_copy(update={"reason": "too_few_groups"})}
+    drawn = np.array([corpus_bleu(one) for one in draw_sums(sums, sampling)])
+    low, high, method = interval(known.value or 0.0, drawn, None, sampling.level)
+    ends = {"low": low, "high": high, "method": method}
+    return {CORPUS_BLEU: known.model_copy(update=ends)}
+
+
+_BLEU_COUNTS = 10
 
 
 def _cost(values: Floats) -> CostSummary:

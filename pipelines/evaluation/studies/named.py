@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Literal, Self
 
@@ -89,9 +90,12 @@ def run_named_study(
     system: str = "",
     choose: str | None = None,
     at_least: tuple[str, float] | None = None,
+    tags: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Study:
     """Return a paper's study on `system` of an evaluation, by default the only one of its method.
+
+    With `tags`, it is of the items that have all of them.
 
     Raises InvalidInputError for an unknown study and where the evaluation has no system of its
     method, or several and none is named.
@@ -108,6 +112,7 @@ def run_named_study(
     if study.kind == "scores":
         _, results = read_results(store.evaluations, evaluation, owner)
         wanted = choose or study.prefer[0]
+        results = results.selected(tags=tuple(tags))
         found = score_sweep(results, evaluation, system, choose=wanted, at_least=at_least)
     else:
         found = sweep(
@@ -115,6 +120,7 @@ def run_named_study(
             prefer=study.prefer,
             choose=choose,
             at_least=at_least,
+            tags=tags,
             progress=progress,
         )
     points = tuple(

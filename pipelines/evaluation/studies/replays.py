@@ -120,11 +120,13 @@ def replay_points(
     system: str,
     axes: Sequence[Axis],
     *,
+    tags: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Replays:
     """Return every answer of `system` at every point; blocks, for milliseconds a point and answer.
 
-    The recorded settings are added as a point where `axes` leave them out. Raises NotFoundError for
+    The recorded settings are added as a point where `axes` leave them out. With `tags`, only items
+    that have all of them are looked at. Raises NotFoundError for
     an unknown evaluation, InvalidInputError for an unknown system, for too many points and where
     nothing can be replayed, and what `progress` raises after an answer.
     """
@@ -160,6 +162,8 @@ def replay_points(
         while position < task.position:
             position, item = next(items)
         assert item is not None
+        if not set(tags) <= set(item.tags):
+            continue
         answers += 1
         trace = _read(store, run, owner)
         found = None if trace is None else _replay(work, trace, task, item, numbers)

@@ -46,15 +46,16 @@ def sweep(
     prefer: Sequence[str] = (),
     choose: str | None = None,
     at_least: tuple[str, float] | None = None,
+    tags: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Study:
     """Sweep one or two settings of `system` over `axes`, from its recorded runs alone.
 
-    `prefer`, `choose` and `at_least` as `study_table` takes them; raises what it and
-    `replay_points` raise.
+    `prefer`, `choose` and `at_least` as `study_table` takes them, `tags` as `replay_points`; raises
+    what both raise.
     """
     stored = store.evaluations.get(evaluation, owner)
-    found = replay_points(store, evaluation, owner, system, axes, progress=progress)
+    found = replay_points(store, evaluation, owner, system, axes, tags=tags, progress=progress)
     return replayed_study(
         stored, system, axes, found, prefer=prefer, choose=choose, at_least=at_least
     )

@@ -34,12 +34,15 @@ from pipelines.evaluation.results.export import (
 )
 from pipelines.evaluation.results.papers import PaperFigure, paper_words
 from pipelines.evaluation.results.scores import (
+    DETECTOR_VALUES,
     FLAGGED,
     HALLUCINATED,
     HALLUCINATION_SCORE,
+    SECOND_SCORE,
     MetricInfo,
     few_notes,
 )
+from pipelines.evaluation.results.table import larger_ranks
 from pipelines.evaluation.statistics.detection import RANKINGS, detection
 from pipelines.evaluation.statistics.estimates import (
     Estimate,
@@ -74,7 +77,7 @@ is the share of items found hallucinated.
 _PREFERRED = ("accuracy", "f1", "truthful", "list_f1_5", "factscore", "verdict_f1", "auroc")
 """The first of these that there is chooses, where nobody says what does."""
 
-_INNER = (HALLUCINATED, HALLUCINATION_SCORE, FLAGGED)
+_INNER = (*DETECTOR_VALUES, FLAGGED)
 
 
 class _Ratio(NamedTuple):
@@ -339,6 +342,8 @@ def _detector(measured: StudyMeasurements) -> tuple[Floats | None, Floats | None
     labels = measured.values.get(HALLUCINATED)
     if scores is None or labels is None or not (np.isfinite(scores) & np.isfinite(labels)).any():
         return None, None
+    if (second := measured.values.get(SECOND_SCORE)) is not None:
+        scores = larger_ranks(scores, second)
     labels = np.where(labels == 0.5, np.nan, np.where(np.isfinite(labels), labels > 0.5, np.nan))
     return scores, labels
 

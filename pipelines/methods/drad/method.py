@@ -7,7 +7,8 @@ passages in view. What it then writes is checked in turn; each sentence is revis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pipelines.base import Answer, Generation, Message, Passage, Token
 from pipelines.methods import nearest
@@ -35,7 +36,7 @@ from pipelines.methods.writing import (
 )
 from pipelines.models.base import Delta, ScoreRequest
 from pipelines.prompts import load_prompts
-from pipelines.run.events import JUDGES
+from pipelines.run.events import JUDGES, Judged, Score
 from pipelines.run.findings import DraftMeasured
 from pipelines.run.scope import Scope
 from pipelines.text import has_han, split_sentences
@@ -207,6 +208,14 @@ class GivenTextDetection(Detection):
         return whole.text[: next(s.end for s in split_sentences(whole.text) if s.end > begun)]
 
 
+RANKED_SCORES = {
+    "probability": ("entity_probability",),
+    "entropy": ("entity_entropy",),
+    "either": ("entity_probability", "entity_entropy"),
+}
+"""What ranks an entity, by the setting `ranked_by`."""
+
+
 class Drad(Method[DradSettings]):
     """Real-time hallucination detection and self-correction by external knowledge."""
 
@@ -249,6 +258,16 @@ class Drad(Method[DradSettings]):
             case "auto":
                 pass
         return tuple(needs)
+
+    def ranking(self, event: Judged, settings: Mapping[str, Any]) -> tuple[Score, ...] | None:
+        reading = event.detail
+        if not isinstance(reading, EntityReading):
+            return None
+        if settings.get("skip_repeats") and reading.repeats:
+            return ()
+        names = RANKED_SCORES[settings.get("ranked_by", "probability")]
+        found = {score.name: score for score in event.scores}
+        return tuple(found.get(name, Score(name=name, value=None)) for name in names)
 
     async def run(self, question: Question, scope: Scope, settings: DradSettings) -> Answer:
         if scope.given is not None:

@@ -18,6 +18,9 @@ EntityPooling = Literal["mean", "geometric", "min", "max", "first", "product", "
 EntropyPooling = Literal["max", "mean", "first"]
 """g, which makes H(E) of the entropies of an entity's tokens."""
 
+RankedBy = Literal["probability", "entropy", "either"]
+"""What ranks entities, sentences and texts; "either" is the larger of both ranks."""
+
 
 class DradSettings(Settings):
     """Settings of DRAD: thresholds and poolings of the detector, then the correction's."""
@@ -28,6 +31,7 @@ class DradSettings(Settings):
         "use_entropy",
         "pooling",
         "entropy_pooling",
+        "ranked_by",
         "skip_repeats",
         "answer_part",
     )
@@ -50,6 +54,12 @@ class DradSettings(Settings):
     )
     entropy_pooling: EntropyPooling = Field(
         "max", description="How token entropies make H(E) (paper's best: max)."
+    )
+    ranked_by: RankedBy = Field(
+        "probability",
+        description="What ranks entities, sentences and texts in evaluations: P(E), H(E), or the"
+        " larger of both as ranks among the items (the paper reports each alone). It decides no"
+        " verdict.",
     )
     skip_repeats: bool = Field(
         False, description="Leave entities alone that only repeat the question (ours: off)."

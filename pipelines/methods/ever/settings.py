@@ -28,9 +28,10 @@ class EverSettings(Settings):
     )
     max_rounds: int = Field(
         2,
-        ge=1,
+        ge=0,
         le=4,
-        description="Rectifications of one sentence (paper: 1 mostly suffices, 1 to 4; ours: 2).",
+        description="Rectifications of one sentence (paper: 1 mostly suffices, 1 to 4; ours: 2)."
+        " With 0 it is verified and nothing else.",
     )
     passages: int = Field(
         5,

@@ -27,6 +27,7 @@ from pipelines.run.events import (
     TerminalEvent,
     Trace,
 )
+from pipelines.run.findings import EntityReading, MethodStarted
 from tests.pipelines.store import examples
 
 ANSWER = Answer(text="Delft", original="Paris", short="Delft", flags=("unverified",))
@@ -57,12 +58,13 @@ def trace(
     *events: Event,
     end: TerminalEvent | None = None,
     method_end: dict[str, Any] | None = None,
+    begun: dict[str, Any] | None = None,
 ) -> Trace:
     """A run of DRAD that began 1 and ended 9 seconds after the start of the run."""
-    begun = SpanStarted(**at(1), method="drad", name="method")
+    first = SpanStarted(**at(1), **(begun or {"method": "drad", "name": "method"}))
     ended = SpanEnded(**at(9), **(method_end or {"outcome": "ok", "answer": ANSWER}))
     last = end or RunFinished(**at(10, "s0"), answers={"drad": ANSWER})
-    return Trace(events=(examples.started("r"), begun, *events, ended, last))
+    return Trace(events=(examples.started("r"), first, *events, ended, last))
 
 
 def doubt_of(*scores: Score, verdict: Any = "doubtful") -> float | None:
@@ -141,6 +143,51 @@ def test_the_last_verdict_on_the_whole_counts_and_others_are_pieces():
     assert piece.doubt == pytest.approx(0.3)
     assert (found.answer, found.original, found.short) == ("Delft", "Paris", "Delft")
     assert found.flags == ("unverified",)
+
+
+def entity(text: str, start: int, p: float, h: float, verdict: Any, *, repeats: bool = False):
+    reading = EntityReading(
+        text=text, start=start, end=start + len(text), label="PLACE", first=0, stop=1, sentence=0,
+        sentence_start=0, probabilities=(p,), entropies=(h,), repeats=repeats,
+    )  # fmt: skip
+    scores = (
+        Score(name="entity_probability", value=p),
+        Score(name="entity_entropy", value=h, bad="above", high=None),
+    )
+    known = {"text": text, "start": start, "end": start + len(text), "detail": reading}
+    return judged(*scores, verdict=verdict, what="entity", **known)
+
+
+@pytest.mark.parametrize(
+    ("settings", "pieces", "whole"),
+    [
+        # By P, 1 - 0.5 and 1 - 0.95; the entropy that flags the second entity is not mixed in.
+        ({}, [(0.5,), (0.05,)], (0.5,)),
+        ({"ranked_by": "entropy"}, [(0.2,), (3.5,)], (3.5,)),
+        ({"ranked_by": "either"}, [(0.5, 0.2), (0.05, 3.5)], (0.5, 3.5)),
+        # An entity that only repeats the question counts for nothing.
+        ({"skip_repeats": True}, [(), (0.05,)], (0.05,)),
+    ],
+)
+def test_entities_and_texts_are_ranked_by_one_score(
+    settings: dict[str, Any], pieces: list[tuple[float, ...]], whole: tuple[float, ...]
+):
+    decided = Score(name="entity_entropy", value=3.5, bad="above", high=None, flagged=True)
+    events = [
+        entity("Delft", 0, 0.5, 0.2, "confident", repeats=True),
+        entity("Paris", 10, 0.95, 3.5, "doubtful"),
+        judged(decided),
+    ]
+    started = MethodStarted(settings=settings)
+    begun = {"method": "drad", "name": "method", "detail": started}
+    found = outcome_of(trace(*events, begun=begun), "drad", MODELS)
+    assert found is not None
+    ranked = [tuple(rank.doubt for rank in piece.ranks) for piece in found.pieces]
+    assert ranked == [pytest.approx(one) for one in pieces]
+    assert [rank.doubt for rank in found.ranks] == pytest.approx(whole)
+    assert found.doubt == pytest.approx(whole[0])
+    # What is shown is still what decided.
+    assert found.scores == {"entity_entropy": 3.5}
 
 
 def test_cost_is_that_of_the_method_alone_and_paid_what_was_asked():

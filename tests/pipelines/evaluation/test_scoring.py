@@ -13,7 +13,7 @@ from pipelines.base import Passage
 from pipelines.errors import NotFoundError
 from pipelines.evaluation import scoring
 from pipelines.evaluation.metrics.table import METRICS, Metric
-from pipelines.evaluation.outcomes import Cost, Outcome, SpanVerdict
+from pipelines.evaluation.outcomes import Cost, Outcome, Rank, SpanVerdict
 from pipelines.evaluation.plan import EvaluationSpec, Item, LabelledSpan, System, tasks_of
 from pipelines.evaluation.results.scores import MONEY, Evaluation, ItemScore
 from pipelines.evaluation.results.table import results_table
@@ -223,8 +223,8 @@ def test_sentences_are_scored_one_by_one_in_the_group_of_their_text(store: RunSt
         "Ada was born in Delft.", "She died in 1950.", "她是数学家。",
     ]  # fmt: skip
     assert [score.values["hallucinated"] for score in found] == [0, 1, 1]
-    # The last has no verdict of its own: that on the whole.
-    assert [score.values["hallucination_score"] for score in found] == [0.1, 0.8, 0.4]
+    # The last has no verdict of its own, and that on the whole is about the others.
+    assert [score.values["hallucination_score"] for score in found] == [0.1, 0.8, None]
     # Chinese counts by character, without the full stop.
     assert [score.values["answer_words"] for score in found] == [5, 4, 5]
     assert [score.cost["calls"] for score in found] == [2, 2, 2]
@@ -308,7 +308,27 @@ def test_without_verdicts_on_sentences_the_worst_of_their_parts_counts(store: Ru
     found = scores(
         store, spec(checks="texts"), [CHECKED], {0: said(TEXT, pieces=pieces, doubt=0.5)}
     )
-    assert [score.values["hallucination_score"] for score in found] == [0.6, 0.5, 0.5]
+    # A sentence with no part is unscored: the score of the whole text is about others.
+    assert [score.values["hallucination_score"] for score in found] == [0.6, None, None]
+
+
+def test_a_sentence_is_ranked_by_the_worst_of_its_parts_on_each_scale(store: RunStore):
+    def part(start: int, first: float | None, second: float, verdict: Verdict) -> SpanVerdict:
+        ranks = Rank(name="p", value=first, doubt=first), Rank(name="h", value=second, doubt=second)
+        return SpanVerdict(
+            what="entity", start=start, end=start + 3, draft=0, verdict=verdict, text="",
+            doubt=first, ranks=ranks,
+        )  # fmt: skip
+
+    pieces = (
+        part(0, 0.3, 2.5, "doubtful"),
+        part(16, 0.6, 0.1, "confident"),
+        part(24, None, 0.7, "confident"),
+    )
+    outcome = said(TEXT, pieces=pieces, doubt=0.6)
+    found = scores(store, spec(checks="texts"), [CHECKED], {0: outcome})
+    assert [score.values["hallucination_score"] for score in found] == [0.6, None, None]
+    assert [score.values.get("hallucination_score_2") for score in found] == [2.5, 0.7, None]
 
 
 def test_items_keep_the_group_of_their_document(store: RunStore):

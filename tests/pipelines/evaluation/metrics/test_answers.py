@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu import sentence_bleu
+from sacrebleu.metrics.bleu import BLEU
 
 from pipelines.base import Passage
+from pipelines.evaluation.metrics import answers
 from pipelines.evaluation.metrics.answers import (
     abstains,
     bleu,
@@ -225,3 +227,56 @@ def test_overlap_is_the_share_of_the_answers_words():
     assert passage_overlap("Oslo Oslo", [passage("Oslo")]) == 0.5
     assert passage_overlap("", held) is None
     assert passage_overlap("Oslo", []) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("Ann was born in 1950. Bob in 1940. So the answer is: Bob.", "Bob"),
+        ("The answer is Dr. No. He lived on an island.", "Dr. No"),
+        ("So the answer is J. R. Smith.", "J. R. Smith"),
+        ("The answer is 3.14. It is a number.", "3.14"),
+        # The last one counts.
+        ("The answer is Rome. No, wait: the answer is Paris", "Paris"),
+        ("他生于1950年。所以答案是：北京。", "北京"),
+        ("He was born in Paris.", "He was born in Paris."),
+        ("The answer is", "The answer is"),
+    ],
+)
+def test_the_short_answer_of_a_chain_of_thought(text: str, short: str):
+    assert answers.marked_answer(text) == short
+
+
+def test_precision_and_recall_of_words():
+    item = Item(id="q", question="Q?", answers=("the red fox", "a dog"))
+    # "quick red fox": two of three words, and two of the two that "the red fox" has.
+    assert answers.token_precision("the quick red fox", item) == pytest.approx(2 / 3)
+    assert answers.token_recall("the quick red fox", item) == 1.0
+    assert answers.token_precision("", item) == 0.0
+
+
+@pytest.mark.parametrize(("said", "value"), [("True", 1), ("Yes.", 1), ("False", 0), ("no", 0)])
+def test_true_is_yes(said: str, value: int):
+    for accepted in ("yes", "True"):
+        item = Item(id="q", question="Can hens fly?", answers=(accepted,))
+        assert answers.exact_match(said, item) == value
+        assert answers.f1(said, item) == value
+        assert (answers.outcome(said, item) == "right") == bool(value)
+    # Elsewhere it is a word like others.
+    title = Item(id="q", question="Which film?", answers=("True Lies",))
+    assert answers.exact_match("True Lies", title) == 1
+    assert answers.f1("yes", title) == 0
+
+
+def test_bleu_of_the_corpus_is_that_of_sacrebleu():
+    said = ["the cat sat on a mat", "two dogs ran home quickly today"]
+    accepted = [("the cat sat on the mat", "a cat sat"), ("two dogs ran home today", "dogs ran")]
+    items = [Item(id="q", question="Q?", answers=one) for one in accepted]
+    counts = [answers.bleu_counts(text, item) for text, item in zip(said, items, strict=True)]
+    total = [sum(column) for column in zip(*counts, strict=True)]
+    found = BLEU(tokenize="13a").corpus_score(said, [list(one) for one in zip(*accepted)])  # noqa: B905
+    assert answers.corpus_bleu(total) == pytest.approx(found.score / 100)
+    # Right n-grams 6+5, 3+3, 2+2, 1+1 of 12, 10, 8, 6 ("a" is in the second reference alone);
+    # twelve words beside references of six and five.
+    assert total == [12, 11, 11, 6, 4, 2, 12, 10, 8, 6]
+    assert found.score / 100 == pytest.approx((11 / 12 * 6 / 10 * 4 / 8 * 2 / 6) ** 0.25)

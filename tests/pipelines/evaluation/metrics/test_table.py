@@ -66,6 +66,7 @@ def test_every_reason_has_its_words():
         ("accuracy", 1),
         ("answered_accuracy", 1),
         ("wrong_answer", 0),
+        ("trustful", 1),
         ("abstention", 0),
         ("truthful", 1),
         ("bleu", 1),
@@ -97,6 +98,7 @@ def test_values_of_an_answer(name: str, expected: float):
         # Who abstains is neither right nor wrong among the answered ones.
         ("answered_accuracy", None),
         ("wrong_answer", 0),
+        ("trustful", 1),
         ("abstention", 1),
         ("truthful", 1),
         ("fact_precision", None),
@@ -126,7 +128,7 @@ def test_overlap_is_with_the_items_passages_else_with_those_that_were_found():
 
 def test_a_wrong_answer_is_wrong():
     answer = MetricAnswer(text="Isaac Newton")
-    assert value("wrong_answer", answer) == 1
+    assert (value("wrong_answer", answer), value("trustful", answer)) == (1, 0)
     assert value("answered_accuracy", answer) == value("truthful", answer) == 0
 
 

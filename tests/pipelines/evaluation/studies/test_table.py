@@ -16,11 +16,13 @@ from pipelines.evaluation.results.scores import (
     FLAGGED,
     HALLUCINATED,
     HALLUCINATION_SCORE,
+    SECOND_SCORE,
     Evaluation,
     ItemScore,
     ItemSummary,
     ScoredSystem,
 )
+from pipelines.evaluation.results.table import larger_ranks
 from pipelines.evaluation.statistics.estimates import Sampling
 from pipelines.evaluation.studies.running import score_sweep
 from pipelines.evaluation.studies.table import StudyMeasurements, study_table
@@ -209,6 +211,20 @@ def test_rankings_are_told_and_can_choose():
     assert (found.choice.point, found.choice.selected) == (1, 1.0)
     # Odd items: wrong 0.8 and 0.7 against right 0.2 and 0.9: two of four pairs.
     assert found.choice.held_out.value == pytest.approx(0.5)
+
+
+def test_two_scores_on_two_scales_are_ranked_by_the_larger_rank():
+    # Ranks of P: 2 1 3 4, of H (no value for the last, so 1 2 3 count 4/3 each): 4/3 4 8/3.
+    probabilities, entropies = [0.2, 0.1, 0.6, 0.9], [0.5, 3.0, 1.0, None]
+    both = larger_ranks(np.array([probabilities], float), np.array([entropies], float))
+    assert both[0].tolist() == pytest.approx([2, 4, 3, 4])
+    values = {HALLUCINATION_SCORE: [probabilities], SECOND_SCORE: [entropies]}
+    values[HALLUCINATED] = [[0, 1, 0, 1]]
+    found = study_table(measured(values), QUICK).points[0].metrics
+    # By P alone one of the two wrong ones is below both right ones.
+    assert found["auroc"].value == 1.0
+    alone = study_table(measured({**values, SECOND_SCORE: [[None] * 4]}), QUICK)
+    assert alone.points[0].metrics["auroc"].value == 0.5
 
 
 def test_an_unknown_metric_is_refused_with_those_that_there_are():

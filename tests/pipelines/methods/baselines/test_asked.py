@@ -14,6 +14,7 @@ from pipelines.methods.registry import METHODS
 from pipelines.models.base import Claim, GenerationRequest
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.run.events import GivenAnswer
+from tests.scripted import script
 from tests.scripted.baselines import (
     ANSWER,
     BY_CHANCE,
@@ -71,6 +72,21 @@ async def test_p_true_shows_the_samples_beside_the_answer():
     assert "- In York.\n- In Hope.\n" in asked[0]
     assert asked[0].index("In Hope.") < asked[0].index(FIRST)
     assert on_answer(outcome).verdict == "doubtful"
+
+
+async def test_p_true_shows_the_passages_in_place_of_samples():
+    outcome = await script.play(
+        "p_true",
+        (script.QUESTION, "In York."),
+        ("By these passages", "False"),
+        finds={"": ["He was born in Hope."]},
+        context="retrieved",
+    )
+    asked = script.turns(outcome)[-1][-1].content
+    assert "He was born in Hope." in asked
+    assert "Proposed answer: In York." in asked
+    (score, *_) = script.answer_verdict(outcome).scores
+    assert (score.name, score.value, score.flagged) == ("p_true", 0.0, True)
 
 
 async def test_p_true_without_samples_shows_none():

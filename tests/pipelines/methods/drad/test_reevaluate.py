@@ -135,6 +135,7 @@ def settings_of(source: random.Random) -> dict[str, Any]:
         "use_entropy": source.random() < 0.8,
         "pooling": source.choice(["mean", "geometric", "min", "max", "first", "product", "sum"]),
         "entropy_pooling": source.choice(["max", "mean", "first"]),
+        "ranked_by": source.choice(["probability", "entropy", "either"]),
         "skip_repeats": source.random() < 0.3,
         "answer_part": source.random() < 0.7,
         "early_stop": source.random() < 0.5,

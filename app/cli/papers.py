@@ -1,0 +1,127 @@
+"""The papers' tables and figures on the command line: each is one command."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shlex
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from app.cli.evaluate import add_evaluate_command, add_evaluations_commands
+from app.cli.shared import OWNER, say
+from app.cli.study import add_study_command
+from pipelines.base import printable
+from pipelines.engine.service import Service
+from pipelines.errors import VeriscopeError, failure
+from pipelines.evaluation.recipes import Recipe, recipes
+from pipelines.evaluation.results.papers import Paper, PaperTable, paper, with_unit
+
+_OPTIONS_OF_FACTS = ("--profile", "--model", "--base-url", "--key-env")
+"""Options of `evaluate` that the scorer of facts takes too: the same model scores."""
+
+
+async def papers(service: Service, options: argparse.Namespace) -> int:
+    """List the recipes, or carry one out: evaluation, facts, studies, and the table."""
+    known = recipes()
+    if not options.recipe:
+        sys.stdout.write(printable("".join(map(_listed, known.values()))))
+        return 0
+    if options.recipe not in known:
+        raise failure("papers.unknown", name=options.recipe, known=[*known])
+    recipe = known[options.recipe]
+    more = [one for one in options.more if one != "--"]
+    data = options.data_set or recipe.stand_in
+    asked = ["evaluate", "--data", data, "--name", recipe.name, *recipe.evaluate, *more]
+    if options.limit:
+        asked += ["--limit", str(options.limit)]
+    if options.yes:
+        asked.append("--yes")
+    say(f"python -m pipelines {shlex.join(asked)}")
+    status = await _carried_out(service, asked)
+    newest = await asyncio.to_thread(service.store.evaluations.list, OWNER)
+    evaluation = next((one for one in newest if one.name == recipe.name), None)
+    if status or evaluation is None or evaluation.done < evaluation.tasks:
+        return status or 1
+    steps: list[list[str]] = []
+    if recipe.facts:
+        steps.append(["evaluations", "facts", evaluation.id, *recipe.facts, *_of_facts(more)])
+    steps += [["study", name, "--evaluation", evaluation.id] for name in recipe.studies]
+    steps.append(["evaluations", "show", evaluation.id, *recipe.show])
+    for step in steps:
+        say(f"\npython -m pipelines {shlex.join(step)}")
+        try:
+            status = max(status, await _carried_out(service, step))
+        except VeriscopeError as error:
+            # One study that these answers cannot tell is no reason to hold back the others.
+            say(str(error))
+            status = 1
+    sys.stdout.write(printable(_printed(recipe)))
+    return status
+
+
+def _of_facts(more: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for option, value in pairwise(more):
+        if option in _OPTIONS_OF_FACTS:
+            found += [option, value]
+    return found
+
+
+async def _carried_out(service: Service, arguments: Sequence[str]) -> int:
+    """Carry out another command with these arguments; return its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m pipelines")
+    commands = parser.add_subparsers(required=True)
+    for add in (add_evaluate_command, add_evaluations_commands, add_study_command):
+        add(commands)
+    options = parser.parse_args(list(arguments))
+    return await options.command(service, options)
+
+
+def _listed(recipe: Recipe) -> str:
+    return (
+        f"{recipe.name}: {recipe.of}\n"
+        f"    data: {recipe.data} (bundled stand-in: {recipe.stand_in})\n"
+        f"    needs: {recipe.needs}\n"
+    )
+
+
+def _table_of(recipe: Recipe) -> tuple[Paper, PaperTable]:
+    source = paper(recipe.paper)
+    return source, next(one for one in source.tables if one.key == recipe.table)
+
+
+def _printed(recipe: Recipe) -> str:
+    """Return the paper's own figures, with their model and data, to stand below ours."""
+    source, table = _table_of(recipe)
+    where = " ".join(filter(None, [source.title, source.date]))
+    lines = [f"\nThe paper prints ({where}; model: {table.model.en}; data: {table.data.en}):"]
+    for row in table.rows:
+        values = (
+            f"{column.name.en} {with_unit(value, column.unit)}"
+            for column in table.columns
+            if (value := row.values.get(column.key)) is not None
+        )
+        lines.append(f"  {row.name.en}: {', '.join(values)}")
+    return "\n".join(lines) + "\n"
+
+
+def add_papers_command(commands: Any) -> None:
+    """Add the command `papers`."""
+    parser = commands.add_parser(
+        "papers", help="make a table or figure of one of the five papers; lists them without a name"
+    )
+    parser.set_defaults(command=papers)
+    parser.add_argument("recipe", nargs="?", default="", help="name of the table, see the list")
+    parser.add_argument(
+        "--data-set", metavar="DATA", help="the paper's data set, as `evaluate --data` takes it"
+    )
+    parser.add_argument("--limit", type=int, metavar="N", help="use this many items")
+    parser.add_argument("--yes", action="store_true", help="go on after the forecast")
+    parser.add_argument(
+        "more",
+        nargs=argparse.REMAINDER,
+        help="further options of `evaluate`, after --: models, evidence, limits",
+    )
