@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pipelines.base import ONE_AT_A_TIME
+from pipelines.base import loading
 from pipelines.retrieval.packed import PackedEncoder
 
 _LAYER = {
@@ -125,7 +125,7 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 def _network(packed: PackedEncoder) -> Any:
     shape = packed.shape
-    with ONE_AT_A_TIME:
+    with loading():
         from transformers import BertConfig, BertModel
 
         config = BertConfig(

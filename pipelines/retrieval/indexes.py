@@ -25,7 +25,7 @@ from bm25s.stopwords import STOPWORDS_EN
 from numpy.typing import NDArray
 
 from pipelines.aio import Merger
-from pipelines.base import Language, calibration, minilm_folder, quiet_transformers
+from pipelines.base import Language, calibration, loading, minilm_folder, quiet_transformers
 from pipelines.errors import failure
 from pipelines.models.catalogue import EMBEDDER_FILE, fetched_file
 from pipelines.retrieval.base import Embedder, Matrix, Similarity
@@ -100,7 +100,8 @@ class LoadedEmbedder(ABC):
         read again.
         """
         if self._model is None:
-            self._model = self._load()
+            with loading():
+                self._model = self._load()
         found = self._remembered(texts)
         missing = [text for text in dict.fromkeys(texts) if text not in found]
         if missing:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipelines.base import ONE_AT_A_TIME, Language
+from pipelines.base import Language, loading
 from pipelines.error_words import phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.models.base import Claim, Progress, no_progress
@@ -204,14 +204,14 @@ def _load(
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     facts, folder = _described(source, wanted, labels)
     try:
-        with ONE_AT_A_TIME:
+        with loading():
             import torch
 
             from pipelines.models.judges.hub_reader import HubReader
 
         # The same commit as was described, whatever is published meanwhile.
         folder = replace(source, revision=facts.revision).fetch(progress)
-        with ONE_AT_A_TIME, quietly(progress):
+        with loading(), quietly(progress):
             if facts.reading.format == "hhem":
                 model, tokenizer = _load_hhem(folder, facts.config)
             else:

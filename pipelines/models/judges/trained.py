@@ -10,7 +10,7 @@ from math import log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pipelines.base import ASSETS, UnsupportedSpan, minilm_folder
+from pipelines.base import ASSETS, UnsupportedSpan, loading, minilm_folder
 from pipelines.errors import failure
 from pipelines.models.base import Claim
 from pipelines.models.judges.base import ClaimVerdict, JudgedClaim, JudgeModel
@@ -407,10 +407,11 @@ class TrainedJudge(JudgeModel):
     """all-MiniLM-L6-v2 trained further to judge claims. English only. Blocks while it loads."""
 
     def __init__(self, folder: Path = WEIGHTS, *, name: str = TRAINED_NAME) -> None:
-        from pipelines.models.judges.network import read_network
-
         encoder = encoder_folder()
-        network = read_network(folder, encoder)
+        with loading():
+            from pipelines.models.judges.network import read_network
+
+            network = read_network(folder, encoder)
         scalings, reading = calibrations_of(folder), reading_of(folder)
         self.name = name
         self._reader = JudgeReader(network, encoder, scalings, reading, near_for(reading))

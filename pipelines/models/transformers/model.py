@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from tqdm.auto import tqdm
 
-from pipelines.base import ONE_AT_A_TIME, Choice, Generation, Message, Usage
+from pipelines.base import Choice, Generation, Message, Usage, loading
 from pipelines.errors import VeriscopeError, failure
 from pipelines.models.base import (
     TRANSFORMERS,
@@ -192,7 +192,7 @@ def load_engine(
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     folder = source.folder
     try:
-        with ONE_AT_A_TIME:
+        with loading():
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -202,7 +202,7 @@ def load_engine(
         kind = choose_dtype(device) if dtype is None else getattr(torch, dtype)
         folder = source.fetch(progress)
         options = {} if source.gguf_file is None else {"gguf_file": source.gguf_file}
-        with ONE_AT_A_TIME, quietly(progress):
+        with loading(), quietly(progress):
             tokenizer = AutoTokenizer.from_pretrained(folder, **options)
             loaded: Any = AutoModelForCausalLM.from_pretrained(
                 folder, dtype=kind, output_loading_info=True, **options
