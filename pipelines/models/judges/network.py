@@ -77,6 +77,11 @@ class JudgeNetwork(nn.Module):
             nn.Linear(width, _LABELS),
         )
 
+    @property
+    def device(self) -> torch.device:
+        """Where it is computed."""
+        return self.matches.weight.device
+
     @classmethod
     def from_folder(cls, folder: Path) -> JudgeNetwork:
         """Build the network on the pretrained encoder of `folder`; the head has still to be

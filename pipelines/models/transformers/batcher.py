@@ -9,7 +9,6 @@ by itself, on float32 weights.
 from __future__ import annotations
 
 import importlib
-import os
 import queue
 import threading
 from abc import ABC, abstractmethod
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.errors import VeriscopeError, failure
 from pipelines.models.base import Delta
+from pipelines.models.devices import is_out_of_memory
 from pipelines.models.transformers.work import DecodingJob, Probe, Scoring, TokenSequence
 from pipelines.models.transformers.work import TokenSequence as Text
 
@@ -236,7 +236,7 @@ class Batcher(JobThread):
     def _explain(self, error: Exception) -> VeriscopeError:
         if isinstance(error, VeriscopeError):
             return error
-        kind = "no_memory" if type(error).__name__ == "OutOfMemoryError" else "failed"
+        kind = "no_memory" if is_out_of_memory(error) else "failed"
         said = f"{type(error).__name__}: {error}"
         return failure(f"computing.{kind}", self._name, name=self._name, said=said)
 
@@ -280,11 +280,6 @@ class Report(NamedTuple):
 
 BatchFn = Callable[[Sequence[DecodingJob[Any]]], Generator[Report | None]]
 """Decodes jobs; None is a sign of life."""
-
-
-def is_zerogpu() -> bool:
-    """Return whether this process runs on ZeroGPU."""
-    return os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "t", "true")
 
 
 def spaces_gpu(run: BatchFn, seconds: Callable[[Sequence[DecodingJob[Any]]], float]) -> BatchFn:
