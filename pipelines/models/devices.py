@@ -115,6 +115,11 @@ def free_memory(device: torch.device) -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
+def in_gigabytes(size: float) -> str:
+    """Return a number of bytes as "0.64 GB"."""
+    return f"{size / 1e9:.2f} GB" if size < 1e10 else f"{size / 1e9:.1f} GB"
+
+
 def rows_of_length(device: torch.device, config: Any, usual: int) -> Callable[[int], int]:
     """Return how many texts of a number of tokens an encoder reads at once: `usual` on the CPU.
 
