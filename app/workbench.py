@@ -4,7 +4,6 @@ Streamlit finds `app` here and serves it: the screens of `main.py` behind a cook
 identifies the browser, with an engine that is closed when the server ends.
 """
 
-import gc
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -52,12 +51,6 @@ def _open_engine() -> None:
     engine()
 
 
-def _keep_what_is_loaded(_: object) -> None:
-    """Keep what is loaded by now, so that collecting garbage does not look at it every time."""
-    gc.collect()
-    gc.freeze()
-
-
 @asynccontextmanager
 async def _lifespan(_: App) -> AsyncIterator[None]:
     if status := exit_status(_open_engine):
@@ -65,7 +58,7 @@ async def _lifespan(_: App) -> AsyncIterator[None]:
         os._exit(status)
     print(_greeting(), flush=True)
     # Loaded now, so that the first visitor does not wait for it.
-    engine().submit(engine().service.warm_up()).add_done_callback(_keep_what_is_loaded)
+    engine().submit(engine().service.warm_up())
     try:
         yield
     finally:

@@ -7,6 +7,7 @@ entropies are in nats, and character offsets are Python string indices, half-ope
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -346,8 +347,53 @@ def calibrated(method: str, *names: str) -> float | None:
 # Modules of transformers are imported when a name is first asked for, which two threads must not do
 # at once.
 
-ONE_AT_A_TIME = threading.RLock()
-"""Held while transformers, or a library on top of it, is imported or loads a model."""
+_ONE_AT_A_TIME = threading.RLock()
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Import transformers or a library on top of it, or load a model by it: what is there then
+    is `kept`.
+    """
+    with _ONE_AT_A_TIME, kept():
+        yield
+
+
+# Libraries and models leave a million objects in memory. A full collection of garbage looks at all
+# of them: a third of a second during which every run stands still.
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Load something large that stays, as a context or a decorator.
+
+    No garbage is collected until the end, and what is in memory then is not looked at by later
+    collections. What is no longer needed is freed all the same, but for the few objects that
+    refer to each other.
+    """
+    with collection_paused():
+        try:
+            yield
+        finally:
+            gc.freeze()
+
+
+@cache
+@kept()
+def keep_what_is_imported() -> None:
+    """Keep what this process has by now, once: what a run was imported for is no garbage."""
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Collect no garbage meanwhile: many objects without cycles would be looked at for nothing."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def package_folder(package: str) -> Path | None:
@@ -369,7 +415,7 @@ def minilm_folder() -> Path | None:
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
     """Let nobody else load meanwhile, and draw no bars on the terminal."""
-    with ONE_AT_A_TIME:
+    with loading():
         from transformers.utils import logging
 
         shown = logging.is_progress_bar_enabled()

@@ -20,7 +20,8 @@ from pipelines.engine.service import Service
 from pipelines.error_words import phrase
 from pipelines.errors import failure, revived
 from pipelines.models.catalogue import CatalogueEntry, catalogue, download_named
-from pipelines.models.download import ACTIVE, DownloadState, in_gigabytes
+from pipelines.models.devices import in_gigabytes
+from pipelines.models.download import ACTIVE, DownloadState
 from pipelines.models.fetch import progress_line
 from pipelines.models.probe import tokens_per_second
 from pipelines.retrieval.embedders import EmbedderSpec

@@ -45,8 +45,8 @@ from pipelines.aio import write_whole
 from pipelines.base import ASSETS, data_folder, guard_log
 from pipelines.engine.pool import Admission, ModelPool
 from pipelines.engine.service import Engine
+from pipelines.models.devices import is_zerogpu
 from pipelines.models.fetch import SETS, fetch_if_possible
-from pipelines.models.transformers.batcher import is_zerogpu
 from pipelines.run.live import Limits
 from pipelines.store import StorageError, database_url
 

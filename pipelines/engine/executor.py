@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pipelines.aio import together
-from pipelines.base import Answer, Generation, product_version
+from pipelines.base import Answer, Generation, keep_what_is_imported, product_version
 from pipelines.engine.asking import RunPlan
 from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
@@ -165,6 +165,7 @@ async def execute(
     try:
         async with live.ledger.within_time(live.recorder.now()):
             materials = await gather()
+        keep_what_is_imported()
         results = await together(*(outcome(*chosen) for chosen in plan.methods))
     except asyncio.CancelledError:
         if live.unsaved is not None:

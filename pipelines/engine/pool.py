@@ -182,6 +182,8 @@ class ModelPool:
                 slot.model = await asyncio.to_thread(self._build, spec, key, progress)
             finally:
                 self._loading.pop(identity, None)
+            # A number of calls for all machines would leave a card that decodes more half idle.
+            limiter.slots = slot.model.at_once or limiter.slots
             if slot.model.illustration:
                 slot.cache = None
                 self._slots.pop(identity, None)

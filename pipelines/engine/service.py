@@ -62,6 +62,7 @@ from pipelines.run.replay import replay_materials
 from pipelines.store import RunStore, file_url, new_run_id
 from pipelines.store.exchange import is_recording, load_recording
 from pipelines.text import EntityRecognizer
+from pipelines.text.bilingual_names import names_in_both
 
 # Makes sure that other processes see this one as alive while its runs go on.
 
@@ -475,6 +476,8 @@ class Service:
         with suppress(VeriscopeError):
             await self.libraries.similarity("en").compare([_ANY_TEXT], [_ANY_TEXT])
         await asyncio.to_thread(EntityRecognizer().recognize, _ANY_TEXT, "en")
+        # Rowen's dictionary takes seconds, in which no run would go on.
+        await asyncio.to_thread(names_in_both, _ANY_TEXT, "en")
 
     def loading(self) -> list[Loading]:
         """Return models and libraries being prepared right now; safe from any thread."""

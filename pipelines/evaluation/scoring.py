@@ -6,9 +6,8 @@ is known of old ones too.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -19,7 +18,7 @@ from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from pipelines.base import ASSETS
+from pipelines.base import ASSETS, collection_paused
 from pipelines.errors import NotFoundError, StorageError
 from pipelines.evaluation.datasets.formats import applies
 from pipelines.evaluation.judging.reading import with_judgements
@@ -106,18 +105,6 @@ def blocks_of(
         }
         for block in blocks
     }
-
-
-@contextmanager
-def collection_paused() -> Iterator[None]:
-    """Collect no garbage meanwhile: many objects without cycles would be looked at for nothing."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 def read_block(

@@ -216,11 +216,13 @@ class Model(ABC):
     """A language model. Backends implement `generate`; the rest has defaults built on it.
 
     A failed call raises one of `pipelines.errors`; cancelling the awaiting task ends the work.
-    What an `illustration` answers was written by hand.
+    What an `illustration` answers was written by hand. `at_once` is how many calls it works on
+    together, known once it is loaded; None where that is not for the model to say.
     """
 
     name: str
     illustration: ClassVar[bool] = False
+    at_once: int | None = None
     _capabilities: Capabilities
 
     @property

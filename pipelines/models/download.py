@@ -38,6 +38,7 @@ from pipelines.models.catalogue import (
     place_of,
     write_manifest,
 )
+from pipelines.models.devices import in_gigabytes
 from pipelines.models.hub import TIMEOUT, ask_hub, endpoint, explained, host, hub_has, may_pass
 from pipelines.models.pieces import piece_bytes
 from pipelines.models.transformers.model import hub_failure
@@ -475,11 +476,6 @@ def _check_space(transfer: _Transfer, beside: int = 0) -> None:
     if needed and free < needed + _RESERVE:
         sizes = {"needed": in_gigabytes(needed + _RESERVE), "free": in_gigabytes(free)}
         raise failure("downloads.disk_full", None, label=transfer.entry.name, **sizes)
-
-
-def in_gigabytes(size: float) -> str:
-    """Return a number of bytes as "0.64 GB"."""
-    return f"{size / 1e9:.2f} GB" if size < 1e10 else f"{size / 1e9:.1f} GB"
 
 
 def _delete(folder: Path) -> None:

@@ -26,7 +26,8 @@ from pipelines.models.catalogue import (
     fetched_file,
     models_folder,
 )
-from pipelines.models.download import ACTIVE, Downloads, DownloadState, in_gigabytes
+from pipelines.models.devices import in_gigabytes
+from pipelines.models.download import ACTIVE, Downloads, DownloadState
 
 SETS = {
     "small": (EMBEDDER_FILE,),

@@ -208,7 +208,7 @@ class Limiter:
 
     An exclusive call waits until no other is under way and then has all slots, so that nothing
     shares its batches. The limit holds among the callers of one event loop: calls from different
-    loops do not see each other. `clock` gives seconds.
+    loops do not see each other. `slots` may be changed meanwhile. `clock` gives seconds.
 
     >>> async with limiter.slot(exclusive=request.reproducible, effort=20):
     ...     reply = await model.generate(request)
@@ -237,7 +237,7 @@ class Limiter:
             queue.give_back()
 
     def _queue(self) -> _Queue:
-        return self._queues.setdefault(asyncio.get_running_loop(), _Queue(self.slots))
+        return self._queues.setdefault(asyncio.get_running_loop(), _Queue(self))
 
 
 class _Waiting(NamedTuple):
@@ -252,9 +252,9 @@ class _Waiting(NamedTuple):
 class _Queue:
     """The calls of one event loop, those under way counted and those waiting in order."""
 
-    def __init__(self, slots: int | None) -> None:
+    def __init__(self, limiter: Limiter) -> None:
         self.busy = 0
-        self._slots = slots
+        self._limiter = limiter
         self._exclusive = False
         self._arrivals = count()
         self._waiting: list[_Waiting] = []
@@ -282,7 +282,8 @@ class _Queue:
         while self._waiting:
             first = self._waiting[0]
             if not first.turn.done():
-                full = self._slots is not None and self.busy >= self._slots
+                slots = self._limiter.slots
+                full = slots is not None and self.busy >= slots
                 if self._exclusive or full or (first.exclusive and self.busy):
                     return
                 self.busy += 1

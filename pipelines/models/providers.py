@@ -52,7 +52,7 @@ HOSTED_SLOTS = 24
 19 (three calls for each of 6 paraphrases and one for the question), the rest is for other runs."""
 
 LOCAL_SLOTS = 16
-"""The same for a model on this machine, which decodes 8 to 64 texts in one batch and queues."""
+"""The same for a model on this machine that does not say how many it works on together."""
 
 
 Currency = Literal["USD", "CNY", "EUR"]
@@ -188,8 +188,9 @@ class Provider:
     page bring a model of it, and `any_server` lets them name its address, for which `build` has to
     respect `BuildRequest.public_only`. `bundled` are its models that come with the product; where
     `only_bundled`, there are no others. `slots` is how many calls may be under way at once at one
-    of its models. `only_judges` says that its models judge and write nothing. `pin` fills in what
-    a run has to record of a model before it is loaded, see `pinned`.
+    of its models, unless the loaded model says so itself (`Model.at_once`). `only_judges` says that
+    its models judge and write nothing. `pin` fills in what a run has to record of a model before it
+    is loaded, see `pinned`.
     """
 
     label: str

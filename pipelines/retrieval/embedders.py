@@ -20,6 +20,7 @@ from pydantic import Field
 from pipelines.base import Frozen, Language, quiet_transformers
 from pipelines.error_words import Fact, phrase
 from pipelines.errors import VeriscopeError, failure
+from pipelines.models.devices import device_for
 from pipelines.remote import (
     HEADERS,
     OPENAI_URL,
@@ -117,7 +118,7 @@ _E5 = {"query": "query: ", "document": "passage: "}
 
 
 class SentenceEmbedder(LoadedEmbedder):
-    """A sentence-transformers model of the hub or in a folder, on the CPU.
+    """A sentence-transformers model of the hub or in a folder.
 
     A model that says how queries and documents are to begin is given them so. It is loaded, and
     downloaded, when first used. Raises UnknownModelError where that fails.
@@ -151,7 +152,7 @@ class SentenceEmbedder(LoadedEmbedder):
             from sentence_transformers import SentenceTransformer
 
             try:
-                model = SentenceTransformer(self._source, device="cpu")
+                model = SentenceTransformer(self._source, device=str(device_for("reading")))
             except Exception as error:
                 # The hub, the files and the network each have errors of their own.
                 said = type(error).__name__

@@ -2,13 +2,14 @@
 
 Where the processor multiplies 16-bit numbers itself, it computes in them. Elsewhere, where PyTorch
 has kernels for them, in 8-bit whole numbers, which takes less than half the time of 32 bits; else
-in 32 bits. docs/measurements.md compares them.
+in 32 bits. docs/measurements.md compares them. On a graphics card it computes in 16 bits where the
+cosines stay as they are.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pipelines.base import ONE_AT_A_TIME
+from pipelines.base import loading
+from pipelines.models.devices import (
+    choose_dtype,
+    device_for,
+    in_halves,
+    like_lengths,
+    rows_of_length,
+    stays_close,
+)
 from pipelines.retrieval.packed import PackedEncoder
 
 _LAYER = {
@@ -59,8 +68,6 @@ Precision = Literal["bfloat16", "int8", "float32"]
 
 def best_precision() -> Precision:
     """Return how this processor computes fastest without being less right."""
-    from pipelines.models.transformers.model import choose_dtype
-
     if choose_dtype(torch.device("cpu")) is torch.bfloat16:
         return "bfloat16"
     # The kernels of other engines take no factor a row.
@@ -70,17 +77,24 @@ def best_precision() -> Precision:
 class Encoder:
     """multilingual-e5-small: unit vectors of 384 numbers for texts that begin with their prefix.
 
-    A text is cut at 512 word pieces. Not to be called by several threads at once. Raises
-    ValueError, KeyError, OSError or struct.error for a file that is damaged.
+    A text is cut at 512 word pieces. `device` is that of `device_for`. Not to be called by several
+    threads at once. Raises ValueError, KeyError, OSError or struct.error for a damaged file.
     """
 
-    def __init__(self, path: Path, precision: Precision | None = None) -> None:
+    def __init__(
+        self, path: Path, precision: Precision | None = None, device: torch.device | None = None
+    ) -> None:
         self._packed = PackedEncoder(path)
         self.width = self._packed.shape.width
-        self.precision = precision or best_precision()
+        self._device = device or device_for("reading")
+        on_card = self._device.type == "cuda"
+        self.precision = precision or ("float32" if on_card else best_precision())
         self._tokenizer = self._packed.tokenizer()
         self._tokenizer.enable_truncation(self._packed.shape.positions)
-        self._network = network_of(self._packed)
+        self._network = network_of(self._packed).to(self._device)
+        self._rows = rows_of_length(self._device, self._network.config, 0)
+        if precision is None and stays_close(self._device, lambda: self.encode(_TYPICAL)):
+            self.precision = "bfloat16"
         if self.precision == "int8":
             _round_to_8_bits(self._network, lambda: self.encode(_TYPICAL))
 
@@ -89,38 +103,30 @@ class Encoder:
         read = [text.ids for text in self._tokenizer.encode_batch(list(texts))]
         vectors = np.empty((len(read), self.width), np.float32)
         with torch.inference_mode(), self._computing():
-            for places in _batches([len(ids) for ids in read]):
-                vectors[places] = self._vectors([read[at] for at in places]).numpy()
+            for places in like_lengths([len(ids) for ids in read], self._most_rows):
+                vectors[places] = in_halves([read[at] for at in places], self._vectors)
         return vectors
 
     def _computing(self) -> AbstractContextManager[Any]:
         narrow = self.precision == "bfloat16"
-        return torch.autocast("cpu", torch.bfloat16) if narrow else nullcontext()
+        return torch.autocast(self._device.type, torch.bfloat16) if narrow else nullcontext()
 
-    def _vectors(self, read: Sequence[Sequence[int]]) -> Tensor:
+    def _most_rows(self, length: int) -> int:
+        return self._rows(length) or _LONGEST_BATCH // length
+
+    def _vectors(self, read: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         longest = max(map(len, read))
         ids = np.zeros((len(read), longest), np.int64)
         mask = torch.zeros(len(read), longest, 1)
         for row, own in enumerate(read):
             ids[row, : len(own)] = own
             mask[row, : len(own)] = 1
-        embedded = torch.from_numpy(self._packed.word_vectors(ids))
+        embedded = torch.from_numpy(self._packed.word_vectors(ids)).to(self._device)
+        mask = mask.to(self._device)
         hidden = self._network(inputs_embeds=embedded, attention_mask=mask.squeeze(-1).long())
         sums = (hidden.last_hidden_state.float() * mask).sum(1)
         # The mean over a text's pieces (paper, section 2), which the length no longer changes.
-        return nn.functional.normalize(sums)
-
-
-def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the places of texts of like length, together: less padding is read."""
-    batch: list[int] = []
-    for at in sorted(range(len(lengths)), key=lambda at: lengths[at]):
-        if batch and (len(batch) + 1) * lengths[at] > _LONGEST_BATCH:
-            yield batch
-            batch = []
-        batch.append(at)
-    if batch:
-        yield batch
+        return nn.functional.normalize(sums).cpu().numpy()
 
 
 def network_of(packed: PackedEncoder) -> Any:
@@ -128,7 +134,7 @@ def network_of(packed: PackedEncoder) -> Any:
     vectors of word pieces.
     """
     shape = packed.shape
-    with ONE_AT_A_TIME:
+    with loading():
         from transformers import BertConfig, BertModel
 
         config = BertConfig(

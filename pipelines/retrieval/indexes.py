@@ -25,9 +25,16 @@ from bm25s.stopwords import STOPWORDS_EN
 from numpy.typing import NDArray
 
 from pipelines.aio import Merger
-from pipelines.base import Language, calibration, minilm_folder, quiet_transformers
+from pipelines.base import Language, calibration, loading, minilm_folder, quiet_transformers
 from pipelines.errors import failure
 from pipelines.models.catalogue import EMBEDDER_FILE, fetched_file
+from pipelines.models.devices import (
+    device_for,
+    in_halves,
+    mixed_precision,
+    rows_of_length,
+    stays_close,
+)
 from pipelines.retrieval.base import Embedder, Matrix, Similarity
 from pipelines.text.chinese import chinese_tokenizer, words
 from pipelines.text.languages import HAN, detect_language
@@ -44,6 +51,20 @@ _QUERY, _PASSAGE = "query", "passage"
 
 _LEAST = 1e-6
 
+_READ_TOGETHER = 32
+"""Texts that sentence-transformers reads at once on the CPU."""
+
+_USUAL_LENGTH = 512
+"""Tokens of a text, where a model does not say how many it reads."""
+
+_TYPICAL = (
+    "When was the bridge over the river opened, and who designed it?",
+    "The physicist was born in Ulm in 1879 and received the Nobel Prize in 1921.",
+    "In 2019 the city had 8.9 million inhabitants; its area is 1,572 km².",
+    "长江全长约6300公里，是亚洲最长的河流，发源于青藏高原。",
+)
+"""Texts on which an embedder is compared with itself in other numbers."""
+
 Vector = NDArray[np.float32]
 
 
@@ -56,7 +77,7 @@ class Encode(Protocol):
 
 
 class LoadedEmbedder(ABC):
-    """A model on the CPU that is loaded when first used.
+    """A model that is loaded when first used, onto the device of `device_for`.
 
     Texts of callers at the same time are read together, and the vectors of the last 4096 texts are
     remembered: sentences are compared many times.
@@ -100,7 +121,8 @@ class LoadedEmbedder(ABC):
         read again.
         """
         if self._model is None:
-            self._model = self._load()
+            with loading():
+                self._model = self._load()
         found = self._remembered(texts)
         missing = [text for text in dict.fromkeys(texts) if text not in found]
         if missing:
@@ -124,11 +146,23 @@ class SentenceTransformersModel:
     def __init__(self, model: SentenceTransformer) -> None:
         self._model = model
         self.width = model.get_embedding_dimension() or 0
+        device = model.device
+        inner = getattr(model[0], "auto_model", None)
+        self._rows = rows_of_length(device, getattr(inner, "config", None), _READ_TOGETHER)
+        self._narrow = stays_close(device, lambda: self._encoded(_TYPICAL))
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors, shape [len(texts), width], float32."""
+        with mixed_precision(self._model.device.type, enabled=self._narrow):
+            return np.stack(in_halves(texts, self._encoded))
+
+    def _encoded(self, texts: Sequence[str]) -> NDArray[np.float32]:
         vectors = self._model.encode(
-            list(texts), convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False
+            list(texts),
+            batch_size=self._rows(self._model.max_seq_length or _USUAL_LENGTH),
+            convert_to_numpy=True,
+            normalize_embeddings=True,
+            show_progress_bar=False,
         )
         return np.asarray(vectors, np.float32)
 
@@ -152,7 +186,9 @@ class EnglishEmbedder(LoadedEmbedder):
             from sentence_transformers import SentenceTransformer
 
             try:
-                model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+                model = SentenceTransformer(
+                    str(folder), device=str(device_for("reading")), local_files_only=True
+                )
             except (OSError, ValueError) as error:
                 raise failure("loading.damaged_embedder", self.name, name=self.name) from error
         return SentenceTransformersModel(model)

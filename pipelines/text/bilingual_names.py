@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from pipelines.base import Language
+from pipelines.base import Language, kept
 from pipelines.text.chinese import (
     chinese_tokenizer,
     in_dictionary,
@@ -172,6 +172,7 @@ class _Dictionary(NamedTuple):
 
 
 @cache
+@kept()
 def _dictionary() -> _Dictionary:
     """Read the dictionary, in one pass.
 

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from pipelines.base import Language
+from pipelines.base import Language, kept
 from pipelines.text.entity_rules import Candidate, Entity, Label, longest_first
 from pipelines.text.languages import detect_language, has_han
 
@@ -84,6 +84,7 @@ class EntityRecognizer:
 
 
 @cache
+@kept()
 def _load_trained(language: Language) -> _Trained | None:
     """Return the best trained pipeline that is installed for `language` and can be loaded."""
     for package in _PACKAGES[language]:

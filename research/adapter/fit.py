@@ -23,7 +23,7 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 from transformers.optimization import get_cosine_schedule_with_warmup
 
-from pipelines.models.transformers.model import choose_dtype, mixed_precision
+from pipelines.models.devices import choose_dtype, mixed_precision
 from research.adapter.pairs import PromptReply
 
 _ADAPTED = {

@@ -22,6 +22,7 @@ from torch import Tensor
 from pipelines.aio import write_whole
 from pipelines.errors import failure
 from pipelines.evaluation.metrics.detection import auroc
+from pipelines.models.devices import mixed_precision
 from pipelines.models.judges.inputs import (
     EncodedPair,
     EvidenceReading,
@@ -33,7 +34,6 @@ from pipelines.models.judges.inputs import (
 )
 from pipelines.models.judges.network import Batch, JudgeNetwork, read_network, save_weights
 from pipelines.models.judges.trained import JudgeReader, near_for
-from pipelines.models.transformers.model import mixed_precision
 from research.judge.losses import UNKNOWN, label_loss, margin_loss, of_claims, word_loss
 from research.judge.mixture import Mixture, Pairs, both_kinds, digest, written
 from research.judge.shortcuts import SHORTCUTS

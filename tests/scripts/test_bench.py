@@ -22,10 +22,13 @@ async def test_rowen_is_measured_against_its_longest_chain(monkeypatch: pytest.M
 
 
 def test_a_row_names_what_it_is_a_ratio_of():
-    row = bench.Row("A run", chain=2, calls=6, floor=2 * bench.DELAY, measured=3 * bench.DELAY)
+    row = bench.Row(
+        "A run", chain=2, calls=6, floor=2 * bench.DELAY, measured=3 * bench.DELAY, pause=0.0123
+    )
     assert str(row) == (
         "A run: 0.60 s for a chain of 2 calls of 200 ms (0.40 s), ratio 1.50;"
-        " its 6 calls one after another would take 1.2 s"
+        " its 6 calls one after another would take 1.2 s;"
+        " longest collection of garbage 12 ms"
     )
 
 

@@ -29,6 +29,26 @@ from pipelines.text import split_sentences
 
 _AT_ONCE = 16
 
+TYPICAL = (
+    Claim(
+        statement="The bridge was opened in 1932.", evidence=("It was opened on 19 March 1932.",)
+    ),
+    Claim(
+        statement="In the village",
+        question="Where was she born?",
+        evidence=("She was born in the city, and moved to the village at the age of six.",),
+    ),
+    Claim(
+        statement="The river is 6,300 km long and flows into the East China Sea.",
+        evidence=(
+            "The longest river of Asia rises on a plateau and passes Shanghai.",
+            "It floods.",
+        ),
+    ),
+    Claim(statement="He never won a prize.", evidence=("In 1962 he was given the Nobel Prize.",)),
+)
+"""Claims on which a judge is compared with itself in other numbers."""
+
 
 class ClaimVerdict(NamedTuple):
     """Probabilities that sum to 1: the evidence supports or contradicts it, or says too little."""
@@ -76,6 +96,7 @@ class JudgeModel(Model):
     """
 
     languages: frozenset[Language] = frozenset({"en"})
+    at_once: int | None = _AT_ONCE
 
     @property
     def capabilities(self) -> Capabilities:
@@ -113,7 +134,7 @@ class JudgeModel(Model):
 
     @cached_property
     def _merged(self) -> Merger[Claim, JudgedClaim]:
-        return Merger(self.judged, most=_AT_ONCE)
+        return Merger(self.judged, most=self.at_once or _AT_ONCE)
 
     async def choose(self, request: ChoiceRequest) -> Choice:
         """Return the probabilities of the options, by their labels.

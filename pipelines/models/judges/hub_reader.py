@@ -6,6 +6,7 @@ import itertools
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +15,14 @@ from torch import Tensor
 
 from pipelines.base import UnsupportedSpan
 from pipelines.models.base import Claim
-from pipelines.models.judges.base import ClaimVerdict, JudgedClaim
+from pipelines.models.devices import (
+    in_halves,
+    like_lengths,
+    mixed_precision,
+    rows_of_length,
+    stays_close,
+)
+from pipelines.models.judges.base import TYPICAL, ClaimVerdict, JudgedClaim
 from pipelines.models.judges.hub_formats import JudgeFormat, JudgeReading
 from pipelines.text import split_sentences
 
@@ -165,6 +173,8 @@ def prompt_of(kind: JudgeFormat, texts: JudgedTexts, end: str) -> Texts:
 
 
 _BATCH = 8
+"""Prompts that are read at once on the CPU."""
+
 _MARGIN = 4
 """Tokens left free: a window by itself may be cut into a few more tokens than in its document."""
 
@@ -225,6 +235,21 @@ class HubReader:
         self._marks = tuple(sorted(map(str, tokenizer.all_special_tokens), key=len, reverse=True))
         self._end = str(tokenizer.eos_token or tokenizer.sep_token or "")
         self._lock = threading.Lock()
+        self.device = next(model.parameters()).device
+        self._rows = rows_of_length(self.device, model.config, _BATCH)
+        # None: who calls says in which numbers it computes.
+        self._narrow: bool | None = None
+        self._narrow = stays_close(self.device, self._of_typical)
+
+    def _of_typical(self) -> list[float]:
+        """Return P(supported) of typical claims."""
+        return [verdict.supported for verdict in self.read(TYPICAL)]
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        narrow = self._narrow
+        return (
+            nullcontext() if narrow is None else mixed_precision(str(self.device), enabled=narrow)
+        )
 
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         """Return a verdict for every claim; without evidence it is "not enough"."""
@@ -309,13 +334,12 @@ class HubReader:
         return len(self._tokenizer(*prompt, verbose=False)["input_ids"])
 
     def _in_batches(self, prompts: Sequence[Texts], judge: Any) -> list[Any]:
-        # Prompts of like length side by side: less padding is read.
-        order = sorted(range(len(prompts)), key=lambda at: sum(map(len, prompts[at])))
+        # In characters: a token has one or more.
+        lengths = [sum(map(len, prompt)) for prompt in prompts]
         found: dict[int, Any] = {}
-        with self._lock, torch.inference_mode():
-            for start in range(0, len(order), _BATCH):
-                chosen = order[start : start + _BATCH]
-                rows = judge([prompts[at] for at in chosen])
+        with self._lock, torch.inference_mode(), self._precision():
+            for chosen in like_lengths(lengths, self._rows):
+                rows = in_halves([prompts[at] for at in chosen], judge)
                 found.update(zip(chosen, rows, strict=True))
         return [found[at] for at in range(len(prompts))]
 
@@ -326,8 +350,7 @@ class HubReader:
         )
 
     def _forward(self, encoded: Mapping[str, Tensor], **more: Tensor) -> Tensor:
-        device = next(self._model.parameters()).device
-        inputs = {name: one.to(device) for name, one in encoded.items()}
+        inputs = {name: one.to(self.device) for name, one in encoded.items()}
         return self._model(**inputs, **more).logits.double().cpu()
 
     def _judge(self, prompts: Sequence[Texts]) -> Iterable[ClaimVerdict]:
@@ -346,8 +369,7 @@ class HubReader:
         """Return P("1") against "0" as the first token that is written, shape [prompts]."""
         begin = self._model.config.decoder_start_token_id
         first = torch.full((len(encoded["input_ids"]), 1), begin)
-        device = next(self._model.parameters()).device
-        logits = self._forward(encoded, decoder_input_ids=first.to(device))[:, 0]
+        logits = self._forward(encoded, decoder_input_ids=first.to(self.device))[:, 0]
         return logits[:, [self._first_id("0"), self._first_id("1")]].softmax(-1)[:, 1]
 
     def _first_id(self, word: str) -> int:

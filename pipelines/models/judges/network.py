@@ -78,6 +78,11 @@ class JudgeNetwork(nn.Module):
             nn.Linear(width, _LABELS),
         )
 
+    @property
+    def device(self) -> torch.device:
+        """Where it is computed."""
+        return self.matches.weight.device
+
     @classmethod
     def on(cls, pretrained: Path) -> JudgeNetwork:
         """Build the network on a pretrained encoder; the head has still to be trained.

@@ -1,29 +1,40 @@
 """Continuous batching: one thread decodes what all callers of a model want, together.
 
-Between two steps, waiting jobs are admitted in the order they came, their prompts are read in as
-few passes as their lengths allow (equal prompts once), and their rows join the batch; finished
-and cancelled rows leave it. A reproducible sequence waits for the batch to empty and then runs
-by itself, on float32 weights.
+Between two steps, waiting jobs are admitted in the order they came, as far as memory goes; a piece
+of their prompts is read (equal prompts once), and when all of it is, their rows join the batch;
+finished and cancelled rows leave it. A reproducible sequence waits for the batch to empty and then
+runs by itself, on float32 weights.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
 import queue
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from copy import copy
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.errors import VeriscopeError, failure
 from pipelines.models.base import Delta
-from pipelines.models.transformers.work import DecodingJob, Probe, Scoring, TokenSequence
+from pipelines.models.devices import in_gigabytes, is_out_of_memory, release_memory
+from pipelines.models.transformers.work import (
+    PASS_TOKENS,
+    DecodingJob,
+    Probe,
+    Scoring,
+    Shortlist,
+    TokenScore,
+    TokenSequence,
+    Wish,
+)
 from pipelines.models.transformers.work import TokenSequence as Text
 
 if TYPE_CHECKING:
@@ -104,21 +115,87 @@ class JobThread(ABC):
         fail(jobs, failure("computing.closed", self._name, name=self._name))
 
 
-class Batcher(JobThread):
-    """Decodes on this machine, in one batch of all callers."""
+class Pace:
+    """How many tokens of prompts are read at once: while texts are written, as many as one piece
+    may take without their standing still.
+    """
 
-    def __init__(self, load: Callable[[bool], InferenceEngine], *, name: str) -> None:
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._rate = FIRST_PIECE / PIECE_SECONDS
+
+    def tokens(self, *, watched: bool) -> int:
+        """Return how many to read next; `watched` says that texts are being written."""
+        most = PIECE_SECONDS * self._rate if watched else inf
+        return int(max(LEAST_PIECE, min(most, PASS_TOKENS)))
+
+    @contextmanager
+    def measured(self, tokens: Callable[[], int]) -> Iterator[None]:
+        """Learn from what is read in the block, `tokens` in all, how fast reading is."""
+        begun = self._clock()
+        yield
+        took = self._clock() - begun
+        # A piece of few tokens says more about what any pass takes.
+        if took > 0 and (read := tokens()) >= LEAST_PIECE:
+            self._rate += (read / took - self._rate) / 2
+
+
+PIECE_SECONDS = 0.06
+"""Seconds that a piece of a prompt may take while texts are written: with the step after it they
+stand still for less than 0.1 s."""
+
+FIRST_PIECE, LEAST_PIECE = 512, 32
+"""Tokens of a piece before anything was measured, and at least."""
+
+
+class Reading(NamedTuple):
+    """Jobs whose prompts are being read: every step of `work` reads a piece."""
+
+    jobs: tuple[DecodingJob[Any], ...]
+    work: Iterator[None]
+
+
+class Batcher(JobThread):
+    """Decodes on this machine, in one batch of all callers.
+
+    A job is admitted when the cache that it may come to fits into the memory that is free beside
+    those under way, in the order of asking. Prompts are read in pieces, and the batch makes a step
+    after each. Where memory is short all the same, the batch is halved: the jobs are put back, and
+    what they had written is read again with their prompts. What does not fit alone fails.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[bool], InferenceEngine],
+        *,
+        name: str,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self._exact: InferenceEngine | None = None
         self._active: list[TokenSequence] = []
         self._rows: Rows | None = None
+        self._readings: deque[Reading] = deque()
+        self._held: dict[int, int] = {}
+        self._most: float | None = None
+        self._put_back: set[DecodingJob[Any]] = set()
+        self._pace = Pace(clock)
         super().__init__(load, name=name)
 
+    def _begin(self) -> None:
+        # What fails here fails again, and is told, with the first job.
+        with suppress(Exception):
+            _ = self._engine.bytes_per_column
+
     def _end(self) -> None:
-        self._refuse(self._active)
+        self._refuse(self._running())
         self._active, self._rows = [], None
+        self._readings.clear()
         if self._exact is not None:
             self._exact.release()
         super()._end()
+
+    def _running(self) -> list[DecodingJob[Any]]:
+        return [*self._active, *(job for reading in self._readings for job in reading.jobs)]
 
     def _engine_for(self, job: DecodingJob[Any]) -> InferenceEngine:
         if not job.reproducible or self._engine.exact:
@@ -128,64 +205,154 @@ class Batcher(JobThread):
 
     def _next(self) -> list[DecodingJob[Any]] | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._queue or self._active)
+            self._changed.wait_for(
+                lambda: self._closed or self._queue or self._active or self._readings
+            )
             return None if self._closed else self._admit()
 
     def _admit(self) -> list[DecodingJob[Any]]:
-        room = self._engine.max_rows
+        running = [job for job in self._running() if not job.future.cancelled()]
+        if not running and not self._put_back:
+            self._most = None
+        room = int(min(self._engine.max_rows, self._most or inf))
         admitted: list[DecodingJob[Any]] = []
-        running = list(self._active)
-        while self._queue and len(admitted) < room:
+        while self._queue:
             job = self._queue[0]
-            if isinstance(job, TokenSequence) and not job.future.cancelled():
+            if not job.future.cancelled():
                 exclusive = job.reproducible or any(other.reproducible for other in running)
                 if len(running) >= (1 if exclusive else room):
                     break
+                if not self._fits(running, job):
+                    break
                 running.append(job)
+                admitted.append(job)
             self._queue.popleft()
-            admitted.append(job)
-        return [job for job in admitted if not job.future.cancelled()]
+            self._put_back.discard(job)
+        return admitted
+
+    def _fits(self, running: list[DecodingJob[Any]], job: DecodingJob[Any]) -> bool:
+        """Return whether the cache of `job` fits beside those of `running`, all of one width.
+
+        Alone a job is tried: its text may end early, and what fails says what it needs.
+        """
+        if not running:
+            return True
+        columns = max(one.columns for one in (*running, job))
+        need = (len(running) + 1) * columns * self._engine.bytes_per_column
+        return need <= self._engine.room + self._taken()
+
+    def _taken(self) -> int:
+        """Return the bytes that caches take now."""
+        return (0 if self._rows is None else self._rows.size) + sum(self._held.values())
 
     def _compute(self, jobs: list[DecodingJob[Any]]) -> None:
         for job in jobs:
             if isinstance(job, Scoring):
-                self._attempt([job], partial(self._score, job))
+                self._readings.append(Reading((job,), self._score(job)))
             elif job.reproducible:
-                self._attempt([job], partial(self._start, [job]))
+                self._read((job,))
         shared = [job for job in jobs if not (isinstance(job, Scoring) or job.reproducible)]
-        for prompts in self._engine.groups(list({job.prompt for job in shared})):
-            group = [job for job in shared if job.prompt in prompts]
-            self._attempt(group, partial(self._start, group))
+        for prompts in self._engine.groups(list({job.read for job in shared})):
+            self._read([job for job in shared if job.read in prompts])
+        if self._readings:
+            self._read_piece()
         if self._active:
-            self._attempt(self._active, self._step)
+            try:
+                self._step()
+            except Exception as error:
+                failed, self._active, self._rows = self._active, [], None
+                self._give_up(failed, error)
 
-    def _attempt(self, jobs: Iterable[DecodingJob[Any]], work: Callable[[], None]) -> None:
-        """Do `work` for `jobs`; if it fails they fail, and the batch too if they are part of it."""
+    def _read(self, jobs: Iterable[DecodingJob[Any]], *, first: bool = False) -> None:
+        jobs = tuple(jobs)
+        reading = Reading(jobs, self._start(jobs))
+        if first:
+            self._readings.appendleft(reading)
+        else:
+            self._readings.append(reading)
+
+    def _read_piece(self) -> None:
+        """Read one piece of the prompts whose turn it is."""
+        reading = self._readings[0]
+        if all(job.future.cancelled() for job in reading.jobs):
+            self._drop(reading)
+            return
+        joined = self._rows
         try:
-            work()
+            next(reading.work)
+        except StopIteration:
+            self._drop(reading)
         except Exception as error:
-            failed = set(jobs)
-            if failed.intersection(self._active):
-                failed.update(self._active)
+            self._drop(reading)
+            failed = list(reading.jobs)
+            if self._rows is not joined or {*failed} & {*self._active}:
+                # The caches were being joined, and neither can be used.
+                failed = [*self._active, *(job for job in failed if job not in self._active)]
                 self._active, self._rows = [], None
-            fail(failed, self._explain(error))
+            self._give_up(failed, error)
 
-    def _score(self, job: Scoring) -> None:
-        succeed(job, self._engine_for(job).score(job.prompt, job.reply, job.top_k))
+    def _drop(self, reading: Reading) -> None:
+        self._readings.remove(reading)
+        self._held.pop(id(reading.jobs), None)
 
-    def _start(self, jobs: list[DecodingJob[Any]]) -> None:
+    def _give_up(self, jobs: Sequence[DecodingJob[Any]], error: Exception) -> None:
+        """Fail the jobs; where memory did not suffice, go on with fewer at a time instead."""
+        waiting = [job for job in jobs if not job.future.done()]
+        others = len(self._running())
+        if not is_out_of_memory(error) or len(waiting) + others < 2:
+            fail(waiting, self._explain(error, waiting))
+            return
+        # Without the traceback, whose frames hold what did not fit.
+        error.__traceback__ = None
+        release_memory()
+        self._most = max(1, (len(waiting) + others) // 2)
+        with self._changed:
+            self._queue.extendleft(reversed(waiting))
+            self._put_back.update(waiting)
+
+    def _score(self, job: Scoring) -> Iterator[None]:
+        engine = self._engine_for(job)
+        scores: list[TokenScore] = []
+        parts = engine.score_parts(job.prompt, job.reply, job.top_k, self._piece)
+        for part in parts:
+            scores += part
+            yield
+        succeed(job, scores)
+
+    def _piece(self) -> int:
+        return self._pace.tokens(watched=bool(self._active))
+
+    def _start(self, jobs: tuple[DecodingJob[Any], ...]) -> Iterator[None]:
         """Read the jobs' prompts; probes are answered, sequences get a first token and join."""
         engine = self._engine_for(jobs[0])
-        prompts = list(dict.fromkeys(job.prompt for job in jobs))
-        logits, rows = engine.prefill(prompts)
+        prompts = list(dict.fromkeys(job.read for job in jobs))
+        if len(prompts) == 1 and len(prompts[0]) * engine.bytes_per_column > engine.room:
+            raise MemoryError
+        prefill = engine.begin(prompts)
+        logits = None
+        while logits is None:
+            before = prefill.done
+
+            def read(before: int = before) -> int:
+                return (prefill.done - before) * len(prompts)
+
+            with self._pace.measured(read):
+                logits = engine.read_on(prefill, self._piece())
+                engine.wait()
+            self._held[id(jobs)] = prefill.rows.size
+            if logits is None:
+                yield
+        rows = prefill.rows
         row_of = {prompt: row for row, prompt in enumerate(prompts)}
         for job in jobs:
             if isinstance(job, Probe):
                 succeed(job, engine.look(logits[row_of[job.prompt]], job.tokens))
-        sequences = [job for job in jobs if isinstance(job, TokenSequence)]
+        sequences = [
+            job for job in jobs if isinstance(job, TokenSequence) and not job.future.cancelled()
+        ]
         if not sequences:
             return
-        sources = [row_of[sequence.prompt] for sequence in sequences]
+        sources = [row_of[sequence.read] for sequence in sequences]
         going_on = self._advance(engine, sequences, logits[sources])
         if going_on:
             rows.keep([sources[index] for index in going_on])
@@ -205,40 +372,43 @@ class Batcher(JobThread):
         self, engine: InferenceEngine, sequences: list[TokenSequence], logits: Any
     ) -> list[int]:
         """Give each sequence its next token; return the indices of those that go on."""
-        temperatures = [sequence.temperature for sequence in sequences]
-        tokens = engine.draw(logits, temperatures, [sequence.uniform() for sequence in sequences])
-        measured = [i for i, sequence in enumerate(sequences) if sequence.top_k is not None]
-        outcomes = {}
-        if measured:
-            top_k = max(sequences[i].top_k or 0 for i in measured)
-            values = engine.measure(logits[measured], [tokens[i] for i in measured], top_k)
-            outcomes = dict(zip(measured, values, strict=True))
+        wishes = [Wish(one.temperature, one.uniform(), one.top_k) for one in sequences]
         going_on = []
-        for index, (sequence, token) in enumerate(zip(sequences, tokens, strict=True)):
+        for index, (token, measured) in enumerate(engine.decide(logits, wishes)):
+            sequence = sequences[index]
             sequence.batch_size = max(sequence.batch_size, len(sequences))
-            outcome = outcomes.get(index)
-            if outcome is not None:
-                outcome = outcome._replace(alternatives=outcome.alternatives[: sequence.top_k])
+            score = None
+            if measured is not None:
+                best = Shortlist(engine.vocabulary.text, *measured.best)
+                score = TokenScore(measured.logprob, measured.entropy, best)
             piece, ends = engine.vocabulary.piece(token), token in engine.stop_ids
-            if sequence.accept(token, piece, outcome, ends=ends):
+            if sequence.accept(token, piece, score, ends=ends):
                 succeed(sequence, sequence.result())
             else:
                 going_on.append(index)
         return going_on
 
     def _retain(self, indices: list[int]) -> None:
+        if self._most is not None:
+            # One more whenever as many as there may be have left.
+            self._most += (len(self._active) - len(indices)) / self._most
         self._active = [self._active[index] for index in indices]
         if not self._active:
             self._rows = None
         elif self._rows is not None:
             self._rows.keep(indices)
 
-    def _explain(self, error: Exception) -> VeriscopeError:
+    def _explain(self, error: Exception, jobs: Sequence[DecodingJob[Any]]) -> VeriscopeError:
         if isinstance(error, VeriscopeError):
             return error
-        kind = "no_memory" if type(error).__name__ == "OutOfMemoryError" else "failed"
+        if is_out_of_memory(error) and jobs:
+            engine = self._exact if jobs[0].reproducible and self._exact else self._engine
+            with suppress(Exception):
+                needs = max(job.columns for job in jobs) * engine.bytes_per_column + engine.working
+                sizes = {"needs": in_gigabytes(needs), "has": in_gigabytes(engine.memory())}
+                return failure("computing.does_not_fit", self._name, name=self._name, **sizes)
         said = f"{type(error).__name__}: {error}"
-        return failure(f"computing.{kind}", self._name, name=self._name, said=said)
+        return failure("computing.failed", self._name, name=self._name, said=said)
 
 
 def succeed(job: DecodingJob[Any], result: object) -> None:
@@ -280,11 +450,6 @@ class Report(NamedTuple):
 
 BatchFn = Callable[[Sequence[DecodingJob[Any]]], Generator[Report | None]]
 """Decodes jobs; None is a sign of life."""
-
-
-def is_zerogpu() -> bool:
-    """Return whether this process runs on ZeroGPU."""
-    return os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "t", "true")
 
 
 def spaces_gpu(run: BatchFn, seconds: Callable[[Sequence[DecodingJob[Any]]], float]) -> BatchFn:

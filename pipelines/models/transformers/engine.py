@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import gc
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,15 +20,18 @@ from torch.nn.functional import pad
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer, LinearAttentionLayer
 
-from pipelines.base import Alternative
+from pipelines.models.devices import free_memory
+from pipelines.models.transformers.deciding import decide, look, measure
 from pipelines.models.transformers.prompting import Vocabulary
-from pipelines.models.transformers.work import TokenScore
+from pipelines.models.transformers.work import PASS_TOKENS, Shortlist, TokenScore
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-_PREFILL_TOKENS = 8192
-"""Most tokens, padding included, read in one pass: bounds the memory of activations."""
+_USABLE = 0.9
+"""The share of free memory that caches may take: growing, they leave holes behind."""
+
+_LOGITS_BYTES = 32
 
 _SCORE_TOKENS = 256
 """Most positions whose logits over the whole vocabulary are in memory at once."""
@@ -38,7 +42,8 @@ class InferenceEngine:
 
     `stop_ids` are the tokens that end a reply; `context` is the most tokens a sequence may have,
     None where the architecture sets no limit; `max_rows` is how many sequences it is worth
-    decoding together, 1 for caches whose rows cannot be joined.
+    decoding together, 1 for caches whose rows cannot be joined. `memory` gives the free bytes of
+    the device.
     """
 
     def __init__(self, model: PreTrainedModel, vocabulary: Vocabulary) -> None:
@@ -66,6 +71,13 @@ class InferenceEngine:
         self._pads = joins and not any(isinstance(layer, LinearAttentionLayer) for layer in layers)
         together = 64 if self.device.type == "cuda" else 32
         self.max_rows = together if joins else 1
+        self.memory: Callable[[], int] = partial(free_memory, self.device)
+        wide = 2 * config.hidden_size + 4 * (getattr(config, "intermediate_size", None) or 0)
+        # Logits in 32 bits, and in 64 where a token is drawn; activations of a layer.
+        self.working = (
+            self.max_rows * _LOGITS_BYTES * config.vocab_size
+            + PASS_TOKENS * wide * model.dtype.itemsize
+        )
 
     def groups(self, prompts: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
         """Return prompts that are read in one pass each, of similar lengths to waste little on
@@ -77,7 +89,7 @@ class InferenceEngine:
             fits = (
                 last is not None
                 and self.max_rows > 1
-                and (len(last) + 1) * len(prompt) <= _PREFILL_TOKENS
+                and (len(last) + 1) * len(prompt) <= PASS_TOKENS
                 and (self._pads or len(last[-1]) == len(prompt))
             )
             if last is not None and fits:
@@ -86,14 +98,33 @@ class InferenceEngine:
                 groups.append([prompt])
         return groups
 
+    def begin(self, prompts: Sequence[tuple[int, ...]]) -> Prefill:
+        """Return prompts that are read from now on by `read_on`."""
+        return Prefill(tuple(prompts), Rows(new_cache(self.model.config), [0] * len(prompts)))
+
     @torch.inference_mode()
+    def read_on(self, prefill: Prefill, tokens: int) -> torch.Tensor | None:
+        """Read about `tokens` more, padding included; None until the prompts are read to their end.
+
+        Then float32 logits [rows, vocabulary] of what follows each; `prefill.rows` are its rows.
+        Models that carry a state read a prompt at once: their kernels begin it anew.
+        """
+        width, before = max(map(len, prefill.prompts)), prefill.done
+        columns = max(1, tokens // len(prefill.prompts)) if self._pads else width
+        end = min(width, before + columns)
+        padded = ([0] * (width - len(prompt)) + list(prompt) for prompt in prefill.prompts)
+        ids = [row[before:end] for row in padded]
+        lengths = [max(0, len(prompt) - (width - end)) for prompt in prefill.prompts]
+        logits = self._forward(ids, prefill.rows.cache, before=before, lengths=lengths, count=1)
+        prefill.done, prefill.rows.lengths = end, lengths
+        return logits[:, -1] if end == width else None
+
     def prefill(self, prompts: Sequence[tuple[int, ...]]) -> tuple[torch.Tensor, Rows]:
         """Read prompts: float32 logits [rows, vocabulary] of what follows each, and their rows."""
-        rows = Rows(new_cache(self.model.config), [len(prompt) for prompt in prompts])
-        width = rows.width
-        ids = [[0] * (width - len(prompt)) + list(prompt) for prompt in prompts]
-        logits = self._forward(ids, rows.cache, before=0, lengths=rows.lengths, count=1)
-        return logits[:, -1], rows
+        prefill = self.begin(prompts)
+        while (logits := self.read_on(prefill, PASS_TOKENS)) is None:
+            pass
+        return logits, prefill.rows
 
     @torch.inference_mode()
     def step(self, rows: Rows, tokens: Sequence[int]) -> torch.Tensor:
@@ -104,91 +135,63 @@ class InferenceEngine:
         logits = self._forward(ids, rows.cache, before=before, lengths=rows.lengths, count=1)
         return logits[:, -1]
 
-    @staticmethod
-    @torch.inference_mode()
-    def draw(
-        logits: torch.Tensor, temperatures: Sequence[float], uniforms: Sequence[float]
-    ) -> list[int]:
-        """Return the next token of each row of `logits` [rows, vocabulary].
-
-        Temperature 0 takes the most probable token, the first of equals. Above it, the token is
-        drawn from softmax(logits / temperature) over the whole vocabulary by inverting its
-        cumulative distribution at the row's own uniform number in [0, 1), so that a draw does not
-        depend on the other rows. Raises ArithmeticError for logits that are no numbers, as
-        `measure` and `look` do.
-        """
-        _refuse_no_numbers(logits)
-        tokens = logits.argmax(dim=-1)
-        rows = [row for row, temperature in enumerate(temperatures) if temperature > 0]
-        if rows:
-            # Sums over 150 000 float32 probabilities would be off by more than rare tokens.
-            wide = {"dtype": torch.float64, "device": logits.device}
-            temperature = torch.tensor([temperatures[row] for row in rows], **wide)
-            uniform = torch.tensor([uniforms[row] for row in rows], **wide)
-            scaled = logits[rows].double() / temperature[:, None]
-            cumulative = scaled.softmax(dim=-1).cumsum(dim=-1)
-            target = uniform[:, None] * cumulative[:, -1:]
-            drawn = torch.searchsorted(cumulative, target, right=True)[:, 0]
-            tokens[rows] = drawn.clamp(max=logits.shape[-1] - 1)
-        return tokens.tolist()
-
-    @torch.inference_mode()
-    def measure(self, logits: torch.Tensor, tokens: Sequence[int], top_k: int) -> list[TokenScore]:
-        """Return what the model thought of `tokens` [rows] at `logits` float32 [rows, vocabulary].
-
-        Everything comes from log_softmax of the logits as the model gave them, before temperature:
-        the token's log-probability, H = -sum p ln p over the whole vocabulary, the `top_k` best.
-        """
-        _refuse_no_numbers(logits)
-        logprobs = logits.log_softmax(dim=-1)
-        taken = torch.tensor(tokens, device=logits.device)
-        chosen = logprobs.gather(1, taken[:, None])[:, 0].clamp(max=0).tolist()
-        entropies = torch.special.entr(logprobs.exp()).sum(dim=-1).clamp(min=0).tolist()
-        best = logprobs.topk(min(top_k, logits.shape[-1]), dim=-1)
-        values, indices = best.values.clamp(max=0).tolist(), best.indices.tolist()
-        return [
-            TokenScore(
-                chosen[row],
-                entropies[row],
-                tuple(
-                    Alternative(text=self.vocabulary.text(token), logprob=value)
-                    for token, value in zip(indices[row], values[row], strict=True)
-                ),
-            )
-            for row in range(len(chosen))
-        ]
-
-    @torch.inference_mode()
-    def look(self, logits: torch.Tensor, tokens: Sequence[int]) -> tuple[list[float], int]:
-        """Return the probability of each of `tokens`, and the best token, at one position
-        [vocabulary].
-        """
-        _refuse_no_numbers(logits)
-        values = logits.double().softmax(dim=-1)
-        index = torch.tensor(tokens, dtype=torch.long, device=logits.device)
-        return values[index].tolist(), int(values.argmax())
-
-    @torch.inference_mode()
     def score(self, prompt: Sequence[int], reply: Sequence[int], top_k: int) -> list[TokenScore]:
         """Return what the model thinks of every token of `reply` after `prompt`, by teacher
         forcing.
+        """
+        scores: list[TokenScore] = []
+        for part in self.score_parts(prompt, reply, top_k, lambda: PASS_TOKENS):
+            scores += part
+        return scores
 
-        One pass; only replies longer than 256 tokens are read in several, over the same cache, so
-        that the logits of all positions need not fit in memory at once.
+    def score_parts(
+        self, prompt: Sequence[int], reply: Sequence[int], top_k: int, tokens: Callable[[], int]
+    ) -> Iterator[list[TokenScore]]:
+        """Yield what `score` returns, in parts, after each pass; of the prompt alone none.
+
+        `tokens` says how many are read in the next pass. At most the logits of 256 positions are
+        in memory at once. Models that carry a state read all in one pass.
         """
         ids = [*prompt, *reply][:-1]
-        size = _SCORE_TOKENS if self._pads else len(reply)
+        known = len(prompt) - 1
         cache, done = new_cache(self.model.config), 0
-        outcomes: list[TokenScore] = []
-        for first in range(0, len(reply), size):
-            part = reply[first : first + size]
-            end = len(prompt) - 1 + first + len(part)
-            logits = self._forward(
-                [ids[done:end]], cache, before=done, lengths=[end], count=len(part)
-            )
-            outcomes += self.measure(logits[0, -len(part) :], part, top_k)
+        while done < len(ids):
+            # A part of the prompt, or its rest with what follows, as far as the logits go.
+            end = min(done + max(1, tokens()), max(done, known) + _SCORE_TOKENS, len(ids))
+            end = end if self._pads else len(ids)
+            first = max(done, known)
+            part = reply[first - known : end - known] if end > known else ()
+            with torch.inference_mode():
+                logits = self._forward(
+                    [ids[done:end]], cache, before=done, lengths=[end], count=max(1, len(part))
+                )
+            found = measure(logits[0, -len(part) :], part, top_k) if part else []
+            named = self.vocabulary.text
+            yield [
+                TokenScore(one.logprob, one.entropy, Shortlist(named, *one.best).alternatives())
+                for one in found
+            ]
             done = end
-        return outcomes
+
+    @cached_property
+    def bytes_per_column(self) -> int:
+        """Bytes that a token takes in the cache of one row, measured on one token."""
+        rows = self.prefill([(0,)])[1]
+        return max(1, rows.size)
+
+    # All that is decided from logits, for those who must not import PyTorch.
+    decide = staticmethod(decide)
+    look = staticmethod(look)
+
+    @property
+    def room(self) -> int:
+        """Bytes that caches may still take: what is free, less `working`, which passes need."""
+        return int(_USABLE * self.memory()) - self.working
+
+    def wait(self) -> None:
+        """Wait until the device has done what it was given."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
 
     def release(self) -> None:
         """Free the weights; the engine cannot be used afterwards."""
@@ -225,16 +228,6 @@ class InferenceEngine:
         return output.logits[:, -count:].float()
 
 
-def _refuse_no_numbers(logits: torch.Tensor) -> None:
-    """Raise ArithmeticError where a row [..., vocabulary] holds NaN or nothing but -infinity.
-
-    Damaged weights, or a type that is too narrow for them, give such rows. Read as probabilities
-    they would speak for whatever is asked.
-    """
-    if not bool(logits.amax(dim=-1).isfinite().all()):
-        raise ArithmeticError("its weights give no numbers")
-
-
 def _stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     """Return every token that model, generation settings or tokenizer call an end of sequence."""
     found: set[int] = set()
@@ -269,6 +262,17 @@ class Rows:
 
     cache: DynamicCache
     lengths: list[int]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the keys and values in the cache."""
+        return sum(
+            tensor.nbytes
+            for layer in self.cache.layers
+            if isinstance(layer, DynamicLayer)
+            for tensor in (layer.keys, layer.values)
+            if tensor is not None
+        )
 
     @property
     def width(self) -> int:
@@ -316,3 +320,12 @@ class Rows:
                 layer.keys = together(layer.keys, other.keys)
                 layer.values = together(layer.values, other.values)
         return Rows(self.cache, self.lengths + second.lengths)
+
+
+@dataclass
+class Prefill:
+    """Prompts that are being read, `done` columns of them, and their rows."""
+
+    prompts: tuple[tuple[int, ...], ...]
+    rows: Rows
+    done: int = 0

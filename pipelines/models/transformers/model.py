@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from tqdm.auto import tqdm
 
-from pipelines.base import ONE_AT_A_TIME, Choice, Generation, Message, Usage
+from pipelines.base import Choice, Generation, Message, Usage, loading
 from pipelines.errors import VeriscopeError, failure
 from pipelines.models.base import (
     TRANSFORMERS,
@@ -31,7 +31,8 @@ from pipelines.models.base import (
     Watcher,
 )
 from pipelines.models.catalogue import downloaded
-from pipelines.models.transformers.batcher import Batcher, JobThread, ZeroGpuBatcher, is_zerogpu
+from pipelines.models.devices import choose_dtype, device_for, is_out_of_memory, is_zerogpu
+from pipelines.models.transformers.batcher import Batcher, JobThread, ZeroGpuBatcher
 from pipelines.models.transformers.prompting import (
     Prompt,
     encode_prompt,
@@ -49,8 +50,6 @@ from pipelines.models.transformers.work import (
 )
 
 if TYPE_CHECKING:
-    import torch
-
     from pipelines.models.transformers.engine import InferenceEngine
 
 
@@ -185,24 +184,24 @@ def load_engine(
 ) -> InferenceEngine:
     """Read tokenizer and weights and place them on a device; blocks, for seconds to minutes.
 
-    The device is CUDA when there is one, else the CPU. `dtype` is bfloat16 where the device
+    The device is that of `device_for`. `dtype` is bfloat16 where the device
     computes in it natively, else float32; GPUs without it get float16. Raises one of
     `pipelines.errors`.
     """
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     folder = source.folder
     try:
-        with ONE_AT_A_TIME:
+        with loading():
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
 
             from pipelines.models.transformers.engine import InferenceEngine
 
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        device = device_for("writing")
         kind = choose_dtype(device) if dtype is None else getattr(torch, dtype)
         folder = source.fetch(progress)
         options = {} if source.gguf_file is None else {"gguf_file": source.gguf_file}
-        with ONE_AT_A_TIME, quietly(progress):
+        with loading(), quietly(progress):
             tokenizer = AutoTokenizer.from_pretrained(folder, **options)
             loaded: Any = AutoModelForCausalLM.from_pretrained(
                 folder, dtype=kind, output_loading_info=True, **options
@@ -217,30 +216,6 @@ def load_engine(
         raise
     except Exception as error:
         raise explain_failure(error, source, folder) from error
-
-
-def choose_dtype(device: torch.device) -> torch.dtype:
-    """Return the number format of weights and activations that is best for the device."""
-    import torch
-
-    if device.type == "cuda":
-        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
-    able = torch.cpu.get_capabilities()
-    # Without such instructions the processor emulates bfloat16 and is slower than in float32.
-    native = able.get("amx_bf16") or able.get("avx512_bf16") or able.get("bf16")
-    return torch.bfloat16 if native else torch.float32
-
-
-def mixed_precision(device: str) -> torch.autocast:
-    """Return a context that computes in bfloat16 on a device that can do so itself, else in the
-    type of the weights.
-
-    Where it is emulated, it takes many times as long.
-    """
-    import torch
-
-    narrow = choose_dtype(torch.device(device)) is torch.bfloat16
-    return torch.autocast(torch.device(device).type, torch.bfloat16, enabled=narrow)
 
 
 @contextmanager
@@ -276,7 +251,7 @@ def explain_failure(
         kind, status = found
         return failure(f"loading.{kind}", label, label=label, status=status)
     said = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-    if type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError):
+    if is_out_of_memory(error):
         name = "loading.no_memory"
     elif isinstance(error, ImportError):
         name = "loading.no_package"
@@ -335,6 +310,9 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 T = TypeVar("T")
 
+LEAST_CALLS = 16
+"""Calls that are taken at once also where rows cannot be decoded together."""
+
 
 class LocalModel(Model):
     """Any causal language model that transformers loads, with concurrent callers in one batch.
@@ -377,7 +355,8 @@ class LocalModel(Model):
         Raises UnknownModelError, InvalidInputError or, for a hub id, UnreachableError,
         AuthenticationError, RateLimitError or ServerFailedError.
         """
-        self._start().ready.result()
+        # What it cannot decode together waits in its own queue.
+        self.at_once = max(LEAST_CALLS, self._start().ready.result().max_rows)
 
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None

@@ -25,24 +25,86 @@ from pipelines.text.alignment import token_spans
 
 T = TypeVar("T")
 
+PASS_TOKENS = 8192
+"""Most tokens, padding included, read in one pass: bounds the memory of activations."""
 
-class TokenScore(NamedTuple):
-    """A token's log-probability, the entropy (nats) of its position, the best tokens there.
 
-    `alternatives` come most probable first; the token itself is among them when it is probable
-    enough.
+class Wish(NamedTuple):
+    """How a row's next token is chosen, and how many alternatives told: None measures nothing.
+
+    Temperature 0 takes the most probable token, the first of equals. Above it, the token is drawn
+    from softmax(logits / temperature) over the whole vocabulary by inverting its cumulative
+    distribution at `uniform` in [0, 1), so that a draw does not depend on the other rows.
+    """
+
+    temperature: float = 0.0
+    uniform: float = 0.0
+    top_k: int | None = None
+
+
+class Measured(NamedTuple):
+    """What the model thought of a token: from log_softmax of its logits, before temperature.
+
+    `logprob` is the token's, `entropy` (nats) is H = -sum p ln p over the whole vocabulary, and
+    `best` are the most probable tokens with their log-probabilities.
     """
 
     logprob: float
     entropy: float
-    alternatives: tuple[Alternative, ...] = ()
+    best: tuple[tuple[int, ...], tuple[float, ...]]
+
+    def only(self, count: int) -> Measured:
+        """Return it with as many alternatives as its own row asked for."""
+        tokens, logprobs = self.best
+        return self._replace(best=(tokens[:count], logprobs[:count]))
+
+
+class Shortlist(NamedTuple):
+    """The best tokens of a position with their log-probabilities, as numbers until they are shown.
+
+    `named` gives a token's text.
+    """
+
+    named: Callable[[int], str]
+    tokens: ListOf[int]
+    logprobs: ListOf[float]
+
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """Return them as people read them."""
+        return tuple(
+            Alternative(text=self.named(token), logprob=logprob)
+            for token, logprob in zip(self.tokens, self.logprobs, strict=True)
+        )
+
+
+class TokenScore(NamedTuple):
+    """A token's log-probability, the entropy (nats) of its position, the best tokens there.
+
+    They come most probable first; the token itself is among them when it is probable enough.
+    """
+
+    logprob: float
+    entropy: float
+    best: Shortlist | tuple[Alternative, ...] = ()
+
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """The best tokens of the position."""
+        return self.best.alternatives() if isinstance(self.best, Shortlist) else self.best
 
 
 def make_token(text: str, start: int, end: int, outcome: TokenScore) -> Token:
     """Return the token at `[start, end)` of `text`; its entropy is that over the full
     vocabulary.
     """
-    return Token(text=text[start:end], start=start, end=end, **outcome._asdict())
+    return Token(
+        text=text[start:end],
+        start=start,
+        end=end,
+        logprob=outcome.logprob,
+        entropy=outcome.entropy,
+        alternatives=outcome.alternatives,
+    )
 
 
 class Transcript:
@@ -55,16 +117,27 @@ class Transcript:
 
     def __init__(self, stop: ListOf[str], *, drops_space: bool = False) -> None:
         self.text = ""
-        self.tokens: list[Token] = []
         self.stopped = False
         self._stop = tuple(filter(None, stop))
         self._reach = max(map(len, self._stop), default=0)
         self._drops_space = drops_space
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._waiting: list[tuple[bytes, TokenScore | None]] = []
+        self._places: list[tuple[int, int, TokenScore]] = []
+        self._made: list[Token] = []
         self._decoded = 0
         self._shown = 0
         self._shown_tokens = 0
+
+    @property
+    def tokens(self) -> list[Token]:
+        """The tokens of the text that have their places, made when they are asked for."""
+        return self._tokens_until(len(self._places))
+
+    def _tokens_until(self, count: int) -> list[Token]:
+        fresh = self._places[len(self._made) : count]
+        self._made += [make_token(self.text, *place) for place in fresh]
+        return self._made[:count]
 
     def add(self, piece: bytes, outcome: TokenScore | None = None) -> None:
         """Append a token's bytes; `stopped` is True once a stop string is complete."""
@@ -93,15 +166,17 @@ class Transcript:
         With `everything`, after the end, nothing is held back.
         """
         safe = self._decoded - (0 if everything else self._possible_stop())
-        fresh = []
-        for token in self.tokens[self._shown_tokens :]:
-            if token.end > safe:
-                safe = fresh[-1].end if fresh else self._shown
+        count = end = 0
+        for _, end, _ in self._places[self._shown_tokens :]:
+            if end > safe:
+                safe = self._places[self._shown_tokens + count - 1][1] if count else self._shown
                 break
-            fresh.append(token)
+            count += 1
         safe = max(safe, self._shown)
+        before, self._shown_tokens = self._shown_tokens, self._shown_tokens + count
+        fresh = self._tokens_until(self._shown_tokens)[before:]
         delta = Delta(text=self.text[self._shown : safe], tokens=tuple(fresh))
-        self._shown, self._shown_tokens = safe, self._shown_tokens + len(fresh)
+        self._shown = safe
         return delta if delta.text or delta.tokens else None
 
     def _place_tokens(self) -> None:
@@ -109,8 +184,7 @@ class Transcript:
         spans = token_spans([piece for piece, _ in self._waiting])
         for (_, outcome), (start, end) in zip(self._waiting, spans, strict=True):
             if outcome is not None:
-                start, end = start + self._decoded, end + self._decoded
-                self.tokens.append(make_token(self.text, start, end, outcome))
+                self._places.append((start + self._decoded, end + self._decoded, outcome))
         self._waiting.clear()
         self._decoded = len(self.text)
 
@@ -131,12 +205,9 @@ class Transcript:
         self.finish()
         self.stopped = True
         self.text, self._decoded = self.text[:end], end
-        self.tokens = [
-            token
-            if token.end <= end
-            else token.model_copy(update={"end": end, "text": self.text[token.start :]})
-            for token in self.tokens
-            if token.start < end
+        # What was shown, and made for that, ends before.
+        self._places = [
+            (start, min(over, end), score) for start, over, score in self._places if start < end
         ]
 
 
@@ -154,6 +225,16 @@ class DecodingJob(Generic[T]):
     reproducible: bool
     future: Future[T] = field(default_factory=Future)
     context: Context = field(default_factory=copy_context)
+
+    @property
+    def read(self) -> tuple[int, ...]:
+        """What has to be read first."""
+        return self.prompt
+
+    @property
+    def columns(self) -> int:
+        """Places in a cache that it takes at most."""
+        return len(self.prompt)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return all but what belongs to the caller."""
@@ -177,6 +258,11 @@ class Scoring(DecodingJob[list[TokenScore]]):
 
     reply: tuple[int, ...]
     top_k: int
+
+    @property
+    def columns(self) -> int:
+        """Places in a cache that it takes at most."""
+        return len(self.prompt) + len(self.reply)
 
 
 class TokenSequence(DecodingJob[Generation]):
@@ -210,13 +296,26 @@ class TokenSequence(DecodingJob[Generation]):
         ids = sha256(repr(prompt.ids).encode()).hexdigest()
         draw = (request.sample or 0) * request.n + index
         self._random = random.Random(f"{request.seed}/{draw}/{ids}")
+        self._uniform: float | None = None
         self._transcript = Transcript((*request.stop, *prompt.stop), drops_space=prompt.drops_space)
 
     def uniform(self) -> float:
         """Return the random number in [0, 1) for the next token, from this sequence's own
-        generator.
+        generator; the same until the token is taken.
         """
-        return self._random.random() if self.temperature > 0 else 0.0
+        if self._uniform is None:
+            self._uniform = self._random.random() if self.temperature > 0 else 0.0
+        return self._uniform
+
+    @property
+    def read(self) -> tuple[int, ...]:
+        """What has to be read before the next token: the prompt, and what was written."""
+        return (*self.prompt, *self.written)
+
+    @property
+    def columns(self) -> int:
+        """Places in a cache that it takes at most."""
+        return len(self.prompt) + self.limit
 
     def accept(
         self, token: int, piece: bytes | None, outcome: TokenScore | None, *, ends: bool
@@ -226,6 +325,7 @@ class TokenSequence(DecodingJob[Generation]):
         `ends` says that the token is none of the text but its end. Call `result` then.
         """
         self.written.append(token)
+        self._uniform = None
         if piece is not None and not ends:
             self._transcript.add(piece, outcome)
         over = ends or self._transcript.stopped

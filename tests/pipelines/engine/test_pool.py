@@ -181,3 +181,16 @@ async def test_a_price_makes_no_other_model():
     priced = spec.model_copy(update={"price": Price(read=1.0, written=2.0)})
     assert await loader.pool.get(spec) is await loader.pool.get(priced)
     assert len(loader.built) == 1
+
+
+async def test_a_loaded_model_says_how_many_calls_it_works_on_together():
+    class Local(FakeModel):
+        at_once = 64
+
+    local = ModelPool(lambda spec, key, progress: Local())
+    slot = await local.get(ModelSpec(kind="local", name="A", model="a"), lazy=True)
+    assert slot.limiter.slots == LOCAL_SLOTS
+    await slot.model.prepare()
+    assert slot.limiter.slots == 64
+    other = ModelPool(lambda spec, key, progress: FakeModel())
+    assert (await other.get(ModelSpec(kind="openai", name="A"))).limiter.slots == HOSTED_SLOTS

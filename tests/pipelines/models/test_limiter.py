@@ -190,3 +190,13 @@ def test_each_event_loop_has_its_own_slots():
 
     asyncio.run(hold())
     asyncio.run(hold())
+
+
+async def test_more_slots_are_used_from_the_next_call_on():
+    visits = Visits(1)
+    for name in "abcd":
+        await visits.come(name)
+    assert visits.inside == ["a"]
+    visits.limiter.slots = 3
+    await visits.come("e")
+    assert visits.inside == ["a", "b", "c"]

@@ -164,7 +164,7 @@ def test_long_replies_are_scored_in_parts(
 def test_prompts_are_grouped_by_length_within_a_budget(
     llama: InferenceEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipelines.models.transformers.engine._PREFILL_TOKENS", 18)
+    monkeypatch.setattr("pipelines.models.transformers.engine.PASS_TOKENS", 18)
     groups = llama.groups(prompts())
     assert [[len(prompt) for prompt in group] for group in groups] == [[1, 3, 5], [9, 9], [17]]
 

@@ -26,14 +26,13 @@ from pipelines.errors import (
     VeriscopeError,
 )
 from pipelines.models.base import GenerationRequest
+from pipelines.models.devices import choose_dtype, mixed_precision
 from pipelines.models.transformers import LocalModel
 from pipelines.models.transformers.model import (
     WeightsSource,
-    choose_dtype,
     explain_failure,
     find_source,
     load_engine,
-    mixed_precision,
 )
 from tests.pipelines.models.transformers.tiny import OpenModel
 

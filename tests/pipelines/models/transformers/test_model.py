@@ -293,3 +293,12 @@ async def test_a_generation_is_stored_without_loss(
     request = GenerationRequest(messages=ask("Is it?"), max_tokens=5, logprobs=True)
     (answer,) = await open_model(llama_folder).generate(request)
     assert Generation.model_validate_json(answer.model_dump_json()) == answer
+
+
+def test_a_loaded_model_takes_as_many_calls_as_it_decodes_together(
+    llama_folder: Path, open_model: OpenModel
+) -> None:
+    model = open_model(llama_folder)
+    assert model.at_once is None
+    model.load()
+    assert model.at_once == 32

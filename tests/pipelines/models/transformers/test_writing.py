@@ -222,7 +222,8 @@ async def test_running_out_of_memory_says_what_to_do(
     def fail(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(InferenceEngine, "prefill", fail)
+    endless.load()
+    monkeypatch.setattr(InferenceEngine, "read_on", fail)
     with pytest.raises(RefusedRequestError, match="choose a smaller model"):
         await endless.generate(request(max_tokens=3))
 
