@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.exposure import SpaceHeaders, what_space_opens
+from app.exposure import SpaceHeaders, believe, what_space_opens
 from app.public.api import Api
 from app.public.contract import Refused, speak
 from app.public.http_api import as_answer, http_api, unexpected
@@ -35,7 +35,6 @@ from app.public.visitors import (
     ModelCatalog,
     Runs,
     VisitorLimits,
-    believe,
     build_for_visitors,
     fetch_weights,
     missing_weights,

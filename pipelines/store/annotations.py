@@ -666,7 +666,7 @@ WINDOW = 600.0
 """Seconds in which wrong links are counted."""
 
 MOST_WRONG = 20
-"""Wrong links from one address, or for one link, within the window."""
+"""Wrong links from one address, in all or for one link, within the window."""
 
 _TOKEN = re.compile(r"([0-9a-f]{16})\.([A-Za-z0-9_-]{43})")
 
@@ -721,13 +721,14 @@ class AnnotationLinks:
         """Return what a link allows, for somebody at the network address `address`.
 
         Raises NotFoundError for one that is wrong, withdrawn or expired, without saying which, and
-        TooOftenError where too many wrong ones came from the address, or for the same link.
+        TooOftenError where too many wrong ones for the same link came from the address, and for a
+        wrong one also where too many came from it in all.
         """
         found = _TOKEN.fullmatch(token.strip())
         name, secret = found.groups() if found else ("", "")
-        subjects = [_digest(f"address:{address}")]
-        if name:
-            subjects.append(_digest(f"link:{name}"))
+        # Behind a proxy, one address may stand for many people: wrong links of one of them do not
+        # shut out those who have another link.
+        subjects = [_digest(f"address:{address}"), _digest(f"link:{name} address:{address}")]
         now = self._clock()
         with self._database.read() as session:
             row = session.get(LinkRow, name) if name else None
@@ -736,8 +737,7 @@ class AnnotationLinks:
             valid = right and row is not None and _is_valid(row, now)
             link = Link.model_validate(row, from_attributes=True) if row and valid else None
             count = _wrong(session, subjects, now)
-        # Wrong secrets that others try for a link do not shut out those who have the right one.
-        if link is not None and count[0] < MOST_WRONG:
+        if link is not None and count[1] < MOST_WRONG:
             return link
         if max(count) >= MOST_WRONG:
             raise failure("annotation.guessing", minutes=ceil(WINDOW / 60))
