@@ -20,7 +20,7 @@ from typing import Any, cast, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from app.cli.forms import add_option, number, terminal_words
-from app.cli.shared import say, text_of_file
+from app.cli.shared import amount, say, text_of_file
 from components.forms import BUDGET, MODEL, PRICE, RUN_LIMITS
 from pipelines.base import Language
 from pipelines.engine.asking import RunRequest
@@ -434,6 +434,7 @@ def add_budget_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `limited` and `begun` read."""
     for name in LIMIT_NAMES:
         add_option(parser, RUN_LIMITS[name], f"--max-{name}")
+    add_option(parser, RUN_LIMITS["times"], "--times-expected", type=amount)
     parser.add_argument(
         "--anyway",
         action="store_true",
@@ -456,6 +457,8 @@ def limited(
         {one.price.currency for one in priced.values() if one.price}
     )
     given = {name: getattr(options, f"max_{name}") for name in LIMIT_NAMES}
+    if (times := getattr(options, "times_expected", None)) is not None:
+        given["times"] = times or None
     try:
         limits = RunLimits(**given, currency=currencies[0] if currencies else "USD")
     except ValidationError:
