@@ -22,7 +22,7 @@ from sqlalchemy import case, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from pipelines.base import Frozen
+from pipelines.base import Frozen, mixes_scripts, skeleton
 from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.store.database import Database
@@ -470,6 +470,7 @@ class AnnotationStore:
         try:
             with self._database.write() as session:
                 locked(session, session_id)
+                _refuse_likeness(session, session_id, name)
                 return enrolled(session, session_id, name, kind, self._clock(), most)
         except IntegrityError:
             raise failure("annotation.name_taken") from None
@@ -600,12 +601,22 @@ def participating(
 
 def _usable(name: str) -> str:
     """Return `name` without space around it. Raises InvalidInputError for an empty or too
-    long one.
+    long one, and one that mixes scripts that look alike.
     """
     name = name.strip()
-    if not name or len(name) > MAX_NAME:
+    if not skeleton(name) or len(name) > MAX_NAME:
         raise failure("annotation.bad_name", most=MAX_NAME)
+    if mixes_scripts(name):
+        raise failure("annotation.mixed_name")
     return name
+
+
+def _refuse_likeness(session: Session, session_id: str, name: str) -> None:
+    """Raise InvalidInputError where somebody takes part whose name looks the same."""
+    row = AnnotatorRow
+    names = session.scalars(select(row.name).where(row.session == session_id))
+    if skeleton(name) in map(skeleton, names):
+        raise failure("annotation.name_taken")
 
 
 def _listed(session: Session, *conditions: Any) -> builtins.list[StoredSession]:
@@ -773,9 +784,10 @@ class AnnotationLinks:
             if known is not None:
                 return known
             now, row = self._clock(), AnnotatorRow
-            taken = set(session.scalars(select(row.name).where(row.session == session_id)))
+            listed = session.scalars(select(row.name).where(row.session == session_id))
+            taken = set(map(skeleton, listed))
             names = (name, *(f"{name} {number}" for number in range(2, len(taken) + 3)))
-            free = next(one for one in names if one not in taken)
+            free = next(one for one in names if skeleton(one) not in taken)
             joined = enrolled(session, session_id, free, "person", now, most)
             link = {
                 "id": mark,

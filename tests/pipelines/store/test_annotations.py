@@ -488,3 +488,22 @@ def test_guessing_is_limited_by_address_and_by_link(store: RunStore):
     assert links.check(other, "b").role == links.check(token, "c").role == "join"
     bench.clock.move(601)
     assert links.check(token, "b").role == "join"
+
+
+def test_names_that_look_the_same_are_one_name(store: RunStore):
+    bench = Bench(store)
+    annotations = store.annotations
+    annotations.add_annotator(bench.id, "Anna Lee", "person")
+    for name in ("anna lee", "Ａnna Lee", "Anna\u200b Lee", "Anna  Lee"):
+        with pytest.raises(InvalidInputError, match="name"):
+            annotations.add_annotator(bench.id, name, "person")
+    for name in ("\u200b\u3164", "Аnna"):
+        with pytest.raises(InvalidInputError):
+            annotations.add_annotator(bench.id, name, "person")
+    assert annotations.add_annotator(bench.id, "李安娜", "person").name == "李安娜"
+
+
+def test_a_number_that_is_too_large_is_told_so(store: RunStore):
+    bench = Bench(store)
+    with pytest.raises(InvalidInputError, match="too large"):
+        store.annotations.events(bench.id, item=2**63)
