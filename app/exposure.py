@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
@@ -25,6 +25,17 @@ from pipelines.models.providers import PROVIDERS, SWITCH
 
 HOSTS = "VERISCOPE_HOSTS"
 """The environment variable with the names by which a browser may call the workbench."""
+
+PROXIES = "VERISCOPE_TRUSTED_PROXIES"
+"""The environment variable with the proxies that are believed when they name an address."""
+
+_BELIEVED = "FORWARDED_ALLOW_IPS"
+"""Where the server looks for the proxies that it believes."""
+
+_NOBODY = "none"
+
+_PLATFORM = "10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7"
+"""Private networks: on a Space of Hugging Face only its proxy connects, from one of them."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SWITCH = TypeAdapter(bool)
@@ -78,6 +89,41 @@ def workbench_exposure() -> Exposure:
     from streamlit import config
 
     return exposure_of(config.get_option("server.address"), os.environ)
+
+
+def believe(proxies: str) -> None:
+    """Have the server believe these proxies from its next start on, and no others."""
+    os.environ[_BELIEVED] = proxies or _NOBODY
+
+
+def proxies_to_believe(environment: Mapping[str, str], named: str | None) -> str:
+    """Return the addresses and networks of `named`, as the server reads them.
+
+    Where nothing is named, these are those that the server was told in its own way; on a Space of
+    Hugging Face its private networks; else none. Raises InvalidInputError naming what is wrong.
+    """
+    if named is None:
+        usual = _PLATFORM if environment.get("SPACE_ID") else ""
+        return environment.get(_BELIEVED) or usual
+    if named.strip() == _NOBODY:
+        return ""
+    found = [one.strip() for one in named.split(",") if one.strip()]
+    for one in found:
+        try:
+            ip_network(one)
+        except ValueError:
+            raise failure("environment.proxies", value=one[:100]) from None
+    return ",".join(found)
+
+
+def believe_proxies(environment: Mapping[str, str]) -> None:
+    """Have the workbench believe the proxies that the operator names; raises InvalidInputError.
+
+    Where nobody names any, the server believes those of this machine, as it does by itself.
+    """
+    proxies = proxies_to_believe(environment, environment.get(PROXIES) or None)
+    if proxies or environment.get(PROXIES):
+        believe(proxies)
 
 
 def what_is_open(exposure: Exposure, environment: Mapping[str, str]) -> str:

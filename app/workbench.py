@@ -25,7 +25,7 @@ if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
 from app.engine import close_engines, engine  # noqa: E402
-from app.exposure import Doorkeeper, what_is_open, workbench_exposure  # noqa: E402
+from app.exposure import Doorkeeper, believe_proxies, what_is_open, workbench_exposure  # noqa: E402
 from app.nested import NestedPages  # noqa: E402
 from app.routes import routes  # noqa: E402
 from app.session import OwnerCookie  # noqa: E402
@@ -37,6 +37,8 @@ from pipelines.jobs import stop_jobs  # noqa: E402
 guard_log()
 try:
     EXPOSURE = workbench_exposure()
+    # Read by the server when it starts, which is after this.
+    believe_proxies(os.environ)
 except VeriscopeError as error:
     raise SystemExit(error.info().sentence(language_of_terminal())) from error
 

@@ -181,7 +181,12 @@ def setting_fields(method: Method[Any]) -> dict[str, FormField]:
 RUN_LIMITS = Form(
     RunLimits,
     "limit",
-    looks={"tokens": Look(100), "seconds": Look(10, least=1), "money": Look(0.01)},
+    looks={
+        "tokens": Look(100),
+        "seconds": Look(10, least=1),
+        "money": Look(0.01),
+        "times": Look(0.5),
+    },
 )
 """What every run may take."""
 

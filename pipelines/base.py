@@ -14,6 +14,7 @@ import os
 import re
 import threading
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -432,6 +433,46 @@ def quiet_transformers() -> Iterator[None]:
 _TURNING = r"\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 _CONTROL = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{_TURNING}]")
 _IN_JSON = re.compile(rf"[\x7f-\x9f{_TURNING}]")
+
+
+_FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and symbols of Unicode that show nothing."""
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a text shows nothing: it holds spaces, controls and invisible marks alone."""
+    return all(unicodedata.category(one)[0] in "CZM" or one in _FILLERS for one in text)
+
+
+_LOOKALIKES = str.maketrans("авекмнорстухіјѕԁһαβεικνορτυχ", "abekmhopctyxijsdhabeikvoptux")
+"""Letters of other scripts that look like Latin ones (after Unicode's confusables, UTS 39)."""
+
+
+def skeleton(name: str) -> str:
+    """Return what names look like: two with the same skeleton cannot be told apart by eye.
+
+    Forms of width, case, invisible characters and spaces do not count (NFKC).
+    """
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    seen = (
+        one for one in folded if unicodedata.category(one)[0] not in "CZ" and one not in _FILLERS
+    )
+    return "".join(seen).translate(_LOOKALIKES)
+
+
+def mixes_scripts(name: str) -> bool:
+    """Return whether a word of `name` has letters of Latin, Greek and Cyrillic in it: those look
+    alike, and no name is written so.
+    """
+    return any(
+        len({one for one in map(_script, word) if one}) > 1
+        for word in unicodedata.normalize("NFKC", name).split()
+    )
+
+
+def _script(letter: str) -> str:
+    first = unicodedata.name(letter, "").partition(" ")[0]
+    return first if first in ("LATIN", "GREEK", "CYRILLIC") else ""
 
 
 def printable(text: str) -> str:

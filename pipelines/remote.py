@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -267,11 +267,34 @@ def _date(text: str | None) -> datetime | None:
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 
+_UNICAST = IPv6Network("2000::/3")
+"""The only IPv6 addresses that are given out for use on the internet (IANA)."""
+
+_SPECIAL = tuple(
+    map(
+        ip_network,
+        (
+            # Protocol assignments, some of which count as global: a cloud's metadata is among them.
+            "192.0.0.0/24",
+            "192.88.99.0/24",
+            # Where a cloud's machines talk to their host, at an address of the internet.
+            "168.63.129.16/32",
+            # Protocol assignments with Teredo, relays to IPv4 (6to4), documentation.
+            "2001::/23",
+            "2001:db8::/32",
+            "2002::/16",
+            "3fff::/20",
+        ),
+    )
+)
+"""Addresses that are no plain unicast ones, though the standard library takes some for global."""
+
 
 def is_public(address: str) -> bool:
-    """Return whether an IP address is one that anybody on the internet can reach.
+    """Return whether an IP address is a plain unicast one, which anybody on the internet can reach.
 
-    An IPv6 address that means an IPv4 one counts as that one.
+    An IPv6 address that stands for an IPv4 one, mapped or by the well-known prefix of NAT64, counts
+    as that one. Every other way to write or to carry an IPv4 address in an IPv6 one is refused.
     """
     try:
         found = ip_address(address.partition("%")[0])
@@ -279,15 +302,17 @@ def is_public(address: str) -> bool:
         return False
     if isinstance(found, IPv6Address):
         found = _inside(found) or found
-    return found.is_global and not found.is_multicast
+    if isinstance(found, IPv6Address) and found not in _UNICAST:
+        return False
+    special = any(found.version == one.version and found in one for one in _SPECIAL)
+    return found.is_global and not found.is_multicast and not found.is_reserved and not special
 
 
 def _inside(address: IPv6Address) -> IPv4Address | None:
-    """Return the IPv4 address that `address` leads to, if it is of a kind that leads to one."""
+    """Return the IPv4 address that `address` stands for, if it is of a kind that does."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
-    teredo = address.teredo
-    return address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)
+    return address.ipv4_mapped
 
 
 async def public_address(host: str, port: int) -> str:

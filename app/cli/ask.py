@@ -14,6 +14,7 @@ from functools import partial
 from app.cli.library import chosen_evidence
 from app.cli.profiles import add_profile_option, chosen_profile
 from app.cli.run_options import (
+    ModelCheck,
     add_budget_options,
     add_evidence_options,
     add_model_options,
@@ -81,12 +82,16 @@ def add_run_options(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 async def requested(
-    service: Service, options: argparse.Namespace, names: Mapping[str, str], what: str
+    service: Service,
+    options: argparse.Namespace,
+    names: Mapping[str, str],
+    what: str,
+    check: ModelCheck | None = None,
 ) -> tuple[RunRequest, dict[str, str]]:
     """Return a request, but for what is asked and its evidence, and the keys of its models by name.
 
     `names` are those of its methods, by what `--set` calls each of them. Settings of a profile
-    stand where the options give none.
+    stand where the options give none. `check` is told what the check of the models took.
 
     Raises InvalidInputError where an option cannot be understood.
     """
@@ -95,7 +100,7 @@ async def requested(
     example = "'drad 2.theta_1=0.5'" if what == "system" else "drad.theta_1=0.5"
     given = read_settings(names, options.set, f"{what.upper()}.SETTING=VALUE", example)
     wording = chosen_wording(options, profile.prompts if profile else {})
-    models, keys = await models_by_role(service, options, profile.models if profile else {})
+    models, keys = await models_by_role(service, options, profile.models if profile else {}, check)
     request = RunRequest(
         methods=[
             MethodSpec(name=method, settings={**held.get(method, {}), **given[name]})
@@ -117,14 +122,16 @@ async def begun(
     keys: dict[str, str],
     *,
     quiet: bool = False,
+    check: ModelCheck | None = None,
 ) -> tuple[str, Account | None]:
     """Start what is asked for; return the id of the run, and its account.
 
-    What it is expected to use is said on standard error, unless `quiet`. Raises InvalidInputError
+    What it is expected to use is said on standard error, unless `quiet`. What the `check` of the
+    models took counts in its limits. Raises InvalidInputError
     where that passes a limit, unless the options say to start it all the same.
     """
     past = partial(service.earlier.of, OWNER)
-    plan = await asyncio.to_thread(plan_run, limited(request, options), past)
+    plan = await asyncio.to_thread(plan_run, limited(request, options, check), past)
     if not quiet:
         print(budget_words(plan.budget), file=sys.stderr)
     if not options.anyway:
@@ -150,10 +157,11 @@ async def library_or_web(
 async def ask(service: Service, options: argparse.Namespace) -> int:
     """Ask a question; return the exit status."""
     names = {name: name for name in options.method or ["drad"]}
-    request, keys = await requested(service, options, names, "method")
+    check = ModelCheck()
+    request, keys = await requested(service, options, names, "method", check)
     evidence = await library_or_web(service, options, keys)
     asked = {"question": options.question, "language": options.language, "evidence": evidence}
-    run_id, account = await begun(service, options, replace(request, **asked), keys)
+    run_id, account = await begun(service, options, replace(request, **asked), keys, check=check)
     return await follow(service, run_id, as_json=options.json, account=account)
 
 

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from app.cli.ask import add_run_options, begun, requested
 from app.cli.library import chosen_evidence
-from app.cli.run_options import taken_words
+from app.cli.run_options import ModelCheck, taken_words
 from app.cli.runs import Terminal, reading_lines
 from app.cli.shared import OWNER, said
 from pipelines.base import Language, UnsupportedSpan, printable, printable_json
@@ -106,7 +106,9 @@ def add_check_command(commands: Any) -> None:
 async def _check(service: Service, options: argparse.Namespace) -> int:
     entries = list(await asyncio.to_thread(_entries, options))
     names = options.detector or list(detectors())
-    request, keys = await requested(service, options, {one: one for one in names}, "detector")
+    check: ModelCheck | None = ModelCheck()
+    every = {one: one for one in names}
+    request, keys = await requested(service, options, every, "detector", check)
     if any(not entry.given.sources for entry in entries):
         request = replace(request, evidence=await chosen_evidence(service, options, keys))
     names = options.detector or [name for name in names if name in STANDARD]
@@ -124,7 +126,9 @@ async def _check(service: Service, options: argparse.Namespace) -> int:
                 print(told, file=sys.stderr, flush=True)
             try:
                 asked = _asked(entry.given, request, names)
-                view, found = await _one(service, options, entry, asked, keys)
+                view, found = await _one(service, options, entry, asked, keys, check)
+                # It was made once.
+                check = None
             except VeriscopeError as error:
                 if len(entries) == 1:
                     raise
@@ -165,12 +169,15 @@ async def _one(
     entry: NamedText,
     asked: RunRequest,
     keys: dict[str, str],
+    check: ModelCheck | None,
 ) -> tuple[RunView, CheckedText]:
     """Check one text to the end.
 
     Raises VeriscopeError for a text that cannot be checked, or not within the limits.
     """
-    run_id, account = await begun(service, options, asked, keys, quiet=bool(options.file))
+    run_id, account = await begun(
+        service, options, asked, keys, quiet=bool(options.file), check=check
+    )
     if not entry.given.asked:
         # A text that looks like a key cannot be a name.
         with suppress(VeriscopeError):

@@ -7,6 +7,8 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
@@ -15,10 +17,10 @@ from app.cli.run_options import named_key, read_evidence
 from app.cli.shared import OWNER, count, said, say, text_of_file
 from pipelines.base import Language, printable, printable_json
 from pipelines.engine.indexing import IndexingJob
-from pipelines.engine.library import MODES
+from pipelines.engine.library import MODES, Collections
 from pipelines.engine.service import Service
 from pipelines.error_words import phrase
-from pipelines.errors import failure, revived
+from pipelines.errors import InvalidInputError, NotFoundError, VeriscopeError, failure, revived
 from pipelines.models.catalogue import CatalogueEntry, catalogue, download_named
 from pipelines.models.devices import in_gigabytes
 from pipelines.models.download import ACTIVE, DownloadState
@@ -72,17 +74,30 @@ async def _from_folder(service: Service, folder: str) -> str:
         mark = sha256(name.encode()).hexdigest()[:8]
         name = f"{mark} …{name[-MAX_NAME + 10 :]}"
     collections = service.collections
-    known = await asyncio.to_thread(collections.store.named, OWNER, name)
-    if known is None:
-        collection = await asyncio.to_thread(collections.create, OWNER, name)
-    else:
-        collection = known.id
+    collection = await asyncio.to_thread(_made, collections, name)
     await _add_files(service, collection, [path])
     there = {name for name, _ in _files([path])}
     for one in await asyncio.to_thread(collections.store.documents, OWNER, collection):
         if one.name not in there:
-            await asyncio.to_thread(collections.remove, OWNER, collection, one.id)
+            # Another process may have removed it meanwhile.
+            with suppress(NotFoundError):
+                await asyncio.to_thread(collections.remove, OWNER, collection, one.id)
     return collection
+
+
+def _made(collections: Collections, name: str) -> str:
+    """Return the collection of that name, created where there is none."""
+    known = collections.store.named(OWNER, name)
+    if known is not None:
+        return known.id
+    try:
+        return collections.create(OWNER, name)
+    except InvalidInputError:
+        # Another process may have created it meanwhile.
+        known = collections.store.named(OWNER, name)
+        if known is None:
+            raise
+        return known.id
 
 
 def _resolved(folder: str) -> Path:
@@ -107,7 +122,13 @@ async def _add(service: Service, options: argparse.Namespace) -> int:
         collection = known.id
         if chosen is not None:
             await asyncio.to_thread(collections.change, OWNER, collection, embedder=chosen)
-    await _add_files(service, collection, options.files)
+    try:
+        await _add_files(service, collection, options.files)
+    except VeriscopeError:
+        if await asyncio.to_thread(collections.store.documents, OWNER, collection):
+            # What was added before it is indexed.
+            await _bring_up_to_date(service, options, collection)
+        raise
     if urls:
         added = await asyncio.to_thread(collections.add_addresses, OWNER, collection, urls)
         new = sum(one.id is not None for one in added)
@@ -116,29 +137,26 @@ async def _add(service: Service, options: argparse.Namespace) -> int:
 
 
 async def _add_files(service: Service, collection: str, places: list[Path]) -> None:
-    new = there = 0
-    for name, path in _files(places):
-        try:
-            data = await asyncio.to_thread(_beginning, path)
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise failure("command.unreadable", file=path, problem=reason) from None
-        added = await asyncio.to_thread(service.collections.add, OWNER, collection, name, data)
-        new += added.id is not None
-        there += added.id is None
-    if new or there:
-        say(f"{new} files added, {there} were there already.")
+    files = [(name, partial(_beginning, path)) for name, path in _files(places)]
+    added = await asyncio.to_thread(service.collections.add_all, OWNER, collection, files)
+    if added:
+        new = sum(one.id is not None for one in added)
+        say(f"{new} files added, {len(added) - new} were there already.")
 
 
 def _beginning(path: Path) -> bytes:
     """Return the bytes of a file; of one that is too large, enough to tell."""
-    with path.open("rb") as file:
-        return file.read(MAX_FILE + 1)
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_FILE + 1)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise failure("command.unreadable", file=path, problem=reason) from None
 
 
 def _files(places: list[Path]) -> Iterator[tuple[str, Path]]:
-    """Yield every file with its name: in a folder, hidden files and unknown kinds are
-    passed over.
+    """Yield every file with its name: in a folder, hidden files, unknown kinds and links that
+    lead out of it are passed over.
     """
     for place in places:
         if place.is_file():
@@ -148,6 +166,7 @@ def _files(places: list[Path]) -> Iterator[tuple[str, Path]]:
                 path
                 for path in sorted(place.rglob("*"))
                 if path.is_file()
+                and path.resolve().is_relative_to(place.resolve())
                 and path.suffix.lower() in ENDINGS
                 and not any(part.startswith(".") for part in path.relative_to(place).parts)
             ]
@@ -183,8 +202,12 @@ async def _bring_up_to_date(service: Service, options: argparse.Namespace, colle
 async def _indexed(service: Service, collection: str, key: str | None) -> None:
     """Index until it has ended; being interrupted stops it, and what is done is kept."""
     job = await asyncio.to_thread(service.collections.index, OWNER, collection, key)
+    told = False
     try:
         while job.going_on:
+            if not told and job.progress.stage == "elsewhere":
+                say("Another process is indexing this collection: waiting until it has ended.")
+                told = True
             _show(job)
             await asyncio.sleep(_LOOK)
     except asyncio.CancelledError:

@@ -36,7 +36,7 @@ from app.cli.runs import (
     list_runs,
     show_run,
 )
-from app.cli.shared import OWNER
+from app.cli.shared import OWNER, folder_named
 from app.cli.study import add_study_command
 from pipelines.aio import make_data_folder
 from pipelines.base import data_folder, guard_log, printable
@@ -106,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m pipelines", description=__doc__)
     parser.add_argument(
         "--data",
-        type=Path,
+        type=folder_named,
         default=data_folder(),
         help="keep runs and indexes in this folder (default: %(default)s)",
     )

@@ -7,17 +7,20 @@ import asyncio
 import json
 import os
 import sys
+import time
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from dataclasses import field as attribute
 from functools import partial
+from math import ceil, inf
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
 from app.cli.forms import add_option, number, terminal_words
-from app.cli.shared import text_of_file
+from app.cli.shared import amount, say, text_of_file
 from components.forms import BUDGET, MODEL, PRICE, RUN_LIMITS
 from pipelines.base import Language
 from pipelines.engine.asking import RunRequest
@@ -56,7 +59,7 @@ from pipelines.retrieval.qdrant import (
 )
 from pipelines.retrieval.web import WEB_SEARCHES
 from pipelines.run.events import JUDGES, ROLES, EvidenceSpec, by_language, default_models
-from pipelines.run.ledger import LIMIT_NAMES, RunLimits
+from pipelines.run.ledger import LIMIT_NAMES, Ledger, LimitName, RunLimits, UsageTotals
 from pipelines.store.tables import refuse_keys_in_prompts
 
 _BUNDLED = "embedded"
@@ -127,6 +130,50 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         add_option(parser, MODEL[name], option, type=None, choices=None, **look)
 
 
+CHECK_SECONDS = 30.0
+"""Seconds that the check of all models may take before a run."""
+
+
+@dataclass
+class ModelCheck:
+    """What the check of the models before a run took, which its limits count.
+
+    `seconds` is by the clock, `used` by role, without money.
+    """
+
+    seconds: float = 0.0
+    used: dict[str, UsageTotals] = attribute(default_factory=dict)
+
+    def totals(self, models: Mapping[str, ModelSpec]) -> UsageTotals:
+        """Return what it took of all together, at the prices of `models`."""
+        total = UsageTotals()
+        for role, one in self.used.items():
+            price = models[role].price if role in models else None
+            money: dict[str, float] = {}
+            if price is not None:
+                amount = (price.read * one.read + price.written * one.written) / 1e6
+                money = {price.currency: amount}
+            total = total.plus(one._replace(money=money))
+        return total
+
+
+async def _checked(
+    service: Service, spec: ModelSpec, role: str, key: str | None, check: ModelCheck, most: float
+) -> ModelSpec:
+    """Return the hosted model with what it was found able to do, in what is left of `most` s."""
+    seconds = max(0.0, most - check.seconds)
+    say(f"Checking what {spec.name} can do ({seconds:.0f} s at most) ...")
+    ledger, began = Ledger(), time.monotonic()
+    try:
+        report = await probe(await service.model(spec, key, ledger), seconds)
+    finally:
+        check.seconds += time.monotonic() - began
+        check.used[role] = ledger.spent
+    if report.unknown:
+        say(f"{spec.name}: not known, taken as usual: {', '.join(report.unknown)}")
+    return spec.with_capabilities(report.capabilities)
+
+
 async def main_model(service: Service, options: argparse.Namespace) -> tuple[ModelSpec, str | None]:
     """Return the one model that the options name, probed where it is hosted, and its key.
 
@@ -141,16 +188,22 @@ async def main_model(service: Service, options: argparse.Namespace) -> tuple[Mod
 
 
 async def models_by_role(
-    service: Service, options: argparse.Namespace, saved: Mapping[str, ModelSpec] | None = None
+    service: Service,
+    options: argparse.Namespace,
+    saved: Mapping[str, ModelSpec] | None = None,
+    check: ModelCheck | None = None,
 ) -> tuple[dict[str, ModelSpec], dict[str, str]]:
     """Return a map from role to model, and the keys by model name; hosted models are probed for
     what they can do.
 
     `saved` are models of a profile, for the roles that no option names. The bundled judges judge
-    unless others are given.
+    unless others are given. `check` is told what the probing took: 30 s at most, and half of the
+    time of the run.
     Raises InvalidInputError when an option cannot be understood.
     """
-    saved = saved or {}
+    saved, check = saved or {}, check or ModelCheck()
+    # Half of the time is left for the run itself.
+    most = min(CHECK_SECONDS, (getattr(options, "max_seconds", None) or inf) / 2)
     unnamed = (options.profile, options.model, options.base_url) == (_BUNDLED, "", None)
     main = saved.get("main") if unnamed else None
     specs = dict(saved)
@@ -168,23 +221,26 @@ async def models_by_role(
     specs = _with_readings(specs, options)
     keys = keys_of(options, specs)
     for role, spec in specs.items():
-        specs[role] = await _ready(service, spec, keys)
+        specs[role] = await _ready(service, spec, role, keys, check, most)
     if not (given.keys() | saved.keys()) & set(JUDGES):
         specs |= {role: spec for role, spec in default_models().items() if role in JUDGES}
     return specs, keys
 
 
-async def _ready(service: Service, spec: ModelSpec, keys: Mapping[str, str]) -> ModelSpec:
-    """Return a model pinned to its weights, or probed for what it can do where it is hosted."""
+async def _ready(
+    service: Service,
+    spec: ModelSpec,
+    role: str,
+    keys: Mapping[str, str],
+    check: ModelCheck,
+    most: float,
+) -> ModelSpec:
+    """Return a model pinned to its weights, or checked for what it can do where it is hosted."""
     provider = provider_of(spec.kind)
     if provider.pin is not None:
         spec = await service.pinned(spec)
     if provider.hosted:
-        report = await probe(await service.model(spec, keys.get(spec.name)))
-        spec = spec.with_capabilities(report.capabilities)
-        if report.unknown:
-            left = ", ".join(report.unknown)
-            print(f"{spec.name}: not known, taken as usual: {left}", file=sys.stderr)
+        spec = await _checked(service, spec, role, keys.get(spec.name), check, most)
     return spec
 
 
@@ -199,6 +255,7 @@ async def system_models(
     They are `--system-role SYSTEM.ROLE=PROFILE:MODEL`; their keys, by `--system-key-env`, are added
     to `keys`. Raises InvalidInputError when an assignment cannot be understood.
     """
+    check = ModelCheck()
     found: dict[str, dict[str, ModelSpec]] = {name: {} for name in names}
     tables: list[dict[tuple[str, str], str]] = []
     for option, assignments in (
@@ -228,7 +285,7 @@ async def system_models(
         spec = _spec(profile, model, urls.get((name, role)))
         if key := named_key(variables.get((name, role))):
             keys[spec.name] = key
-        found[name][role] = await _ready(service, spec, keys)
+        found[name][role] = await _ready(service, spec, role, keys, check, CHECK_SECONDS)
     return found
 
 
@@ -436,6 +493,7 @@ def add_budget_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `limited` and `begun` read."""
     for name in LIMIT_NAMES:
         add_option(parser, RUN_LIMITS[name], f"--max-{name}")
+    add_option(parser, RUN_LIMITS["times"], "--times-expected", type=amount)
     parser.add_argument(
         "--anyway",
         action="store_true",
@@ -443,10 +501,14 @@ def add_budget_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def limited(request: RunRequest, options: argparse.Namespace) -> RunRequest:
-    """Return what is asked for with the prices of its models and the limits that the options give.
+def limited(
+    request: RunRequest, options: argparse.Namespace, check: ModelCheck | None = None
+) -> RunRequest:
+    """Return what is asked for with the prices of its models and the limits that the options give,
+    less what the `check` of the models took.
 
-    Raises InvalidInputError for a price or a limit that cannot be used.
+    Raises InvalidInputError for a price or a limit that cannot be used, or that the check has
+    reached.
     """
     models = by_language(request.models, request.spoken)
     priced = priced_models(used_roles((one.name for one in request.methods), models), options)
@@ -454,11 +516,32 @@ def limited(request: RunRequest, options: argparse.Namespace) -> RunRequest:
         {one.price.currency for one in priced.values() if one.price}
     )
     given = {name: getattr(options, f"max_{name}") for name in LIMIT_NAMES}
+    if (times := getattr(options, "times_expected", None)) is not None:
+        given["times"] = times or None
     try:
         limits = RunLimits(**given, currency=currencies[0] if currencies else "USD")
     except ValidationError:
         raise failure("command.no_seconds") from None
+    if check is not None:
+        limits = _less(limits, check, priced)
     return replace(request, models={**models, **priced}, limits=limits)
+
+
+def _less(limits: RunLimits, check: ModelCheck, models: Mapping[str, ModelSpec]) -> RunLimits:
+    """Return what the check left of the limits; raises InvalidInputError where that is nothing."""
+    totals = check.totals(models)
+    took: dict[LimitName, float] = {
+        "calls": totals.calls,
+        "tokens": ceil(totals.tokens),
+        "seconds": check.seconds,
+        "money": totals.money.get(limits.currency, 0.0),
+    }
+    left = {name: getattr(limits, name) - took[name] for name in limits.names if took[name]}
+    for name, rest in left.items():
+        if rest <= 0:
+            most, used = f"{getattr(limits, name):,.10g}", f"{took[name]:,.3g}"
+            raise failure("command.check_took_all", limit=f"--max-{name}", most=most, used=used)
+    return limits.model_copy(update=left)
 
 
 def budget_words(budget: RunBudget) -> str:

@@ -43,6 +43,13 @@ def whole(text: str, least: int = 0, most: int | None = None) -> int:
     return number
 
 
+def folder_named(text: str) -> Path:
+    """Return the folder of that name; no name is none, and not the folder of now."""
+    if not text.strip():
+        raise option_error("option.no_folder")
+    return Path(text)
+
+
 def count(text: str) -> int:
     """Return a whole number from 1."""
     return whole(text, 1)

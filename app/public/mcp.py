@@ -292,6 +292,9 @@ _KINDS: dict[str, type[BaseModel]] = {
 _ADDRESS = re.compile(r"/gradio_api/(?:run|api|call(?P<named>/v2)?)/(?P<name>[^/]+)/?")
 """Where Gradio takes calls that are no events of its page."""
 
+_EVENTS = ("/gradio_api/run/predict", "/gradio_api/queue/join")
+"""Where it takes those that are."""
+
 
 @contextmanager
 def _worded() -> Iterator[None]:
@@ -368,22 +371,30 @@ class CheckedArguments:
 
     Gradio answers a wrong argument with an error that says nothing, and takes no defaults where the
     arguments come as a list. Here what is wrong is told, and what is left out is filled in. Bodies
-    have been limited before.
+    have been limited before. `inputs` tells how many values an event of the page takes, None for a
+    number of no event: the page's own functions are for the page alone, and are not called by name.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, inputs: Callable[[int], int | None]) -> None:
         self._app = app
+        self._inputs = inputs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        address = _ADDRESS.fullmatch(scope["path"]) if scope["type"] == "http" else None
-        kind = _KINDS.get(address["name"]) if address is not None else None
-        if address is None or kind is None or scope["method"] != "POST":
-            # Events of the page among them.
+        path = scope["path"] if scope["type"] == "http" else ""
+        address = _ADDRESS.fullmatch(path)
+        event = path.rstrip("/").endswith(_EVENTS)
+        if (address is None and not event) or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
+        kind = None if event or address is None else _KINDS.get(address["name"])
         body = await Request(scope, receive).body()
         try:
-            complete = _complete(kind, body, named=bool(address["named"]))
+            if event:
+                complete = self._event(body)
+            elif kind is None or address is None:
+                raise Refused("request.no_call", known=[*_KINDS])
+            else:
+                complete = _complete(kind, body, named=bool(address["named"]))
         except Refused as error:
             await as_answer(told(error))(scope, receive, send)
             return
@@ -395,6 +406,27 @@ class CheckedArguments:
         headers = [pair for pair in scope["headers"] if pair[0] != b"content-length"]
         headers.append((b"content-length", str(len(complete)).encode()))
         await self._app({**scope, "headers": headers}, again, send)
+
+    def _event(self, body: bytes) -> bytes:
+        """Return the body of an event as it is; raises Refused where it is none of the page's.
+
+        What is no such body is left to Gradio, which says so.
+        """
+        try:
+            given = json.loads(body)
+        except ValueError:
+            return body
+        number, values = (
+            (given.get("fn_index"), given.get("data")) if isinstance(given, dict) else (None, None)
+        )
+        if not isinstance(values, list):
+            return body
+        wanted = self._inputs(number) if isinstance(number, int) else None
+        if wanted is None:
+            raise Refused("request.no_call", known=[*_KINDS])
+        if len(values) != wanted:
+            raise Refused("request.event_values", "data", given=len(values), wanted=wanted)
+        return body
 
 
 def _complete(kind: type[BaseModel], body: bytes, *, named: bool) -> bytes:

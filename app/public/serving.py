@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.exposure import SpaceHeaders, what_space_opens
+from app.exposure import SpaceHeaders, believe, what_space_opens
 from app.public.api import Api
 from app.public.contract import Refused, speak
 from app.public.http_api import as_answer, http_api, unexpected
@@ -35,7 +35,6 @@ from app.public.visitors import (
     ModelCatalog,
     Runs,
     VisitorLimits,
-    believe,
     build_for_visitors,
     fetch_weights,
     missing_weights,
@@ -58,11 +57,14 @@ from pipelines.store import StorageError, database_url
 MAX_BODY = 256 * 1024
 """Bytes of a request: the longest texts, however they are escaped."""
 
+BODY_SECONDS = 30.0
+"""Seconds in which a whole body has to arrive: one that is half sent holds a connection."""
+
 MAX_DEPTH = 64
 """Arrays and objects within each other: more than any request has, and far from what Python's own
 limit on recursion leaves to those who read, check and show what was sent."""
 
-_RPC_CODES = {400: -32700, 413: -32600}
+_RPC_CODES = {400: -32700, 408: -32600, 413: -32600}
 """The code of JSON-RPC for a status: what cannot be parsed, and what is no valid request."""
 
 _GRADIO = "/gradio_api/"
@@ -112,8 +114,14 @@ class CheckedBodies:
             await refuse("request.no_uploads", 404)
             return
         body, more = bytearray(), True
+        until = asyncio.get_running_loop().time() + BODY_SECONDS
         while more:
-            message = await receive()
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                await refuse("request.too_slow", 408, seconds=f"{BODY_SECONDS:g}")
+                return
             if message["type"] != "http.request":
                 # The client hung up: nobody is there who could be answered.
                 return
@@ -229,6 +237,8 @@ class Space:
             run_history=False,
             # Its tools would be the calls for its own clients; ours are served beside it.
             mcp_server=False,
+            # It would show everybody how often the page is used.
+            enable_monitoring=False,
             ssr_mode=False,
             # Its check of its own page gives up after three seconds, and then refuses to serve. A
             # loaded machine takes longer for the first page.
@@ -252,11 +262,16 @@ class Space:
                 "middleware": [
                     Middleware(SpaceHeaders),
                     Middleware(CheckedBodies, rpc=_MCP),
-                    Middleware(CheckedArguments),
+                    Middleware(CheckedArguments, inputs=self._inputs),
                 ],
             },
             **options,
         )
+
+    def _inputs(self, event: int) -> int | None:
+        """Return how many values an event of the page takes; None where there is no such event."""
+        found = self.page.fns.get(event)
+        return None if found is None else len(found.inputs)
 
     async def _forget(self) -> None:
         """Delete old runs: runs are kept for a while only, shared ones too."""

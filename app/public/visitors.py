@@ -31,6 +31,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, ValidationError
 
 from app.engine import PERIOD, Watched
+from app.exposure import proxies_to_believe
 from app.public.walkthrough import ExampleQuestion, Walkthroughs
 from pipelines.base import ASSETS, Frozen, Language
 from pipelines.engine.asking import RunPlan
@@ -46,14 +47,6 @@ from pipelines.store.exchange import is_recording
 HOUR = 3600.0
 
 _TOO_OFTEN = {"visitor": "asking.often_visitor", "address": "asking.often_address"}
-
-_BELIEVED = "FORWARDED_ALLOW_IPS"
-"""Where the server looks for the proxies that it believes."""
-
-_NOBODY = "none"
-
-_PLATFORM = "10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7"
-"""Private networks: on a Space of Hugging Face only its proxy connects, from one of them."""
 
 _REMEMBERED = 10_000
 """Visitors of whom it is remembered when they asked."""
@@ -88,31 +81,6 @@ def caller_of(request: object, visitor: str | None = None) -> Caller:
     if visitor is None and address is not None and not _is_here(address):
         visitor = address
     return Caller(visitor, address)
-
-
-def believe(proxies: str) -> None:
-    """Have the server believe these proxies from its next start on, and no others."""
-    os.environ[_BELIEVED] = proxies or _NOBODY
-
-
-def proxies_to_believe(environment: Mapping[str, str], named: str | None) -> str:
-    """Return the addresses and networks of `named`, as the server reads them.
-
-    Where nothing is named, these are those that the server was told in its own way; on a Space of
-    Hugging Face its private networks; else none. Raises InvalidInputError naming what is wrong.
-    """
-    if named is None:
-        usual = _PLATFORM if environment.get("SPACE_ID") else ""
-        return environment.get(_BELIEVED) or usual
-    if named.strip() == _NOBODY:
-        return ""
-    found = [one.strip() for one in named.split(",") if one.strip()]
-    for one in found:
-        try:
-            ip_network(one)
-        except ValueError:
-            raise failure("environment.proxies", value=one[:_LONGEST]) from None
-    return ",".join(found)
 
 
 class Rates:

@@ -569,9 +569,11 @@ def _try() -> None:
     with remembered(_ERRORS):
         collections = _collections()
         collection = collections.create(owner(), messages()("library.try.name"))
-        for path in sorted(SAMPLE_LIBRARY.rglob("*.md")):
-            name = path.relative_to(SAMPLE_LIBRARY).as_posix()
-            collections.add(owner(), collection, name, path.read_bytes())
+        files = [
+            (path.relative_to(SAMPLE_LIBRARY).as_posix(), path.read_bytes)
+            for path in sorted(SAMPLE_LIBRARY.rglob("*.md"))
+        ]
+        collections.add_all(owner(), collection, files)
         collections.index(owner(), collection)
         _open(collection)
 

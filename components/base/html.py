@@ -94,6 +94,17 @@ def shown(text: str) -> Html:
     return Markup(_HIDDEN.sub(label, escape(text)))
 
 
+_IMAGE = re.compile(r"!(?=\[(?:[^\]\\]|\\.)*\](?!\(\s*<?data:image/))")
+
+
+def without_images(markdown: str) -> str:
+    """Return Markdown in which pictures from elsewhere are links to them.
+
+    To load one would tell its server who reads the text, and pages load nothing from elsewhere.
+    """
+    return _IMAGE.sub("", markdown)
+
+
 def safe_url(url: str | None) -> str | None:
     """Return `url` when it is an absolute http, https or mailto address or a fragment,
     else None.

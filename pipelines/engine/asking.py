@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pipelines.base import Language
+from pipelines.base import Language, is_blank
 from pipelines.engine.calibrations import holding
 from pipelines.engine.checking import TextToCheck, check_spec, language_of
 from pipelines.engine.estimate import RunBudget, RunUsage, basis_for, budget_for, estimate, size_in
@@ -138,7 +138,7 @@ def make_plan(spec: RunSpec) -> RunPlan:
     what to change.
     """
     text = " ".join(spec.question.split())
-    if not text:
+    if is_blank(text):
         raise failure("asking.no_question")
     if len(text) > MAX_QUESTION:
         length, most = f"{len(text):,}", f"{MAX_QUESTION:,}"

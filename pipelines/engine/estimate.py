@@ -31,7 +31,7 @@ from pipelines.models.providers import (
 )
 from pipelines.run.calls import is_random, request_key
 from pipelines.run.events import JUDGES, ModelCalled, RunSpec, is_default
-from pipelines.run.ledger import Ledger, LimitName, RunLimits, UsageTotals, tokens_of
+from pipelines.run.ledger import ExpectedUsage, Ledger, LimitName, RunLimits, UsageTotals, tokens_of
 from pipelines.run.view import MethodView, RunView, fold
 from pipelines.store import RunStore
 from pipelines.store.runs import FinishedRun
@@ -635,7 +635,11 @@ class RunBudget(NamedTuple):
 
     def opened(self) -> Account:
         """Return an account of this budget in which nothing is used yet."""
-        return Account(self, Ledger(self.limits, self.prices, self.within))
+        expected = None
+        if (found := self.expected) is not None:
+            calls, tokens = (expected_of(found, name) or 0.0 for name in ("calls", "tokens"))
+            expected = ExpectedUsage(calls, tokens)
+        return Account(self, Ledger(self.limits, self.prices, self.within, expected))
 
 
 class Account(NamedTuple):

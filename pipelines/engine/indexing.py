@@ -54,9 +54,15 @@ from pipelines.store.collections import (
 MAX_PASSAGES = 250_000
 """Passages of a collection."""
 
-Stage = Literal["waiting", "fetch", "read", "embed", "index", "done", "stopped", "failed"]
+Stage = Literal[
+    "waiting", "elsewhere", "fetch", "read", "embed", "index", "done", "stopped", "failed"
+]
+"""`waiting` for its turn in this process; `elsewhere`: another process indexes the collection."""
 
 _BATCH = 64
+_LOOK = 0.2
+"""Seconds after which it is looked again whether another process has ended its indexing."""
+
 _PARTIAL = ".partial"
 _OLD = 3600.0
 """Seconds after which a file that is not listed is taken to be left over, and is deleted."""
@@ -141,8 +147,10 @@ class Indexing:
     def run(self) -> None:
         """Bring the index up to date. Raises VeriscopeError, and JobStoppedError."""
         try:
-            with self._lock():
-                self._index()
+            # What is up to date is left alone, so that those who only read never wait.
+            if not self._is_up_to_date():
+                with self._lock():
+                    self._index()
         except (JobStoppedError, VeriscopeError):
             raise
         except PreparationStoppedError:
@@ -152,12 +160,22 @@ class Indexing:
             said = str(error) if isinstance(error, WorkerFailedError) else type(error).__name__
             raise failure("library.failed", said=said) from error
 
+    def _is_up_to_date(self) -> bool:
+        documents = self._documents()
+        if any(map(is_waiting, documents)):
+            return False
+        return self._is_current([self._source(one) for one in documents if one.state == "ready"])
+
     def _lock(self) -> AbstractContextManager[object]:
+        """Take the lock of the collection; while another process has it, say so and wait."""
         self._task.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            return FileLock(self._task.folder / "indexing.lock").acquire(timeout=0)
-        except Timeout:
-            raise failure("library.indexing", name=self._task.name) from None
+        lock = FileLock(self._task.folder / "indexing.lock")
+        while True:
+            try:
+                return lock.acquire(timeout=0)
+            except Timeout:
+                self._tell("elsewhere", 0, 0)
+                self._job.go_on(after=_LOOK)
 
     def _index(self) -> None:
         """Index until nothing is left to do: documents may be added and deleted meanwhile."""

@@ -52,6 +52,7 @@ from pipelines.retrieval.worker import SECONDS
 from pipelines.run.events import EvidenceSpec
 from pipelines.store.collections import (
     CollectionStore,
+    ListedDocuments,
     NewDocument,
     StoredCollection,
     new_document_id,
@@ -171,54 +172,92 @@ class Collections:
         A document of the same name is replaced, one with the same content is left as it is. Raises
         InvalidInputError for one that is too large.
         """
-        name = document_name(name)
+        (added,) = self.add_all(owner, collection, [(name, lambda: data)])
+        return added
+
+    def add_all(
+        self, owner: str, collection: str, files: Sequence[tuple[str, Callable[[], bytes]]]
+    ) -> list[Added]:
+        """Store files, each with what reads it, as `add` does, and list them in one transaction.
+
+        Where one of them cannot be read or stored, those before it are there when its error is
+        raised.
+        """
+        named = [(document_name(name), read) for name, read in files]
+        known = self.store.digests(owner, collection, [name for name, _ in named])
+        given: list[NewDocument] = []
+        new: list[NewDocument] = []
+        problem: Exception | None = None
+        try:
+            for name, read in named:
+                data = read()
+                document = self._checked(name, data)
+                if known.get(name) != document.digest:
+                    self._keep_file(collection, document, data)
+                    new.append(document)
+                given.append(document)
+        except Exception as error:
+            problem = error
+        added = self._add_to_list(owner, collection, new, problem)
+        return [Added(one.name, one.id if one.id in added else None) for one in given]
+
+    def _checked(self, name: str, data: bytes) -> NewDocument:
+        """Return a file as a document. Raises VeriscopeError where there is no room for it."""
         if len(data) > MAX_FILE:
             raise failure("library.file_too_large", file=name, most=MAX_FILE // 2**20)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if shutil.disk_usage(self._folder).free < _RESERVE + len(data):
             raise failure("library.not_kept", file=name, reason=phrase("detail.disk_nearly_full"))
         digest = sha256(data).hexdigest()
-        known = {one.name: one for one in self.store.documents(owner, collection)}
-        former = known.get(name)
-        if former is not None and former.digest == digest and former.state != "refused":
-            return Added(name, None)
-        document = new_document_id()
-        folder = document_folder(self._place(collection), document)
+        return NewDocument(id=new_document_id(), name=name, digest=digest, size=len(data))
+
+    def _keep_file(self, collection: str, document: NewDocument, data: bytes) -> None:
+        folder = document_folder(self._place(collection), document.id)
         try:
             folder.mkdir(mode=0o700, parents=True)
-            write_bytes(original_of(self._place(collection), document), data)
-            new = NewDocument(id=document, name=name, digest=digest, size=len(data))
-            replaced = self.store.add(owner, collection, [new])
+            write_bytes(original_of(self._place(collection), document.id), data)
         except OSError as error:
             shutil.rmtree(folder, ignore_errors=True)
             reason = error.strerror or type(error).__name__
-            raise failure("library.not_kept", file=name, reason=reason) from error
-        except VeriscopeError:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        self._forget(collection, replaced)
-        return Added(name, document)
+            raise failure("library.not_kept", file=document.name, reason=reason) from error
+
+    def _add_to_list(
+        self,
+        owner: str,
+        collection: str,
+        new: Sequence[NewDocument],
+        problem: Exception | None = None,
+    ) -> frozenset[str]:
+        """List documents and return the ids that are new in the list; raises `problem` then.
+
+        The files of those that were not listed are removed.
+        """
+        listed = ListedDocuments(frozenset(), (), None)
+        try:
+            listed = self.store.add(owner, collection, new)
+        finally:
+            for one in new:
+                if one.id not in listed.added:
+                    folder = document_folder(self._place(collection), one.id)
+                    shutil.rmtree(folder, ignore_errors=True)
+        self._forget(collection, listed.replaced)
+        if problem := problem or listed.refusal:
+            raise problem
+        return listed.added
 
     def add_addresses(self, owner: str, collection: str, text: str) -> list[Added]:
         """List pages to be fetched when the collection is indexed: one address a line.
 
         Those that are listed and were not refused are left as they are.
         """
-        known = {one.name: one.state for one in self.store.documents(owner, collection)}
-        added: list[Added] = []
         new: list[NewDocument] = []
         for url in read_addresses(text):
-            if known.get(url, "refused") != "refused":
-                added.append(Added(url, None))
-                continue
-            document = new_document_id()
-            digest = sha256(url.encode()).hexdigest()
+            document, digest = new_document_id(), sha256(url.encode()).hexdigest()
             new.append(
                 NewDocument(id=document, name=url, digest=digest, size=0, state="address", url=url)
             )
-            added.append(Added(url, document))
-        self._forget(collection, self.store.add(owner, collection, new))
-        return added
+        added = self._add_to_list(owner, collection, new)
+        return [Added(one.name, one.id if one.id in added else None) for one in new]
 
     def remove(self, owner: str, collection: str, document: str) -> None:
         """Delete a document. From now on no search finds it: the index is made anew first."""

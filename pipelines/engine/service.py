@@ -57,6 +57,7 @@ from pipelines.run.events import (
     Trace,
     default_models,
 )
+from pipelines.run.ledger import Ledger
 from pipelines.run.live import Limits, LiveRun, Subscription
 from pipelines.run.replay import replay_materials
 from pipelines.store import RunStore, file_url, new_run_id
@@ -483,12 +484,18 @@ class Service:
         """Return models and libraries being prepared right now; safe from any thread."""
         return [*self.pool.loading(), *self.libraries.loading()]
 
-    async def model(self, spec: ModelSpec, key: str | None = None) -> Model:
+    async def model(
+        self, spec: ModelSpec, key: str | None = None, ledger: Ledger | None = None
+    ) -> Model:
         """Return a configured model, loaded, for the capability probe: tried again, never from
-        a cache.
+        a cache. `ledger` counts its calls.
         """
         slot = replace(await self.pool.get(spec, key), cache=None)
-        return RunModel("main", slot, self._retry, lambda *_, **__: None, time.monotonic)
+
+        def emit(*_: object, **__: object) -> None:
+            return None
+
+        return RunModel("main", slot, self._retry, emit, time.monotonic, ledger=ledger)
 
     async def pinned(self, spec: ModelSpec) -> ModelSpec:
         """Return the model with what a run records of it, see

@@ -21,6 +21,7 @@ from collections.abc import (
 )
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
@@ -434,10 +435,12 @@ class HostedModel(Model, Generic[Client]):
             raise self._errors.failure("no_logprobs")
         if prefix_of(request) and not self._continues:
             raise self._errors.failure("no_continuing")
+        shown = None if watch is None else partial(_show_without_key, watch, self._key)
         async with self._limiter.slot(exclusive=request.reproducible):
             try:
                 async with asyncio.timeout(self._longest):
-                    return tuple(await self._texts(request, watch))
+                    texts = await self._texts(request, shown)
+                    return tuple(_without_key(one, self._key) for one in texts)
             except TimeoutError as error:
                 raise not_again(self._errors.failure("timeout")) from error
 
@@ -632,6 +635,30 @@ class HostedModel(Model, Generic[Client]):
         if rest is not None and watch is not None:
             watch(rest)
         return texts
+
+
+_SHORTEST_KEY = 12
+"""Characters; what is shorter ("none", "EMPTY") is no secret, and may be a word of a text."""
+
+
+def _hidden(text: str, key: str | None) -> str:
+    return text if key is None or len(key) < _SHORTEST_KEY else text.replace(key, "[key]")
+
+
+def _without_key(generation: Generation, key: str | None) -> Generation:
+    """Return a text in which the service does not repeat the key that it was sent: it is stored."""
+    text = _hidden(generation.text, key)
+    if text == generation.text:
+        return generation
+    # The tokens are those of the text that was sent.
+    return generation.model_copy(update={"text": text, "tokens": None})
+
+
+def _show_without_key(watch: Watcher, key: str | None, delta: Delta) -> bool | None:
+    text = _hidden(delta.text, key)
+    if text != delta.text:
+        delta = delta.model_copy(update={"text": text, "tokens": ()})
+    return watch(delta)
 
 
 def _without(fields: Mapping[str, Any], refused: set[str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 import unicodedata
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from pipelines.aio import together, usable_cores, write_whole
 from pipelines.base import Frozen, Generation, Language, Message
-from pipelines.errors import ModelTimeoutError, VeriscopeError
+from pipelines.errors import ModelTimeoutError, VeriscopeError, failure
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -62,28 +63,42 @@ class ProbeReport(Frozen):
         return _found(known, self.findings)
 
 
-async def probe(model: Model) -> ProbeReport:
+async def probe(model: Model, seconds: float | None = None) -> ProbeReport:
     """Try each ability on `model`. Build the model without overrides, so that nothing is ruled out.
 
-    Raises what the very first call raises: a model that cannot be reached, does not exist or
-    refuses the key has nothing to report. A later check that fails is a finding, and so is one that
-    could not be carried out.
+    After so many `seconds` it ends, and what was not found out by then is unknown. Raises what the
+    very first call raises: a model that cannot be reached, does not exist or refuses the key has
+    nothing to report. A later check that fails is a finding, and so is one that could not be
+    carried out.
     """
+    findings: list[Finding] = []
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            await _probe(model, findings)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        done = {finding.key for finding in findings}
+        late = failure("service.check_too_long", seconds=f"{seconds:g}").message
+        findings += [
+            Finding(key=key, ok=None, note=late)
+            for key in ("reachable", "english", *_checks())
+            if key not in done
+        ]
+    return ProbeReport(capabilities=_found(model.capabilities, findings), findings=tuple(findings))
+
+
+async def _probe(model: Model, findings: list[Finding]) -> None:
+    """Add what is found to `findings`, one after the other."""
     started = time.perf_counter()
     reply = (await _ask(model, _FRANCE)).text
     waited = round(time.perf_counter() - started, 3)
-    findings = [
-        Finding(
-            key="reachable",
-            ok=True,
-            value=waited,
-            note="Seconds until a short reply was complete.",
-        ),
-        Finding(key="english", ok="paris" in reply.casefold(), value=reply.strip()),
-        *[finding async for finding in _checked(model, _checks())],
-    ]
-    capabilities = _found(model.capabilities, findings)
-    return ProbeReport(capabilities=capabilities, findings=tuple(findings))
+    note = "Seconds until a short reply was complete."
+    findings.append(Finding(key="reachable", ok=True, value=waited, note=note))
+    findings.append(Finding(key="english", ok="paris" in reply.casefold(), value=reply.strip()))
+    async for finding in _checked(model, _checks()):
+        findings.append(finding)
 
 
 async def probe_again(

@@ -44,6 +44,10 @@ class RunLimits(Frozen):
     `calls` (at least 1) are those that reach a model, including judges and failed attempts;
     `tokens` (at least 1) are those read and written; `seconds` (above 0) count from the start of
     the run; `money` (0 or more) is in `currency`. Replies from the cache count as nothing.
+
+    `times` (at least 1) ends a run that takes more than so many times the calls or the tokens that
+    were expected, where something was expected: a model that ignores what it is asked for may make
+    a method ask on and on.
     """
 
     calls: Annotated[int, Field(ge=1)] | None = None
@@ -51,11 +55,23 @@ class RunLimits(Frozen):
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     money: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     currency: Currency = "USD"
+    times: Annotated[float, Field(ge=1, allow_inf_nan=False)] | None = 2.0
 
     @property
     def names(self) -> tuple[LimitName, ...]:
         """Those that are set."""
         return tuple(name for name in LIMIT_NAMES if getattr(self, name) is not None)
+
+
+LEAST_CALLS, LEAST_TOKENS = 40, 20_000
+"""What a run may take whatever was expected of it: an estimate of little is easily wrong by far."""
+
+
+class ExpectedUsage(NamedTuple):
+    """The calls and tokens that a run is expected to take."""
+
+    calls: float
+    tokens: float
 
 
 class UsageTotals(NamedTuple):
@@ -142,14 +158,17 @@ class Ledger:
     refused. Use it on one event loop; `spent` and `reached` may be read in any thread.
 
     `within` is that of several runs together: it has to admit each call too, at the prices of the
-    run that makes it.
+    run that makes it. `expected` is what the run is expected to take, None where nobody knows.
     """
 
     limits: RunLimits = field(default_factory=RunLimits)
     prices: Mapping[str, Price] = field(default_factory=dict)
     within: Ledger | None = None
+    expected: ExpectedUsage | None = None
     reached: LimitName | None = field(default=None, init=False)
     spent: UsageTotals = field(default=UsageTotals(), init=False)
+    _surpassed: bool = field(default=False, init=False)
+    """Whether it is what was expected that was passed, and no limit."""
     _held: list[UsageTotals] = field(default_factory=list, init=False)
     _waiting: list[asyncio.Future[None]] = field(default_factory=list, init=False)
 
@@ -236,7 +255,7 @@ class Ledger:
     def _passed(self, most: UsageTotals) -> LimitName | None:
         """Return the first limit that the run could pass with a call that takes `most`."""
         limits = self.limits
-        if not limits.names:
+        if not limits.names and self.expected is None:
             return None
         total = self.spent.plus(most)
         for held in self._held:
@@ -250,7 +269,21 @@ class Ledger:
             amount = sum(total.money.values())
             if amount > limits.money * (1 + _ROUNDING):
                 return "money"
-        return None
+        if (name := self._more_than_expected(total.calls)) is not None:
+            self._surpassed = True
+        return name
+
+    def _more_than_expected(self, calls: int) -> LimitName | None:
+        """Return of what the run takes too many times what was expected, with so many `calls`.
+
+        Tokens count when they are spent: a call mostly takes less than it may.
+        """
+        if self.expected is None or self.limits.times is None:
+            return None
+        if calls > max(LEAST_CALLS, self.expected.calls * self.limits.times):
+            return "calls"
+        most = max(LEAST_TOKENS, self.expected.tokens * self.limits.times)
+        return "tokens" if self.spent.tokens > most else None
 
     def _taken(self, role: str, tokens: TokenCount) -> UsageTotals:
         price = self.prices.get(role)
@@ -264,6 +297,14 @@ class Ledger:
     def _refusal(self, name: LimitName) -> LimitReached:
         if self.reached is None:
             self.reached = name
+        if self._surpassed and self.expected is not None:
+            expected = getattr(self.expected, self.reached)
+            key = {"calls": "limit.calls_expected", "tokens": "limit.tokens_expected"}
+            return LimitReached.of(
+                key[self.reached],
+                expected=f"{expected:,.0f}",
+                used=f"{getattr(self.spent, self.reached):,.0f}",
+            )
         most = getattr(self.limits, self.reached)
         return LimitReached.of(
             f"limit.{self.reached}",

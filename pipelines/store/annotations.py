@@ -22,7 +22,7 @@ from sqlalchemy import case, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from pipelines.base import Frozen
+from pipelines.base import Frozen, mixes_scripts, skeleton
 from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.store.database import Database
@@ -470,6 +470,7 @@ class AnnotationStore:
         try:
             with self._database.write() as session:
                 locked(session, session_id)
+                _refuse_likeness(session, session_id, name)
                 return enrolled(session, session_id, name, kind, self._clock(), most)
         except IntegrityError:
             raise failure("annotation.name_taken") from None
@@ -600,12 +601,22 @@ def participating(
 
 def _usable(name: str) -> str:
     """Return `name` without space around it. Raises InvalidInputError for an empty or too
-    long one.
+    long one, and one that mixes scripts that look alike.
     """
     name = name.strip()
-    if not name or len(name) > MAX_NAME:
+    if not skeleton(name) or len(name) > MAX_NAME:
         raise failure("annotation.bad_name", most=MAX_NAME)
+    if mixes_scripts(name):
+        raise failure("annotation.mixed_name")
     return name
+
+
+def _refuse_likeness(session: Session, session_id: str, name: str) -> None:
+    """Raise InvalidInputError where somebody takes part whose name looks the same."""
+    row = AnnotatorRow
+    names = session.scalars(select(row.name).where(row.session == session_id))
+    if skeleton(name) in map(skeleton, names):
+        raise failure("annotation.name_taken")
 
 
 def _listed(session: Session, *conditions: Any) -> builtins.list[StoredSession]:
@@ -666,7 +677,7 @@ WINDOW = 600.0
 """Seconds in which wrong links are counted."""
 
 MOST_WRONG = 20
-"""Wrong links from one address, or for one link, within the window."""
+"""Wrong links from one address, in all or for one link, within the window."""
 
 _TOKEN = re.compile(r"([0-9a-f]{16})\.([A-Za-z0-9_-]{43})")
 
@@ -721,13 +732,14 @@ class AnnotationLinks:
         """Return what a link allows, for somebody at the network address `address`.
 
         Raises NotFoundError for one that is wrong, withdrawn or expired, without saying which, and
-        TooOftenError where too many wrong ones came from the address, or for the same link.
+        TooOftenError where too many wrong ones for the same link came from the address, and for a
+        wrong one also where too many came from it in all.
         """
         found = _TOKEN.fullmatch(token.strip())
         name, secret = found.groups() if found else ("", "")
-        subjects = [_digest(f"address:{address}")]
-        if name:
-            subjects.append(_digest(f"link:{name}"))
+        # Behind a proxy, one address may stand for many people: wrong links of one of them do not
+        # shut out those who have another link.
+        subjects = [_digest(f"address:{address}"), _digest(f"link:{name} address:{address}")]
         now = self._clock()
         with self._database.read() as session:
             row = session.get(LinkRow, name) if name else None
@@ -736,8 +748,7 @@ class AnnotationLinks:
             valid = right and row is not None and _is_valid(row, now)
             link = Link.model_validate(row, from_attributes=True) if row and valid else None
             count = _wrong(session, subjects, now)
-        # Wrong secrets that others try for a link do not shut out those who have the right one.
-        if link is not None and count[0] < MOST_WRONG:
+        if link is not None and count[1] < MOST_WRONG:
             return link
         if max(count) >= MOST_WRONG:
             raise failure("annotation.guessing", minutes=ceil(WINDOW / 60))
@@ -773,9 +784,10 @@ class AnnotationLinks:
             if known is not None:
                 return known
             now, row = self._clock(), AnnotatorRow
-            taken = set(session.scalars(select(row.name).where(row.session == session_id)))
+            listed = session.scalars(select(row.name).where(row.session == session_id))
+            taken = set(map(skeleton, listed))
             names = (name, *(f"{name} {number}" for number in range(2, len(taken) + 3)))
-            free = next(one for one in names if one not in taken)
+            free = next(one for one in names if skeleton(one) not in taken)
             joined = enrolled(session, session_id, free, "person", now, most)
             link = {
                 "id": mark,

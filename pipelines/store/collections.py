@@ -9,10 +9,10 @@ without a row, which a killed process leaves behind, can be deleted safely.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 from sqlalchemy import case, func, select
@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 
 from pipelines.base import Frozen, Language
 from pipelines.error_words import phrase
-from pipelines.errors import failure
+from pipelines.errors import VeriscopeError, failure
 from pipelines.retrieval.embedders import ENGLISH_EMBEDDER, EmbedderSpec
 from pipelines.store.database import Database
 from pipelines.store.tables import CollectionDocumentRow, CollectionRow, looks_like_key, to_json
@@ -37,6 +37,9 @@ MAX_DOCUMENTS = 2_000
 
 MAX_BYTES = 2**30
 """Bytes of all files of a collection."""
+
+_NAMES = 500
+"""Names that are looked for by one query."""
 
 DocumentState = Literal["address", "stored", "ready", "refused"]
 """What is known of a document. "address": a web page that is not fetched yet. "stored": a file that
@@ -102,6 +105,16 @@ class NewDocument(Frozen):
     size: int
     state: DocumentState = "stored"
     url: str | None = None
+
+
+class ListedDocuments(NamedTuple):
+    """What became of documents that were added: the ids that are new in the list, and those that
+    they replaced. `refusal` says why the rest was not added; None where nothing was refused.
+    """
+
+    added: frozenset[str]
+    replaced: tuple[str, ...]
+    refusal: VeriscopeError | None
 
 
 class CollectionStore:
@@ -177,46 +190,67 @@ class CollectionStore:
         with self._database.write() as session:
             session.delete(_owned(session, owner, collection))
 
-    def add(self, owner: str, collection: str, documents: Iterable[NewDocument]) -> list[str]:
-        """Add documents to the list, in one transaction; returns the ids of those they replace.
+    def add(self, owner: str, collection: str, documents: Sequence[NewDocument]) -> ListedDocuments:
+        """Add documents to the list, in one transaction.
 
-        A document replaces one of the same name. Raises InvalidInputError for more than
-        MAX_DOCUMENTS documents or MAX_BYTES bytes, NotFoundError for no such collection.
+        A document replaces one of the same name; one that is listed with the same content is left
+        as it is, so that processes which add the same files at once do not undo each other. Those
+        before the first that would be more than MAX_DOCUMENTS documents or MAX_BYTES bytes are
+        added. Raises NotFoundError for no such collection.
         """
         row = CollectionDocumentRow
         replaced: list[str] = []
+        added: set[str] = set()
+        refusal: VeriscopeError | None = None
         with self._database.write() as session:
             _owned(session, owner, collection)
+            there = _namesakes(session, collection, [one.name for one in documents])
+            query = select(
+                func.count(), func.coalesce(func.sum(row.size), 0), func.max(row.number)
+            ).where(row.collection == collection)
+            count, size, last = session.execute(query).one()
             for document in documents:
-                former = select(row).where(row.collection == collection, row.name == document.name)
-                for one in session.scalars(former):
-                    replaced.append(one.id)
-                    session.delete(one)
-                session.flush()
-                query = select(
-                    func.count(), func.coalesce(func.sum(row.size), 0), func.max(row.number)
-                ).where(row.collection == collection)
-                count, size, last = session.execute(query).one()
+                former = there.get(document.name)
+                if former is not None and _is_same(former, document):
+                    continue
+                if former is not None:
+                    count, size = count - 1, size - former.size
                 if count >= MAX_DOCUMENTS:
-                    raise failure("library.too_many_documents", most=f"{MAX_DOCUMENTS:,}")
+                    refusal = failure("library.too_many_documents", most=f"{MAX_DOCUMENTS:,}")
+                    break
                 if size + document.size > MAX_BYTES:
-                    raise failure("library.too_much", most=f"{MAX_BYTES // 2**20:,}")
-                session.add(
-                    row(
-                        id=document.id,
-                        collection=collection,
-                        number=0 if last is None else last + 1,
-                        name=document.name,
-                        digest=document.digest,
-                        size=document.size,
-                        added=datetime.now(UTC),
-                        state=document.state,
-                        passages=0,
-                        body=to_json(DocumentFacts(url=document.url)),
-                    )
+                    refusal = failure("library.too_much", most=f"{MAX_BYTES // 2**20:,}")
+                    break
+                if former is not None:
+                    replaced.append(former.id)
+                    session.delete(former)
+                    session.flush()
+                last = 0 if last is None else last + 1
+                new = row(
+                    id=document.id,
+                    collection=collection,
+                    number=last,
+                    name=document.name,
+                    digest=document.digest,
+                    size=document.size,
+                    added=datetime.now(UTC),
+                    state=document.state,
+                    passages=0,
+                    body=to_json(DocumentFacts(url=document.url)),
                 )
-                session.flush()
-        return replaced
+                session.add(new)
+                there[document.name] = new
+                added.add(document.id)
+                count, size = count + 1, size + document.size
+        # What was listed and then replaced by a later one of the same name is not there either.
+        return ListedDocuments(frozenset(added), tuple(replaced), refusal)
+
+    def digests(self, owner: str, collection: str, names: Sequence[str]) -> dict[str, str]:
+        """Return the digests of the documents of these names that were not refused, by name."""
+        with self._database.read() as session:
+            _owned(session, owner, collection)
+            there = _namesakes(session, collection, names)
+            return {name: one.digest for name, one in there.items() if one.state != "refused"}
 
     def documents(self, owner: str, collection: str) -> list[StoredDocument]:
         """Return the documents of a collection in the order in which they were added."""
@@ -346,6 +380,26 @@ def _owned(session: Session, owner: str, collection: str) -> CollectionRow:
     if row is None or row.owner != owner:
         raise failure("library.no_collection")
     return row
+
+
+def _namesakes(
+    session: Session, collection: str, names: Sequence[str]
+) -> dict[str, CollectionDocumentRow]:
+    """Return the documents of these names that are listed, by name."""
+    row = CollectionDocumentRow
+    found: dict[str, CollectionDocumentRow] = {}
+    for start in range(0, len(names), _NAMES):
+        some = names[start : start + _NAMES]
+        query = select(row).where(row.collection == collection, row.name.in_(some))
+        found.update({one.name: one for one in session.scalars(query)})
+    return found
+
+
+def _is_same(row: CollectionDocumentRow, document: NewDocument) -> bool:
+    """Return whether a document is listed already; one that was refused is tried again."""
+    # The digest of a page is known when it has been fetched.
+    same = document.state == "address" or row.digest == document.digest
+    return same and row.state != "refused"
 
 
 def _listed(session: Session, collection: str, document: str) -> CollectionDocumentRow:

@@ -47,6 +47,12 @@ _CAUSES: dict[int | str, str] = {
     "XX001": "damaged",
     "XX002": "damaged",
 }
+_WHOLE_CAUSES: dict[int, str] = {sqlite3.SQLITE_IOERR_SHMSIZE: "full"}
+"""Codes of SQLite that say more than their primary one: its shared index finds no room."""
+
+_TOO_LARGE = "22003"
+"""SQLSTATE of PostgreSQL: numeric_value_out_of_range."""
+
 _SERVER_IS_AWAY = ("08", "28", "3D", "57P")
 """How the SQLSTATE of a server begins that cannot be reached, or accepts nobody."""
 
@@ -73,8 +79,12 @@ def storage_error(error: Exception) -> VeriscopeError:
     cause = getattr(error, "orig", None)
     if isinstance(cause, sqlite3.Error):
         # The lowest byte of a SQLite code is the primary one; the others detail it.
-        return failure(f"storage.{_CAUSES.get(_code(cause) & 0xFF, 'unusable')}")
+        code = _code(cause)
+        found = _WHOLE_CAUSES.get(code) or _CAUSES.get(code & 0xFF, "unusable")
+        return failure(f"storage.{found}")
     state = getattr(cause, "sqlstate", None)
+    if state == _TOO_LARGE:
+        return failure("value.number_too_large")
     if state is None or state.startswith(_SERVER_IS_AWAY):
         # A connection that was lost, or never made, has no state of its own.
         return failure("storage.unreachable")
@@ -94,6 +104,9 @@ def storage_errors() -> Iterator[None]:
         yield
     except IntegrityError:
         raise
+    except OverflowError as error:
+        # SQLite's driver takes no number of more than 64 bits.
+        raise failure("value.number_too_large") from error
     except (DBAPIError, PoolTimeoutError, OSError) as error:
         raise storage_error(error) from error
 

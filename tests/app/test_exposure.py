@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from app.exposure import (
     PAGE_HEADERS,
     Doorkeeper,
     Exposure,
+    believe_proxies,
     exposure_of,
     what_is_open,
     what_space_opens,
@@ -240,3 +242,17 @@ def test_on_this_machine_alone_nothing_is_off(tmp_path: Path, monkeypatch: pytes
     close_engines()
     assert SWITCH not in told(test)
     assert not test.text_input(key="new.model").disabled
+
+
+@pytest.mark.parametrize(
+    ("named", "believed"),
+    [(None, "as it was"), ("10.0.0.0/8, 192.0.2.7", "10.0.0.0/8,192.0.2.7"), ("none", "none")],
+)
+def test_the_workbench_believes_named_proxies(
+    named: str | None, believed: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "as it was")
+    believe_proxies({} if named is None else {"VERISCOPE_TRUSTED_PROXIES": named})
+    assert os.environ["FORWARDED_ALLOW_IPS"] == believed
+    with pytest.raises(InvalidInputError):
+        believe_proxies({"VERISCOPE_TRUSTED_PROXIES": "my proxy"})

@@ -36,7 +36,7 @@ from components.annotate.labelling import (
     stored_value,
 )
 from components.base.elements import error_title, explained, notice
-from components.base.html import tag
+from components.base.html import tag, without_images
 from components.base.words import Catalogue, duration, integer
 from pipelines.annotation.labelling import AssignedItem, GivenLabel, Worker
 from pipelines.annotation.sessions import Invitation
@@ -325,7 +325,7 @@ def _guidelines(worker: Worker, t: Catalogue) -> None:
     """Draw the guidelines as Markdown; HTML in them is shown as it was written."""
     text = worker.guidelines
     with st.container(key="annotate-guidelines"):
-        st.markdown(text if text.strip() else t("annotate.task.guidelines.none"))
+        st.markdown(without_images(text) if text.strip() else t("annotate.task.guidelines.none"))
 
 
 def _item(worker: Worker, state: LabellingState, labels: list[GivenLabel], t: Catalogue) -> None:

@@ -33,7 +33,7 @@ from app.screens.runs import local_time
 from app.session import language, messages, owner
 from components.annotate.sessions import collecting_view, problems_view, size_view
 from components.base.elements import explained, notice
-from components.base.html import shown, tag
+from components.base.html import shown, tag, without_images
 from components.base.words import (
     LANGUAGES,
     Catalogue,
@@ -615,7 +615,7 @@ def edit_guidelines(key: str, t: Catalogue) -> str:
             **_KEPT,
         )
     with preview, st.container(border=True, key=f"card-{key}"):
-        st.markdown(text or t("annotate.guidelines.none"))
+        st.markdown(without_images(text) or t("annotate.guidelines.none"))
     return text or ""
 
 

@@ -34,7 +34,7 @@ from app.screens.runs import local_moment
 from app.session import messages, owner
 from components.annotate.sessions import label_text, size_view
 from components.base.elements import notice
-from components.base.html import shown, tag
+from components.base.html import shown, tag, without_images
 from components.base.words import Catalogue, integer
 from pipelines.annotation.formats import (
     export_csv,
@@ -419,7 +419,7 @@ def _versions(lead: Lead, t: Catalogue) -> None:
         ),
     )
     with st.container(border=True, key="card-guidelines-version"):
-        st.markdown(chosen.text or t("annotate.guidelines.none"))
+        st.markdown(without_images(chosen.text) or t("annotate.guidelines.none"))
 
 
 def _save_guidelines(lead: Lead, text: str, said: str) -> None:

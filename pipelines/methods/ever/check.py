@@ -148,11 +148,14 @@ class Checker:
     """Checks the sentences of one run; what it has found out is not asked again.
 
     `role` is who answers the validation questions. From memory only the main model can.
+    `sentences` is how many it may have to check: they share the concepts of an answer, so that
+    what is checked does not depend on which sentence comes first.
     """
 
     question: Question
     settings: EverSettings
     role: str
+    sentences: int = 1
     _known: dict[str, Concept] = field(default_factory=dict)
     _deciding: dict[str, Lock] = field(default_factory=lambda: defaultdict(Lock))
 
@@ -190,6 +193,12 @@ class Checker:
         return SentenceCheck(target, listed, step.id, left_out, tuple(found), dropped)
 
     @property
+    def _limit(self) -> int:
+        """The concepts of one sentence that are checked, at least 1."""
+        shared = self.settings.max_answer_concepts // max(1, self.sentences)
+        return max(1, min(self.settings.max_concepts, shared))
+
+    @property
     def _asked(self) -> str:
         """The question that the text answers; "" where nobody knows it."""
         return "" if self.question.about else self.question.text
@@ -197,7 +206,7 @@ class Checker:
     async def _concepts(self, step: Scope, target: Target) -> tuple[Listed, Concepts]:
         if target.concept is not None:
             return "read", Concepts(spans=(target.concept,))
-        language, limit = self.question.language, self.settings.max_concepts
+        language, limit = self.question.language, self._limit
         weak = step.model().capabilities.weak
         user = "extract_sentence" if self._asked else "extract_alone"
         values = {"sentence": target.text} | ({"question": self._asked} if self._asked else {})
@@ -232,7 +241,7 @@ class Checker:
     async def _seen(self, own: Scope, target: Target, listed: Sequence[str]) -> Concepts:
         """Return what is listed, with the names, dates and numbers that are there to be seen."""
         entities = [entity.text for entity in await own.entities(target.text)]
-        limit = self.settings.max_concepts
+        limit = self._limit
         found = concepts_in(target.text, [*listed, *entities], limit, self._asked)
         # Rules see whatever can be looked up: what else a weak model lists is made up.
         return found.model_copy(update={"dropped": 0})
@@ -245,7 +254,7 @@ class Checker:
         Where there are none, what the sentence says beyond the question is the concept. That is no
         fact in an answer of yes or no.
         """
-        limit, asked = self.settings.max_concepts, self._asked
+        limit, asked = self._limit, self._asked
         concepts = await self._seen(own, target, listed)
         if not concepts.spans and not asks_yes_or_no(self.question):
             concepts = concepts_in(target.text, [said_beyond(target.text, asked)], limit, asked)

@@ -48,6 +48,13 @@ class EverSettings(Settings):
         le=16,
         description="Maximum concepts checked in a sentence (ours, a bound on cost).",
     )
+    max_answer_concepts: int = Field(
+        96,
+        ge=1,
+        le=1000,
+        description="Maximum concepts checked in an answer, divided among its sentences (ours, a"
+        " bound on cost).",
+    )
     candidates: int = Field(
         2,
         ge=0,

@@ -249,7 +249,7 @@ class GivenTextWriter(SentenceWriter):
         self.messages = await self.opening()
         given = await self.write_original(self.messages)
         text, spans = given.text, split_sentences(given.text)
-        self._sentences = len(spans)
+        self._sentences = self.checker.sentences = len(spans)
         if not declines(text):
             for number, span in enumerate(spans):
                 begins = spans[number - 1].end if number else 0

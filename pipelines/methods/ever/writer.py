@@ -74,7 +74,7 @@ class EverRun(ABC):
         if role == "main" and wanted == "auto" and scope.model().capabilities.weak:
             # Its own verdicts were measured to be poor; those that an adapter taught are not.
             role = next(iter(taught_judges(scope, question.language)), role)
-        self.checker = Checker(question, settings, role)
+        self.checker = Checker(question, settings, role, settings.max_sentences)
         self.flags: list[str] = []
         self.sentences: list[Sentence] = []
         self.draft = 0

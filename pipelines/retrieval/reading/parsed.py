@@ -376,7 +376,7 @@ def _rows(text: str, title: str) -> Iterator[DocumentPart]:
             if part is not None:
                 yield part
     except csv.Error as error:
-        raise RefusedError("bad_line", line=rows.line_num, said=str(error)) from None
+        raise RefusedError("bad_line", line=rows.line_num, said=_said(error)) from None
     if not found:
         raise RefusedError("no_rows")
 
@@ -420,6 +420,11 @@ def _one_object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def _said(error: Exception) -> str:
+    """Return what is wrong, never nothing: a number of too many digits has no message of JSON."""
+    return getattr(error, "msg", "") or str(error) or type(error).__name__
+
+
 def _read(text: str, line: int) -> Any:
     try:
         return json.loads(text)
@@ -427,7 +432,7 @@ def _read(text: str, line: int) -> Any:
         raise RefusedError("bad_line", line=line, said="too deep") from None
     except ValueError as error:
         line += getattr(error, "lineno", 1) - 1
-        raise RefusedError("bad_line", line=line, said=getattr(error, "msg", "")) from None
+        raise RefusedError("bad_line", line=line, said=_said(error)) from None
 
 
 def _part(cells: Mapping[str, Any], title: str, number: int) -> DocumentPart | None:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from pipelines.engine.library import Collections, Libraries
 from pipelines.retrieval.reading.parsed import MAX_FILE
@@ -73,6 +74,48 @@ def test_a_folder_is_added_searched_and_deleted(run: CommandLine, papers: Path):
     assert run("library", "list")[1] == ""
 
 
+def test_links_lead_nowhere_else(run: CommandLine, papers: Path, tmp_path: Path):
+    (tmp_path / "secret.txt").write_text("The password is swordfish.", encoding="utf-8")
+    (papers / "out.txt").symlink_to(tmp_path / "secret.txt")
+    (papers / "in.txt").symlink_to(papers / "sub" / "cats.txt")
+    (papers / "sub" / "up").symlink_to(tmp_path)
+    assert run("library", "add", "Sea", str(papers))[0] == 0
+    _, out, _ = run("library", "show", "Sea")
+    assert [line.split()[0] for line in out.splitlines()] == [
+        "in.txt",
+        "sub/cats.txt",
+        "whales.pdf",
+    ]
+
+
+def test_what_fits_is_indexed(run: CommandLine, papers: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pipelines.store.collections.MAX_DOCUMENTS", 1)
+    status, out, err = run("library", "add", "Sea", str(papers))
+    assert (status, out) == (2, "1 documents, 1 passages, 0 refused\n")
+    assert "1 documents at most" in err
+    assert "sub/cats.txt" in run("library", "search", "Sea", "cats", "--mode", "bm25")[1]
+
+
+def test_an_unchanged_folder_is_asked_while_it_is_being_indexed(
+    run: CommandLine, papers: Path, tmp_path: Path
+):
+    scripted = ["--profile", "scripted", "--model", str(write_script(tmp_path / "script.json"))]
+    ask = [
+        "ask",
+        "Where do whales swim?",
+        "--method",
+        "rag",
+        *scripted,
+        "--evidence",
+        "bm25",
+        "--json",
+    ]
+    assert "whales.pdf, p. 1" in run(*ask, "--library", str(papers))[1]
+    (place,) = (tmp_path / "data" / "collections").iterdir()
+    with FileLock(place / "indexing.lock"):
+        assert "whales.pdf, p. 1" in run(*ask, "--library", str(papers))[1]
+
+
 def test_a_refused_file_is_named_and_the_others_are_there(run: CommandLine, papers: Path):
     (papers / "locked.pdf").write_bytes(encrypted_pdf("secret"))
     status, out, _ = run("library", "add", "Sea", str(papers))
@@ -91,9 +134,9 @@ def test_of_a_file_that_is_too_large_only_the_beginning_is_read(
     with large.open("wb") as file:
         file.truncate(MAX_FILE + 2**20)
     read: list[int] = []
-    add = Collections.add
+    checked = Collections._checked
     monkeypatch.setattr(
-        Collections, "add", lambda *given: read.append(len(given[-1])) or add(*given)
+        Collections, "_checked", lambda *given: read.append(len(given[-1])) or checked(*given)
     )
     status, out, err = run("library", "add", "Sea", str(large))
     assert (status, out, read) == (2, "", [MAX_FILE + 1])

@@ -7,14 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.run_options import add_model_options, keys_of, models_by_role
+from app.cli.run_options import (
+    ModelCheck,
+    add_model_options,
+    keys_of,
+    limited,
+    models_by_role,
+)
+from pipelines.engine.asking import RunRequest
 from pipelines.engine.pool import ModelPool
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError
 from pipelines.models.base import Model
+from pipelines.models.providers import Price
 from pipelines.models.scripted import ScriptedModel
-from pipelines.run.events import JUDGES, ModelSpec, default_models
+from pipelines.run.events import JUDGES, MethodSpec, ModelSpec, default_models
+from pipelines.run.ledger import UsageTotals
+from tests.app.cli.conftest import CommandLine
 from tests.pipelines.models.hub_judges.made import save_encoder
+from tests.scripted.wire import drips, serve
 
 Found = tuple[dict[str, ModelSpec], dict[str, str]]
 
@@ -173,3 +184,31 @@ def test_the_keys_of_an_evaluation_that_began_earlier_are_found(monkeypatch: pyt
     add_model_options(parser)
     models = {"main": ModelSpec(kind="openai", name="m", model="m"), "judge_1": ModelSpec()}
     assert keys_of(parser.parse_args([]), models) == {"m": "for-openai"}
+
+
+def test_what_the_check_took_is_missing_from_the_limits():
+    spec = ModelSpec(kind="openai", name="m", model="m", base_url="http://localhost:1/v1")
+    priced = spec.model_copy(update={"price": Price(read=2.0, written=10.0)})
+    check = ModelCheck(seconds=4.0, used={"main": UsageTotals(calls=3, read=1000.0, written=100.0)})
+    given = {"max_calls": 10, "max_tokens": 2000, "max_seconds": 20.0, "max_money": 1.0}
+    options = argparse.Namespace(price_in=None, price_out=None, currency=None, prices=None, **given)
+    request = RunRequest("Who?", methods=[MethodSpec(name="direct")], models={"main": priced})
+    left = limited(request, options, check).limits
+    # 1,000 tokens at 2 and 100 at 10 for a million are 0.003.
+    assert (left.calls, left.tokens, left.seconds, left.money) == (7, 900, 16.0, 0.997)
+    assert limited(request, options).limits.calls == 10
+    options.max_calls = 3
+    with pytest.raises(InvalidInputError, match="--max-calls"):
+        limited(request, options, check)
+
+
+def test_a_server_that_drips_is_not_waited_for(command_line: CommandLine, tmp_path: Path):
+    with serve() as wire:
+        wire.answers(drips(b" ", "application/json"))
+        status, _, err = command_line(
+            *("--data", str(tmp_path), "ask", "Who?", "--method", "direct", "--max-seconds", "1"),
+            *("--profile", "openai", "--model", "m", "--base-url", wire.url),
+        )
+    assert status == 1
+    assert "Checking what m can do" in err
+    assert "not known, taken as usual: reachable" in err

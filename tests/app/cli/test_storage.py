@@ -190,3 +190,9 @@ def test_an_output_that_is_full_is_said():
     assert told.startswith("veriscope: ")
     assert "No space left on device" in told
     assert "Traceback" not in told
+
+
+def test_no_name_is_no_folder(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        cli.main(["--data", "", "list"])
+    assert "--data" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -212,3 +213,47 @@ def test_depth_is_measured_as_on_the_value_itself(value: Any, more: int, ascii_o
         value = [value]
     body = json.dumps(value, ensure_ascii=ascii_only).encode()
     assert too_deep(body) == (depth(value) > MAX_DEPTH)
+
+
+async def test_a_body_that_is_half_sent_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("app.public.serving.BODY_SECONDS", 0.05)
+    sent: list[Message] = []
+    arrived = [{"type": "http.request", "body": b'{"question": ', "more_body": True}]
+
+    async def receive() -> Message:
+        if arrived:
+            return arrived.pop()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def never(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError
+
+    scope: Scope = {"type": "http", "method": "POST", "path": "/api/ask", "headers": []}
+    await CheckedBodies(never, RPC)(scope, receive, send)
+    assert sent[0]["status"] == 408
+    assert b"within 0.05 s" in sent[1]["body"]
+
+
+def test_wrong_calls_of_the_pages_own_functions_are_refused(served: Served):
+    events = httpx.get(f"{served.url}/config").json()["dependencies"]
+    own = next(one for one in events if one["api_visibility"] != "public" and one["inputs"])
+    wrong = [
+        *((f"/gradio_api/{how}/{own['api_name']}", {"data": []}) for how in ("run", "api", "call")),
+        *(
+            (f"/gradio_api/{where}", {"fn_index": number, "data": values, "session_hash": "a"})
+            for where in ("run/predict", "queue/join")
+            for number, values in ((own["id"], []), (10**6, []), (None, []), (2**70, [1]))
+        ),
+    ]
+    for address, body in wrong:
+        reply = httpx.post(f"{served.url}{address}", json=body)
+        assert (reply.status_code // 100, "remedy" in reply.json()) == (4, True), (address, body)
+
+
+def test_nobody_can_see_how_the_page_is_used(served: Served):
+    for address in ("/monitoring", "/monitoring/summary", "/gradio_api/monitoring"):
+        assert httpx.get(f"{served.url}{address}").status_code in (403, 404)

@@ -19,6 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from app.engine import Watched
+from app.exposure import believe, proxies_to_believe
 from app.public import visitors
 from app.public.visitors import (
     HOUR,
@@ -26,9 +27,7 @@ from app.public.visitors import (
     Rates,
     Runs,
     VisitorLimits,
-    believe,
     caller_of,
-    proxies_to_believe,
 )
 from pipelines.engine.asking import make_plan
 from pipelines.engine.library import Libraries

@@ -1,6 +1,6 @@
 import pytest
 
-from components.base.html import Html, Json, join, safe_url, shown, tag, visible
+from components.base.html import Html, Json, join, safe_url, shown, tag, visible, without_images
 
 
 def test_children_and_attributes_are_escaped() -> None:
@@ -108,3 +108,20 @@ def test_json_attributes_keep_double_quotes_and_escape_the_rest() -> None:
 
 def test_join_escapes_pieces_and_separator() -> None:
     assert join(["a<", tag("b", "x"), None], " & ") == "a&lt; &amp; <b>x</b>"
+
+
+@pytest.mark.parametrize(
+    ("markdown", "links"),
+    [
+        ("See ![a map](https://x.org/a.png)!", "See [a map](https://x.org/a.png)!"),
+        ("![](  //x.org/a.png)", "[](  //x.org/a.png)"),
+        ("![a][1]\n\n[1]: https://x.org/a.png", "[a][1]\n\n[1]: https://x.org/a.png"),
+        ("![1]\n\n[1]: https://x.org/a.png", "[1]\n\n[1]: https://x.org/a.png"),
+        ("![a \\] b](https://x.org/a.png)", "[a \\] b](https://x.org/a.png)"),
+        # What stands in the text itself is asked of nobody.
+        ("![a](data:image/png;base64,AAAA)", "![a](data:image/png;base64,AAAA)"),
+        ("Read this! [Now](https://x.org)", "Read this! [Now](https://x.org)"),
+    ],
+)
+def test_pictures_from_elsewhere_are_links(markdown: str, links: str) -> None:
+    assert without_images(markdown) == links

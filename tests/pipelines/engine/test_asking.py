@@ -9,7 +9,7 @@ import pytest
 from pipelines.engine.asking import RunRequest, make_plan, plan_run, within_limits
 from pipelines.engine.calibrations import conditions
 from pipelines.engine.checking import TextToCheck
-from pipelines.errors import VeriscopeError
+from pipelines.errors import InvalidInputError, VeriscopeError
 from pipelines.models.providers import ModelSpec, Price
 from pipelines.prompts import load_prompts
 from pipelines.run import events
@@ -171,3 +171,9 @@ def test_a_plan_has_the_limits_the_prices_and_with_earlier_runs_what_it_will_use
     # A recorded run has no prices: they are those of now.
     again = within_limits(make_plan(plan_run(asked).spec), limits, {"main": PRICED}, past)
     assert again.budget == budget
+
+
+@pytest.mark.parametrize("question", ["\u200b\u2060", "\u3164 \ufe0f"])
+def test_a_question_of_invisible_characters_is_none(question: str):
+    with pytest.raises(InvalidInputError, match="question"):
+        make_plan(RunSpec(question=question, methods=(MethodSpec(name="direct"),)))

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.engine.indexing import IndexingJob, document_folder
+from pipelines.engine.indexing import IndexingJob, IndexingProgress, document_folder
 from pipelines.engine.library import Collections, document_name
-from pipelines.errors import InvalidInputError, NotFoundError, VeriscopeError
+from pipelines.errors import InvalidInputError, NotFoundError, VeriscopeError, failure
 from pipelines.retrieval import worker
 from pipelines.retrieval.embedders import Embedders, EmbedderSpec
 from pipelines.run.events import EvidenceSpec
 from pipelines.store import RunStore
+from pipelines.store.collections import CollectionStore
 from tests.pipelines.retrieval.examples import WordEmbedder
 from tests.pipelines.retrieval.reading.made import PAGE, encrypted_pdf, pdf
 from tests.scripted.wire import Handler, says, serve
@@ -273,6 +274,64 @@ def test_a_document_deleted_while_it_is_indexed_is_not_found(
     assert job.state == "done"
     assert collections.is_current(ME, mine)
     assert collections.store.get(ME, mine).documents == 1
+
+
+def test_files_are_added_together(collections: Collections, tmp_path: Path):
+    mine = collections.create(ME, "Sea")
+
+    def broken() -> bytes:
+        raise failure("library.no_document")
+
+    files = [("a.txt", lambda: b"Whales swim."), ("lost.txt", broken), ("b.txt", lambda: b"Cats.")]
+    with pytest.raises(NotFoundError):
+        collections.add_all(ME, mine, files)
+    # Those before it are there.
+    assert [one.name for one in collections.store.documents(ME, mine)] == ["a.txt"]
+    added = collections.add_all(ME, mine, [files[0], files[2]])
+    assert [one.id is None for one in added] == [True, False]
+    assert len(list((tmp_path / "files").rglob("original"))) == 2
+
+
+def test_two_who_add_the_same_files_at_once_do_not_undo_each_other(
+    collections: Collections, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    mine = collections.create(ME, "Sea")
+    collections.add(ME, mine, "a.txt", b"Whales swim.")
+    first = [one.id for one in collections.store.documents(ME, mine)]
+    # The other one looked before the first had listed anything.
+    monkeypatch.setattr(CollectionStore, "digests", lambda *given: {})
+    assert collections.add(ME, mine, "a.txt", b"Whales swim.").id is None
+    assert [one.id for one in collections.store.documents(ME, mine)] == first
+    assert len(list((tmp_path / "files").rglob("original"))) == 1
+
+
+def test_a_second_indexer_waits_and_says_so(
+    collections: Collections, store: RunStore, tmp_path: Path, embedder: HeldEmbedder
+):
+    embedder.free = 0
+    mine = collections.create(ME, "Sea")
+    collections.add(ME, mine, "a.txt", b"Whales swim.")
+    first = collections.index(ME, mine)
+    assert embedder.waiting.wait(60)
+    other = Collections(store.collections, tmp_path / "files", Embedders(lambda: WordEmbedder()))
+    said: list[str] = []
+    with closing(other), pytest.MonkeyPatch.context() as patch:
+        tell = IndexingJob.tell
+        waits = threading.Event()
+
+        def told(job: IndexingJob, progress: IndexingProgress) -> None:
+            said.append(progress.stage)
+            if progress.stage == "elsewhere":
+                waits.set()
+            tell(job, progress)
+
+        patch.setattr("pipelines.jobs.Job.tell", told)
+        second = other.index(ME, mine)
+        assert waits.wait(60)
+        embedder.go.set()
+        assert first.wait(60)
+        assert second.wait(60)
+    assert (first.state, second.state, said.count("elsewhere") > 0) == ("done", "done", True)
 
 
 def test_everything_is_its_owners(collections: Collections):

@@ -62,6 +62,28 @@ async def fails(
     return caught.value
 
 
+def said(content: object) -> dict[str, object]:
+    """An answer whose text may be none."""
+    message = {"role": "assistant", "content": content}
+    return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_a_key_that_is_echoed_in_a_text_is_hidden(wire: Wire, watched: bool):
+    text = f"You sent {KEY}, and I am well."
+    wire.answers(streams(chunk(text), chunk(finish="stop")) if watched else says(completion(text)))
+    model = OpenAIModel("Model", "m", base_url=wire.url, api_key=KEY)
+    shown: list[str] = []
+    watch = (lambda delta: shown.append(delta.text)) if watched else None
+    (reply,) = await model.generate(asks(), watch)
+    assert reply.text == "You sent [key], and I am well."
+    assert KEY not in "".join(shown)
+    # What is too short to be a secret may be a word.
+    model = OpenAIModel("Model", "m", base_url=wire.url, api_key="well")
+    (reply,) = await model.generate(asks(), watch)
+    assert reply.text == text
+
+
 @pytest.mark.parametrize("watched", [False, True])
 @pytest.mark.parametrize(
     ("status", "body", "expected"),
@@ -139,6 +161,8 @@ async def test_how_long_to_wait(wire: Wire, headers: dict[str, str], seconds: fl
         says({"choices": []}),
         says({"choices": [{"index": 0}]}),
         says({"choices": None}),
+        says(said(True)),
+        says(said({"text": "Hi"})),
         says("<html>Welcome</html>", content_type="text/html"),
         breaks_off,
     ],
@@ -155,6 +179,7 @@ async def test_answers_that_are_none(wire: Wire, reply: Respond):
         streams(chunk("Hi")),
         streams(chunk("Hi"), "{not json"),
         streams(chunk("Hi"), '{"choices": [{"index": 0}]}'),
+        streams('{"choices": [{"index": 0, "delta": {"content": true}}]}', chunk(finish="stop")),
         says("<html>Welcome</html>", content_type="text/html"),
         breaks_off,
     ],

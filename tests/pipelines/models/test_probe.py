@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
@@ -246,6 +247,25 @@ async def test_a_service_that_stops_answering_is_waited_for_once():
     left = ("chinese", "format", "schema", "prefill", "instructions", "judging")
     assert report.unknown == left
     assert report.capabilities.judges
+
+
+@pytest.mark.parametrize(
+    ("silent", "known"), [("France", ()), ("Count from one", ("reachable", "english"))]
+)
+async def test_a_check_that_takes_too_long_is_ended(silent: str, known: tuple[str, ...]):
+    class Silent(ScriptedModel):
+        async def generate(
+            self, request: GenerationRequest, watch: Watcher | None = None
+        ) -> tuple[Generation, ...]:
+            if any(silent in message.content for message in request.messages):
+                await asyncio.Event().wait()
+            return await super().generate(request, watch)
+
+    report = await probe(Silent.from_replies(ABLE), 0.05)
+    assert tuple(one.key for one in report.findings if one.ok is not None) == known
+    assert report.unknown[-1] == "judging"
+    assert len(report.findings) == 10
+    assert report.capabilities == able().capabilities
 
 
 async def test_log_probabilities_that_come_too_late_are_unknown_and_not_absent():

@@ -11,7 +11,14 @@ from pipelines.base import Generation, Message, Usage
 from pipelines.errors import LimitReached
 from pipelines.models.base import ChoiceRequest, Option, ScoreRequest
 from pipelines.models.providers import Price
-from pipelines.run.ledger import Ledger, RunLimits, UsageTotals, most_tokens, tokens_of
+from pipelines.run.ledger import (
+    ExpectedUsage,
+    Ledger,
+    RunLimits,
+    UsageTotals,
+    most_tokens,
+    tokens_of,
+)
 from tests.scripted.fakes import request
 
 DOLLARS = Price(read=1.0, written=2.0)
@@ -206,6 +213,29 @@ async def test_a_timeout_of_something_else_stays_one():
     with pytest.raises(TimeoutError):
         async with Ledger(RunLimits(seconds=30)).within_time(0.0):
             raise TimeoutError
+
+
+async def test_a_run_that_takes_more_than_twice_what_was_expected_ends():
+    ledger = Ledger(expected=ExpectedUsage(calls=30, tokens=12_000))
+    await call(ledger, *[reply(5, 7)] * 60)
+    with pytest.raises(LimitReached, match="made 60 calls, and about 30 were expected"):
+        await call(ledger, reply(5, 7))
+    assert ledger.reached == "calls"
+    ledger = Ledger(expected=ExpectedUsage(calls=30, tokens=12_000))
+    # 24,000 are not more than twice 12,000.
+    await call(ledger, reply(20_000, 4_000), reply(0, 1))
+    with pytest.raises(LimitReached, match="taken 24,001 tokens, and about 12,000 were expected"):
+        await call(ledger, reply(1, 1))
+    # An estimate of little is easily wrong, and none at all ends nothing.
+    few = Ledger(expected=ExpectedUsage(calls=1, tokens=10))
+    await call(few, *[reply(400, 90)] * 40)
+    with pytest.raises(LimitReached):
+        await call(few, reply(1, 1))
+    for ledger in (Ledger(), Ledger(RunLimits(times=None), expected=ExpectedUsage(1, 1))):
+        await call(ledger, *[reply(600, 600)] * 50)
+    # A limit that was given is said as such.
+    with pytest.raises(LimitReached, match="calls: 2"):
+        await call(Ledger(RunLimits(calls=2), expected=ExpectedUsage(1, 1)), *[reply(5, 7)] * 3)
 
 
 async def test_without_limits_everything_is_counted_and_nothing_refused():

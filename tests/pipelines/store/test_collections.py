@@ -74,7 +74,8 @@ def test_no_key_is_stored(store: RunStore):
 def test_documents_are_listed_counted_and_updated(store: RunStore):
     collections = store.collections
     mine = collections.create("me", "Papers", EmbedderSpec())
-    assert collections.add("me", mine, [new("b"), new("a"), new("c")]) == []
+    listed = collections.add("me", mine, [new("b"), new("a"), new("c")])
+    assert listed == (frozenset("abc"), (), None)
     facts = DocumentFacts(kind="pdf", title="熊猫", language="zh", pages=2, characters=9, rules="1")
     collections.update("me", mine, "b", "ready", facts, passages=5)
     refused = DocumentFacts(reason="bad_line", facts={"line": 3, "said": "no"})
@@ -98,21 +99,37 @@ def test_documents_are_listed_counted_and_updated(store: RunStore):
 def test_a_document_takes_the_place_of_its_namesake(store: RunStore):
     mine = store.collections.create("me", "Papers", EmbedderSpec())
     store.collections.add("me", mine, [new("a", "x.txt"), new("b", "y.txt")])
-    assert store.collections.add("me", mine, [new("c", "x.txt"), new("d", "z.txt")]) == ["a"]
+    added = store.collections.add("me", mine, [new("c", "x.txt"), new("d", "z.txt")])
+    assert added == (frozenset("cd"), ("a",), None)
     listed = [(one.id, one.name) for one in store.collections.documents("me", mine)]
     assert listed == [("b", "y.txt"), ("c", "x.txt"), ("d", "z.txt")]
 
 
-def test_limits_leave_the_list_as_it_was(store: RunStore, monkeypatch: pytest.MonkeyPatch):
+def test_what_another_has_listed_meanwhile_is_left_as_it_is(store: RunStore):
+    mine = store.collections.create("me", "Papers", EmbedderSpec())
+    same = [new(id, "x.txt").model_copy(update={"digest": "one"}) for id in "ab"]
+    store.collections.add("me", mine, same[:1])
+    assert store.collections.add("me", mine, same[1:]) == (frozenset(), (), None)
+    assert store.collections.digests("me", mine, ["x.txt", "y.txt"]) == {"x.txt": "one"}
+    # One that was refused is tried again.
+    store.collections.update("me", mine, "a", "refused", DocumentFacts(reason="bad_line"))
+    assert store.collections.digests("me", mine, ["x.txt"]) == {}
+    assert store.collections.add("me", mine, same[1:]) == (frozenset("b"), ("a",), None)
+
+
+def test_what_fits_is_added(store: RunStore, monkeypatch: pytest.MonkeyPatch):
     mine = store.collections.create("me", "Papers", EmbedderSpec())
     store.collections.add("me", mine, [new("a")])
     monkeypatch.setattr(limits, "MAX_DOCUMENTS", 2)
-    with pytest.raises(InvalidInputError, match="2 documents at most"):
-        store.collections.add("me", mine, [new("b"), new("c")])
+    added = store.collections.add("me", mine, [new("b"), new("c")])
+    assert added.added == {"b"}
+    assert "2 documents at most" in str(added.refusal)
+    # One in the place of another is none more.
+    assert store.collections.add("me", mine, [new("d", "b.txt")]).refusal is None
     monkeypatch.setattr(limits, "MAX_BYTES", 2**20)
-    with pytest.raises(InvalidInputError, match="1 MB at most"):
-        store.collections.add("me", mine, [new("b", size=2**20)])
-    assert [one.id for one in store.collections.documents("me", mine)] == ["a"]
+    added = store.collections.add("me", mine, [new("e", "b.txt", size=2**20)])
+    assert "1 MB at most" in str(added.refusal)
+    assert [one.id for one in store.collections.documents("me", mine)] == ["a", "d"]
     monkeypatch.setattr(limits, "MAX_COLLECTIONS", 1)
     with pytest.raises(InvalidInputError, match="as many as one person"):
         store.collections.create("me", "More", EmbedderSpec())

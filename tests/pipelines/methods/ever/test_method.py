@@ -359,6 +359,16 @@ async def test_facts_over_the_limit_leave_a_sentence_unchecked_in_part():
     assert (await ever_run(Part(texts=ONE, concepts=BOTH))).answer.flags == ()
 
 
+async def test_the_facts_of_an_answer_are_divided_among_its_sentences():
+    # Of an answer of at most three sentences, each may have one of three facts; nothing is less.
+    for most in (3, 5, 1):
+        outcome = await ever_run(Part(texts=ONE, concepts=BOTH), max_answer_concepts=most)
+        assert verdicts_of(outcome, 0) == [("chemist", "supported")]
+        assert outcome.answer.flags == ("concepts_left_out",)
+    outcome = await ever_run(Part(texts=ONE, concepts=BOTH), max_answer_concepts=6)
+    assert outcome.answer.flags == ()
+
+
 async def test_what_the_question_is_about_is_no_fact_to_check():
     part = Part(texts=ONE, concepts={FIRST: ["Ada Brandt", "chemist", "Brandt", "1931"]})
     outcome = await ever_run(part)

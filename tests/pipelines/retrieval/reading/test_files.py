@@ -246,6 +246,8 @@ def test_an_unknown_ending_promises_nothing(tmp_path: Path):
         ("wide.csv", b"title,text\na,b,c\n", "bad_line", {"line": 2, "said": "3 > 2"}),
         ("open.csv", b'title,text\na,"b\n', "bad_line", None),
         ("bad.jsonl", b'{"text": "One."}\n{"text": \n', "bad_line", None),
+        # JSON itself says nothing of a number of too many digits.
+        ("long.jsonl", b'{"text": ' + b"1" * 5000 + b"}\n", "bad_line", None),
         ("list.jsonl", b"[1]\n", "bad_line", {"line": 1, "said": "not an object"}),
         ("deep.json", b"[" * 100_000, "bad_line", {"line": 1, "said": "too deep"}),
     ],
@@ -255,6 +257,7 @@ def test_what_cannot_be_used_says_why(
 ):
     refused = refusal(tmp_path, name, data)
     assert refused.reason == reason
+    assert "" not in refused.facts.values()
     if facts is not None:
         assert refused.facts == facts
 
