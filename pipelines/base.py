@@ -27,7 +27,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 Language = Literal["en", "zh"]
 Role = Literal["system", "user", "assistant"]
-FinishReason = Literal["stop", "length", "watcher", "filter"]
+FinishReason = Literal["stop", "length", "watcher", "filter", "broken"]
+"""Why a text ended: its model ended it, its limit did, its reader did, a filter of its service did,
+or its service gave up or named a reason that says nothing known."""
+
+Gap = Literal["invalid", "unreadable", "missing"]
+"""Why a token has no probability where others have one: what was reported is none, its spelling is
+not in the text, or nothing was reported for these characters."""
 
 
 class WrongValueError(ValueError):
@@ -181,7 +187,8 @@ class Token(Frozen):
     spans of byte-level tokens that share a Chinese character overlap. `entropy` is the predictive
     entropy of the position over the full vocabulary when `top_k` is None; otherwise it is computed
     over the `top_k` reported tokens with the remaining probability `tail_mass` taken as one more
-    outcome, which makes it a lower bound. None means that the backend reported nothing.
+    outcome, which makes it a lower bound. None means that the backend reported nothing; `gap` says
+    why, where it reported something of the tokens around.
     """
 
     text: str
@@ -192,6 +199,7 @@ class Token(Frozen):
     top_k: int | None = None
     tail_mass: float = 0.0
     alternatives: tuple[Alternative, ...] = ()
+    gap: Annotated[Gap | None, Field(exclude_if=lambda gap: gap is None)] = None
 
     @property
     def probability(self) -> float | None:
@@ -200,17 +208,22 @@ class Token(Frozen):
 
 
 class Usage(Frozen):
-    """Tokens a call consumed, as the backend counted them."""
+    """Tokens a call consumed, as the backend counted them; `thinking_tokens` are among those that
+    it wrote.
+    """
 
     prompt_tokens: Annotated[int, Field(ge=0)] = 0
     completion_tokens: Annotated[int, Field(ge=0)] = 0
+    thinking_tokens: Annotated[int, Field(ge=0, exclude_if=lambda count: not count)] = 0
 
 
 class Generation(Frozen):
     """A text a model wrote. `tokens` is None when the backend gives no per-token data.
 
     `batch_size` is the number of sequences decoded together with this one, where the backend
-    knows it.
+    knows it. `thinking` is what the model wrote for itself, which is no part of its text. `ended`
+    is the service's own word for why the text is "broken". `repeated` says that the service gave an
+    earlier draw once more, so that this one says nothing new.
     """
 
     text: str
@@ -218,6 +231,14 @@ class Generation(Frozen):
     usage: Usage = Usage()
     finish_reason: FinishReason = "stop"
     batch_size: int | None = None
+    thinking: Annotated[str, Field(exclude_if=lambda text: not text)] = ""
+    ended: Annotated[str, Field(exclude_if=lambda word: not word)] = ""
+    repeated: Annotated[bool, Field(exclude_if=lambda repeated: not repeated)] = False
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the text ended before its model had said everything."""
+        return self.finish_reason in ("length", "broken")
 
 
 class UnsupportedSpan(Frozen):

@@ -8,17 +8,51 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Annotated, Any, ClassVar, Literal, TypedDict, Unpack
+from typing import Annotated, Any, ClassVar, Literal, TypedDict, Unpack, get_args
 
 from pydantic import Field, PlainSerializer
 
 from pipelines.base import Choice, Frozen, Generation, Language, Message, Token
 from pipelines.errors import CapabilityError, failure
 from pipelines.models.error_texts import is_error_text
-from pipelines.text.sentences import is_thinking, without_thinking
+from pipelines.text.thinking import is_thinking, without_thinking
 
 AdaptedStep = Literal["extract", "revise", "judge", "translate"]
 """What an adapter can be trained for: concepts, a revised sentence, a verdict, a translation."""
+
+
+Concession = Literal[
+    "temperature",
+    "temperature_above_zero",
+    "max_tokens",
+    "max_completion_tokens",
+    "n",
+    "seed",
+    "stop",
+    "response_format",
+    "logprobs",
+    "top_logprobs",
+    "stream_options",
+    "continue_final_message",
+    "add_generation_prompt",
+    "enable_thinking",
+    "partial",
+    "cache_prompt",
+    "system_role",
+    "alternation",
+    "prefix",
+    "content_parts",
+    "thinking_off",
+    "room_to_think",
+    "stream_only",
+    "no_stream",
+    "cached_samples",
+]
+"""What is done differently for one model, because its server did not take it as it is usually done:
+a field that is left out, or another form. The words of each are in assets/errors.toml."""
+
+CONCESSIONS: tuple[Concession, ...] = get_args(Concession)
+"""All of them, in the order in which they are shown."""
 
 
 class Overrides(TypedDict, total=False):
@@ -31,6 +65,7 @@ class Overrides(TypedDict, total=False):
     judges: bool | None
     weak: bool | None
     adapted: tuple[AdaptedStep, ...] | None
+    concessions: tuple[Concession, ...] | None
 
 
 class Capabilities(Frozen):
@@ -42,7 +77,7 @@ class Capabilities(Frozen):
     were measured to be no better than chance; `writes` is False for models made to judge. `weak`
     is True where the model was measured, or found by the probe, not to follow instructions without
     demonstrations; `adapted` are the steps that it does better with its adapter, which a request
-    can switch on.
+    can switch on. `concessions` are what its server turned out not to take as it is usually asked.
     """
 
     # A set has another order in every process; what is stored and exported must not.
@@ -59,6 +94,9 @@ class Capabilities(Frozen):
     writes: bool = True
     weak: bool = False
     adapted: tuple[AdaptedStep, ...] = ()
+    concessions: Annotated[
+        tuple[Concession, ...], Field(exclude_if=lambda concessions: not concessions)
+    ] = ()
 
     def overridden(self, **known: Unpack[Overrides]) -> Capabilities:
         """Return these abilities with what is known better about one model; None changes nothing.
@@ -289,7 +327,7 @@ async def choose_by_generating(
         except CapabilityError:
             # The backend was taken to offer probabilities and does not: its text still counts.
             reply = None
-        if reply is not None and reply.tokens and reply.finish_reason != "filter":
+        if reply is not None and reply.tokens and reply.finish_reason not in ("filter", "broken"):
             choice = _by_probability(reply.tokens[0], request.options)
             if _agrees(reply, choice, request.options):
                 return choice
@@ -298,8 +336,9 @@ async def choose_by_generating(
     if unsaid and reply.finish_reason == "length":
         longer = asked.model_copy(update={"max_tokens": _WITH_REASONING})
         (reply,) = await model.generate(longer)
-    # What a filter left of a reply is none, and neither is the text of an error.
-    lost = reply.finish_reason == "filter" or is_error_text(reply.text)
+    # What a filter, or a server that broke it off, left of a reply is none, and neither is the
+    # text of an error.
+    lost = reply.finish_reason in ("filter", "broken") or is_error_text(reply.text)
     said = "" if lost else reply.text
     return choice_of_text(said, request.options)
 

@@ -14,15 +14,16 @@ from dashscope.v2.errors import APIStatusError, DashScopeError
 
 from pipelines.base import Usage
 from pipelines.models.base import DASHSCOPE, DASHSCOPE_URL, GenerationRequest, Overrides
+from pipelines.models.chunks import texts_of
+from pipelines.models.dialects import RefusalError
+from pipelines.models.entries import listed_entries
 from pipelines.models.hosted import (
     CONNECT_SECONDS,
     LONGEST_SECONDS,
     HostedModel,
-    RefusalError,
-    ReplyPart,
     prefix_of,
 )
-from pipelines.models.replies import usage_of
+from pipelines.models.replies import ReplyPart, usage_of
 from pipelines.remote import HEADERS, Address, bounded, read_address
 
 _ENDPOINT = "/services/aigc/text-generation/generation"
@@ -31,8 +32,6 @@ _OTHER_PROTOCOL = "/compatible-mode/v1"
 
 _MULTIMODAL = re.compile(r"qwen-?(3\.[5-9]|[4-9])|[-\d]vl\b|omni|qvq", re.I)
 """Models that are probably asked through the multimodal call: Qwen3.5 and later read images."""
-
-_STREAM_ONLY = re.compile(r"non-streaming|only supports? stream|enable the stream|http call", re.I)
 
 # A stream opens with status 200, so that what goes wrong in it is known by its code alone.
 _STATUS_BY_CODE = (
@@ -159,13 +158,8 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
     async def _close(self, client: dashscope.AsyncClient) -> None:
         await client.transport.http_client.aclose()
 
-    def _adapts(
-        self, refusal: RefusalError, fields: dict[str, Any], left_out: set[str], streamed: bool
-    ) -> bool:
-        """Stream to a model that answers no other way; ask at the other endpoint."""
-        if not streamed and _STREAM_ONLY.search(refusal.words):
-            self._always_stream = True
-            return True
+    def _adapts(self, refusal: RefusalError, fields: dict[str, Any], left_out: set[Any]) -> bool:
+        """Ask at the other endpoint."""
         if refusal.is_about_path and "path" not in left_out:
             left_out.add("path")
             self._multimodal = not isinstance(fields["messages"][0]["content"], list)
@@ -174,23 +168,30 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
 
 
 def _part(number: int, choice: Any, message: Any) -> ReplyPart:
-    """Return a text or a piece of one, without what the model only thought."""
-    content = message.content or ""
-    thought = not content and bool(message.reasoning_content)
-    logprobs = getattr(choice, "logprobs", None) or {}
-    entries = () if thought else logprobs.get("content") or ()
+    """Return a text or a piece of one, and what was only thought beside it."""
+    texts = texts_of(message.content or None)
     if choice.finish_reason == "tool_calls":
         raise ValueError("A tool is called instead of an answer.")
     # The service spells out that there is no reason yet.
     reason = None if choice.finish_reason in (None, "", "null") else choice.finish_reason
-    return ReplyPart(number, content, entries, reason)
+    return ReplyPart(
+        number,
+        texts.said,
+        listed_entries(getattr(choice, "logprobs", None)),
+        reason,
+        message.reasoning_content or texts.thought,
+    )
 
 
 def _usage(answer: Any) -> Usage | None:
     usage = answer.usage
     if usage is None:
         return None
-    return usage_of(getattr(usage, "input_tokens", None), getattr(usage, "output_tokens", None))
+    details = getattr(usage, "output_tokens_details", None)
+    thought = details.get("reasoning_tokens") if isinstance(details, dict) else None
+    return usage_of(
+        getattr(usage, "input_tokens", None), getattr(usage, "output_tokens", None), thought
+    )
 
 
 def _address(url: str) -> Address:

@@ -10,6 +10,7 @@ import re
 import sys
 import time
 from abc import abstractmethod
+from collections import OrderedDict
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -33,6 +34,7 @@ from pipelines.errors import RateLimitError, VeriscopeError, failure
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
+    Concession,
     Delta,
     GenerationRequest,
     Model,
@@ -40,7 +42,19 @@ from pipelines.models.base import (
     Watcher,
     choose_by_generating,
 )
-from pipelines.models.replies import ReplyBuilder
+from pipelines.models.dialects import (
+    LOG_PROBABILITIES,
+    RefusalError,
+    bounded_length,
+    fewer_alternatives,
+    form_objected_to,
+    is_unsupported,
+    objections,
+    ordered,
+    spoken,
+    takes_more,
+)
+from pipelines.models.replies import ReplyBuilder, ReplyPart
 from pipelines.remote import (
     CUT_OFF,
     MOST_BYTES,
@@ -50,63 +64,15 @@ from pipelines.remote import (
     later,
     not_again,
     retry_after,
-    server_words,
     showable,
     usable_key,
 )
+from pipelines.text.thinking import NO_MARKS, Marks
 
 # From what a model service said, or failed to say, to the project's typed errors.
 
-_NO_SUCH_MODEL = re.compile(r"(not|n't|no) (exist|found|such)|unknown model|model_not_found", re.I)
-_NO_MODEL_CODE = re.compile(r"modelnot(found|exist)|invalidmodel")
 _NO_CREDIT = re.compile(r"arrearage|billoverdue|insufficientquota|freetier|insufficientbalance")
 _BILLING = re.compile(r"billing|good standing|overdue|free tier", re.I)
-_INSPECTION = re.compile(r"datainspection")
-_TOO_LONG = re.compile(r"range of input length|context.{0,9} length|maximum context|too long", re.I)
-_WRONG_PATH = re.compile(r"url error|invalid url", re.I)
-LOG_PROBABILITIES = re.compile(r"logprobs|log.?probabilit", re.I)
-"""How a service names them when it gives none."""
-
-
-class RefusalError(Exception):
-    """The service answered with an error.
-
-    `status` is an HTTP status, `code` the service's own code in lower case without underscores,
-    `body` what it said, in any of the shapes in use.
-    """
-
-    def __init__(
-        self, status: int, code: str | None, body: object, headers: Mapping[str, Any] | None = None
-    ) -> None:
-        self.status = status
-        self.code = re.sub(r"[^a-z.]", "", str(code or "").lower())
-        self.words = server_words(body)
-        self.headers = {name.lower(): text for name, text in (headers or {}).items()}
-        super().__init__(f"status {status}, {self.code}")
-
-    @property
-    def is_inspection(self) -> bool:
-        """Whether the service's inspection of content stopped the text."""
-        return _INSPECTION.search(self.code) is not None
-
-    @property
-    def is_about_path(self) -> bool:
-        """Whether the service says that the model is not asked at this endpoint."""
-        return self.status == 400 and _WRONG_PATH.search(self.words) is not None
-
-    @property
-    def is_about_model(self) -> bool:
-        """Whether the service does not know the model."""
-        return _NO_MODEL_CODE.search(self.code) is not None or (
-            self.status in (400, 404, 422)
-            and "model" in self.words.lower()
-            and _NO_SUCH_MODEL.search(self.words) is not None
-        )
-
-    @property
-    def is_about_fields(self) -> bool:
-        """Whether it may be a field of the request that the service objects to."""
-        return self.status in (400, 422) and not self.is_inspection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,17 +110,23 @@ class ErrorReader:
 
     def failure(self, kind: str, /, **facts: object) -> VeriscopeError:
         """Return the error of this kind ("service.KIND" in assets/errors.toml) for this model."""
-        return failure(f"service.{kind}", self.provider, **self.facts, **facts)
+        return failure(f"service.{kind}", self.provider, **{"tried": "", **self.facts, **facts})
 
-    def refused(self, refusal: RefusalError) -> VeriscopeError:
-        """Return the typed error for what the service answered."""
+    def refused(self, refusal: RefusalError, tried: Sequence[Concession] = ()) -> VeriscopeError:
+        """Return the typed error for what the service answered; its remedy names what was
+        `tried` before.
+        """
         words = showable(refusal.words, self.key)
+        if not words and refusal.named:
+            words = showable(refusal.named, self.key)
         wait = retry_after(refusal.headers)
+        ways = [phrase(f"concession.{one}") for one in tried]
         error = self.failure(
             self._kind(refusal, words),
             told=phrase("detail.after_colon", words=words) if words else "",
             status=refusal.status,
             when=later(wait),
+            tried=phrase("detail.tried", ways=ways) if ways else "",
         )
         if isinstance(error, RateLimitError):
             error.retry_after = wait
@@ -178,7 +150,7 @@ class ErrorReader:
             return "unknown_model"
         if LOG_PROBABILITIES.search(words):
             return "no_logprobs"
-        if status in (400, 413) and _TOO_LONG.search(words):
+        if refusal.is_too_long:
             return "too_long"
         if refusal.is_about_path:
             return "wrong_path"
@@ -305,43 +277,26 @@ CHARACTERS_AROUND = 2000
 English text has 4 or 5 on average; words of a vocabulary are seldom longer than 20."""
 
 _MAX_ALTERNATIVES = 20
-_DISPENSABLE = (
-    "stream_options",
-    "seed",
-    "n",
-    "response_format",
-    "continue_final_message",
-    "add_generation_prompt",
-    "enable_thinking",
-    "partial",
-    "logprobs",
-    "top_logprobs",
-)
-_TOGETHER = ({"continue_final_message", "add_generation_prompt"}, {"logprobs", "top_logprobs"})
-"""Fields that must be left out together."""
-
 _LOG_PROBABILITIES = {"logprobs", "top_logprobs"}
-_WORTH_A_TRY = {"response_format", *_LOG_PROBABILITIES}
-"""A schema, or a number of alternatives, may be refused where the next one is not."""
 
-# Of at most four digits: more are no number of alternatives.
-_NUMBER = re.compile(r"(?<![\w.-])\d{1,4}(?![\w-]|\.\d)")
+_THINKING_ROOM = 2048
+"""Tokens that a model may think in, beside those of its text, once it left none for the text."""
+
+_LEAST_ROOM = 32
+"""Tokens of a request from which on a text is expected beside the thinking."""
+
+_MOST_FEWEST = 64
+"""The largest smallest length of a text that a service may want."""
+
+_RANDOM = 0.5
+"""The temperature from which on two draws are expected to differ."""
+
+_REMEMBERED = 512
+"""Draws of a model whose ids are remembered."""
 
 _logger = logging.getLogger(__name__)
 
 Client = TypeVar("Client")
-
-
-class ReplyPart(NamedTuple):
-    """A piece of text `number` (from 0) of a reply, without what the model only thought.
-
-    `entries` are those of its tokens in OpenAI's form; `finish_reason` is None until it has ended.
-    """
-
-    number: int
-    content: str
-    entries: Sequence[Mapping[str, Any]]
-    finish_reason: str | None
 
 
 class HostedModel(Model, Generic[Client]):
@@ -351,10 +306,14 @@ class HostedModel(Model, Generic[Client]):
     and bounds the wait for the next bytes; `longest` bounds the whole call, all texts of its
     request together. A text that becomes longer than its `max_tokens` can be is cut. The key comes
     from the argument alone. Reproducible requests have the service to themselves among the calls
-    that share `limiter`, and ask for one text at a time. Optional fields that the service refuses
-    are left out from then on, and the answer is asked for again. So are log-probabilities: a text
+    that share `limiter`, and ask for one text at a time.
+
+    What the service does not take is given up once, kept among the `concessions` of its
+    capabilities, and the answer is asked for again (`dialects`). So are log-probabilities: a text
     without them is worth more than none. They are left out of the one request, and from then on
-    when they were refused twice in a row. Where only their number is refused, fewer are asked for.
+    when they were refused twice in a row; so is a schema, unless the service says that it takes
+    none. Where only their number is refused, fewer are asked for. Thinking is no part of a text. A
+    draw that the service gave before, by its id and its words, is marked as `repeated`.
     """
 
     _max_texts: int | None = None
@@ -415,12 +374,19 @@ class HostedModel(Model, Generic[Client]):
             refusal=self._refusal,
         )
         self._limiter = limiter or Limiter()
-        self._refused: set[str] = set()
-        """Fields of a request that the service turned out not to take."""
+        self._made: set[Concession] = set(self._capabilities.concessions)
         self._most_alternatives = sys.maxsize
         """To a token, as far as the service told."""
+        self._fewest_tokens, self._most_tokens = 1, sys.maxsize
+        """Of a text, as far as the service told."""
         self._refused_alternatives: int | None = None
         """For how many the service last refused log-probabilities; None when it did not."""
+        self._schema_refused = False
+        """Whether the last request with a schema was refused for it."""
+        self._marks: Marks | None = None
+        """What the model's template declares around its thinking; None while nobody asked."""
+        self._drawn: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+        """The texts of draws by the service's ids."""
         # A connection belongs to the event loop it was opened in.
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
 
@@ -448,7 +414,15 @@ class HostedModel(Model, Generic[Client]):
         """Choose as every model does, but by its text where the service refuses
         log-probabilities.
         """
-        return await choose_by_generating(self, request, by_text="logprobs" in self._refused)
+        return await choose_by_generating(self, request, by_text="logprobs" in self._made)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this model can do, with what its service turned out not to take."""
+        made = ordered(self._made)
+        if made == self._capabilities.concessions:
+            return self._capabilities
+        return self._capabilities.model_copy(update={"concessions": made})
 
     async def _texts(self, request: GenerationRequest, watch: Watcher | None) -> list[Generation]:
         """Return all texts of a request, in one request of the service or in several."""
@@ -494,7 +468,7 @@ class HostedModel(Model, Generic[Client]):
             "model": self._model,
             "messages": [{"role": turn.role, "content": turn.content} for turn in request.messages],
             "temperature": request.temperature,
-            "max_tokens": request.max_tokens,
+            "max_tokens": self._length_of(request),
         }
         if n > 1:
             body["n"] = n
@@ -515,6 +489,11 @@ class HostedModel(Model, Generic[Client]):
             body["response_format"] = {"type": "json_schema", "json_schema": form}
         return body
 
+    def _length_of(self, request: GenerationRequest) -> int:
+        """Return how many tokens are asked for, room for thinking included."""
+        room = _THINKING_ROOM if "room_to_think" in self._made else 0
+        return max(self._fewest_tokens, min(request.max_tokens + room, self._most_tokens))
+
     @abstractmethod
     async def _whole(self, fields: dict[str, Any]) -> tuple[list[ReplyPart], Usage]:
         """Return the texts in one piece; raises what the client raises."""
@@ -525,68 +504,154 @@ class HostedModel(Model, Generic[Client]):
     ) -> AsyncGenerator[tuple[list[ReplyPart], Usage | None], None]:
         """Return the texts in pieces, and the tokens used so far where the service tells."""
 
-    def _adapts(
-        self, refusal: RefusalError, fields: dict[str, Any], left_out: set[str], streamed: bool
-    ) -> bool:
-        """Return whether to ask again in another way; `left_out` holds for this request alone."""
+    def _adapts(self, refusal: RefusalError, fields: dict[str, Any], left_out: set[Any]) -> bool:
+        """Return whether to ask again in a way of this protocol; `left_out` holds for this request
+        alone.
+        """
         return False
 
     async def _ask(
         self, request: GenerationRequest, n: int, index: int, watch: Watcher | None
     ) -> list[Generation]:
         """Return the texts of one request, at most `n`; the first is the request's `index`-th."""
-        left_out: set[str] = set()
+        left_out: set[Concession] = set()
+        tried: list[Concession] = []
         while True:
-            streamed = watch is not None or self._always_stream
-            refused = self._refused | left_out
+            made = self._made | left_out
+            wanted = watch is not None or self._always_stream or "stream_only" in made
+            streamed = wanted and "no_stream" not in made
             limit = (self._max_streamed if streamed else self._max_texts) or n
-            count = 1 if "n" in refused else min(n, limit)
-            fields = _without(self._fields(request, count, index), refused)
-            prefix = prefix_of(request)
-            most = longest_text(request)
+            count = 1 if "n" in made else min(n, limit)
+            fields = spoken(self._fields(request, count, index), made)
+            most = longest_text(request, self._length_of(request))
             replies = [
-                ReplyBuilder(logprobs=request.logprobs, prefix=prefix, most=most)
+                ReplyBuilder(
+                    logprobs=request.logprobs,
+                    prefix=prefix_of(request),
+                    most=most,
+                    marks=self._marks or NO_MARKS,
+                    stop=request.stop if "stop" in made else (),
+                )
                 for _ in range(count)
             ]
             try:
                 if streamed:
                     texts = await self._read_stream(fields, replies, watch)
                 else:
-                    texts = await self._read_whole(fields, replies)
+                    texts = await self._read_whole(fields, replies, watch)
             except RefusalError as refusal:
                 begun = any(reply.begun for reply in replies)
                 if begun or not self._gives_way(refusal, fields, left_out, streamed):
-                    raise self._errors.refused(refusal) from refusal
+                    raise self._errors.refused(refusal, ordered(tried)) from refusal
+                tried += (self._made | left_out) - made
                 continue
             if "logprobs" in fields:
                 self._refused_alternatives = None
+            if "response_format" in fields:
+                self._schema_refused = False
+            if self._thought_only(request, texts):
+                self._made.add("room_to_think")
+                continue
+            return self._without_repeats(request, texts, replies)
+
+    def _thought_only(self, request: GenerationRequest, texts: Sequence[Generation]) -> bool:
+        """Return whether the model used up all its tokens for thinking, for the first time."""
+        first = texts[0]
+        return (
+            "room_to_think" not in self._made
+            and request.max_tokens >= _LEAST_ROOM
+            and first.finish_reason == "length"
+            and not first.text.strip()
+            and bool(first.thinking or first.usage.thinking_tokens)
+        )
+
+    def _without_repeats(
+        self,
+        request: GenerationRequest,
+        texts: list[Generation],
+        replies: Sequence[ReplyBuilder],
+    ) -> list[Generation]:
+        """Return the texts, marked where the service answered a draw with an earlier one.
+
+        A service that gives different texts the same id has none that tells.
+        """
+        name = next((reply.id for reply in replies if reply.id), "")
+        if not name or request.temperature < _RANDOM:
             return texts
+        written = tuple(text.text for text in texts)
+        known = self._drawn.setdefault(name, written)
+        if known is not written and known == written and any(map(str.strip, written)):
+            self._made.add("cached_samples")
+            return [text.model_copy(update={"repeated": True}) for text in texts]
+        if known != written:
+            self._drawn[name] = ()
+        while len(self._drawn) > _REMEMBERED:
+            self._drawn.popitem(last=False)
+        return texts
 
     def _gives_way(
-        self, refusal: RefusalError, fields: dict[str, Any], left_out: set[str], streamed: bool
+        self,
+        refusal: RefusalError,
+        fields: dict[str, Any],
+        left_out: set[Concession],
+        streamed: bool,
     ) -> bool:
-        """Return whether the request is worth asking again, without what the service objects to."""
-        if not refusal.is_about_fields:
+        """Return whether the request is worth asking again, in a way that the service takes."""
+        if not refusal.may_be_about_form or refusal.is_inspection:
             return False
-        if self._adapts(refusal, fields, left_out, streamed):
+        if self._adapts(refusal, fields, left_out):
             return True
-        dropped = objections(refusal.words, fields)
+        made = self._made | left_out
+        form = form_objected_to(refusal, fields, made, streamed=streamed)
+        if form is not None:
+            self._made.add(form)
+            return True
+        if not refusal.is_about_fields or refusal.is_too_long:
+            return False
+        if self._bounds(refusal, fields):
+            return True
+        dropped = objections(refusal.words, fields, refusal.named)
+        if "temperature" in dropped and takes_more(refusal.words) and fields["temperature"] == 0:
+            dropped = (dropped - {"temperature"}) | {"temperature_above_zero"}
         if "logprobs" in dropped:
             sent = fields.get("top_logprobs") or 0
-            if fewer := fewer_alternatives(refusal.words, sent):
-                self._most_alternatives = fewer
-                return True
             if self._refused_alternatives == sent:
-                self._refused |= dropped & _LOG_PROBABILITIES
+                self._made |= dropped & _LOG_PROBABILITIES
                 words = showable(refusal.words, self._key)
                 _logger.warning("%s refuses log-probabilities: %s", self.name, words)
             self._refused_alternatives = sent
-        left_out |= dropped
-        self._refused |= dropped - _WORTH_A_TRY
-        return bool(dropped)
+        new = dropped - made
+        for_now = set(_LOG_PROBABILITIES) if "logprobs" in new else set()
+        if "response_format" in new:
+            if not (self._schema_refused or is_unsupported(refusal.words)):
+                for_now.add("response_format")
+            self._schema_refused = True
+        left_out |= new
+        self._made |= new - for_now
+        return bool(new)
+
+    def _bounds(self, refusal: RefusalError, fields: Mapping[str, Any]) -> bool:
+        """Return whether the service names how many tokens or alternatives it would take."""
+        words = f"{refusal.words} {refusal.named}"
+        sent = fields.get("top_logprobs")
+        if sent and LOG_PROBABILITIES.search(words):
+            if fewer := fewer_alternatives(refusal.words, sent):
+                self._most_alternatives = fewer
+                return True
+            return False
+        length = fields.get("max_tokens") or fields.get("max_completion_tokens")
+        if length and re.search(r"max_\w*tokens|maxtokens|max_new_tokens", words, re.I):
+            bound = bounded_length(refusal.words, length)
+            if bound and bound < length and bound < self._most_tokens:
+                self._most_tokens = bound
+                return True
+            if bound and bound > length and self._fewest_tokens < bound <= _MOST_FEWEST:
+                self._fewest_tokens = bound
+                return True
+        return False
 
     async def _read_whole(
-        self, fields: dict[str, Any], replies: Sequence[ReplyBuilder]
+        self, fields: dict[str, Any], replies: Sequence[ReplyBuilder], watch: Watcher | None
     ) -> list[Generation]:
         with self._errors.reading():
             parts, usage = await self._whole(fields)
@@ -594,10 +659,29 @@ class HostedModel(Model, Generic[Client]):
                 raise self._errors.failure("invalid", what=phrase("detail.no_text_in_answer"))
             texts: list[Generation] = []
             for part, reply in zip(parts, replies, strict=False):
-                reply.add(part.content, part.entries)
+                reply.take(part)
                 reply.close(part.finish_reason or "stop")
+            await self._learn_marks(replies)
+            for _, reply in zip(parts, replies, strict=False):
                 texts.append(reply.generation(Usage() if texts else usage))
+        if watch is not None and texts[0].text:
+            # The service gives no streams: the text comes all at once.
+            watch(Delta(text=texts[0].text, tokens=texts[0].tokens or ()))
         return texts
+
+    async def _learn_marks(self, replies: Sequence[ReplyBuilder]) -> None:
+        """Ask once what the model's template declares, where a reply may hold thinking in marks
+        that are not known.
+        """
+        if self._marks is not None or not any(reply.is_doubtful for reply in replies):
+            return
+        self._marks = await self._declared_marks()
+        for reply in replies:
+            reply.declare(self._marks)
+
+    async def _declared_marks(self) -> Marks:
+        """Return the marks around thinking that the service can tell of its model."""
+        return NO_MARKS
 
     async def _read_stream(
         self, fields: dict[str, Any], replies: Sequence[ReplyBuilder], watch: Watcher | None
@@ -628,12 +712,13 @@ class HostedModel(Model, Generic[Client]):
         if first.finish_reason is None:
             raise self._errors.failure("invalid", what=phrase("detail.stream_broke_off"))
         with self._errors.reading():
+            await self._learn_marks(replies)
             rest = first.rest()
             done = [first, *(reply for reply in others if reply.finish_reason is not None)]
             counts = [usage or Usage(), *(Usage() for _ in others)]
             texts = [reply.generation(used) for reply, used in zip(done, counts, strict=False)]
-        if rest is not None and watch is not None:
-            watch(rest)
+        for delta in rest if watch is not None else ():
+            watch(delta)
         return texts
 
 
@@ -661,27 +746,13 @@ def _show_without_key(watch: Watcher, key: str | None, delta: Delta) -> bool | N
     return watch(delta)
 
 
-def _without(fields: Mapping[str, Any], refused: set[str]) -> dict[str, Any]:
-    """Return `fields` without those that the service does not take, of a request or of a
-    message.
-    """
-    body = {field: value for field, value in fields.items() if field not in refused}
-    if "max_tokens" in refused:
-        body["max_completion_tokens"] = fields["max_tokens"]
-    body["messages"] = [
-        {field: value for field, value in turn.items() if field not in refused}
-        for turn in fields["messages"]
-    ]
-    return body
-
-
 def _take(parts: Iterable[ReplyPart], replies: Sequence[ReplyBuilder]) -> Delta | None:
     """Add what arrived to its replies; returns what can be shown of the first."""
     shown: Delta | None = None
     for part in parts:
         if not 0 <= part.number < len(replies):
             continue
-        delta = replies[part.number].add(part.content, part.entries)
+        delta = replies[part.number].take(part)
         if part.finish_reason:
             replies[part.number].close(part.finish_reason)
         if part.number == 0 and delta is not None:
@@ -695,11 +766,12 @@ def prefix_of(request: GenerationRequest) -> str:
     return last.content if last is not None and last.role == "assistant" else ""
 
 
-def longest_text(request: GenerationRequest) -> int:
+def longest_text(request: GenerationRequest, tokens: int | None = None) -> int:
     """Return how many characters a reply to `request` may have at the most, its thinking
-    included.
+    included; `tokens` is how many are asked for, where these are not those of the request.
     """
-    return len(prefix_of(request)) + CHARACTERS_AROUND + CHARACTERS_PER_TOKEN * request.max_tokens
+    most = request.max_tokens if tokens is None else tokens
+    return len(prefix_of(request)) + CHARACTERS_AROUND + CHARACTERS_PER_TOKEN * most
 
 
 def sampling_seed(request: GenerationRequest, index: int) -> int:
@@ -723,35 +795,3 @@ def _is_closed(schema: Any) -> bool:
                 return False
         return all(_is_closed(part) for part in schema.values())
     return not isinstance(schema, list) or all(_is_closed(part) for part in schema)
-
-
-def objections(words: str, body: Mapping[str, Any]) -> set[str]:
-    """Return the fields of `body` that a refusal names and the request can do without.
-
-    "max_tokens" among them stands for its newer name `max_completion_tokens`. Log-probabilities
-    may also be named in words.
-    """
-    if "max_tokens" in body and "max_completion_tokens" in words:
-        return {"max_tokens"}
-    sent = {*body, *(field for turn in body.get("messages") or () for field in turn)}
-    named = {field for field in _DISPENSABLE if field in sent and _names(words, field)}
-    if LOG_PROBABILITIES.search(words):
-        named |= {"logprobs"} & sent
-    for fields in _TOGETHER:
-        named |= fields & sent if named & fields else set()
-    return named
-
-
-def fewer_alternatives(words: str, sent: int) -> int | None:
-    """Return the largest number below `sent`, from 1, that a refusal names as what it would take.
-
-    Numbers that are part of a name or of a longer number, such as "qwen-7b" or "2.5", are none.
-    """
-    named = [int(number) for number in _NUMBER.findall(words)]
-    return max((number for number in named if 1 <= number < sent), default=None)
-
-
-def _names(words: str, field: str) -> bool:
-    # A single letter counts only where it stands for a parameter: prose is full of them.
-    pattern = rf"(['\"`]|parameters?\.){field}\b" if len(field) == 1 else rf"(?<!\w){field}(?!\w)"
-    return re.search(pattern, words) is not None

@@ -1,29 +1,44 @@
-"""Models behind any server that speaks the OpenAI chat protocol."""
+"""Models behind any server that speaks the OpenAI chat protocol, or nearly so.
+
+The client of OpenAI sends the requests; what comes back is read here as it is, because servers add
+to the protocol's forms, leave parts of them out, and answer with a stream where none was asked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import Any, Unpack
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
 import openai
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from pipelines.base import Usage
+from pipelines.errors import failure
 from pipelines.models.base import OPENAI, GenerationRequest, Overrides
+from pipelines.models.chunks import AnswerReader, answers_in, merged, usage_in
+from pipelines.models.dialects import RefusalError
+from pipelines.models.entries import from_vocabulary
 from pipelines.models.hosted import (
     CONNECT_SECONDS,
     LONGEST_SECONDS,
     HostedModel,
     Limiter,
-    RefusalError,
-    ReplyPart,
     prefix_of,
 )
-from pipelines.models.replies import usage_of
+from pipelines.models.replies import ReplyPart
 from pipelines.remote import HEADERS, OPENAI_URL, PublicTransport, bounded, read_address
+from pipelines.text.thinking import NO_MARKS, Marks, declared_marks
 
 _NAMED = ("messages", "model", "stream")
+_EXAMPLE = "https://example.com/v1"
+_ASIDE = 5.0
+"""Seconds that a question beside the texts may take, such as that for the chat template."""
+
+# A parameter of an address with such a name would show a secret wherever the address is shown.
+_SECRET = re.compile(r"key|token|secret|sig|pass|auth|code|credential", re.I)
 
 
 class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
@@ -70,11 +85,8 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
         public_only: bool = False,
         **known: Unpack[Overrides],
     ) -> None:
-        address = read_address(
-            base_url or OPENAI_URL,
-            endpoint="/chat/completions",
-            example="https://example.com/v1",
-        )
+        url, self._query = _without_query(base_url or OPENAI_URL)
+        address = read_address(url, endpoint="/chat/completions", example=_EXAMPLE)
         super().__init__(
             name,
             model,
@@ -102,35 +114,85 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
 
     async def _whole(self, fields: dict[str, Any]) -> tuple[list[ReplyPart], Usage]:
         fields.pop("stream_options", None)
-        answer: Any = await self._send(fields)
-        choices = answer.choices if isinstance(answer, ChatCompletion) else None
-        parts = [
-            ReplyPart(
-                number,
-                choice.message.content or "",
-                _entries(choice),
-                _reason(choice.message, choice),
-            )
-            for number, choice in enumerate(choices or ())
-        ]
-        return parts, _usage(answer) or Usage()
+        usage: Usage | None = None
+        pieces: list[ReplyPart] = []
+        reader = AnswerReader(fields.get("n") or 1)
+        async with aclosing(self._answers(fields, reader)) as answers:
+            async for parts, counted in answers:
+                pieces += parts
+                usage = counted or usage
+        if reader.is_broken_off:
+            raise ValueError("A stream that nobody asked for was broken off.")
+        if not any(one.content or one.thought or one.finish_reason for one in pieces):
+            return [], Usage()
+        return merged(pieces), usage or Usage()
 
     async def _stream(
         self, fields: dict[str, Any]
     ) -> AsyncGenerator[tuple[list[ReplyPart], Usage | None], None]:
-        async with await self._send(fields | {"stream": True}) as chunks:
-            async for chunk in chunks:
-                yield [_part(choice) for choice in chunk.choices or ()], _usage(chunk)
+        reader = AnswerReader(fields.get("n") or 1)
+        async with aclosing(self._answers(fields | {"stream": True}, reader)) as answers:
+            async for answer in answers:
+                yield answer
 
-    async def _send(self, fields: Mapping[str, Any]) -> Any:
+    async def _answers(
+        self, fields: Mapping[str, Any], reader: AnswerReader
+    ) -> AsyncGenerator[tuple[list[ReplyPart], Usage | None], None]:
+        """Yield what the server says, in as many pieces as it likes, whatever was asked for."""
         # Servers know fields that the client has no name for: all but these are given apart.
         named: Any = {name: fields[name] for name in _NAMED if name in fields}
         rest = {name: value for name, value in fields.items() if name not in _NAMED}
-        # Without a key the client insists on being told that none is meant.
-        headers = None if self._key else {"Authorization": openai.omit}
-        return await self._client().chat.completions.create(
-            **named, extra_body=rest, extra_headers=headers
-        )
+        create = self._client().chat.completions.with_streaming_response.create
+        async with create(**named, extra_body=rest, extra_headers=self._headers()) as response:
+            async with aclosing(answers_in(response.iter_bytes())) as answers:
+                async for answer in answers:
+                    yield reader.parts(answer), usage_in(answer)
+            yield reader.closing(), None
+
+    def _headers(self) -> dict[str, Any]:
+        """Return how the key is given; without one the client insists on being told that none is
+        meant.
+        """
+        if self._key and "api-version" in self._query:
+            # Azure takes its own keys under another name.
+            return {"Authorization": openai.omit, "api-key": self._key}
+        return {} if self._key else {"Authorization": openai.omit}
+
+    async def _declared_marks(self) -> Marks:
+        """Ask llama.cpp for its chat template, or vLLM and its kin how they would write a
+        prompt.
+        """
+        root = self._address.url.removesuffix("/v1")
+        turns = [{"role": "user", "content": "?"}]
+        known = await self._aside(f"{root}/props")
+        if isinstance(template := known.get("chat_template"), str):
+            written = await self._aside(f"{root}/apply-template", {"messages": turns})
+            prompt = written.get("prompt")
+            return declared_marks(template, prompt if isinstance(prompt, str) else "")
+        asked = {"model": self._model, "messages": turns, "add_generation_prompt": True}
+        cut = await self._aside(f"{root}/tokenize", {**asked, "return_token_strs": True})
+        if isinstance(names := cut.get("token_strs"), list):
+            spelled = [from_vocabulary(str(name).encode("utf-8", "replace")) for name in names]
+            return declared_marks("", b"".join(spelled).decode("utf-8", "replace"))
+        if isinstance(tokens := cut.get("tokens"), list) and tokens:
+            known = {"model": self._model, "tokens": tokens}
+            written = await self._aside(f"{root}/detokenize", known)
+            if isinstance(prompt := written.get("prompt"), str):
+                return declared_marks("", prompt)
+        return NO_MARKS
+
+    async def _aside(self, url: str, body: object = None) -> Mapping[str, Any]:
+        """Return what a server says at another of its addresses; nothing where it has none."""
+        client = self._client()
+        options: Any = {"headers": self._headers(), "timeout": _ASIDE}
+        try:
+            if body is None:
+                said = await client.get(url, cast_to=object, options=options)
+            else:
+                said = await client.post(url, cast_to=object, body=body, options=options)
+        except (*self._errors.client_errors, ValueError, RecursionError):
+            return {}
+        return said if isinstance(said, Mapping) else {}
 
     @staticmethod
     def _refusal(error: Exception) -> RefusalError | None:
@@ -152,6 +214,7 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
             base_url=self._address.url,
             timeout=timeout,
             max_retries=0,
+            default_query=self._query,
             http_client=self._connections(timeout),
         )
         # The client fills these from environment variables even where arguments are given.
@@ -188,37 +251,16 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
         )
 
 
-def _part(choice: Any) -> ReplyPart:
-    """Return a piece of a streamed text, without what the model only thought."""
-    content = choice.delta.content or ""
-    extra = choice.delta.model_extra or {}
-    thought = not content and (extra.get("reasoning_content") or extra.get("reasoning"))
-    entries = () if thought else _entries(choice)
-    return ReplyPart(choice.index, content, entries, _reason(choice.delta, choice))
+def _without_query(url: str) -> tuple[str, dict[str, str]]:
+    """Return an address without its parameters, and these: some gateways want the version of
+    their protocol there.
 
-
-def _reason(message: Any, choice: Any) -> str | None:
-    """Return why the text has ended; the service's own refusal counts as its filter's.
-
-    Raises ValueError for the call of a tool: none was offered.
+    Raises InvalidInputError where one of them looks like a secret: addresses are shown.
     """
-    if message.tool_calls or choice.finish_reason in ("tool_calls", "function_call"):
-        raise ValueError("A tool is called instead of an answer.")
-    return "content_filter" if message.refusal else choice.finish_reason
-
-
-def _entries(choice: Any) -> Sequence[dict[str, Any]]:
-    """Return the token entries of a choice; none where they are not what the protocol promises."""
-    try:
-        return [entry.model_dump(warnings=False) for entry in choice.logprobs.content or ()]
-    except (AttributeError, TypeError):
-        return ()
-
-
-def _usage(answer: ChatCompletion | ChatCompletionChunk) -> Usage | None:
-    usage = answer.usage
-    if usage is None:
-        return None
-    return usage_of(
-        getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
-    )
+    address, mark, query = url.strip().partition("?")
+    if not mark or "#" in query:
+        return url, {}
+    found = dict(parse_qsl(urlsplit(url.strip()).query, keep_blank_values=True))
+    if not found or any(_SECRET.search(name) or not value for name, value in found.items()):
+        raise failure("address.secret_in_query", example=_EXAMPLE)
+    return address, found

@@ -37,7 +37,7 @@ from pipelines.models.base import (
     Watcher,
     choice_of_text,
 )
-from pipelines.models.replies import truncated_entropy
+from pipelines.models.entries import truncated_entropy
 
 _ROUNDING = 1e-6
 _WORD = re.compile(r"[\u3400-\u9fff]|\s*[^\s\u3400-\u9fff]+|\s+")

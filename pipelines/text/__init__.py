@@ -4,12 +4,11 @@ from pipelines.text.alignment import Span, by_characters, token_spans, tokens_co
 from pipelines.text.entities import Entity, EntityRecognizer
 from pipelines.text.languages import changes_to_chinese, detect_language, has_han
 from pipelines.text.sentences import (
-    is_thinking,
     repeats_question,
     split_sentences,
     text_key,
-    without_thinking,
 )
+from pipelines.text.thinking import is_thinking, without_thinking
 
 __all__ = [
     "Entity",

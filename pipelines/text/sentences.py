@@ -333,7 +333,7 @@ def csv_source(text: str) -> io.StringIO:
     return io.StringIO(text, newline="")
 
 
-# Wordings compared and cleaned: equal texts, repeated questions, thinking blocks.
+# Wordings compared: equal texts, repeated questions.
 
 # Marks inside numbers such as 3.14 and signs such as those of C++ and $5 make a difference.
 _IGNORED = re.compile(r"(?!(?<=\d)[.:/-](?=\d))[^\w+#%$€£¥°]|_")
@@ -415,22 +415,3 @@ def _repeats_chinese(entity: str, question: str) -> bool:
     edges = _edges(question)
     starts = (found.start() for found in re.finditer(f"(?={re.escape(wanted)})", folded))
     return any(start in edges and start + len(wanted) in edges for start in starts)
-
-
-_NAMES = "(think|thinking|thought)"
-_BLOCK = re.compile(rf"<{_NAMES}>.*?(?:</\1>|\Z)", re.S | re.I)
-_NEVER_OPENED = re.compile(rf"\A.*</{_NAMES}>", re.S | re.I)
-_OPENING = re.compile(f"<{_NAMES}>", re.I)
-
-
-def without_thinking(text: str) -> str:
-    """Return `text` without its thinking blocks, whatever they are called.
-
-    A block that was never closed reaches to the end, one that was never opened to the beginning.
-    """
-    return _NEVER_OPENED.sub("", _BLOCK.sub("", text))
-
-
-def is_thinking(text: str) -> bool:
-    """Return whether `text` holds the beginning of a thinking block."""
-    return _OPENING.search(text) is not None

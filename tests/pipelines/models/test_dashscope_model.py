@@ -13,8 +13,8 @@ import pytest
 from pipelines.base import Message, Usage
 from pipelines.errors import CapabilityError, RefusedRequestError
 from pipelines.models.base import ChoiceRequest, Delta, Option
-from pipelines.models.dashscope_model import _STREAM_ONLY, DashScopeModel
-from pipelines.models.hosted import _without, objections
+from pipelines.models.dashscope_model import DashScopeModel
+from pipelines.models.dialects import RefusalError, form_objected_to, objections, spoken
 from tests.scripted.dashscope_wire import (
     KEY,
     NO_FALSE,
@@ -282,7 +282,7 @@ def sent(wire: Wire) -> list[dict[str, Any]]:
 def fields_of(refused: tuple[str, ...] = (), prefix: str = "", **request: Any) -> dict[str, Any]:
     used = DashScopeModel(name="M", model="m")
     sent = used._fields(asks(prefix=prefix, **request), request.get("n", 1), 0)
-    return _without(sent, set(refused))
+    return spoken(sent, set(refused))
 
 
 def test_a_greedy_request_has_no_seed_and_a_draw_has():
@@ -345,7 +345,10 @@ def test_a_refusal_of_what_was_not_sent_names_nothing():
     ],
 )
 def test_which_refusals_want_a_stream(words: str, wants: bool):
-    assert bool(_STREAM_ONLY.search(words)) is wants
+    refusal = RefusalError(400, None, words)
+    body = {"messages": [{"role": "user", "content": "Hello?"}], "enable_thinking": False}
+    form = form_objected_to(refusal, body, (), streamed=False)
+    assert (form == "stream_only") is wants
 
 
 async def test_a_begun_answer_is_continued(wire: Wire):

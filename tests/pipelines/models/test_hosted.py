@@ -7,13 +7,8 @@ from typing import Any
 import pytest
 
 from pipelines.models.base import GenerationRequest
-from pipelines.models.hosted import (
-    _without,
-    fewer_alternatives,
-    objections,
-    prefix_of,
-    sampling_seed,
-)
+from pipelines.models.dialects import fewer_alternatives, objections, spoken
+from pipelines.models.hosted import prefix_of, sampling_seed
 from pipelines.models.openai import OpenAIModel
 from tests.scripted.wire import asks
 
@@ -86,7 +81,7 @@ def test_a_final_assistant_message_is_a_begun_answer():
 
 def test_refused_fields_are_left_out():
     request = asks(n=3, temperature=1.0, max_tokens=9)
-    sent = _without(body(request, n=3), {"n", "seed", "max_tokens"})
+    sent = spoken(body(request, n=3), {"n", "seed", "max_tokens"})
     assert "n" not in sent
     assert "seed" not in sent
     assert "max_tokens" not in sent

@@ -8,13 +8,13 @@ import pytest
 
 from pipelines.base import Generation, Usage
 from pipelines.models.base import Delta
-from pipelines.models.replies import (
-    ReplyBuilder,
+from pipelines.models.entries import (
     TokenEntry,
-    _decode_complete,
     align_entries,
+    decode_complete,
     read_entry,
 )
+from pipelines.models.replies import ReplyBuilder
 from tests.scripted.wire import entry, raw_entry
 
 Part = tuple[str, list[dict]]
@@ -27,8 +27,7 @@ def play(
     reply = ReplyBuilder(logprobs=logprobs, prefix=prefix)
     deltas = [delta for part in parts if (delta := reply.add(*part)) is not None]
     reply.close(finish)
-    rest = reply.rest()
-    deltas += [rest] if rest is not None else []
+    deltas += reply.rest()
     whole = reply.generation(Usage(prompt_tokens=1, completion_tokens=2))
     assert "".join(delta.text for delta in deltas) == whole.text
     return deltas, whole
@@ -106,7 +105,7 @@ def test_without_log_probabilities_text_flows_as_it_comes():
 
 @pytest.mark.parametrize(
     ("reason", "expected"),
-    [("stop", "stop"), ("length", "length"), ("content_filter", "filter"), ("tool_calls", "stop")],
+    [("stop", "stop"), ("length", "length"), ("content_filter", "filter"), ("because", "broken")],
 )
 def test_reasons_for_ending(reason: str, expected: str):
     _, whole = play(word("Hi"), finish=reason)
@@ -262,6 +261,6 @@ def test_no_text_has_no_tokens():
 
 
 def test_a_character_counts_once_all_its_bytes_are_there():
-    assert _decode_complete(pieces("a龘".encode()[:-1])) == "a"
-    assert _decode_complete(pieces("a龘")) == "a龘"
-    assert _decode_complete(pieces(b"a\xff")) == "a\ufffd"
+    assert decode_complete(pieces("a龘".encode()[:-1])) == "a"
+    assert decode_complete(pieces("a龘")) == "a龘"
+    assert decode_complete(pieces(b"a\xff")) == "a\ufffd"

@@ -18,7 +18,7 @@ from pipelines.methods.drad.detection import (
     pool,
     read_entities,
 )
-from pipelines.models.replies import truncated_entropy
+from pipelines.models.entries import truncated_entropy
 from pipelines.run.findings import DetectorThresholds
 from tests.scripted.bench import FixedRecognizer
 

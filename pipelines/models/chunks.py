@@ -1,0 +1,328 @@
+"""Reads what servers of the OpenAI protocol answer: whole or in pieces, in the forms in use.
+
+Some leave out what the protocol promises (`index`, `delta`, `finish_reason`), some count where they
+should repeat, some send the text as a list of parts, some stream to those who asked for none.
+What is no answer is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pipelines.base import Usage
+from pipelines.models.dialects import RefusalError
+from pipelines.models.entries import listed_entries
+from pipelines.models.replies import ReplyPart, usage_of
+
+_DONE = "[DONE]"
+_BLANK = b" \t\r\n\xef\xbb\xbf"
+
+
+class End(Mapping[str, Any]):
+    """The word that ends a stream: nothing was broken off."""
+
+    def __getitem__(self, name: str) -> Any:
+        raise KeyError(name)
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+async def answers_in(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Mapping[str, Any], None]:
+    """Yield the JSON objects of an answer: the data of server-sent events, or the whole body.
+
+    A whole body, and a stream that says that it is over, yields an `End` last. Comments, names of
+    events and empty data are passed over. Raises ValueError for what is no JSON object.
+    """
+    rest = b""
+    data: list[bytes] = []
+    events: bool | None = None
+    async for piece in pieces:
+        rest += piece
+        if events is None and (begun := rest.lstrip(_BLANK)):
+            events = begun[:1] not in b"{[<" + b'"'
+        if not events:
+            continue
+        # Not `splitlines`: what ends a line for it may stand in a text.
+        *lines, rest = rest.split(b"\n")
+        for line in lines:
+            for answer in _event(line.rstrip(b"\r"), data):
+                yield answer
+                if isinstance(answer, End):
+                    return
+    if events:
+        for line in (rest.rstrip(b"\r"), b""):
+            for answer in _event(line, data):
+                yield answer
+        return
+    for answer in _objects(rest):
+        yield answer
+    yield End()
+
+
+def _event(line: bytes, data: list[bytes]) -> Iterable[Mapping[str, Any]]:
+    """Yield what a line of an event stream completes; `data` are the lines of the event so far."""
+    name, _, value = line.partition(b":")
+    if line and name.strip() == b"data":
+        data.append(value.removeprefix(b" "))
+        return
+    if line:
+        # A comment, the name or number of an event.
+        return
+    said = b"\n".join(data).strip()
+    data.clear()
+    if not said:
+        return
+    if said.startswith(_DONE.encode()):
+        yield End()
+        return
+    yield _object(json.loads(said))
+
+
+def _objects(body: bytes) -> Iterable[Mapping[str, Any]]:
+    """Yield the object of a whole body, or one from each of its lines."""
+    try:
+        yield _object(json.loads(body))
+    except json.JSONDecodeError:
+        lines = [line for line in body.split(b"\n") if line.strip()]
+        if len(lines) < 2:
+            raise
+        for line in lines:
+            yield _object(json.loads(line))
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError("An answer is an object.")
+    return value
+
+
+# What went wrong, said in an answer with status 200.
+
+_BY_WORD = (
+    (re.compile(r"rate_?limit|too_?many|throttl|quota"), 429),
+    (re.compile(r"auth|permission|api_?key"), 401),
+    (re.compile(r"invalid|unsupported|bad_?request|not_?support|validation|param"), 400),
+    (re.compile(r"overload|unavailable"), 503),
+    (re.compile(r"time_?d?_?out"), 408),
+)
+
+
+def _raise_error(answer: Mapping[str, Any]) -> None:
+    """Raise RefusalError where an answer says that there is none."""
+    error = answer.get("error")
+    bare = answer.get("object") == "error" or (
+        "choices" not in answer and any(answer.get(key) for key in ("detail", "msg", "message"))
+    )
+    if not error and not bare:
+        return
+    body = error or answer
+    code = body.get("code") if isinstance(body, Mapping) else None
+    word = str(body.get("type") or "") if isinstance(body, Mapping) else ""
+    status = int(code) if str(code or "").isdigit() else 0
+    if not 400 <= status < 600:
+        said = f"{code or ''} {word}".casefold()
+        status = next((number for pattern, number in _BY_WORD if pattern.search(said)), 500)
+    raise RefusalError(status, code, body)
+
+
+# The choices of an answer.
+
+
+class Texts(NamedTuple):
+    """What a message says, what was only thought, and whether it is a refusal."""
+
+    said: str = ""
+    thought: str = ""
+    refused: bool = False
+
+
+_THOUGHT = re.compile(r"think|thought|reason|reflect", re.I)
+_NO_THOUGHT = re.compile(r"token|signature|effort|count|_id\b|time|encrypted", re.I)
+_TEXT_KEYS = ("text", "content", "value", "output_text", "thinking", "reasoning", "summary")
+
+
+def texts_of(content: object, *, thought: bool = False) -> Texts:
+    """Return the texts in the content of a message: a text, or parts of a text in any nesting.
+
+    Parts whose type speaks of thinking or reasoning were only thought; pictures, sounds and calls
+    are passed over. Raises ValueError for a content that is no text at all.
+    """
+    if content is None:
+        return Texts()
+    if isinstance(content, str):
+        return Texts(thought=content) if thought else Texts(said=content)
+    if isinstance(content, Mapping):
+        kind = str(content.get("type") or "")
+        thought = thought or _THOUGHT.search(kind) is not None
+        if "refusal" in kind or content.get("refusal"):
+            return Texts(refused=True)
+        for key in _TEXT_KEYS:
+            if content.get(key) is not None:
+                aside = thought or _THOUGHT.search(key) is not None
+                return texts_of(content[key], thought=aside)
+        return Texts()
+    if isinstance(content, list):
+        parts = [texts_of(one, thought=thought) for one in content]
+        return Texts(
+            "".join(one.said for one in parts),
+            "".join(one.thought for one in parts),
+            any(one.refused for one in parts),
+        )
+    raise ValueError("The content of a message is a text.")
+
+
+def thought_in(message: Mapping[str, Any]) -> str:
+    """Return what a message holds in a field for thinking, such as `reasoning_content`.
+
+    Of several fields the first that has a text counts: some servers say the same in two.
+    """
+    for key, value in message.items():
+        if _THOUGHT.search(str(key)) and not _NO_THOUGHT.search(str(key)):
+            try:
+                found = texts_of(value, thought=True)
+            except ValueError:
+                continue
+            if found.thought:
+                return found.thought
+    return ""
+
+
+class AnswerReader:
+    """Turns the answers to one request into parts of its `count` texts, numbered from 0."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._first: int | None = None
+        self._last = 0
+        self._repeated = False
+        self._open: dict[int, str] = {}
+        """The numbers of the texts that have begun and not ended, with what they say so far."""
+        self._over = False
+
+    def parts(self, answer: Mapping[str, Any]) -> list[ReplyPart]:
+        """Return what an answer adds; raises RefusalError where it is an error, ValueError for the
+        call of a tool: none was offered.
+        """
+        if isinstance(answer, End):
+            self._over = True
+            return []
+        _raise_error(answer)
+        name = answer.get("id")
+        parts: list[ReplyPart] = []
+        choices = answer.get("choices")
+        for position, choice in enumerate(choices if isinstance(choices, list) else ()):
+            if not isinstance(choice, Mapping):
+                raise ValueError("A choice is an object.")
+            number = self._number(choice, position)
+            part = self._part(choice, number)
+            if part.content or part.thought:
+                self._open[number] = self._open.get(number, "") + part.content
+            if part.finish_reason:
+                self._open.pop(number, None)
+            parts.append(part._replace(id=name if isinstance(name, str) else ""))
+        return parts
+
+    def closing(self) -> list[ReplyPart]:
+        """Return the ends of texts whose server gave no reason for them, in a stream that it
+        ended properly.
+        """
+        return [ReplyPart(number, "", (), "stop") for number in self._open if self._over]
+
+    @property
+    def is_broken_off(self) -> bool:
+        """Whether a text has begun that nothing has ended."""
+        return bool(self._open) and not self._over
+
+    def _number(self, choice: Mapping[str, Any], position: int) -> int:
+        """Return which text a choice belongs to; -1 for one that was not asked for."""
+        index = choice.get("index")
+        index = int(index) if isinstance(index, int) or str(index).isdigit() else None
+        if self._count > 1:
+            return position if index is None else index
+        if position:
+            return -1
+        if index is None or self._first is None:
+            self._first = self._first if index is None else index
+            self._last = self._last if index is None else index
+            return 0
+        if index == self._first:
+            self._repeated = True
+            return 0
+        # One text whose pieces are counted.
+        counts = not self._repeated and index == self._last + 1
+        self._last = index if counts else self._last
+        return 0 if counts else -1
+
+    def _part(self, choice: Mapping[str, Any], number: int) -> ReplyPart:
+        delta, message = choice.get("delta"), choice.get("message")
+        whole = not isinstance(delta, Mapping) and isinstance(message, Mapping)
+        said: Mapping[str, Any] = message if whole else delta if isinstance(delta, Mapping) else {}
+        reason = choice.get("finish_reason") or choice.get("finishReason")
+        if said.get("tool_calls") or said.get("function_call"):
+            raise ValueError("A tool is called instead of an answer.")
+        if reason in ("tool_calls", "function_call"):
+            raise ValueError("A tool is called instead of an answer.")
+        texts = texts_of(said["content"] if "content" in said else choice.get("text"))
+        content = texts.said
+        if whole and self._open.get(number):
+            # Some say all of it once more at the end.
+            before = self._open[number]
+            content = content[len(before) :] if content.startswith(before) else content
+        thought = thought_in(said) or texts.thought
+        lists = (choice.get("logprobs"), said.get("logprobs"))
+        entries = next((found for one in lists if (found := listed_entries(one))), [])
+        if said.get("refusal") or texts.refused:
+            reason = "content_filter"
+        # Some spell out that there is no reason yet.
+        reason = None if reason in ("", "null", "None") else reason
+        return ReplyPart(number, content, entries, reason, thought)
+
+
+def merged(parts: Sequence[ReplyPart]) -> list[ReplyPart]:
+    """Return one part for each text, in their order: of a whole answer, or of a stream that nobody
+    asked for.
+    """
+    made: dict[int, ReplyPart] = {}
+    for part in parts:
+        if part.number < 0:
+            continue
+        known = made.get(part.number)
+        made[part.number] = (
+            part
+            if known is None
+            else ReplyPart(
+                part.number,
+                known.content + part.content,
+                [*known.entries, *part.entries],
+                part.finish_reason or known.finish_reason,
+                known.thought + part.thought,
+                known.id or part.id,
+            )
+        )
+    texts = [part._replace(number=at) for at, (_, part) in enumerate(sorted(made.items()))]
+    return texts
+
+
+def usage_in(answer: Mapping[str, Any]) -> Usage | None:
+    """Return the tokens that an answer says were used; None where it does not say."""
+    usage = answer.get("usage")
+    if not isinstance(usage, Mapping):
+        return None
+    details = usage.get("completion_tokens_details") or usage.get("output_tokens_details")
+    thought = details.get("reasoning_tokens") if isinstance(details, Mapping) else None
+    return usage_of(
+        _first(usage, "prompt_tokens", "input_tokens"),
+        _first(usage, "completion_tokens", "output_tokens"),
+        usage.get("reasoning_tokens") if thought is None else thought,
+    )
+
+
+def _first(usage: Mapping[str, Any], *names: str) -> object:
+    return next((usage[name] for name in names if usage.get(name) is not None), None)

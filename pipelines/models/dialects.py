@@ -1,0 +1,454 @@
+"""What servers of one protocol take differently, and how a request is asked again so that it is
+taken.
+
+A server that refuses a field or a form says so in words, in a name beside them (`param`, `loc`), or
+in neither. Each thing that is given up is a `Concession`: it is made once for a model, kept from
+then on, and shown with what the model can do. What is asked for stays the same: a stop string ends
+the text here, several texts are asked for one by one, the system text goes into the first turn.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pipelines.models.base import CONCESSIONS, Concession
+from pipelines.remote import server_words
+
+LOG_PROBABILITIES = re.compile(r"logprobs|log.?probabilit", re.I)
+"""How a service names them when it gives none."""
+
+_NO_SUCH_MODEL = re.compile(r"(not|n't|no) (exist|found|such)|unknown model|model_not_found", re.I)
+_NO_MODEL_CODE = re.compile(r"modelnot(found|exist)|invalidmodel")
+_INSPECTION = re.compile(r"datainspection|content_?filter|contentfilter|responsibleaipolicy")
+_TOO_LONG = re.compile(
+    r"range of input length|context.{0,9} (?:length|size|window)|maximum context|too long"
+    r"|(?:input|prompt).{0,20}(?:exceeds?|longer than)",
+    re.I,
+)
+_WRONG_PATH = re.compile(r"url error|invalid url", re.I)
+
+# Keys under which services name the field that they object to, beside what they say.
+_NAMING = re.compile(
+    r"(?:invalid|missing)?(?:params?|parameters?|loc|locations?|fields?|path|property|pointer"
+    r"|arguments?|key|instancepath|datapath|additionalproperty)"
+)
+_DEEPEST = 8
+
+
+class RefusalError(Exception):
+    """The service answered with an error.
+
+    `status` is an HTTP status, `code` the service's own code in lower case without underscores,
+    `body` what it said, in any of the shapes in use. `named` are the words by which it names what
+    it objects to apart from its message, such as "body.temperature".
+    """
+
+    def __init__(
+        self, status: int, code: object, body: object, headers: Mapping[str, Any] | None = None
+    ) -> None:
+        self.status = status
+        self.code = re.sub(r"[^a-z.]", "", str(code or "").lower())
+        self.words = server_words(body)
+        self.named = " ".join(dict.fromkeys(_named_in(body)))
+        self.headers = {name.lower(): text for name, text in (headers or {}).items()}
+        super().__init__(f"status {status}, {self.code}")
+
+    @property
+    def is_inspection(self) -> bool:
+        """Whether the service's inspection of content stopped the text."""
+        return _INSPECTION.search(self.code) is not None
+
+    @property
+    def is_about_path(self) -> bool:
+        """Whether the service says that the model is not asked at this endpoint."""
+        return self.status == 400 and _WRONG_PATH.search(self.words) is not None
+
+    @property
+    def is_about_model(self) -> bool:
+        """Whether the service does not know the model."""
+        return _NO_MODEL_CODE.search(self.code) is not None or (
+            self.status in (400, 404, 422)
+            and "model" in self.words.lower()
+            and _NO_SUCH_MODEL.search(self.words) is not None
+        )
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the texts of the request do not fit the model."""
+        return self.status in (400, 413, 422) and _TOO_LONG.search(self.words) is not None
+
+    @property
+    def is_about_fields(self) -> bool:
+        """Whether it may be a field of the request that the service objects to."""
+        return self.status in (400, 422) and not self.is_inspection
+
+    @property
+    def may_be_about_form(self) -> bool:
+        """Whether it may be the form of the request: templates of chats fail with status 500 too,
+        and what a server cannot do at all with 404, 405, 415, 500 or 501.
+        """
+        return self.is_about_fields or (
+            self.status in (404, 405, 406, 415, 500, 501) and bool(self.words)
+        )
+
+
+def _named_in(body: object, depth: int = 0) -> Iterable[str]:
+    """Yield what a refusal names under keys that are made for it."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(body, list):
+        for one in body:
+            yield from _named_in(one, depth + 1)
+    elif isinstance(body, Mapping):
+        for key, value in body.items():
+            plain = str(key).replace("_", "").casefold()
+            if _NAMING.fullmatch(plain):
+                yield from _leaves(value, depth + 1)
+            elif plain in ("errors", "detail", "details") and isinstance(value, Mapping):
+                # {"errors": {"seed": ["is not supported"]}}
+                yield from (str(name) for name in value)
+            yield from _named_in(value, depth + 1)
+    elif isinstance(body, str) and body.lstrip()[:1] in ("{", "["):
+        # A gateway passes on what the server behind it said, as text.
+        try:
+            yield from _named_in(json.loads(body), depth + 1)
+        except (ValueError, RecursionError):
+            return
+
+
+def _leaves(value: object, depth: int) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list) and depth <= _DEEPEST:
+        # ["body", "response_format", "type"] is one place.
+        if all(isinstance(one, str | int) for one in value):
+            yield ".".join(map(str, value))
+        else:
+            for one in value:
+                yield from _leaves(one, depth + 1)
+
+
+# Fields that a request can do without, and the words by which a refusal may name each.
+
+_LOG_PROBABILITIES = {"logprobs", "top_logprobs"}
+_CONTINUING = {"continue_final_message", "add_generation_prompt"}
+_FIELDS: dict[str, str] = {
+    "stream_options": r"stream[_ .-]?options|include_usage",
+    "seed": r"(?:random[_ ])?seed",
+    "n": "",
+    "stop": "",
+    "temperature": r"temperature",
+    "response_format": r"response[_ .-]?format|json_?schema|json[_ ]mode|structured outputs?"
+    r"|guided[_ ](?:json|decoding)|grammar",
+    "continue_final_message": r"continue[_ ]final[_ ]message",
+    "add_generation_prompt": r"add[_ ]generation[_ ]prompt",
+    "enable_thinking": r"enable[_ ]thinking",
+    "partial": r"partial",
+    "prefix": r"prefix",
+    "logprobs": r"logprobs|log.?probabilit(?:y|ies)",
+    "top_logprobs": r"top[_ ]?logprobs",
+    "cache_prompt": r"cache[_ ]prompt",
+    "max_tokens": r"max[_ ]tokens",
+    "max_completion_tokens": r"max[_ ]completion[_ ]tokens",
+}
+_TOGETHER = (_CONTINUING, _LOG_PROBABILITIES)
+"""Fields that must be left out together."""
+
+# A word of prose is the name of a field only where it stands as one.
+_STOP = re.compile(
+    r"['\"`.]stop\b|\bstop['\"`]"
+    r"|stop[ _](?:sequences?|words?|strings?|tokens?|param|field|arg|list)"
+    r"|(?:param(?:eter)?s?|fields?|arguments?|inputs?|options?|property|key)\W{1,3}stop\b"
+    r"|\bstop\b (?:is|are|must|can|should|does|not)\b|\bstop\s*[:=]|\A\s*stop\W*\Z",
+    re.I,
+)
+_GENERIC = re.compile(
+    r"(?:extra|additional|unexpected|unsupported|unrecogni[sz]ed|unknown|invalid|undefined)"
+    r" (?:\w+ ){0,2}(?:inputs?|fields?|param(?:eter)?s?|arguments?|keys?|propert(?:y|ies)|options?)"
+    r"(?! ?[:'\"`=({\[])(?:(?! ['\"`])[^'\"`:{]){0,60}\Z",
+    re.I,
+)
+_UNSUPPORTED = re.compile(
+    r"unsupported|not.{0,12}support|unavailable|not.{0,6}available|unknown|unrecogni|not.{0,4}allow"
+    r"|not.{0,4}permit|extra|unexpected|additional|not.{0,4}implement|does ?n.t (?:accept|take)"
+    r"|forbidden|invalid (?:param|field|argument)",
+    re.I,
+)
+_SCHEMA = re.compile(r"(?<!json_)(?<!json )\bschema\b", re.I)
+
+
+def _names(words: str, field: str) -> bool:
+    if field == "stop":
+        return _STOP.search(words) is not None
+    if len(field) == 1:
+        # A single letter counts only where it stands for a parameter: prose is full of them.
+        pattern = (
+            rf"['\"`.]{field}['\"`]|['\"`]{field}\b|param(?:eter)?s?[\s.:=]+{field}\b"
+            rf"|\A\s*(?:body\.)?{field}\s*\Z|\bbody\.{field}\b"
+            rf"|\b{field} ?(?:[=<>]|must be|should be)"
+        )
+        return re.search(pattern, words, re.I) is not None
+    pattern = rf"(?<![a-z])(?:{_FIELDS[field]})(?![a-z_])"
+    spread = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", words)
+    return any(re.search(pattern, one, re.I) is not None for one in (words, spread))
+
+
+def objections(words: str, body: Mapping[str, Any], named: str = "") -> set[str]:
+    """Return the fields of `body` that a refusal names and the request can do without.
+
+    `named` are the places that it names apart from its `words`. "max_tokens" among them stands for
+    its newer name `max_completion_tokens`. Where it says only that there are fields too many, all
+    that the request can do without are meant.
+    """
+    sent = {*body, *(field for turn in body.get("messages") or () for field in turn)}
+    said = f"{words}\n{named}"
+    if "max_tokens" in sent and _names(said, "max_completion_tokens"):
+        return {"max_tokens"}
+    optional = {field for field in _FIELDS if field in sent}
+    optional -= {"max_tokens", "max_completion_tokens"}
+    found = {
+        field
+        for field in optional
+        if _names(words, field) or any(_names(one, field) for one in named.split(" ") if one)
+    }
+    if "top_logprobs" in found and not LOG_PROBABILITIES.search(
+        re.sub(r"top[_ ]?logprobs", "", said, flags=re.I)
+    ):
+        # Probabilities without alternatives are worth more than none.
+        found -= {"logprobs"}
+        return found
+    length = {"max_tokens", "max_completion_tokens"} & sent
+    if not found and any(_names(said, one) for one in length) and _UNSUPPORTED.search(words):
+        return length
+    if not found and not named and _GENERIC.search(words.strip(" .")):
+        found = optional
+    for fields in _TOGETHER:
+        found |= fields & sent if found & fields else set()
+    return found
+
+
+def is_unsupported(words: str) -> bool:
+    """Return whether a refusal says that there is no such thing at all, whatever its value."""
+    return _UNSUPPORTED.search(words) is not None and not _SCHEMA.search(words)
+
+
+# Numbers that a refusal would take instead.
+
+# Of at most six digits: more are no number of alternatives or tokens.
+_NUMBER = re.compile(r"(?<![\w.-])\d{1,6}(?:\.\d+)?(?![\w-]|\.\d)")
+_LOWER = re.compile(
+    r"at least|minimum|greater than|no less|not less|>=|>|positive|below|strictly|integer_below"
+    r"|too small",
+    re.I,
+)
+SMALLEST_TEMPERATURE = 0.01
+"""What stands for greedy decoding where a server takes no temperature of 0."""
+
+
+def takes_more(words: str) -> bool:
+    """Return whether a refusal says that a number is too small."""
+    return _LOWER.search(words) is not None
+
+
+def fewer_alternatives(words: str, sent: int) -> int | None:
+    """Return the largest number below `sent`, from 1, that a refusal names as what it would take.
+
+    Numbers that are part of a name or of a longer number, such as "qwen-7b" or "2.5", are none.
+    """
+    named = [float(number) for number in _NUMBER.findall(words)]
+    return max(
+        (int(number) for number in named if 1 <= number < sent and number % 1 == 0), default=None
+    )
+
+
+def bounded_length(words: str, sent: int) -> int | None:
+    """Return how many tokens a refusal would take instead of `sent`: the most or the fewest that it
+    names; None where it names no number of tokens.
+    """
+    named = sorted({int(float(number)) for number in _NUMBER.findall(words)} - {sent, 0})
+    less = [number for number in named if number < sent]
+    more = [number for number in named if number > sent]
+    if _LOWER.search(words) and more:
+        return more[0]
+    return less[-1] if less and not _LOWER.search(words) else None
+
+
+# Forms of the request.
+
+_NO_SYSTEM = re.compile(
+    r"system.{0,30}(?:role|message|prompt|instruction|turn)?.{0,20}"
+    r"(?:not|n't|un)[ -]?(?:be )?(?:\w+ ){0,2}(?:support|allow|permit|enabled|valid|accept|recogni)"
+    r"|(?:not|n't|no|un)[ -]?(?:support\w*|allow\w*|permit\w*|accept\w*|recogni\w*)?.{0,40}"
+    r"['\"`]?(?:system|developer)['\"`]?[ -](?:role|message|prompt|instruction)"
+    r"|roles?.{0,60}(?:does ?n.t|does not|not|n't) support.{0,20}['\"`]?(?:system|developer)"
+    r"|(?:system|developer)['\"`]? is not (?:one of|a valid|an? (?:allowed|supported|accepted))"
+    r"|(?:invalid|unknown|unexpected|unsupported|bad) (?:\w+ )?role.{0,30}(?:system|developer)"
+    r"|only (?:the )?['\"`]?(?:user|assistant)\b.{0,40}\broles?\b.{0,30}"
+    r"|(?:system|developer).{0,20}(?:invalid|unknown|unexpected|unsupported).{0,20}role"
+    r"|(?:value|input) should be ['\"`]?(?:user|assistant)",
+    re.I | re.S,
+)
+_ALTERNATE = re.compile(
+    r"(?:roles?|messages?|turns?|conversation).{0,60}\balternat"
+    r"|alternat\w+ (?:between )?['\"`]?(?:user|role)"
+    r"|(?:first|start|begin).{0,30}(?:message|turn|role|conversation).{0,40}\buser\b"
+    r"|(?:consecutive|successive|two).{0,30}(?:messages?|roles?|turns?|user)"
+    r"|conversations? must (?:start|begin)",
+    re.I | re.S,
+)
+_LAST_ROLE = re.compile(
+    r"last (?:role|message|turn).{0,60}(?:user|tool|assistant)"
+    r"|(?:must|should|to) end with.{0,20}user"
+    r"|final (?:assistant )?(?:message|turn).{0,30}(?:not|user|assistant)"
+    r"|(?:assistant|response).{0,20}pre-?fill|pre-?fill.{0,40}not",
+    re.I | re.S,
+)
+_STREAM_ONLY = re.compile(
+    r"non[- ]?stream|only (?:\w+ )?supports? (?:the )?stream|supports? only stream"
+    r"|enable (?:the )?stream|stream(?:ing)? (?:mode )?(?:is )?(?:required|mandatory)"
+    r"|(?:must|should|please|to) (?:be )?(?:use |set |with )?['\"`]?stream(?:ing)?['\"`]?"
+    r"(?:\s*(?:=|:|to|be|set to|as)\s*['\"`]?true|ed\b)?|http call"
+    r"|only available (?:in|with|for) stream|stream['\"`]? (?:must|should) be (?:set to )?true",
+    re.I,
+)
+_NEVER_STREAM = re.compile(
+    r"stream(?:ing|ed)?['\"`]?(?: \w+){0,4} (?:not|n't|un)[ -]?(?:\w+ )?"
+    r"(?:support|allow|permit|avail|implement|enabled|possible)"
+    r"|(?:not|n't|no|un) ?-?(?:support\w*|allow\w*|implement\w*)(?: \w+){0,3} ['\"`]?stream"
+    r"|stream['\"`]?.{0,30}(?:not|n't) support.{0,12}true|stream.{0,20}must be (?:set to )?false"
+    r"|stream(?:ing)? (?:is )?(?:unsupported|disabled|unavailable|forbidden)"
+    r"|(?:disable|without|turn off) stream",
+    re.I,
+)
+_THINKING_OFF = re.compile(
+    r"enable[_ ]?thinking.{0,60}(?:false|off|disabled)|(?:disable|turn off|"
+    r"without) thinking",
+    re.I | re.S,
+)
+_PARTS = re.compile(
+    r"content.{0,60}(?:list|array|parts|sequence)|(?:list|array|parts).{0,40}content", re.I | re.S
+)
+
+
+def form_objected_to(
+    refusal: RefusalError, body: Mapping[str, Any], made: Iterable[Concession], *, streamed: bool
+) -> Concession | None:
+    """Return the concession of form that a refusal asks for and that was not `made` yet; None where
+    it asks for none.
+    """
+    said = f"{refusal.words}\n{refusal.named}"
+    turns = body.get("messages") or ()
+    roles = [turn.get("role") for turn in turns]
+    done = set(made)
+    about_role = re.search(r"messages?[.\[(]*\d*[\])]*\.role|\brole\b", refusal.named) is not None
+    asked: list[tuple[Concession, bool]] = [
+        (
+            "system_role",
+            "system" in roles
+            and bool(_NO_SYSTEM.search(said) or _ALTERNATE.search(said) or about_role),
+        ),
+        ("alternation", bool(_ALTERNATE.search(said))),
+        ("prefix", roles[-1:] == ["assistant"] and bool(_LAST_ROLE.search(said))),
+        ("thinking_off", "enable_thinking" not in body and bool(_THINKING_OFF.search(said))),
+        ("stream_only", not streamed and bool(_STREAM_ONLY.search(said))),
+        ("no_stream", streamed and _is_about_streams(refusal, said)),
+        (
+            "content_parts",
+            isinstance(turns[0].get("content") if turns else None, str)
+            and bool(_PARTS.search(said) and "content" in said),
+        ),
+    ]
+    return next((one for one, wanted in asked if wanted and one not in done), None)
+
+
+def _is_about_streams(refusal: RefusalError, said: str) -> bool:
+    named = re.search(r"(?:\A|[\s.])stream(?:\Z|[\s])", refusal.named) is not None
+    return "stream_options" not in said and (named or _NEVER_STREAM.search(said) is not None)
+
+
+def ordered(made: Iterable[Concession]) -> tuple[Concession, ...]:
+    """Return concessions in the order in which they are shown."""
+    held = set(made)
+    return tuple(one for one in CONCESSIONS if one in held)
+
+
+def spoken(fields: Mapping[str, Any], made: Iterable[Concession]) -> dict[str, Any]:
+    """Return the fields of a request as a server is asked to which these concessions were made."""
+    held = set(made)
+    body = {name: value for name, value in fields.items() if name not in held}
+    turns = [
+        {name: value for name, value in turn.items() if name not in held}
+        for turn in fields["messages"]
+    ]
+    if "temperature_above_zero" in held and body.get("temperature") == 0:
+        body["temperature"] = SMALLEST_TEMPERATURE
+    if "max_tokens" in held:
+        limit = fields.get("max_tokens")
+        if limit is not None and "max_completion_tokens" not in held:
+            body["max_completion_tokens"] = limit
+    if "continue_final_message" in held or "add_generation_prompt" in held:
+        for name in _CONTINUING:
+            body.pop(name, None)
+    if "logprobs" in held:
+        for name in _LOG_PROBABILITIES:
+            body.pop(name, None)
+    if "system_role" in held:
+        turns = _without_system(turns)
+    if "alternation" in held:
+        turns = _alternating(turns)
+    if "prefix" in held and turns and turns[-1]["role"] == "assistant":
+        turns[-1] = {**turns[-1], "prefix": True}
+    if "content_parts" in held:
+        turns = [_in_parts(turn) for turn in turns]
+    if "thinking_off" in held and "enable_thinking" not in held:
+        body["enable_thinking"] = False
+    body["messages"] = turns
+    return body
+
+
+def _without_system(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the turns with the system text at the beginning of the first turn of the user."""
+    system = [turn["content"] for turn in turns if turn["role"] == "system"]
+    rest = [dict(turn) for turn in turns if turn["role"] != "system"]
+    if not system:
+        return rest
+    first = next((turn for turn in rest if turn["role"] == "user"), None)
+    if first is None:
+        return [{"role": "user", "content": _joined(system)}, *rest]
+    first["content"] = _joined([*system, first["content"]])
+    return rest
+
+
+def _alternating(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the turns with neighbours of one role as one, beginning with the user's."""
+    merged: list[dict[str, Any]] = []
+    for turn in turns:
+        if merged and merged[-1]["role"] == turn["role"]:
+            merged[-1]["content"] = _joined([merged[-1]["content"], turn["content"]])
+        else:
+            merged.append(dict(turn))
+    leads = next((turn["role"] for turn in merged if turn["role"] != "system"), "user")
+    if leads == "assistant":
+        at = next(i for i, turn in enumerate(merged) if turn["role"] == "assistant")
+        merged.insert(at, {"role": "user", "content": "…"})
+    return merged
+
+
+def _joined(contents: list[Any]) -> Any:
+    if all(isinstance(one, str) for one in contents):
+        return "\n\n".join(contents)
+    return [
+        part
+        for one in contents
+        for part in (one if isinstance(one, list) else [{"type": "text", "text": one}])
+    ]
+
+
+def _in_parts(turn: dict[str, Any]) -> dict[str, Any]:
+    content = turn["content"]
+    if isinstance(content, str):
+        return {**turn, "content": [{"type": "text", "text": content}]}
+    return turn
