@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, get_args
 
 from app.cli.ask import requested
+from app.cli.forms import terminal_words
 from app.cli.judge import add_judge_command, judge
 from app.cli.library import chosen_evidence
 from app.cli.profiles import add_profile_option
@@ -30,6 +31,7 @@ from app.cli.run_options import (
     refuse_prices,
 )
 from app.cli.shared import OWNER, amount, count, happened, listed_names, say, whole
+from components.evaluate.reading import reading_line
 from components.forms import MAPPING
 from pipelines.base import printable
 from pipelines.engine.profiles import held_calibrations, recorded_name
@@ -47,7 +49,7 @@ from pipelines.evaluation.beginning import (
     stored_forecast,
     usable_items,
 )
-from pipelines.evaluation.datasets.formats import ColumnMapping
+from pipelines.evaluation.datasets.mapping import ColumnMapping
 from pipelines.evaluation.datasets.opening import open_data_set
 from pipelines.evaluation.plan import (
     MAX_REPEATS,
@@ -97,6 +99,11 @@ def add_plan_options(run: argparse.ArgumentParser) -> None:
         metavar="PART=COLUMN",
         help="which column holds question, answers, text ...; repeat for several",
     )
+    run.add_argument(
+        "--leave-out-bad",
+        action="store_true",
+        help="leave out rows that cannot be read; they are listed",
+    )
     run.add_argument("--part", choices=["all", "even", "odd"], default="all")
     run.add_argument(
         "--limit",
@@ -145,7 +152,10 @@ async def created_evaluation(
         part=options.part,
         limit=options.limit,
         seed=options.seed,
+        leave_out=options.leave_out_bad,
     )
+    if data.reading is not None:
+        say(reading_line(data.reading, terminal_words()))
     methods = listed_names(options.methods)
     unknown = [name for name in methods if name not in METHODS]
     if unknown:
@@ -186,8 +196,14 @@ async def created_evaluation(
     items = usable_items(data.items, texts=options.texts)
     if left := len(data.items) - len(items):
         say(f"{left} items have no {'text' if options.texts else 'question'} and are left out.")
+    own = sum(bool(item.passages) for item in items)
     if options.passages:
         items = _with_passages(items)
+    elif own:
+        say(
+            f"{own} items bring passages of their own. They are not used: the evidence is what"
+            " --evidence names, the sample library unless it is given. --passages uses them."
+        )
     evaluation = await asyncio.to_thread(
         create_evaluation, service.store.evaluations, OWNER, spec, items, options.name
     )
@@ -213,6 +229,9 @@ def column_mapping(assignments: Sequence[str]) -> ColumnMapping | None:
         part, _, column = assignment.partition("=")
         if part not in MAPPING.fields or not column:
             known = ", ".join(MAPPING.fields)
+            raise failure("command.map_no_part", assignment=assignment, known=known)
+        if (choices := MAPPING[part].choices) and column not in choices:
+            known = ", ".join(f"{part}={one}" for one in choices if one)
             raise failure("command.map_no_part", assignment=assignment, known=known)
         parts[part] = tuple(column.split(",")) if MAPPING[part].several else column
     return ColumnMapping(**parts) if parts else None

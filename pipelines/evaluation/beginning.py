@@ -21,6 +21,7 @@ from pipelines.evaluation.plan import (
     EvaluationSpec,
     Item,
     Offer,
+    Reading,
     checked_spec,
     code_version,
     tasks_of,
@@ -133,12 +134,13 @@ _QUESTION = 200
 
 
 class Provenance(TypedDict):
-    """The fields of an `EvaluationSpec` that say which data and which code its results are of."""
+    """The fields of an `EvaluationSpec` that say which data and code its results are of."""
 
     data: str
     data_hash: str
     source: str
     licence: str
+    reading: Reading | None
     code: str
 
 
@@ -151,6 +153,7 @@ def provenance_of(data: DataSet) -> Provenance:
         data_hash=data.hash,
         source=data.source,
         licence=data.licence,
+        reading=data.reading,
         code=code_version(),
     )
 

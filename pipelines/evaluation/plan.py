@@ -17,7 +17,7 @@ from pydantic import Field
 
 from pipelines.base import Frozen, Language, Passage
 from pipelines.engine.asking import RunPlan, RunRequest, plan_run
-from pipelines.error_words import phrase
+from pipelines.error_words import Phrase, phrase
 from pipelines.errors import failure
 from pipelines.models.providers import ModelSpec
 from pipelines.run.calibrations import Calibrations
@@ -99,10 +99,41 @@ class Item(Frozen):
         return frozenset(offer for offer, holds in held.items() if holds)
 
 
+class PartRead(Frozen):
+    """A part of an item, the columns that it was read from where they are known, and examples."""
+
+    part: str
+    columns: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+
+
+class LabelRead(Frozen):
+    """A value of the column of labels ("" for none), what it was taken for, and how often."""
+
+    value: str
+    hallucinated: bool | None
+    count: int
+
+
+class Reading(Frozen):
+    """How a data set was read from a table, so that people can see whether that was right.
+
+    `form` is the title of a known form, "" where its columns were mapped. `notes` say what was
+    special in the file. `left_out` says of the first rows that were left out what was wrong.
+    """
+
+    form: str = ""
+    parts: tuple[PartRead, ...] = ()
+    labels: tuple[LabelRead, ...] = ()
+    notes: tuple[Phrase, ...] = ()
+    left_out: tuple[Phrase, ...] = ()
+    left_out_count: int = 0
+
+
 class DataSet(Frozen):
     """A data set as it was read. `hash` is of its items, so that two results can be compared.
 
-    `source` and `licence` are shown where its results are.
+    `source` and `licence` are shown where its results are. `reading` is None for a bundled one.
     """
 
     name: str
@@ -110,6 +141,7 @@ class DataSet(Frozen):
     hash: str
     source: str = ""
     licence: str = ""
+    reading: Reading | None = None
 
     @property
     def offers(self) -> frozenset[Offer]:
@@ -168,6 +200,7 @@ class EvaluationSpec(Frozen):
     the same in every evaluation. `metrics` are those that the table shows; None: all that apply.
     `limits` say where it stops; they decide nothing that is answered, and can be changed when it is
     continued.
+    `reading` is how the data set was read.
     `profile` names the saved profile whose settings the systems have, and `calibrations` are its:
     each run shows those that hold for it. They decide nothing that is answered.
     """
@@ -177,6 +210,7 @@ class EvaluationSpec(Frozen):
     code: str
     source: str = ""
     licence: str = ""
+    reading: Annotated[Reading | None, Field(exclude_if=lambda told: told is None)] = None
     checks: Literal["questions", "texts"] = "questions"
     systems: tuple[System, ...]
     seed: int = 0

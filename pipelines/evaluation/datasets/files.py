@@ -7,7 +7,7 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -32,11 +32,20 @@ Unit = Literal["row", "line", "record"]
 
 
 class BadRow(NamedTuple):
-    """A row that cannot be read: where it is, what is wrong with it, and the error that says so."""
+    """A row that cannot be read: where it is, what is wrong with it, and the error that says so.
 
-    place: Phrase
+    `place` is None where `problem` names it too.
+    """
+
+    place: Phrase | None
     problem: Fact
     error: VeriscopeError
+
+    def told(self) -> Phrase:
+        """Return where it is and what is wrong with it."""
+        if self.place is None and isinstance(self.problem, Phrase):
+            return self.problem
+        return phrase("detail.at", place=self.place or "", problem=self.problem)
 
 
 class DataTable(NamedTuple):
@@ -97,11 +106,11 @@ def read_table(path: Path, *, keep_bad: bool = False) -> DataTable:
     return table
 
 
-def bad_rows(name: str, bad: tuple[BadRow, ...]) -> VeriscopeError:
+def bad_rows(name: str, bad: Sequence[BadRow]) -> VeriscopeError:
     """Return the error that lists rows which cannot be read; of one row it is the row's own."""
     if len(bad) == 1:
         return bad[0].error
-    shown = [phrase("detail.at", place=one.place, problem=one.problem) for one in bad[:_LISTED]]
+    shown = [one.told() for one in bad[:_LISTED]]
     if len(bad) > _LISTED:
         shown.append(phrase("detail.more_rows", count=len(bad) - _LISTED))
     return failure("files.bad_rows", file=name, count=len(bad), rows=shown)
@@ -109,6 +118,14 @@ def bad_rows(name: str, bad: tuple[BadRow, ...]) -> VeriscopeError:
 
 _LISTED = 5
 """Bad rows that an error names."""
+
+ROW_ERRORS = frozenset(
+    {
+        *("files.bad_rows", "files.wrong_cells", "files.no_record", "files.no_object"),
+        *("files.unusable", "data.bad_cell", "data.yes_or_no"),
+    }
+)
+"""Keys of errors that may go away where rows are left out."""
 
 
 def read_json_lines(path: Path) -> DataTable:
@@ -137,8 +154,13 @@ def unusable(path: Path, problem: Fact, wanted: Fact) -> VeriscopeError:
 
 
 def _suffix(path: Path) -> str:
-    suffixes = [one.lower() for one in path.suffixes[-2:]]
-    return suffixes[-2] if len(suffixes) > 1 and suffixes[-1] == ".gz" else path.suffix.lower()
+    return table_ending(path.name).removesuffix(".gz")
+
+
+def table_ending(name: str) -> str:
+    """Return the ending of a file's name, with that of its compression: ".csv", ".jsonl.gz"."""
+    suffixes = [one.lower() for one in Path(name).suffixes[-2:]]
+    return "".join(suffixes) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
 
 
 def _bytes(path: Path) -> bytes:

@@ -19,6 +19,7 @@ from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets.encodings import decoded_table
 from pipelines.evaluation.datasets.files import DataTable, bad_rows, read_table
 from pipelines.evaluation.datasets.grids import grid_of_text, value_in
+from pipelines.evaluation.datasets.opening import sample_rows
 
 ROWS = [
     {"question": "Who wrote it, and when?", "answer": 'He said "I did"; 1605'},
@@ -165,9 +166,21 @@ def test_no_other_encoding_is_guessed(tmp_path: Path, encoding: str, text: str):
         read(tmp_path, "a.csv", text.encode(encoding))
 
 
-@given(st.lists(st.sampled_from("的一是了不在人有我他这中国誰寫紅樓夢"), min_size=6, max_size=40))
-def test_chinese_is_told_from_its_other_encoding(letters: list[str]):
-    text = "question,answer\n" + "".join(letters) + ",1\n"
+SENTENCES = [
+    *(row["question"] for row in sample_rows("questions.csv", "zh")),
+    *(
+        "誰發現了青黴素？",
+        "臺北一零一有多高？",
+        "請問這個答案是否正確",
+        "香港的人口約為七百五十萬",
+        "他們在學校裡學會了說話",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=4))
+def test_chinese_is_told_from_its_other_encoding(sentences: list[str]):
+    text = "question,answer\n" + "".join(f"{one},1\n" for one in sentences)
     for encoding in ("gb18030", "big5"):
         try:
             data = text.encode(encoding)
