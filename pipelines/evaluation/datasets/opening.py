@@ -565,17 +565,31 @@ def _texts_in(table: DataTable) -> _Opened:
         opened = _read(table, None, None, leave_out=False)
         if any(item.text for record in opened.records for item in record):
             return opened
-    mapping = suggested_mapping(table.columns, table.rows[0], labelled=True).model_copy(
-        update={"hallucinated": "", "sentences": "", "spans": "", "lists": "", "language": ""}
-    )
-    if not mapping.text:
+    # Records of JSON may have different fields.
+    firsts: dict[tuple[str, ...], Mapping[str, Any]] = {}
+    for row in table.rows:
+        firsts.setdefault(tuple(row), row)
+    kinds = {columns: _mapping_of_texts(columns, row) for columns, row in firsts.items()}
+    if not any(mapping.text for mapping in kinds.values()):
         raise failure("texts.no_column", file=table.name, columns=[*table.columns])
-    mapped = MappedTable(table, mapping)
+    mapped = {
+        columns: MappedTable(table, mapping)
+        for columns, mapping in kinds.items()
+        if mapping.text or mapping.question
+    }
     rows: _Rows = []
     for number, row in enumerate(table.rows):
-        if str(row.get(mapping.text) or "").strip() or str(row.get(mapping.question) or "").strip():
-            rows.append((number, [mapped.item(number)]))
+        mapping = kinds[tuple(row)]
+        if any(str(row.get(name) or "").strip() for name in (mapping.text, mapping.question)):
+            rows.append((number, [mapped[tuple(row)].item(number)]))
         else:
             # It is said of the text that it is empty, where it is checked.
             rows.append((number, [Item(id=str(number + 1))]))
-    return _opened(table, None, mapping, rows, ())
+    first = next(mapping for mapping in kinds.values() if mapping.text)
+    return _opened(table, None, first, rows, ())
+
+
+def _mapping_of_texts(columns: tuple[str, ...], row: Mapping[str, Any]) -> ColumnMapping:
+    return suggested_mapping(columns, row, labelled=True).model_copy(
+        update={"hallucinated": "", "sentences": "", "spans": "", "lists": "", "language": ""}
+    )
