@@ -47,6 +47,7 @@ from pipelines.evaluation.beginning import (
     probe_size,
     provenance_of,
     stored_forecast,
+    unable_without_question,
     usable_items,
 )
 from pipelines.evaluation.datasets.mapping import ColumnMapping
@@ -78,7 +79,7 @@ from pipelines.evaluation.results.export import (
     table_markdown,
 )
 from pipelines.evaluation.results.scores import Evaluation
-from pipelines.evaluation.results.table import results_table
+from pipelines.evaluation.results.table import results_table, unmeasured
 from pipelines.evaluation.runner import AnsweringBackend, EvaluationProgress, Runner
 from pipelines.evaluation.scoring import read_results
 from pipelines.methods.registry import METHODS, wording_of
@@ -194,6 +195,13 @@ async def created_evaluation(
     held = [words for words in offered if not words.endswith(" 0")]
     say(f"{data.name}: {len(data.items)} items, which offer: {', '.join(held)}.")
     items = usable_items(data.items, texts=options.texts)
+    unable = unable_without_question(items, methods) if options.texts else []
+    if unable:
+        asked = sum(not item.question for item in items)
+        say(
+            f"{asked} texts have no question, without which these methods give no score:"
+            f" {', '.join(unable)}."
+        )
     if left := len(data.items) - len(items):
         say(f"{left} items have no {'text' if options.texts else 'question'} and are left out.")
     own = sum(bool(item.passages) for item in items)
@@ -238,7 +246,6 @@ def column_mapping(assignments: Sequence[str]) -> ColumnMapping | None:
 
 
 _ENDS = {
-    "done": "Everything is answered.",
     "budget": "The limit of {limit} is reached. {answered} of {total} answers are kept."
     " To go on, raise it: python -m pipelines evaluate --resume {evaluation} {option} AMOUNT",
     "stopped": "It was stopped.",
@@ -339,6 +346,12 @@ async def _carried_out(
         status = _ended(await work(), evaluation) if found.answers else 0
     _, results = await asyncio.to_thread(read_results, store, evaluation, OWNER)
     if results.scores:
+        missing = await asyncio.to_thread(unmeasured, results)
+        if missing:
+            told = ", ".join(f"{name} {count}" for name, count in missing.items())
+            say(f"Items without a score: {told}.")
+        elif not status:
+            say("Everything is answered.")
         print(printable(await asyncio.to_thread(evaluation_text, results)), end="")
     return status
 
@@ -430,7 +443,8 @@ def _ended(progress: EvaluationProgress, evaluation: str) -> int:
         "total": progress.total,
         "evaluation": evaluation,
     }
-    say(_ENDS[progress.reason].format(**said))
+    if progress.reason != "done":
+        say(_ENDS[progress.reason].format(**said))
     return 0 if progress.reason == "done" else 1
 
 

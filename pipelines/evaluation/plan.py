@@ -17,6 +17,7 @@ from pydantic import Field
 
 from pipelines.base import Frozen, Language, Passage
 from pipelines.engine.asking import RunPlan, RunRequest, plan_run
+from pipelines.engine.checking import unasked_question
 from pipelines.error_words import Phrase, phrase
 from pipelines.errors import failure
 from pipelines.models.providers import ModelSpec
@@ -24,6 +25,7 @@ from pipelines.run.calibrations import Calibrations
 from pipelines.run.events import MAX_QUESTION, MAX_TEXT, EvidenceSpec, GivenAnswer, MethodSpec
 from pipelines.store.evaluations import AnswerTask
 from pipelines.store.tables import refuse_keys_in_prompts
+from pipelines.text import detect_language, split_sentences
 
 # What is evaluated on: data sets of items, and what they offer to methods and metrics.
 
@@ -252,24 +254,36 @@ def checked_spec(spec: EvaluationSpec, items: Sequence[Item]) -> EvaluationSpec:
 
 
 def _check(item: Item, spec: EvaluationSpec, number: int) -> None:
-    if not item.question.strip() or len(item.question) > MAX_QUESTION:
+    asks = spec.checks == "questions"
+    if (asks and not item.question.strip()) or len(item.question) > MAX_QUESTION:
         raise failure("evaluation.no_question", number=number, item=item.id, most=MAX_QUESTION)
     if spec.checks == "texts" and not 1 <= len(item.text) <= MAX_TEXT:
         raise failure("evaluation.no_text", number=number, item=item.id, most=MAX_TEXT)
 
 
 def plan_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> RunPlan:
-    """Return the plan of the run in which `system` answers `item`."""
+    """Return the plan of the run in which `system` answers `item`.
+
+    A text without a question is checked as `pipelines.engine.checking` does it.
+    """
     evidence = system.evidence
     if evidence is None:
         text = "\n\n".join(passage.text for passage in item.passages)
         evidence = EvidenceSpec(source="given", text=text[:MAX_TEXT])
-    given = None
+    given, question = None, item.question
     if spec.checks == "texts":
         samples = tuple(sample[:MAX_TEXT] for sample in item.samples)
-        given = GivenAnswer(text=item.text, samples=samples)
+        asked = bool(question.strip())
+        given = GivenAnswer(
+            text=item.text,
+            samples=samples,
+            asked=asked,
+            alone=not asked and len(split_sentences(item.text)) > 1,
+        )
+        if not asked:
+            question = unasked_question(item.language or detect_language(item.text))
     request = RunRequest(
-        question=item.question,
+        question=question,
         answer=given,
         methods=(system.method,),
         models=system.models,
