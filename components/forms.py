@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 
 from components.base.words import Catalogue
 from pipelines.annotation.types import SessionSpec
-from pipelines.evaluation.datasets.formats import ColumnMapping
+from pipelines.evaluation.datasets.mapping import ColumnMapping
 from pipelines.evaluation.plan import Budget
 from pipelines.methods.base import Method, field_bound, field_kind, is_optional
 from pipelines.models.providers import ModelSpec, Price
@@ -240,6 +240,7 @@ MAPPING = Form(
     keys={
         "separator": ("evaluate.separator",),
         "hallucinated_values": ("evaluate.yes_values",),
+        "label_is": ("evaluate.label_is",),
     },
 )
 """Which column of a table holds which part of an item."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from app.cli.annotate_results import add_result_commands
 from app.cli.evaluate import column_mapping
-from app.cli.forms import add_option
+from app.cli.forms import add_option, terminal_words
 from app.cli.shared import (
     OWNER,
     amount,
@@ -27,6 +27,7 @@ from app.cli.shared import (
     whole,
     write_export,
 )
+from components.evaluate.reading import reading_line
 from components.forms import SESSION
 from pipelines.annotation.formats import (
     export_csv,
@@ -296,7 +297,10 @@ def _steps(store: RunStore, options: argparse.Namespace) -> tuple[Iterator[Step]
         mapping=column_mapping(options.map),
         part=options.part,
         seed=options.seed,
+        leave_out=options.leave_out_bad,
     )
+    if data.reading is not None:
+        say(reading_line(data.reading, terminal_words()))
     return data_steps(data), 1
 
 
@@ -490,6 +494,11 @@ def _add_create(parts: Any) -> None:
         default=[],
         metavar="PART=COLUMN",
         help="which column holds which part, as in `evaluate`",
+    )
+    parser.add_argument(
+        "--leave-out-bad",
+        action="store_true",
+        help="leave out rows that cannot be read; they are listed",
     )
     parser.add_argument("--part", choices=["all", "even", "odd"], default="all")
     parser.add_argument(

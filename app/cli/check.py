@@ -7,17 +7,19 @@ import asyncio
 import csv
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
 from app.cli.ask import add_run_options, begun, requested
+from app.cli.forms import terminal_words
 from app.cli.library import chosen_evidence
 from app.cli.run_options import ModelCheck, taken_words
 from app.cli.runs import Terminal, reading_lines
-from app.cli.shared import OWNER, said
+from app.cli.shared import OWNER, said, say
+from components.evaluate.reading import reading_line
 from pipelines.base import Language, UnsupportedSpan, printable, printable_json
 from pipelines.engine.asking import RunRequest
 from pipelines.engine.check_rows import check_record, check_rows, row_columns
@@ -35,7 +37,7 @@ from pipelines.engine.checking import (
 from pipelines.engine.service import Service
 from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.datasets.files import read_text
-from pipelines.evaluation.datasets.opening import NamedText, texts_of
+from pipelines.evaluation.datasets.opening import NamedText, TextFile, texts_of
 from pipelines.evaluation.results.export import harmless
 from pipelines.methods.base import Need
 from pipelines.methods.together.verdict import TogetherFound
@@ -70,9 +72,9 @@ def add_check_command(commands: Any) -> None:
     parser.add_argument(
         "--file",
         type=Path,
-        help="check the texts of this file: JSON lines, JSON, CSV or TSV with the"
-        " columns text (or answer) and, if wanted, id, question, sources (or"
-        " context) and samples; or .txt with an empty line between two texts",
+        help="check the texts of this file: a table (CSV, TSV, JSON, JSON lines, Parquet, Excel)"
+        " with the columns text (or answer, response ...) and, if wanted, id, question, sources"
+        " (or context ...) and samples; or .txt with an empty line between two texts",
     )
     parser.add_argument("--question", default="", help="the question that the text answers")
     parser.add_argument(
@@ -104,12 +106,21 @@ def add_check_command(commands: Any) -> None:
 
 
 async def _check(service: Service, options: argparse.Namespace) -> int:
-    entries = list(await asyncio.to_thread(_entries, options))
+    found = await asyncio.to_thread(_entries, options)
+    entries = found.texts
+    if found.reading is not None:
+        say(reading_line(found.reading, terminal_words()))
     names = options.detector or list(detectors())
     check: ModelCheck | None = ModelCheck()
     every = {one: one for one in names}
     request, keys = await requested(service, options, every, "detector", check)
-    if any(not entry.given.sources for entry in entries):
+    if found.without_sources:
+        if options.file is not None:
+            say(
+                f"{found.without_sources} of {len(entries)} texts bring no sources: their evidence"
+                " is searched for, in the sample library unless --evidence or --collection names"
+                " another one."
+            )
         request = replace(request, evidence=await chosen_evidence(service, options, keys))
     names = options.detector or [name for name in names if name in STANDARD]
     calibrated = [one.method for one in request.profile.calibrations] if request.profile else []
@@ -195,21 +206,20 @@ async def _one(
     return view, found
 
 
-def _entries(options: argparse.Namespace) -> Iterator[NamedText]:
-    """Yield what is to be checked. Raises InvalidInputError."""
+def _entries(options: argparse.Namespace) -> TextFile:
+    """Return what is to be checked. Raises InvalidInputError."""
     if (options.text is None) == (options.file is None):
         raise failure("command.text_or_file")
     sources = tuple(read_text(path) for path in options.source)
-    if options.file is None:
-        text = _standard_input() if options.text == "-" else options.text
-        given = TextToCheck(
-            text=text, question=options.question, sources=sources, language=options.language
-        )
-        yield NamedText("1", given)
-        return
-    if options.question:
-        raise failure("command.question_of_one")
-    yield from texts_of(options.file, sources=sources, language=options.language)
+    if options.file is not None:
+        if options.question:
+            raise failure("command.question_of_one")
+        return texts_of(options.file, sources=sources, language=options.language)
+    text = _standard_input() if options.text == "-" else options.text
+    given = TextToCheck(
+        text=text, question=options.question, sources=sources, language=options.language
+    )
+    return TextFile([NamedText("1", given)])
 
 
 def _standard_input() -> str:

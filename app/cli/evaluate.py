@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, get_args
 
 from app.cli.ask import library_or_web, requested
+from app.cli.forms import terminal_words
 from app.cli.judge import add_facts_command, add_judge_command, judge, score_facts
 from app.cli.profiles import add_profile_option
 from app.cli.run_options import (
@@ -34,6 +35,7 @@ from app.cli.run_options import (
     web_key,
 )
 from app.cli.shared import OWNER, amount, count, happened, listed_names, say, whole
+from components.evaluate.reading import reading_line
 from components.forms import MAPPING
 from pipelines.base import printable
 from pipelines.engine.profiles import held_calibrations, recorded_name
@@ -49,9 +51,10 @@ from pipelines.evaluation.beginning import (
     probe_size,
     provenance_of,
     stored_forecast,
+    unable_without_question,
     usable_items,
 )
-from pipelines.evaluation.datasets.formats import ColumnMapping
+from pipelines.evaluation.datasets.mapping import ColumnMapping
 from pipelines.evaluation.datasets.opening import open_data_set
 from pipelines.evaluation.plan import (
     MAX_REPEATS,
@@ -81,7 +84,7 @@ from pipelines.evaluation.results.export import (
     table_markdown,
 )
 from pipelines.evaluation.results.scores import Evaluation
-from pipelines.evaluation.results.table import results_table
+from pipelines.evaluation.results.table import results_table, unmeasured
 from pipelines.evaluation.runner import AnsweringBackend, EvaluationProgress, Runner
 from pipelines.evaluation.scoring import read_results
 from pipelines.methods.registry import METHODS, wording_of
@@ -101,6 +104,11 @@ def add_plan_options(run: argparse.ArgumentParser) -> None:
         default=[],
         metavar="PART=COLUMN",
         help="which column holds question, answers, text ...; repeat for several",
+    )
+    run.add_argument(
+        "--leave-out-bad",
+        action="store_true",
+        help="leave out rows that cannot be read; they are listed",
     )
     run.add_argument("--part", choices=["all", "even", "odd"], default="all")
     run.add_argument(
@@ -172,7 +180,10 @@ async def created_evaluation(
         part=options.part,
         limit=options.limit,
         seed=options.seed,
+        leave_out=options.leave_out_bad,
     )
+    if data.reading is not None:
+        say(reading_line(data.reading, terminal_words()))
     methods = listed_names(options.methods)
     unknown = [name for name in methods if name not in METHODS]
     if unknown:
@@ -212,10 +223,23 @@ async def created_evaluation(
     held = [words for words in offered if not words.endswith(" 0")]
     say(f"{data.name}: {len(data.items)} items, which offer: {', '.join(held)}.")
     items = usable_items(data.items, texts=options.texts)
+    unable = unable_without_question(items, methods) if options.texts else []
+    if unable:
+        asked = sum(not item.question for item in items)
+        say(
+            f"{asked} texts have no question, without which these methods give no score:"
+            f" {', '.join(unable)}."
+        )
     if left := len(data.items) - len(items):
         say(f"{left} items have no {'text' if options.texts else 'question'} and are left out.")
+    own = sum(bool(item.passages) for item in items)
     if options.passages:
         items = _with_passages(items)
+    elif own:
+        say(
+            f"{own} items bring passages of their own. They are not used: the evidence is what"
+            " --evidence names, the sample library unless it is given. --passages uses them."
+        )
     evaluation = await asyncio.to_thread(
         create_evaluation, service.store.evaluations, OWNER, spec, items, options.name
     )
@@ -242,12 +266,14 @@ def column_mapping(assignments: Sequence[str]) -> ColumnMapping | None:
         if part not in MAPPING.fields or not column:
             known = ", ".join(MAPPING.fields)
             raise failure("command.map_no_part", assignment=assignment, known=known)
+        if (choices := MAPPING[part].choices) and column not in choices:
+            known = ", ".join(f"{part}={one}" for one in choices if one)
+            raise failure("command.map_no_part", assignment=assignment, known=known)
         parts[part] = tuple(column.split(",")) if MAPPING[part].several else column
     return ColumnMapping(**parts) if parts else None
 
 
 _ENDS = {
-    "done": "Everything is answered.",
     "budget": "The limit of {limit} is reached. {answered} of {total} answers are kept."
     " To go on, raise it: python -m pipelines evaluate --resume {evaluation} {option} AMOUNT",
     "stopped": "It was stopped.",
@@ -350,6 +376,12 @@ async def _carried_out(
         status = _ended(await work(), evaluation) if found.answers else 0
     _, results = await asyncio.to_thread(read_results, store, evaluation, OWNER)
     if results.scores:
+        missing = await asyncio.to_thread(unmeasured, results)
+        if missing:
+            told = ", ".join(f"{name} {count}" for name, count in missing.items())
+            say(f"Items without a score: {told}.")
+        elif not status:
+            say("Everything is answered.")
         print(printable(await asyncio.to_thread(evaluation_text, results)), end="")
     return status
 
@@ -442,7 +474,8 @@ def _ended(progress: EvaluationProgress, evaluation: str) -> int:
         "total": progress.total,
         "evaluation": evaluation,
     }
-    say(_ENDS[progress.reason].format(**said))
+    if progress.reason != "done":
+        say(_ENDS[progress.reason].format(**said))
     return 0 if progress.reason == "done" else 1
 
 

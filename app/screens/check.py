@@ -77,6 +77,7 @@ from pipelines.engine.checking import (
 )
 from pipelines.engine.estimate import RunEstimate, estimate, size_of
 from pipelines.errors import VeriscopeError
+from pipelines.evaluation.datasets.files import TABLE_ENDINGS, table_ending
 from pipelines.evaluation.datasets.opening import NamedText, texts_of
 from pipelines.methods.base import Need
 from pipelines.run.events import MAX_SOURCES, MAX_TEXT, MethodSpec, ModelSpec, by_language
@@ -89,7 +90,7 @@ MAX_TEXTS = 100
 """Texts of one file; more are checked on the command line."""
 
 _FILE, _OPEN = "check.file", "check.many.form"
-_FORMS = ["csv", "tsv", "json", "jsonl", "txt"]
+_FORMS = [*TABLE_ENDINGS, "txt"]
 _MEGABYTES = 4
 
 RequestOf = Callable[[TextToCheck], RunRequest]
@@ -132,9 +133,10 @@ def _begin_file(request_of: RequestOf) -> None:
         return
     with remembered("check"), TemporaryDirectory() as folder:
         # The name is a visitor's: only what it ends in is used for a file.
-        path = Path(folder) / f"texts{Path(file.name).suffix.lower()}"
+        path = Path(folder) / f"texts{table_ending(file.name)}"
         path.write_bytes(file.getvalue())
-        asked = [_asked(entry, request_of) for entry in texts_of(path, most=MAX_TEXTS)]
+        found = texts_of(path, most=MAX_TEXTS)
+        asked = [_asked(entry, request_of) for entry in found.texts]
         keys: dict[str, str] = {}
         for one in asked:
             keys.update(keys_for(one.spec) if one.spec is not None else {})

@@ -187,7 +187,7 @@ def check_spec(spec: RunSpec, given: TextToCheck) -> RunSpec:
     )
     return spec.model_copy(
         update={
-            "question": question or load_prompts("check").fill(language, "question"),
+            "question": question or unasked_question(language),
             "methods": tuple(
                 _with_own_settings(method, use, language, names) for method in spec.methods
             ),
@@ -196,6 +196,13 @@ def check_spec(spec: RunSpec, given: TextToCheck) -> RunSpec:
             "answer": answer,
         }
     )
+
+
+def unasked_question(language: Language) -> str:
+    """Return what stands where a question has to stand, for a text of which nobody knows what it
+    answers.
+    """
+    return load_prompts("check").fill(language, "question")
 
 
 def is_check(spec: RunSpec) -> bool:

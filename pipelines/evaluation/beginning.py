@@ -21,6 +21,7 @@ from pipelines.evaluation.plan import (
     EvaluationSpec,
     Item,
     Offer,
+    Reading,
     checked_spec,
     code_version,
     tasks_of,
@@ -128,17 +129,15 @@ PROBED = 3
 _BY_SERVERS, _HERE = 8, 2
 """Answers that are worked on at a time."""
 
-_QUESTION = 200
-"""Characters of a text without a question that stand for the question."""
-
 
 class Provenance(TypedDict):
-    """The fields of an `EvaluationSpec` that say which data and which code its results are of."""
+    """The fields of an `EvaluationSpec` that say which data and code its results are of."""
 
     data: str
     data_hash: str
     source: str
     licence: str
+    reading: Reading | None
     code: str
 
 
@@ -151,22 +150,29 @@ def provenance_of(data: DataSet) -> Provenance:
         data_hash=data.hash,
         source=data.source,
         licence=data.licence,
+        reading=data.reading,
         code=code_version(),
     )
 
 
 def usable_items(items: Sequence[Item], *, texts: bool) -> list[Item]:
-    """Return the items that have a question, or with `texts` a text to be checked.
+    """Return the items that have a question, or with `texts` a text to be checked."""
+    return [item for item in items if (item.text if texts else item.question)]
 
-    A text without a question answers the question what there is to say: its beginning stands for
-    the question.
+
+def unable_without_question(items: Sequence[Item], methods: Collection[str]) -> list[str]:
+    """Return those of `methods` that get no score on texts without a question, of which there
+    are some among `items`.
     """
-    usable = [item for item in items if (item.text if texts else item.question)]
-    if not texts:
-        return usable
+    if all(item.question for item in items):
+        return []
     return [
-        item if item.question else item.model_copy(update={"question": item.text[:_QUESTION]})
-        for item in usable
+        name
+        for name in methods
+        if any(
+            need.reason == "question"
+            for need in METHODS[name].needs_for_text(METHODS[name].settings(None), asked=False)
+        )
     ]
 
 

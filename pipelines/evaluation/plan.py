@@ -17,13 +17,15 @@ from pydantic import Field
 
 from pipelines.base import Frozen, Language, Passage
 from pipelines.engine.asking import RunPlan, RunRequest, plan_run
-from pipelines.error_words import phrase
+from pipelines.engine.checking import unasked_question
+from pipelines.error_words import Phrase, phrase
 from pipelines.errors import failure
 from pipelines.models.providers import ModelSpec
 from pipelines.run.calibrations import Calibrations
 from pipelines.run.events import MAX_QUESTION, MAX_TEXT, EvidenceSpec, GivenAnswer, MethodSpec
 from pipelines.store.evaluations import AnswerTask
 from pipelines.store.tables import refuse_keys_in_prompts
+from pipelines.text import detect_language, split_sentences
 
 # What is evaluated on: data sets of items, and what they offer to methods and metrics.
 
@@ -99,10 +101,41 @@ class Item(Frozen):
         return frozenset(offer for offer, holds in held.items() if holds)
 
 
+class PartRead(Frozen):
+    """A part of an item, the columns that it was read from where they are known, and examples."""
+
+    part: str
+    columns: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+
+
+class LabelRead(Frozen):
+    """A value of the column of labels ("" for none), what it was taken for, and how often."""
+
+    value: str
+    hallucinated: bool | None
+    count: int
+
+
+class Reading(Frozen):
+    """How a data set was read from a table, so that people can see whether that was right.
+
+    `form` is the title of a known form, "" where its columns were mapped. `notes` say what was
+    special in the file. `left_out` says of the first rows that were left out what was wrong.
+    """
+
+    form: str = ""
+    parts: tuple[PartRead, ...] = ()
+    labels: tuple[LabelRead, ...] = ()
+    notes: tuple[Phrase, ...] = ()
+    left_out: tuple[Phrase, ...] = ()
+    left_out_count: int = 0
+
+
 class DataSet(Frozen):
     """A data set as it was read. `hash` is of its items, so that two results can be compared.
 
-    `source` and `licence` are shown where its results are.
+    `source` and `licence` are shown where its results are. `reading` is None for a bundled one.
     """
 
     name: str
@@ -110,6 +143,7 @@ class DataSet(Frozen):
     hash: str
     source: str = ""
     licence: str = ""
+    reading: Reading | None = None
 
     @property
     def offers(self) -> frozenset[Offer]:
@@ -168,6 +202,7 @@ class EvaluationSpec(Frozen):
     the same in every evaluation. `metrics` are those that the table shows; None: all that apply.
     `limits` say where it stops; they decide nothing that is answered, and can be changed when it is
     continued.
+    `reading` is how the data set was read.
     `profile` names the saved profile whose settings the systems have, and `calibrations` are its:
     each run shows those that hold for it. They decide nothing that is answered.
     """
@@ -177,6 +212,7 @@ class EvaluationSpec(Frozen):
     code: str
     source: str = ""
     licence: str = ""
+    reading: Annotated[Reading | None, Field(exclude_if=lambda told: told is None)] = None
     checks: Literal["questions", "texts"] = "questions"
     systems: tuple[System, ...]
     seed: int = 0
@@ -218,24 +254,36 @@ def checked_spec(spec: EvaluationSpec, items: Sequence[Item]) -> EvaluationSpec:
 
 
 def _check(item: Item, spec: EvaluationSpec, number: int) -> None:
-    if not item.question.strip() or len(item.question) > MAX_QUESTION:
+    asks = spec.checks == "questions"
+    if (asks and not item.question.strip()) or len(item.question) > MAX_QUESTION:
         raise failure("evaluation.no_question", number=number, item=item.id, most=MAX_QUESTION)
     if spec.checks == "texts" and not 1 <= len(item.text) <= MAX_TEXT:
         raise failure("evaluation.no_text", number=number, item=item.id, most=MAX_TEXT)
 
 
 def plan_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> RunPlan:
-    """Return the plan of the run in which `system` answers `item`."""
+    """Return the plan of the run in which `system` answers `item`.
+
+    A text without a question is checked as `pipelines.engine.checking` does it.
+    """
     evidence = system.evidence
     if evidence is None:
         text = "\n\n".join(passage.text for passage in item.passages)
         evidence = EvidenceSpec(source="given", text=text[:MAX_TEXT])
-    given = None
+    given, question = None, item.question
     if spec.checks == "texts":
         samples = tuple(sample[:MAX_TEXT] for sample in item.samples)
-        given = GivenAnswer(text=item.text, samples=samples)
+        asked = bool(question.strip())
+        given = GivenAnswer(
+            text=item.text,
+            samples=samples,
+            asked=asked,
+            alone=not asked and len(split_sentences(item.text)) > 1,
+        )
+        if not asked:
+            question = unasked_question(item.language or detect_language(item.text))
     request = RunRequest(
-        question=item.question,
+        question=question,
         answer=given,
         methods=(system.method,),
         models=system.models,

@@ -27,6 +27,7 @@ from components.base.elements import notice
 from components.base.html import visible
 from components.base.words import Catalogue, integer
 from components.evaluate.progress import items_view, offers_words, rows_view
+from components.evaluate.reading import reading_line
 from components.forms import BUDGET, MAPPING
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.datasets import (
@@ -39,8 +40,9 @@ from pipelines.evaluation.datasets import (
     sampled,
     suggested_mapping,
 )
-from pipelines.evaluation.datasets.files import read_table
+from pipelines.evaluation.datasets.files import ROW_ERRORS, TABLE_ENDINGS, read_table
 from pipelines.evaluation.datasets.formats import FORMATS, KINDS, recognised
+from pipelines.evaluation.datasets.mapping import open_labels
 from pipelines.evaluation.datasets.opening import HubAddress
 from pipelines.evaluation.plan import Budget, DataSet
 from pipelines.models.providers import SWITCH
@@ -48,7 +50,7 @@ from pipelines.models.providers import SWITCH
 MOST_MEGABYTES = 64
 """The largest file that can be uploaded, as the server's own limit."""
 
-_ENDINGS = ["csv", "tsv", "json", "jsonl", "ndjson", "parquet"]
+_ENDINGS = [*TABLE_ENDINGS]
 _BUNDLED = {
     "sample:en": "sample_en",
     "sample:zh": "sample_zh",
@@ -119,7 +121,11 @@ def draw_data(
         whole: DataSet = _once(place, "whole", f"{token} {part}", partial(read, part))
     except VeriscopeError as error:
         show_error(error, key="data-error")
+        if error.key in ROW_ERRORS:
+            _draw_leaving_out(t, place, token)
         return None
+    if whole.reading is not None and whole.reading.left_out_count:
+        _draw_leaving_out(t, place, token)
     total = len(whole.items)
     with right:
         limit = st.number_input(
@@ -139,6 +145,8 @@ def draw_data(
     )
     show_html(items_view(chosen.items[:_FIRST_ROWS], t), key="first-items")
     st.caption(offers_words(chosen.items, t))
+    if chosen.reading is not None:
+        st.caption(reading_line(chosen.reading, t).replace("`", "'").replace("$", r"\$"))
     return chosen
 
 
@@ -240,15 +248,35 @@ def _of_table(table: DataTable, number: str, t: Catalogue, place: str) -> tuple[
     )
     token = f"file {number} {kind}"
     if kind != _MAPPED:
-        return token, lambda part: data_set_of(table, kind=kind, part=part)
+        leave_out = _leaves_out(place, number)
+        return (
+            f"{token} {leave_out}",
+            lambda part: data_set_of(table, kind=kind, part=part, leave_out=leave_out),
+        )
     show_html(rows_view(table.columns, table.rows[:_FIRST_ROWS], t), key="first-rows")
     mapping = _mapping(table, f"{place}.map.{number}", t)
     if not (mapping.question or mapping.text):
         st.caption(t("evaluate.mapping.needed"))
         return token, None
+    leave_out = _leaves_out(place, number)
     return (
-        f"{token} {mapping.model_dump_json()}",
-        lambda part: data_set_of(table, mapping=mapping, part=part),
+        f"{token} {mapping.model_dump_json()} {leave_out}",
+        lambda part: data_set_of(table, mapping=mapping, part=part, leave_out=leave_out),
+    )
+
+
+def _leaves_out(place: str, number: str) -> bool:
+    """Return whether rows of the file that cannot be read are left out, as the page was told."""
+    return bool(st.session_state.get(f"{place}.leave_out.{number}"))
+
+
+def _draw_leaving_out(t: Catalogue, place: str, token: str) -> None:
+    _, number, *_ = token.split(" ")
+    st.checkbox(
+        t("evaluate.leave_out"),
+        key=f"{place}.leave_out.{number}",
+        help=t("evaluate.leave_out.help"),
+        **_KEPT,
     )
 
 
@@ -261,7 +289,7 @@ def _kinds(table: DataTable) -> list[str]:
 
 def _mapping(table: DataTable, where: str, t: Catalogue) -> ColumnMapping:
     """Return the columns of every part of an item; usual names are chosen already."""
-    suggested = suggested_mapping(table.columns)
+    suggested = suggested_mapping(table.columns, table.rows[0])
     columns = list(table.columns)
     chosen: dict[str, Any] = {}
     for column, part in in_rows(_COLUMNS, 3):
@@ -287,7 +315,16 @@ def _mapping(table: DataTable, where: str, t: Catalogue) -> ColumnMapping:
             **look_of(MAPPING["hallucinated_values"], t, f"{where}.yes", disabled=off)
         )
     values = tuple(one.strip() for one in (yes or "").split(",") if one.strip())
-    return ColumnMapping(**chosen, separator=separator, hallucinated_values=values)
+    mapping = ColumnMapping(**chosen, separator=separator, hallucinated_values=values)
+    asked = f"{where}.label_is"
+    if open_labels(table, mapping) or st.session_state.get(asked):
+        label_is = st.selectbox(
+            options=MAPPING["label_is"].choices,
+            format_func=lambda one: t(f"evaluate.label_is.{one}"),
+            **look_of(MAPPING["label_is"], t, asked),
+        )
+        mapping = mapping.model_copy(update={"label_is": label_is})
+    return mapping
 
 
 def _take_file(place: str) -> None:
@@ -309,11 +346,14 @@ def _take_file(place: str) -> None:
 
 
 def read_upload(name: str, data: bytes) -> DataTable:
-    """Return the rows of an uploaded file. Raises InvalidInputError where it cannot be read."""
+    """Return the rows of an uploaded file, and in `bad` those that cannot be read.
+
+    Raises InvalidInputError where the whole file cannot be read.
+    """
     with TemporaryDirectory() as folder:
         path = Path(folder) / safe_name(name)
         path.write_bytes(data)
-        return read_table(path)
+        return read_table(path, keep_bad=True)
 
 
 def safe_name(name: str) -> str:

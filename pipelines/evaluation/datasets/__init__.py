@@ -1,15 +1,8 @@
 """Data sets: published files, any table by its columns, the hub, and the bundled samples."""
 
 from pipelines.evaluation.datasets.files import MAXIMUM_BYTES, DataTable
-from pipelines.evaluation.datasets.formats import (
-    KINDS,
-    PARTS,
-    ColumnMapping,
-    Need,
-    applies,
-    recognised,
-    suggested_mapping,
-)
+from pipelines.evaluation.datasets.formats import KINDS, Need, applies, recognised
+from pipelines.evaluation.datasets.mapping import PARTS, ColumnMapping, suggested_mapping
 from pipelines.evaluation.datasets.opening import (
     BUNDLED,
     Part,

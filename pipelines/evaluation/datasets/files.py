@@ -1,37 +1,69 @@
-"""Files of tables: CSV, TSV, JSON, JSON lines and Parquet, read into rows with their places."""
+"""Files of tables, read into rows with their places: the one reader for all that takes tables."""
 
 from __future__ import annotations
 
-import csv
+import gzip
 import io
 import json
-import unicodedata
-from collections.abc import Iterator, Mapping
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pipelines.error_words import Fact, Phrase, phrase
 from pipelines.errors import VeriscopeError, failure
-from pipelines.text.sentences import csv_source
+from pipelines.evaluation.datasets.columns import part_of
+from pipelines.evaluation.datasets.encodings import decoded_table
+from pipelines.evaluation.datasets.grids import (
+    Grid,
+    Row,
+    TornTextError,
+    grid_of_text,
+    named_rows,
+    with_lists,
+    without_index,
+)
 
 MAXIMUM_BYTES = 256 * 2**20
-"""The largest file that is read, in bytes; of Parquet, what it holds without compression."""
+"""The largest file that is read, in bytes, without its compression."""
 
 Unit = Literal["row", "line", "record"]
-Row = dict[str, Any]
+
+
+class BadRow(NamedTuple):
+    """A row that cannot be read: where it is, what is wrong with it, and the error that says so.
+
+    `place` is None where `problem` names it too.
+    """
+
+    place: Phrase | None
+    problem: Fact
+    error: VeriscopeError
+
+    def told(self) -> Phrase:
+        """Return where it is and what is wrong with it."""
+        if self.place is None and isinstance(self.problem, Phrase):
+            return self.problem
+        return phrase("detail.at", place=self.place or "", problem=self.problem)
 
 
 class DataTable(NamedTuple):
     """The rows of a file. `places` has the number of each, from 1, in the file's own `unit`.
 
-    Cells of CSV are strings; of the other forms they are what JSON has: strings, numbers,
-    booleans, None, lists and objects.
+    Cells of CSV are strings, None where "NaN" stands, and lists where a whole column holds lists
+    as JSON or Python writes them; of the other forms they are what JSON has: strings, numbers,
+    booleans, None, lists and objects. `bad` are rows that cannot be read and are not among `rows`.
+    `notes` say how it was read where that is not plain: its encoding, the rows above its header,
+    which of several sheets.
     """
 
     name: str
     rows: list[Row]
     places: list[int]
     unit: Unit
+    bad: tuple[BadRow, ...] = ()
+    notes: tuple[Phrase, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -43,20 +75,57 @@ class DataTable(NamedTuple):
         return phrase(f"place.{self.unit}", number=self.places[number])
 
 
-def read_table(path: Path) -> DataTable:
+class _File(NamedTuple):
+    """What is read of a file: its path, its ending without that of a compression, its bytes."""
+
+    path: Path
+    suffix: str
+    data: bytes
+
+
+def read_table(path: Path, *, keep_bad: bool = False) -> DataTable:
     """Return the rows of the file at `path`; its suffix tells the form.
 
-    A file of JSON holds a list of objects, or an object with such a list as "data" or "Data". Text
-    is UTF-8 with or without a byte order mark, UTF-16 with one, or GB18030. Raises
-    InvalidInputError, which names the file and the place, for what cannot be read.
+    CSV and TSV may be separated by commas, semicolons, tabs or "|", name that in a first line
+    "sep=;", and have a title above their header. JSON holds a list of objects, an object with such
+    a list as "data", "rows" and the like, or a table as pandas writes it. A workbook of Excel has
+    its first sheet with a table. All may be compressed (.gz). Text is decoded by `decoded_table`.
+
+    Raises InvalidInputError, which names the file and the place, for what cannot be read; with
+    `keep_bad` rows that cannot be read are listed in `bad` instead.
     """
-    reader = _READERS.get(path.suffix.lower())
+    suffix = _suffix(path)
+    reader = _READERS.get(suffix)
     if reader is None:
         raise failure("files.unknown_form", file=path.name, known=_SUFFIXES)
-    table = reader(path)
+    table = reader(_File(path, suffix, _bytes(path)))
+    if table.bad and not (keep_bad and table.rows):
+        raise table.bad[0].error
     if not table.rows:
         raise failure("files.no_records", file=path.name)
     return table
+
+
+def bad_rows(name: str, bad: Sequence[BadRow]) -> VeriscopeError:
+    """Return the error that lists rows which cannot be read; of one row it is the row's own."""
+    if len(bad) == 1:
+        return bad[0].error
+    shown = [one.told() for one in bad[:_LISTED]]
+    if len(bad) > _LISTED:
+        shown.append(phrase("detail.more_rows", count=len(bad) - _LISTED))
+    return failure("files.bad_rows", file=name, count=len(bad), rows=shown)
+
+
+_LISTED = 5
+"""Bad rows that an error names."""
+
+ROW_ERRORS = frozenset(
+    {
+        *("files.bad_rows", "files.wrong_cells", "files.no_record", "files.no_object"),
+        *("files.unusable", "data.bad_cell", "data.yes_or_no"),
+    }
+)
+"""Keys of errors that may go away where rows are left out."""
 
 
 def read_json_lines(path: Path) -> DataTable:
@@ -65,23 +134,17 @@ def read_json_lines(path: Path) -> DataTable:
     Empty lines are skipped. Only "\\n" ends a line: texts contain other line separators. Raises
     InvalidInputError, which names the line, for anything else.
     """
-    return _lines(path, read_text(path))
+    table = _lines(path, read_text(path))
+    if table.bad:
+        raise table.bad[0].error
+    return table
 
 
 def read_text(path: Path) -> str:
     """Return the text of a file; InvalidInputError when it is too large, absent or not
     decodable.
     """
-    data = _bytes(path)
-    has_utf16_mark = data[:2] in (b"\xff\xfe", b"\xfe\xff")
-    for encoding in ["utf-16"] if has_utf16_mark else ["utf-8-sig", "gb18030"]:
-        try:
-            text = data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        if encoding != "gb18030" or _is_chinese(text):
-            return text
-    raise failure("files.no_encoding", file=path.name)
+    return _text(path, _bytes(path))[0]
 
 
 def unusable(path: Path, problem: Fact, wanted: Fact) -> VeriscopeError:
@@ -90,14 +153,34 @@ def unusable(path: Path, problem: Fact, wanted: Fact) -> VeriscopeError:
     return failure("files.unusable", file=path.name, problem=problem, wanted=wanted)
 
 
+def _suffix(path: Path) -> str:
+    return table_ending(path.name).removesuffix(".gz")
+
+
+def table_ending(name: str) -> str:
+    """Return the ending of a file's name, with that of its compression: ".csv", ".jsonl.gz"."""
+    suffixes = [one.lower() for one in Path(name).suffixes[-2:]]
+    return "".join(suffixes) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
+
+
 def _bytes(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > MAXIMUM_BYTES:
             raise _too_large(path, size)
-        return path.read_bytes()
+        data = path.read_bytes()
     except OSError as error:
         raise failure("files.unread", file=path.name, said=type(error).__name__) from None
+    if path.suffix.lower() != ".gz":
+        return data
+    try:
+        with gzip.open(io.BytesIO(data)) as file:
+            data = file.read(MAXIMUM_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise failure("files.no_gzip", file=path.name, said=type(error).__name__) from None
+    if len(data) > MAXIMUM_BYTES:
+        raise _too_large(path, len(data))
+    return data
 
 
 def _too_large(path: Path, size: int) -> VeriscopeError:
@@ -105,134 +188,205 @@ def _too_large(path: Path, size: int) -> VeriscopeError:
     return failure("files.too_large", file=path.name, **facts)
 
 
-def _is_chinese(text: str) -> bool:
-    """Return whether text that was decoded as GB18030 was written in it.
-
-    Nearly any bytes can be decoded so. Real Chinese consists of characters of GB 2312; text of a
-    Western encoding becomes rare characters outside of it.
-    """
-    foreign = [character for character in text if not character.isascii()]
-    common = sum(_in_gb2312(character) for character in foreign)
-    return common >= 0.9 * len(foreign)
+def _text(path: Path, data: bytes) -> tuple[str, tuple[Phrase, ...]]:
+    found = decoded_table(data)
+    if found is None:
+        raise failure("files.no_encoding", file=path.name)
+    text, encoding = found
+    said = () if encoding.startswith("utf") else (phrase("note.encoding", encoding=encoding),)
+    return text, said
 
 
-def _in_gb2312(character: str) -> bool:
+def _read_csv(file: _File) -> DataTable:
+    text, said = _text(file.path, file.data)
     try:
-        character.encode("gb2312")
-    except UnicodeEncodeError:
-        return False
-    return unicodedata.category(character) != "Co"
+        grid = grid_of_text(text, tabs=file.suffix == ".tsv")
+    except TornTextError as error:
+        facts = {"row": error.row, "said": error}
+        raise failure("files.no_csv", file=file.path.name, **facts) from None
+    return _of_grid(file.path, grid, said, lambda number, _at: number)
 
 
-def _read_csv(path: Path) -> DataTable:
-    text = read_text(path).replace("\r\n", "\n").replace("\r", "\n")
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(text)
-    reader = csv.DictReader(csv_source(text), delimiter=delimiter, strict=True)
-    rows: list[Row] = []
-    try:
-        names = [name.strip() for name in reader.fieldnames or []]
-        if len(set(names)) != len(names):
-            raise failure("files.same_columns", file=path.name)
-        for number, row in enumerate(reader, start=1):
-            cells = {name.strip(): cell for name, cell in row.items() if name is not None}
-            if None in row or None in cells.values():
-                found = len(names) + len(row[None]) if None in row else _filled(cells)
-                facts = {"row": number, "found": found, "columns": len(names)}
-                raise failure("files.wrong_cells", file=path.name, **facts)
-            rows.append(cells)
-    except csv.Error as error:
-        facts = {"row": len(rows) + 1, "said": error}
-        raise failure("files.no_csv", file=path.name, **facts) from None
-    return DataTable(path.name, rows, list(range(1, len(rows) + 1)), "row")
-
-
-def _filled(cells: Mapping[str, str | None]) -> int:
-    return sum(cell is not None for cell in cells.values())
-
-
-def _delimiter(text: str) -> str:
-    """Return what separates the names in the first line: the most frequent of comma,
-    semicolon, tab.
+def _of_grid(
+    path: Path, grid: Grid, said: tuple[Phrase, ...], place: Callable[[int, int], int]
+) -> DataTable:
+    """Return the table in a grid; `place` makes the number of a row from that of the record and
+    that of the grid's row, both from 1.
     """
-    first = text.partition("\n")[0]
-    return max(",;\t", key=first.count)
+    found = named_rows(grid)
+    if found.repeated:
+        raise failure("files.same_columns", file=path.name)
+    if found.header:
+        said = (*said, phrase("note.header", row=found.header + 1))
+    rows, places, bad = list[Row](), list[int](), list[BadRow]()
+    for number, (at, row, cells) in enumerate(found.rows, start=1):
+        if row is None:
+            facts = {"row": number, "found": cells, "columns": len(found.names)}
+            error = failure("files.wrong_cells", file=path.name, **facts)
+            problem = phrase("file_problem.cells", found=cells, columns=len(found.names))
+            bad.append(BadRow(phrase("place.row", number=place(number, at)), problem, error))
+        else:
+            rows.append(row)
+            places.append(place(number, at))
+    return DataTable(path.name, with_lists(without_index(rows)), places, "row", tuple(bad), said)
 
 
-def _read_json(path: Path) -> DataTable:
-    text = read_text(path)
+def _read_excel(file: _File) -> DataTable:
+    import pandas as pd
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
+            size = sum(one.file_size for one in archive.infolist())
+        if size > MAXIMUM_BYTES:
+            raise _too_large(file.path, size)
+        sheets = pd.read_excel(
+            io.BytesIO(file.data), sheet_name=None, header=None, dtype=object, engine="openpyxl"
+        )
+    except ImportError:
+        raise failure("files.no_excel_reader", file=file.path.name) from None
+    except (zipfile.BadZipFile, ValueError, KeyError, OSError) as error:
+        raise failure("files.no_excel", file=file.path.name, said=type(error).__name__) from None
+    filled = {name: frame for name, frame in sheets.items() if frame.notna().any(axis=None)}
+    if not filled:
+        raise failure("files.no_records", file=file.path.name)
+    name, frame = next(iter(filled.items()))
+    said: tuple[Phrase, ...] = ()
+    if len(filled) > 1:
+        others = tuple(str(one) for one in filled if one != name)
+        said = (phrase("note.sheet", sheet=str(name), others=others),)
+    grid = [[_of_excel(cell) for cell in row] for row in frame.itertuples(index=False)]
+    return _of_grid(file.path, grid, said, lambda _number, at: at)
+
+
+def _of_excel(cell: Any) -> Any:
+    """Return a cell as the other forms have it: None where it is empty, a time as text."""
+    if cell is None or cell != cell:
+        return None
+    if hasattr(cell, "isoformat"):
+        return cell.isoformat().removesuffix("T00:00:00")
+    return cell if isinstance(cell, str | int | float | bool) else str(cell)
+
+
+_WRAPPERS = ("data", "Data", "rows", "records", "examples", "items", "instances", "goldens")
+"""Where an object holds its list of records."""
+
+
+def _read_json(file: _File) -> DataTable:
+    text, said = _text(file.path, file.data)
     try:
         value = json.loads(text)
     except RecursionError:
-        raise failure("files.too_deep", file=path.name) from None
+        raise failure("files.too_deep", file=file.path.name) from None
     except json.JSONDecodeError as error:
         # HaluEval calls files of JSON lines ".json".
         if error.msg == "Extra data" and text.lstrip().startswith("{"):
-            return _lines(path, text)
+            return _lines(file.path, text, said)
         facts = {"line": error.lineno, "said": error.msg}
-        raise failure("files.no_json", file=path.name, **facts) from None
+        raise failure("files.no_json", file=file.path.name, **facts) from None
     if isinstance(value, dict):
-        lists = [value[name] for name in ("data", "Data") if isinstance(value.get(name), list)]
-        value = lists[0] if lists else [value]
+        value = _listed(value)
     if not isinstance(value, list):
-        raise failure("files.no_list", file=path.name)
+        raise failure("files.no_list", file=file.path.name)
+    rows, places, bad = list[Row](), list[int](), list[BadRow]()
     for number, row in enumerate(value, start=1):
         if not isinstance(row, dict):
-            raise failure("files.no_object", file=path.name, record=number)
-    return DataTable(path.name, value, list(range(1, len(value) + 1)), "record")
+            error = failure("files.no_object", file=file.path.name, record=number)
+            problem = phrase("file_problem.no_records_json")
+            bad.append(BadRow(phrase("place.record", number=number), problem, error))
+            continue
+        # The hub's viewer wraps each row with its number.
+        inner = row.get("row") if "row_idx" in row else None
+        rows.append(inner if isinstance(inner, dict) else row)
+        places.append(number)
+    return DataTable(file.path.name, rows, places, "record", tuple(bad), said)
 
 
-def _read_lines(path: Path) -> DataTable:
-    text = read_text(path)
-    return _read_json(path) if text.lstrip().startswith("[") else _lines(path, text)
+def _listed(value: dict[str, Any]) -> list[Any]:
+    """Return the records that an object holds: as a list, or as one of the tables of pandas."""
+    names, cells = value.get("columns"), value.get("data")
+    split = isinstance(names, list) and isinstance(cells, list)
+    if split and all(isinstance(row, list) and len(row) == len(names) for row in cells):
+        return [dict(zip(map(str, names), row, strict=True)) for row in cells]
+    for name in _WRAPPERS:
+        if isinstance(value.get(name), list):
+            return value[name]
+    columns, named = list(value.values()), any(map(part_of, value))
+    if named and all(isinstance(one, list) for one in columns):
+        if len({len(one) for one in columns}) == 1:
+            return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
+    elif columns and all(isinstance(one, dict) for one in columns):
+        if not named and any(part_of(name) for one in columns for name in one):
+            return columns
+        if named and all(one.keys() == columns[0].keys() for one in columns):
+            return [{name: one[key] for name, one in value.items()} for key in columns[0]]
+    return [value]
 
 
-def _lines(path: Path, text: str) -> DataTable:
-    found = list(_numbered_objects(path, text))
-    return DataTable(path.name, [row for _, row in found], [place for place, _ in found], "line")
+def _read_lines(file: _File) -> DataTable:
+    text, said = _text(file.path, file.data)
+    return _read_json(file) if text.lstrip().startswith("[") else _lines(file.path, text, said)
 
 
-def _numbered_objects(path: Path, text: str) -> Iterator[tuple[int, Row]]:
+def _lines(path: Path, text: str, said: tuple[Phrase, ...] = ()) -> DataTable:
+    rows, places, bad = list[Row](), list[int](), list[BadRow]()
+    for number, found in _objects(text):
+        if isinstance(found, Mapping):
+            rows.append(dict(found))
+            places.append(number)
+        else:
+            error = failure("files.no_record", file=path.name, line=number, said=found)
+            bad.append(BadRow(phrase("place.line", number=number), found, error))
+    return DataTable(path.name, rows, places, "line", tuple(bad), said)
+
+
+def _objects(text: str) -> Iterator[tuple[int, Row | Fact]]:
+    """Yield each line that is not empty with its number, as an object or as what is wrong."""
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            what = (
-                error.msg if isinstance(error, json.JSONDecodeError) else phrase("detail.too_deep")
-            )
-            raise _no_record(path, number, what) from None
-        if not isinstance(row, dict):
-            raise _no_record(path, number, phrase("file_problem.no_records_json"))
-        yield number, row
+        except json.JSONDecodeError as error:
+            yield number, error.msg
+        except RecursionError:
+            yield number, phrase("detail.too_deep")
+        else:
+            yield number, row if isinstance(row, dict) else phrase("file_problem.no_records_json")
 
 
-def _no_record(path: Path, number: int, what: Fact) -> VeriscopeError:
-    return failure("files.no_record", file=path.name, line=number, said=what)
+_INDEX = "__index_level_0__"
+"""What pandas calls the numbers of rows in Parquet."""
 
 
-def _read_parquet(path: Path) -> DataTable:
+def _read_parquet(file: _File) -> DataTable:
     import pyarrow
     from pyarrow import parquet
 
     try:
-        file = parquet.ParquetFile(io.BytesIO(_bytes(path)))
-        groups = range(file.metadata.num_row_groups)
-        size = sum(file.metadata.row_group(group).total_byte_size for group in groups)
+        opened = parquet.ParquetFile(io.BytesIO(file.data))
+        groups = range(opened.metadata.num_row_groups)
+        size = sum(opened.metadata.row_group(group).total_byte_size for group in groups)
         if size > MAXIMUM_BYTES:
-            raise _too_large(path, size)
-        rows: list[Row] = file.read().to_pylist()
+            raise _too_large(file.path, size)
+        rows: list[Row] = opened.read().to_pylist()
     except pyarrow.ArrowException as error:
-        raise failure("files.no_parquet", file=path.name, said=type(error).__name__) from None
-    return DataTable(path.name, rows, list(range(1, len(rows) + 1)), "row")
+        said = type(error).__name__
+        raise failure("files.no_parquet", file=file.path.name, said=said) from None
+    for row in rows:
+        row.pop(_INDEX, None)
+    places = list(range(1, len(rows) + 1))
+    return DataTable(file.path.name, with_lists(rows), places, "row")
 
 
-_READERS = {
+_READERS: dict[str, Callable[[_File], DataTable]] = {
     ".csv": _read_csv,
     ".tsv": _read_csv,
     ".json": _read_json,
     ".jsonl": _read_lines,
     ".ndjson": _read_lines,
     ".parquet": _read_parquet,
+    ".xlsx": _read_excel,
 }
 _SUFFIXES = ", ".join(_READERS)
+TABLE_ENDINGS: tuple[str, ...] = (*(one.removeprefix(".") for one in _READERS), "gz")
+"""The endings of files of tables, without the dot; "gz" stands behind any other one."""

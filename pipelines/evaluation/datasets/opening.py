@@ -5,30 +5,39 @@ from __future__ import annotations
 import csv
 import hashlib
 import importlib
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from pipelines.base import SAMPLE_DATA, Language, Passage
 from pipelines.engine.checking import TextToCheck, split_sources
-from pipelines.error_words import phrase
-from pipelines.errors import VeriscopeError, failure
-from pipelines.evaluation.datasets.files import DataTable, read_table, read_text, unusable
-from pipelines.evaluation.datasets.formats import (
+from pipelines.error_words import PhraseError, phrase
+from pipelines.errors import InvalidInputError, VeriscopeError, failure
+from pipelines.evaluation.datasets.files import (
+    BadRow,
+    DataTable,
+    bad_rows,
+    read_table,
+    read_text,
+    unusable,
+)
+from pipelines.evaluation.datasets.formats import Format, format_of, recognised
+from pipelines.evaluation.datasets.mapping import (
     ColumnMapping,
-    Format,
-    format_of,
+    MappedTable,
     listed,
-    mapped_items,
-    recognised,
     suggested_mapping,
 )
-from pipelines.evaluation.datasets.published import make_item, validated, with_unique_ids
-from pipelines.evaluation.plan import DataSet, Item
+from pipelines.evaluation.datasets.published import (
+    content_hash,
+    make_item,
+    validated_row,
+    with_unique_ids,
+)
+from pipelines.evaluation.datasets.reading import reading_of
+from pipelines.evaluation.plan import DataSet, Item, Reading
 from pipelines.retrieval.documents import Document, load_library
 
 # The data sets that the project brings: questions and statements on the sample library.
@@ -227,18 +236,22 @@ def open_data_set(
     part: Part = "all",
     limit: int | None = None,
     seed: int = 0,
+    leave_out: bool = False,
 ) -> DataSet:
     """Return the data set at a path, of the hub ("hub:OWNER/NAME/CONFIG@SPLIT"), or a bundled one.
 
     Bundled are "sample" and "statements", in one language "sample:en". A file is recognised by
     its columns, unless `kind` or `mapping` says what it is. One that is not recognised is read by
     `suggested_mapping`. The part is taken first, then `limit` items are drawn with `seed`. An
-    item has the same id in every part and sample.
+    item has the same id in every part and sample. How it was read is its `reading`.
 
-    Raises InvalidInputError, which says what was found and what to do; of the hub also
-    NotFoundError and OfflineError.
+    Raises InvalidInputError, which says what was found and what to do, also for rows that cannot
+    be read, unless these shall be left out (`leave_out`); of the hub also NotFoundError and
+    OfflineError.
     """
-    opened = _bundled(str(path_or_name)) or _read(open_table(path_or_name), kind, mapping)
+    opened = _bundled(str(path_or_name)) or _read(
+        open_table(path_or_name), kind, mapping, leave_out=leave_out
+    )
     return _taken(opened, part, limit, seed)
 
 
@@ -248,25 +261,26 @@ def data_set_of(
     kind: str | None = None,
     mapping: ColumnMapping | None = None,
     part: Part = "all",
+    leave_out: bool = False,
 ) -> DataSet:
     """Return the data set in a table that was read already; all else as in `open_data_set`."""
-    return _taken(_read(table, kind, mapping), part, None, 0)
+    return _taken(_read(table, kind, mapping, leave_out=leave_out), part, None, 0)
 
 
 def open_table(path_or_name: str | Path) -> DataTable:
     """Return the rows of a file, a folder of RAGTruth or a set of the hub, for a look at its
-    columns.
+    columns. Rows that cannot be read are in its `bad`.
 
     Raises as `open_data_set` does.
     """
     if isinstance(path_or_name, str) and path_or_name.startswith("hub:"):
         return read_hub(HubAddress.of(path_or_name))
     path = Path(path_or_name)
-    if path.is_dir() or path.name == _RESPONSES:
+    if path.is_dir() or (path.name == _RESPONSES and (path.parent / _SOURCES).is_file()):
         return _ragtruth(path if path.is_dir() else path.parent)
     if not path.exists():
         raise failure("data.unknown", name=path.name, known=[*BUNDLED])
-    return read_table(path)
+    return read_table(path, keep_bad=True)
 
 
 def sampled(data_set: DataSet, limit: int | None, seed: int = 0) -> DataSet:
@@ -295,6 +309,7 @@ class _Opened(NamedTuple):
     records: list[list[Item]]
     source: str
     licence: str
+    reading: Reading | None = None
 
 
 def _bundled(name: str) -> _Opened | None:
@@ -321,37 +336,99 @@ def _taken(opened: _Opened, part: Part, limit: int | None, seed: int) -> DataSet
         hash=hash_of(items),
         source=opened.source,
         licence=opened.licence,
+        reading=opened.reading,
     )
 
 
-def _read(table: DataTable, kind: str | None, mapping: ColumnMapping | None) -> _Opened:
-    name = Path(table.name).stem if "@" not in table.name else table.name
+def _read(
+    table: DataTable, kind: str | None, mapping: ColumnMapping | None, *, leave_out: bool
+) -> _Opened:
     if mapping is not None:
         if kind is not None:
             raise failure("data.kind_and_mapping")
-        return _mapped(table, name, mapping)
+        return _mapped(table, None, _understood(table, mapping), leave_out)
     form = recognised(table) if kind is None else format_of(table, kind)
+    if form is not None and form.record is None:
+        return _mapped(table, form, form.mapping_of(table.columns), leave_out)
     if form is not None:
-        return _Opened(name, _records_of(table, form), form.source, form.licence)
-    suggested = suggested_mapping(table.columns)
+        record = form.record
+        assert record is not None
+        rows, bad = _each(
+            table, lambda number: validated_row(table, number, record).items(), leave_out
+        )
+        return _opened(table, form, None, rows, bad)
+    suggested = suggested_mapping(table.columns, table.rows[0])
     if not (suggested.question or suggested.text):
         raise failure("data.unrecognised", file=table.name, columns=listed(table.columns))
-    return _mapped(table, name, suggested)
+    return _mapped(table, None, suggested, leave_out)
 
 
-def _mapped(table: DataTable, name: str, mapping: ColumnMapping) -> _Opened:
-    columns = "; ".join(
-        f"{part} from {', '.join(names)}" for part, names in mapping.columns().items()
-    )
-    records = [[item] for item in mapped_items(table, mapping)]
-    return _Opened(name, records, columns, "")
+def _understood(table: DataTable, mapping: ColumnMapping) -> ColumnMapping:
+    """Return the mapping with what the table's known form says of its labels."""
+    form = recognised(table)
+    if form is None or mapping.label_is or form.mapping.hallucinated != mapping.hallucinated:
+        return mapping
+    return mapping.model_copy(update={"label_is": form.mapping.label_is})
 
 
-def _records_of(table: DataTable, form: Format) -> list[list[Item]]:
-    records = [list(record.items()) for record in validated(table, form.record)]
-    if form.halves_of_items:
-        return [[item] for record in records for item in record]
-    return records
+_Rows = list[tuple[int, list[Item]]]
+
+
+def _mapped(
+    table: DataTable, form: Format | None, mapping: ColumnMapping, leave_out: bool
+) -> _Opened:
+    mapped = MappedTable(table, mapping)
+    rows, bad = _each(table, lambda number: [mapped.item(number)], leave_out)
+    return _opened(table, form, mapping, rows, bad)
+
+
+def _each(
+    table: DataTable, make: Callable[[int], Iterable[Item]], leave_out: bool
+) -> tuple[_Rows, list[BadRow]]:
+    """Return the items of each row, and the rows that have none because they cannot be read.
+
+    Raises InvalidInputError for these, unless they shall be left out and others are left.
+    """
+    rows: _Rows = []
+    bad = list(table.bad)
+    for number in range(len(table.rows)):
+        try:
+            rows.append((number, list(make(number))))
+        except InvalidInputError as error:
+            bad.append(BadRow(None, error.phrase(), error))
+        except PhraseError as error:
+            place = table.place(number)
+            raised = unusable(
+                Path(table.name),
+                phrase("detail.at", place=place, problem=error.phrase),
+                phrase("wanted.as_published"),
+            )
+            bad.append(BadRow(place, error.phrase, raised))
+    if bad and not (leave_out and rows):
+        raise bad_rows(table.name, bad)
+    return rows, bad
+
+
+def _opened(
+    table: DataTable,
+    form: Format | None,
+    mapping: ColumnMapping | None,
+    rows: _Rows,
+    bad: Sequence[BadRow],
+) -> _Opened:
+    name = table.name
+    if "@" not in name:
+        name = Path(name.removesuffix(".gz")).stem
+    source = form.source if form is not None else ""
+    if form is None and mapping is not None:
+        source = "; ".join(
+            f"{part} from {', '.join(names)}" for part, names in mapping.columns().items()
+        )
+    records = [items for _, items in rows]
+    if form is not None and form.halves_of_items:
+        records = [[item] for items in records for item in items]
+    told = reading_of(table, form.title if form else "", mapping, rows, bad)
+    return _Opened(name, records, source, form.licence if form else "", told)
 
 
 def _part_of(records: Sequence[Sequence[Item]], part: Part) -> list[Item]:
@@ -416,9 +493,6 @@ def _ragtruth(folder: Path) -> DataTable:
 MAX_TEXTS = 10_000
 """Texts of one file."""
 
-_TEXT = ("text", "answer")
-_SOURCE_COLUMNS = ("sources", "context")
-
 
 class NamedText(NamedTuple):
     """A text under the name that its results have."""
@@ -427,61 +501,95 @@ class NamedText(NamedTuple):
     given: TextToCheck
 
 
+class TextFile(NamedTuple):
+    """The texts of a file, and how it was read; `reading` is None for plain text."""
+
+    texts: list[NamedText]
+    reading: Reading | None = None
+
+    @property
+    def without_sources(self) -> int:
+        """How many texts bring no sources."""
+        return sum(not one.given.sources for one in self.texts)
+
+
 def texts_of(
     path: Path,
     *,
     sources: tuple[str, ...] = (),
     language: Language | None = None,
     most: int = MAX_TEXTS,
-) -> Iterator[NamedText]:
-    """Yield the texts of a file of JSON lines, JSON, CSV, TSV or, between empty lines, plain text.
+) -> TextFile:
+    """Return the texts of a table or, between empty lines, of plain text (.txt).
 
-    Tables have the columns text (or answer) and, where wanted, id, question, sources (or context)
-    and samples. `sources` are those of texts that bring none. Raises InvalidInputError for a file
-    that cannot be read or holds no texts or more than `most`.
+    Tables are read as in `open_data_set`: of a known form, or by the usual names of columns, where
+    "answer" is the text if there is no other. `sources` are those of texts that bring none. Raises
+    InvalidInputError for a file that cannot be read or holds no texts or more than `most`.
     """
-    rows = _rows(path)
-    if len(rows) > most:
-        facts = {"count": f"{len(rows):,}", "most": f"{most:,}"}
-        raise failure("texts.many", file=path.name, **facts)
-    for number, row in enumerate(rows, start=1):
-        given = TextToCheck(
-            text=_text(row, _TEXT),
-            question=_text(row, ("question",)),
-            sources=_texts(row, _SOURCE_COLUMNS) or sources,
-            samples=_texts(row, ("samples",)),
-            language=language,
-        )
-        yield NamedText(_text(row, ("id",)) or str(number), given)
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
     if path.suffix.lower() == ".txt":
         blocks = split_sources(read_text(path))
-        if not blocks:
-            raise failure("texts.none", file=path.name)
-        return [{"text": block} for block in blocks]
+        _check_count(path, len(blocks), most)
+        given = [TextToCheck(text=one, sources=sources, language=language) for one in blocks]
+        return TextFile([NamedText(str(at), one) for at, one in enumerate(given, start=1)])
     table = read_table(path)
-    if not any(name in table.columns for name in _TEXT):
-        raise failure("texts.no_column", file=path.name, columns=[*table.columns])
-    return table.rows
+    _check_count(path, len(table.rows), most)
+    opened = _texts_in(table)
+    items = [item for record in opened.records for item in record]
+    _check_count(path, len(items), most)
+    texts = list[NamedText]()
+    for number, item in enumerate(items, start=1):
+        passages = [passage.text for passage in item.passages]
+        own = tuple(passages if len(passages) > 1 else split_sources("".join(passages)))
+        given = TextToCheck(
+            text=item.text,
+            question=item.question,
+            sources=own or sources,
+            samples=item.samples,
+            language=language,
+        )
+        named = item.id and item.id != content_hash(item)
+        texts.append(NamedText(item.id if named else str(number), given))
+    return TextFile(texts, opened.reading)
 
 
-def _text(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    """Return the first of these fields that the row has, as text."""
-    found = next((row[name] for name in names if row.get(name) not in (None, "")), "")
-    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+def _check_count(path: Path, count: int, most: int) -> None:
+    if not count:
+        raise failure("texts.none", file=path.name)
+    if count > most:
+        raise failure("texts.many", file=path.name, count=f"{count:,}", most=f"{most:,}")
 
 
-def _texts(row: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a list of texts; in CSV a list of JSON, or blocks with an empty line between them."""
-    found = next((row[name] for name in names if row.get(name) not in (None, "")), None)
-    if isinstance(found, str):
-        with suppress(ValueError):
-            read = json.loads(found)
-            found = read if isinstance(read, list) else found
-    if isinstance(found, str):
-        return tuple(split_sources(found))
-    if not isinstance(found, list):
-        return ()
-    return tuple(one if isinstance(one, str) else str(one) for one in found)
+def _texts_in(table: DataTable) -> _Opened:
+    """Return what a table holds that can be checked. What its labels mean does not matter here."""
+    if recognised(table) is not None:
+        opened = _read(table, None, None, leave_out=False)
+        if any(item.text for record in opened.records for item in record):
+            return opened
+    # Records of JSON may have different fields.
+    firsts: dict[tuple[str, ...], Mapping[str, Any]] = {}
+    for row in table.rows:
+        firsts.setdefault(tuple(row), row)
+    kinds = {columns: _mapping_of_texts(columns, row) for columns, row in firsts.items()}
+    if not any(mapping.text for mapping in kinds.values()):
+        raise failure("texts.no_column", file=table.name, columns=[*table.columns])
+    mapped = {
+        columns: MappedTable(table, mapping)
+        for columns, mapping in kinds.items()
+        if mapping.text or mapping.question
+    }
+    rows: _Rows = []
+    for number, row in enumerate(table.rows):
+        mapping = kinds[tuple(row)]
+        if any(str(row.get(name) or "").strip() for name in (mapping.text, mapping.question)):
+            rows.append((number, [mapped[tuple(row)].item(number)]))
+        else:
+            # It is said of the text that it is empty, where it is checked.
+            rows.append((number, [Item(id=str(number + 1))]))
+    first = next(mapping for mapping in kinds.values() if mapping.text)
+    return _opened(table, None, first, rows, ())
+
+
+def _mapping_of_texts(columns: tuple[str, ...], row: Mapping[str, Any]) -> ColumnMapping:
+    return suggested_mapping(columns, row, labelled=True).model_copy(
+        update={"hallucinated": "", "sentences": "", "spans": "", "lists": "", "language": ""}
+    )

@@ -55,17 +55,19 @@ def read_records(path: Path | None, record: type[R]) -> list[R]:
 
 def validated(table: DataTable, record: type[R]) -> list[R]:
     """Return every row of `table` as a `record`; InvalidInputError names the first that is none."""
-    records: list[R] = []
-    for number, row in enumerate(table.rows):
-        try:
-            records.append(record.model_validate(row))
-        except ValidationError as error:
-            where, what = first_problem(error)
-            reason = phrase(
-                "file_problem.other_form", place=table.place(number), where=where, problem=what
-            )
-            raise unusable(Path(table.name), reason, required_fields(record)) from None
-    return records
+    return [validated_row(table, number, record) for number in range(len(table.rows))]
+
+
+def validated_row(table: DataTable, number: int, record: type[R]) -> R:
+    """Return row `number`, from 0, as a `record`; InvalidInputError where it is none."""
+    try:
+        return record.model_validate(table.rows[number])
+    except ValidationError as error:
+        where, what = first_problem(error)
+        reason = phrase(
+            "file_problem.other_form", place=table.place(number), where=where, problem=what
+        )
+        raise unusable(Path(table.name), reason, required_fields(record)) from None
 
 
 def required_fields(record: type[Record]) -> Phrase:

@@ -195,6 +195,7 @@ def _factual_average_precision(scores: Sequence[float], positive: Sequence[bool]
 
 
 _ANSWERS: tuple[Need, ...] = ("questions", "answers")
+_ANSWERED: tuple[Need, ...] = (("questions", "texts"),)
 _LABELS: tuple[Need, ...] = (("labelled_texts", "labelled_sentences"),)
 _SPANS: tuple[Need, ...] = (("labelled_spans", "labelled_sentences"),)
 
@@ -208,16 +209,16 @@ _ALL = (
     Metric("answered_accuracy", "answer", _ANSWERS, _answered_accuracy),
     Metric("wrong_answer", "answer", _ANSWERS, _outcome_is("wrong"), better="lower"),
     Metric("trustful", "answer", _ANSWERS, _trustful),
-    Metric("abstention", "answer", ("questions",), _abstention, better="neither"),
+    Metric("abstention", "answer", _ANSWERED, _abstention, better="neither"),
     Metric("truthful", "answer", (*_ANSWERS, "wrong_answers"), _truthful, binary=True),
     Metric("judged", "answer", _ANSWERS, _judged),
     Metric("bleu", "answer", _ANSWERS, _on_bare(answers.bleu)),
     Metric("rouge_l", "answer", _ANSWERS, _on_bare(answers.rouge_l)),
-    Metric("fact_precision", "answer", ("questions",), partial(_fact_precision, minimum=0)),
-    Metric("factscore", "answer", ("questions",), partial(_fact_precision, minimum=10)),
-    Metric("facts", "answer", ("questions",), _facts, high=inf, better="neither"),
-    Metric("passage_overlap", "answer", ("questions",), _passage_overlap, better="neither"),
-    Metric("answer_words", "answer", ("questions",), _words, high=inf, better="neither"),
+    Metric("fact_precision", "answer", _ANSWERED, partial(_fact_precision, minimum=0)),
+    Metric("factscore", "answer", _ANSWERED, partial(_fact_precision, minimum=10)),
+    Metric("facts", "answer", _ANSWERED, _facts, high=inf, better="neither"),
+    Metric("passage_overlap", "answer", _ANSWERED, _passage_overlap, better="neither"),
+    Metric("answer_words", "answer", _ANSWERED, _words, high=inf, better="neither"),
     Metric("list_precision", "list", ("questions", "lists"), _list_value("precision")),
     Metric("list_recall_5", "list", ("questions", "lists"), _list_value("recall_5")),
     Metric("list_f1_5", "list", ("questions", "lists"), _list_value("f1_5")),

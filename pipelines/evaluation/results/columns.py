@@ -120,7 +120,7 @@ def results_columns(table: ResultsTable) -> list[ResultsColumn[Line]]:
     for name in dict.fromkeys(name for row in table.rows for name in row.corrections):
         found += _corrections(name)
     found += [
-        _own("n", lambda row: Answered(row.n, row.repeats), "count", "evaluate.count"),
+        _own("n", lambda row: Answered(row.values, row.repeats), "count", "evaluate.count"),
         _own("errors", lambda row: row.errors, "count", "evaluate.errors", "lower"),
         _own("abstained", lambda row: row.abstained, "count", "evaluate.abstained"),
         *map(_cost, COSTS),

@@ -284,18 +284,25 @@ class CostSummary(Frozen):
     n: int
 
 
+_DECLINED = "abstention"
+"""The metric that every answer has."""
+
+
 class ResultsRow(Frozen):
     """One system. `metrics` maps metric to estimate, `corrections` metric to correction.
 
     Corrections are told of metrics that find an answer right or wrong, and nothing between.
-    `n` counts items with at least one score that did not fail, `repeats` the most repeats of an
-    item. `errors` counts failed scores, `abstained` is the share of the others that declined.
+    `n` counts items with at least one score that did not fail, `values` those of them of which
+    something was measured, where something could be, and
+    `repeats` the most repeats of an item.
+    `errors` counts failed scores, `abstained` is the share of the others that declined.
     `papers` are the figures that papers print about the same method on the same data set.
     """
 
     system: str
     description: ScoredSystem
     n: int
+    values: int
     repeats: int
     errors: int
     abstained: Estimate
@@ -630,6 +637,7 @@ def _rows(
         }
         for k in range(len(grid.systems))
     ]
+    valued = _valued(grid, read)
     rows: list[ResultsRow] = []
     for k, system in enumerate(grid.systems):
         among = grid.rows == k
@@ -639,6 +647,7 @@ def _rows(
                 system=system,
                 description=description,
                 n=declined()[k].n,
+                values=valued[k],
                 repeats=int(grid.repeats[among].max(initial=-1)) + 1,
                 errors=int(read.failed[among].sum()),
                 abstained=declined()[k],
@@ -680,6 +689,36 @@ def _corpus_bleu(
 
 
 _BLEU_COUNTS = 10
+
+
+def _valued(grid: Grid, read: _Numbers) -> list[int]:
+    """Return for each system the number of its items of which something was measured.
+
+    An item without a label and without accepted answers counts where it was answered: there is
+    nothing to be measured of it.
+    """
+    means = [
+        np.isfinite(grid.means(values))
+        for name, values in read.values.items()
+        if name not in (*CONTROLS, _DECLINED)
+    ]
+    scored = np.isfinite(grid.means(grid.read(value_reader(HALLUCINATION_SCORE))))
+    labelled = np.isfinite(grid.means(grid.read(value_reader(HALLUCINATED)))).any(axis=0)
+    known = np.logical_or.reduce([*means, scored])
+    answered = np.isfinite(grid.means(read.abstained))
+    open_items = ~(labelled | known.any(axis=0))
+    return [int(one) for one in (answered & (known | open_items)).sum(axis=1)]
+
+
+def unmeasured(evaluation: Evaluation) -> dict[str, int]:
+    """Return for each system how many items it answered of which nothing was measured, or on which
+    it failed; systems without any are left out.
+    """
+    grid = Grid.of(evaluation)
+    read = _Numbers.of(grid, _chosen(evaluation, None))
+    asked = [np.unique(grid.columns[grid.rows == k]).size for k in range(len(grid.systems))]
+    found = zip(grid.systems, asked, _valued(grid, read), strict=True)
+    return {system: int(count) - valued for system, count, valued in found if count > valued}
 
 
 def _cost(values: Floats) -> CostSummary:

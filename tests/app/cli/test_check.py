@@ -137,7 +137,8 @@ def test_a_file_without_a_column_of_texts_names_those_that_it_has(run, tmp_path)
     file.write_text("question,reply\na,b\n", encoding="utf-8")
     status, _, err = checked(run, "--file", str(file))
     assert status == 2
-    assert "no column text or answer; it has: question, reply" in err
+    assert "no column of a usual name for the texts" in err
+    assert "it has: question, reply" in err
 
 
 def test_where_no_detector_can_work_nothing_is_run(run):

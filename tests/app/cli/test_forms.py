@@ -66,7 +66,7 @@ def test_every_field_is_an_option(
 
 
 def test_every_part_of_an_item_can_be_mapped():
-    given = dict.fromkeys(MAPPING.fields, "a,b") | {"separator": ";"}
+    given = dict.fromkeys(MAPPING.fields, "a,b") | {"separator": ";", "label_is": "supported"}
     mapping = column_mapping([f"{part}={column}" for part, column in given.items()])
     assert mapping is not None
     assert mapping.answers == ("a", "b")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.engine.checking import TextToCheck, check_spec
 from pipelines.errors import InvalidInputError, NotFoundError
 from pipelines.evaluation.beginning import (
     answers_at_once,
@@ -13,26 +14,48 @@ from pipelines.evaluation.beginning import (
     probe_size,
     provenance_of,
     stored_forecast,
+    unable_without_question,
     usable_items,
 )
-from pipelines.evaluation.plan import DataSet, EvaluationSpec, Item, System, code_version
+from pipelines.evaluation.plan import (
+    DataSet,
+    EvaluationSpec,
+    Item,
+    System,
+    code_version,
+    plan_of,
+)
 from pipelines.evaluation.runner import Runner
 from pipelines.models.providers import ModelSpec
 from pipelines.run.events import MethodSpec
 from tests.pipelines.evaluation.test_runner import ITEMS, carried_out, opened, spec, system
 from tests.scripted.fakes import FakeModel
 
-TEXT = Item(id="t", text="Ada was born in Delft. " * 20)
+TEXT = Item(id="t", text="Ada was born in Delft. " * 20 + "So it is.")
 
 
 def test_items_without_a_question_or_a_text_are_left_out():
     assert usable_items([*ITEMS, TEXT], texts=False) == ITEMS
-    (item,) = usable_items([*ITEMS, TEXT], texts=True)
-    # The beginning of a text stands for its question.
-    assert item.question == TEXT.text[:200]
-    assert item.text == TEXT.text
-    asked = TEXT.model_copy(update={"question": "Who was Ada?"})
-    assert usable_items([asked], texts=True) == [asked]
+    assert usable_items([*ITEMS, TEXT], texts=True) == [TEXT]
+
+
+def test_some_methods_need_the_question_of_a_text():
+    methods = ["slm", "selfcheck", "haarag", "rowen"]
+    assert unable_without_question([TEXT], methods) == ["selfcheck", "rowen"]
+    assert unable_without_question(ITEMS, methods) == []
+
+
+def test_a_text_without_a_question_is_checked_as_the_check_does_it():
+    texts = spec(system("slm")).model_copy(update={"checks": "texts"})
+    plan = plan_of(texts, texts.systems[0], TEXT, 0)
+    checked = check_spec(plan.spec.model_copy(update={"answer": None}), TextToCheck(text=TEXT.text))
+    assert plan.spec.question == checked.question
+    assert plan.spec.answer == checked.answer
+    assert plan.spec.answer is not None
+    assert not plan.spec.answer.asked
+    known = TEXT.model_copy(update={"question": "Who was Ada?"})
+    asked = plan_of(texts, texts.systems[0], known, 0).spec
+    assert (asked.question, asked.answer and asked.answer.asked) == ("Who was Ada?", True)
 
 
 @pytest.mark.parametrize(("tasks", "size"), [(100, 12), (7, 7)])

@@ -42,13 +42,6 @@ def test_chinese_is_read_in_its_usual_encodings(tmp_path: Path, encoding: str):
     assert [place(table, number) for number in range(2)] == ["row 1", "row 2"]
 
 
-@pytest.mark.parametrize("text", ["question\nOù est né Molière ?\n", "question\nGrößte Städte\n"])
-def test_a_western_encoding_is_not_taken_for_chinese(tmp_path: Path, text: str):
-    path = written(tmp_path, "questions.csv", text.encode("latin-1"))
-    with pytest.raises(InvalidInputError, match=r"neither UTF-8 nor GB18030.*Give the file in UTF"):
-        read_table(path)
-
-
 @given(st.text(st.sampled_from("的一是不了在人有我他这中国，。？abc 12"), min_size=2))
 def test_any_common_chinese_is_decoded(tmp_path_factory: pytest.TempPathFactory, text: str):
     path = tmp_path_factory.mktemp("texts") / "text.txt"

@@ -153,6 +153,7 @@ def test_words_say_whether_a_text_is_hallucinated(
         text="t",
         hallucinated="h",
         hallucinated_values=values,
+        label_is="hallucinated",
     )
     assert item.hallucinated is hallucinated
 

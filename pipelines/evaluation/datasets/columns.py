@@ -1,0 +1,115 @@
+"""Names of columns: which part of an item each usually holds, in four languages."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Literal
+
+LabelIs = Literal["", "hallucinated", "supported"]
+"""What 1, true and yes say of a text; "" where nobody has said it."""
+
+_GIVEN = """groundtruth groundtruths gold goldanswer goldanswers golden goldenanswer goldenanswers
+    reference references referenceanswer referenceanswers target targets bestanswer correctanswer
+    correctanswers rightanswer rightanswers expectedoutput expectedanswer expectedanswers
+    expectedresponse possibleanswers acceptedanswers goldtruth
+    参考答案 正确答案 标准答案 参考回答
+    musterantwort musterlosung referenz referenzantwort richtigeantwort korrekteantwort
+    erwarteteantwort erwarteteausgabe
+    reponsecorrecte bonnereponse reponseattendue reponsereference reponsedereference
+    veriteterrain"""
+"""Answers that somebody knows to be right."""
+
+_PLAIN = """answer answers ans 答案 antwort antworten losung reponse reponses"""
+"""Answers of which only the other columns tell whose they are."""
+
+_USUAL: dict[str, str] = {
+    "id": """id qid uid uuid questionid itemid exampleid sampleid recordid 编号 序号 题号
+        kennung identifiant""",
+    "question": """question query prompt input instruction questiontext userquery userinput
+        userprompt userquestion 问题 提问 题目 问 用户问题
+        frage fragen fragestellung anfrage eingabe requete questions demande""",
+    "language": "language lang locale 语言 语种 sprache langue",
+    "answers": f"{_GIVEN} {_PLAIN} aliases alias 别名",
+    "wrong_answers": """wronganswer wronganswers incorrectanswer incorrectanswers
+        hallucinatedanswer 错误答案 错误回答 falscheantwort falscheantworten
+        mauvaisereponse mauvaisesreponses reponsefausse reponseincorrecte""",
+    "lists": "answerlist answerslist entities lists 答案列表 实体列表",
+    "passages": """passage passages context contexts ctxs evidence evidences knowledge doc docs
+        document documents source sources facts premise grounding retrievedcontext
+        retrievedcontexts retrievalcontext retrievedpassages retrieveddocuments retrieveddocs
+        referencecontexts sourcetext sourcedocument goldevidence
+        证据 段落 上下文 资料 文档 知识 来源 参考资料 原文
+        kontext quelle quellen dokument dokumente beleg belege textstelle
+        contexte contextes preuve preuves extrait extraits""",
+    "text": """text response output generation generated generatedanswer generatedtext modelanswer
+        modeloutput modelresponse llmanswer llmoutput llmresponse actualoutput prediction
+        predictedanswer predictions claim statement summary hypothesis completion
+        文本 回答 模型回答 模型答案 模型输出 回复 输出 生成文本 陈述 声明 摘要 生成内容
+        ausgabe modellantwort behauptung aussage zusammenfassung texte sortie affirmation
+        reponsemodele reponsedumodele""",
+    "hallucinated": "label labels goldlabel verdict 标签 标注 判定 bewertung urteil etiquette",
+    "sentences": "sentences labelledsentences labeledsentences sentencelabels 句子 句子标注",
+    "spans": """spans labelledspans labeledspans hallucinationspans hallucinatedspans 片段 标注片段
+        幻觉片段""",
+    "samples": "samples sample sampledanswers textsamples sampledresponses 采样 样本",
+    "group": "group documentid sourceid article topic 组 分组 文章 主题 thema gruppe sujet groupe",
+    "tags": "tags tag category type split class 标签类别 类别 分类 类型 kategorie categorie",
+}
+
+_SAYING: dict[LabelIs, str] = {
+    "hallucinated": """hallucinated hallucination hallucinations ishallucination ishallucinated
+        hashallucination hallucinationlabel unsupported isunsupported unfaithful nonfactual
+        inconsistent incorrect wrong iswrong 幻觉 是否幻觉 是否有幻觉 有无幻觉 是否存在幻觉 是否错误
+        halluziniert halluzination hallucine""",
+    "supported": """supported issupported support faithful isfaithful faithfulness factual isfactual
+        factuality consistent isconsistent consistency correct iscorrect correctness accurate
+        isaccurate entailed entailment isgrounded grounded attributable isright
+        正确 是否正确 忠实 是否忠实 一致 是否一致 是否支持 支持
+        belegt korrekt richtig fidele correcte exacte""",
+}
+"""Columns of labels whose name says what yes means."""
+
+
+def _bare(name: str) -> str:
+    """Return a name without case, accents, and all that separates its words."""
+    plain = unicodedata.normalize("NFKD", name.replace("ß", "ss"))
+    letters = "".join(one for one in plain if not unicodedata.combining(one))
+    return re.sub(r"[\W_]+", "", letters).casefold()
+
+
+_PART_OF = {name: part for part, names in _USUAL.items() for name in names.split()}
+_SAID_BY = {name: said for said, names in _SAYING.items() for name in names.split()}
+_PART_OF |= dict.fromkeys(_SAID_BY, "hallucinated")
+_REFERENCES = frozenset(_GIVEN.split())
+_UNDECIDED = frozenset(_PLAIN.split())
+
+
+def _known(name: str) -> str:
+    """Return a name as the tables above have it, also with a number at its end; "" for others."""
+    bare = _bare(name)
+    return next((one for one in (bare, re.sub(r"\d+$", "", bare)) if one in _PART_OF), "")
+
+
+def part_of(name: str) -> str:
+    """Return the part of an item that a column of this name usually holds; "" for any other name.
+
+    Names are English, Chinese, German and French. Case, accents, spaces, "_" and "-" do not count,
+    nor does a number at the end ("Answer 1", "答案2").
+    """
+    return _PART_OF.get(_known(name), "")
+
+
+def said_by(name: str) -> LabelIs:
+    """Return what yes means in a column of labels, where its name says that; else ""."""
+    return _SAID_BY.get(_known(name), "")
+
+
+def is_reference(name: str) -> bool:
+    """Return whether the name says that somebody knows the answers in the column to be right."""
+    return _known(name) in _REFERENCES
+
+
+def is_any_answer(name: str) -> bool:
+    """Return whether the name says "answer", and not whose."""
+    return _known(name) in _UNDECIDED

@@ -1,0 +1,439 @@
+"""Tables of any columns: which column holds which part of an item, and what its labels mean."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import isnan
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BeforeValidator
+
+from pipelines.base import Frozen, Language
+from pipelines.error_words import Fact, Phrase, phrase
+from pipelines.errors import VeriscopeError, failure
+from pipelines.evaluation.datasets.columns import (
+    LabelIs,
+    is_any_answer,
+    is_reference,
+    part_of,
+    said_by,
+)
+from pipelines.evaluation.datasets.files import DataTable
+from pipelines.evaluation.datasets.grids import Row, value_in
+from pipelines.evaluation.datasets.published import distinct, locate, make_item, make_passages
+from pipelines.evaluation.plan import Item, Label, LabelledSpan
+
+
+def listed(names: Sequence[str]) -> Fact:
+    """Return the first names, for a message."""
+    shown = tuple(map(repr, names[:12]))
+    more = len(names) - 12
+    return phrase("detail.and_more", names=shown, count=more) if more > 0 else shown
+
+
+Separator = Literal["", ";", "|", ",", "\n"]
+"""What separates the values in a cell of text; "" where a cell holds one value."""
+
+
+def _several(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Columns = Annotated[tuple[str, ...], BeforeValidator(_several)]
+"""Names of columns, whose values are joined to one list; a single name may be given as such."""
+
+
+class ColumnMapping(Frozen):
+    """The columns that hold the parts of an item; a part without one stays empty.
+
+    Cells of lists hold JSON lists, or values that `separator` separates. `lists` holds a list for
+    each entity, or entities whose aliases "|" separates. `passages` holds texts, or objects with
+    "title" and "text". `sentences` and `spans` hold objects with a "label" and with "start" and
+    "end", or with the "text" that they label; or the pairs [start, end]. `hallucinated` holds
+    words such as hallucinated, supported, PASS and FAIL, or yes, true and 1, of which `label_is`
+    says what they mean where the name of the column does not; with `hallucinated_values`, these
+    values alone mean hallucinated, and any other means supported.
+    """
+
+    id: str = ""
+    question: str = ""
+    language: str = ""
+    answers: Columns = ()
+    wrong_answers: Columns = ()
+    lists: str = ""
+    passages: Columns = ()
+    text: str = ""
+    hallucinated: str = ""
+    sentences: str = ""
+    spans: str = ""
+    samples: Columns = ()
+    group: str = ""
+    tags: Columns = ()
+    separator: Separator = ""
+    hallucinated_values: tuple[str, ...] = ()
+    label_is: LabelIs = ""
+
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """Return a map from part of an item to the columns that hold it, without the parts that
+        have none.
+        """
+        named = {part: _several(getattr(self, part)) for part in PARTS}
+        kept = {part: tuple(filter(None, columns)) for part, columns in named.items()}
+        return {part: columns for part, columns in kept.items() if columns}
+
+
+PARTS: tuple[str, ...] = tuple(
+    name
+    for name in ColumnMapping.model_fields
+    if name not in ("separator", "hallucinated_values", "label_is")
+)
+"""The parts of an item that a column can hold."""
+
+_SEVERAL = {"answers", "wrong_answers", "passages", "samples", "tags"}
+
+
+def suggested_mapping(
+    columns: Sequence[str], first: Mapping[str, Any] | None = None, *, labelled: bool = False
+) -> ColumnMapping:
+    """Return a mapping guessed from usual names of columns, as `part_of` knows them.
+
+    Of several columns for a part that has one, the first is taken. An "answer" beside answers that
+    are known to be right, or beside labels (`labelled` where they are elsewhere), is what a model
+    said, and no accepted answer. `first` is a row, which tells labels of pieces from labels of
+    the text.
+    """
+    found: dict[str, list[str]] = {}
+    for column in columns:
+        part = part_of(column)
+        if part == "hallucinated" and isinstance((first or {}).get(column), list):
+            part = "spans"
+        if part:
+            found.setdefault(part, []).append(column)
+    answers = found.get("answers", [])
+    undecided = [name for name in answers if is_any_answer(name)]
+    labelled = labelled or bool({"hallucinated", "spans", "sentences"} & found.keys())
+    if undecided and (any(map(is_reference, answers)) or (labelled and "text" not in found)):
+        found["answers"] = [name for name in answers if name not in undecided]
+        found.setdefault("text", undecided)
+    fields: dict[str, Any] = {
+        part: tuple(names) if part in _SEVERAL else names[0]
+        for part, names in found.items()
+        if names
+    }
+    return ColumnMapping(**fields)
+
+
+def open_labels(table: DataTable, mapping: ColumnMapping) -> tuple[str, ...]:
+    """Return values of the labels, three at most, where it has to be asked what yes means.
+
+    Empty where the mapping says it, the name of the column does, or the values are words for
+    themselves.
+    """
+    column = mapping.hallucinated
+    if not column or mapping.label_is or mapping.hallucinated_values or said_by(column):
+        return ()
+    words = Counter(written(row[column]) for row in table.rows if _is_label(row.get(column)))
+    asked = [word for word in words if _plain(word) in _TRUE | _FALSE]
+    return tuple(asked[:3])
+
+
+class MappedTable:
+    """A table that is read by a mapping, a row at a time.
+
+    Raises InvalidInputError for a column that is not there, and for labels of which nobody has
+    said what yes means.
+    """
+
+    def __init__(self, table: DataTable, mapping: ColumnMapping) -> None:
+        named = mapping.columns()
+        absent = sorted({name for names in named.values() for name in names} - set(table.columns))
+        if absent:
+            facts = {"names": listed(absent), "columns": listed(table.columns)}
+            raise failure("data.no_column", file=table.name, **facts)
+        if not {"question", "text"} & named.keys():
+            raise failure("data.nothing_mapped", file=table.name, columns=listed(table.columns))
+        if values := open_labels(table, mapping):
+            column = mapping.hallucinated
+            raise failure("data.which_way", file=table.name, column=column, values=values)
+        self._table, self._mapping = table, mapping
+
+    def item(self, number: int) -> Item:
+        """Return the item of row `number`, from 0.
+
+        Raises InvalidInputError for a cell that does not hold what it should; it names the row and
+        the column.
+        """
+        place = phrase("place.in_file", file=self._table.name, place=self._table.place(number))
+        return _MappedRow(self._table.rows[number], self._mapping, place).item()
+
+
+class _MappedRow:
+    """A row that is read by a mapping."""
+
+    def __init__(self, row: Row, mapping: ColumnMapping, place: Phrase) -> None:
+        self._row, self._mapping, self._place = row, mapping, place
+
+    def item(self) -> Item:
+        mapping = self._mapping
+        question, text = self._string(mapping.question), self._string(mapping.text)
+        if not question.strip() and not text.strip():
+            column = mapping.question or mapping.text
+            raise self._error(column, phrase("cell.empty"))
+        return make_item(
+            self._string(mapping.id),
+            question=question.strip(),
+            language=self._language(),
+            answers=distinct(self._strings(mapping.answers)),
+            wrong_answers=distinct(self._strings(mapping.wrong_answers)),
+            lists=self._lists(),
+            passages=self._passages(),
+            text=text,
+            hallucinated=self._hallucinated(),
+            sentences=self._spans(mapping.sentences, text),
+            spans=self._spans(mapping.spans, text),
+            samples=tuple(self._strings(mapping.samples)),
+            group=_short(self._string(mapping.group).strip()),
+            tags=distinct(self._strings(mapping.tags)),
+        )
+
+    def _error(self, column: str, problem: Fact) -> VeriscopeError:
+        return failure("data.bad_cell", place=self._place, column=column, problem=problem)
+
+    def _cell(self, column: str) -> Any:
+        """Return what a cell holds; None where there is none, or only that there is no number."""
+        value = self._row.get(column) if column else None
+        return None if is_missing(value) else value
+
+    def _string(self, column: str) -> str:
+        value = self._cell(column)
+        if value is None:
+            return ""
+        if isinstance(value, str | int | float):
+            return written(value)
+        raise self._error(column, phrase("cell.no_text"))
+
+    def _language(self) -> Language | None:
+        code = self._string(self._mapping.language).strip().lower()
+        if not code:
+            return None
+        found = _LANGUAGES.get(re.split(r"[-_]", code)[0])
+        if found is None:
+            raise self._error(self._mapping.language, phrase("cell.language", code=code))
+        return found
+
+    def _values(self, column: str) -> list[Any]:
+        """Return the values in a cell: of a list, of a JSON list, or of a text that is
+        separated.
+        """
+        value = self._cell(column)
+        if value is None:
+            return []
+        if isinstance(value, list):
+            return value
+        if isinstance(value, str):
+            # A text may begin with a bracket, such as "[1] Paris".
+            read = value_in(value)
+            if isinstance(read, list):
+                return read
+            separator = self._mapping.separator
+            parts = value.split(separator) if separator else [value]
+            return [part.strip() for part in parts if part.strip()]
+        return [value]
+
+    def _strings(self, columns: Sequence[str]) -> list[str]:
+        return [
+            self._shown(column, value)
+            for column in columns
+            for value in self._values(column)
+            if not is_missing(value)
+        ]
+
+    def _shown(self, column: str, value: Any) -> str:
+        if isinstance(value, bool):
+            # The answers of a question of truth.
+            return "yes" if value else "no"
+        if isinstance(value, str | int | float):
+            return written(value)
+        raise self._error(column, phrase("cell.no_texts"))
+
+    def _lists(self) -> tuple[tuple[str, ...], ...]:
+        column = self._mapping.lists
+        entities = []
+        for value in self._values(column):
+            aliases = value if isinstance(value, list) else self._shown(column, value).split("|")
+            entities.append(distinct(self._shown(column, alias) for alias in aliases))
+        return tuple(filter(None, entities))
+
+    def _passages(self) -> Any:
+        found: dict[tuple[str, str], None] = {}
+        for column in self._mapping.passages:
+            for value in self._values(column):
+                title, text = "", value
+                if isinstance(value, Mapping):
+                    title, text = str(value.get("title") or ""), _text_of(value)
+                elif isinstance(value, list) and len(value) == 2 and isinstance(value[1], list):
+                    # HotpotQA's paragraphs: a title, and sentences.
+                    title, text = str(value[0]), " ".join(map(str, value[1]))
+                if not is_missing(text):
+                    found.setdefault((title, self._shown(column, text)))
+        return make_passages([text for _, text in found], "data set", [title for title, _ in found])
+
+    def _hallucinated(self) -> bool | None:
+        column = self._mapping.hallucinated
+        value = self._cell(column)
+        if not _is_label(value):
+            return None
+        if self._mapping.hallucinated_values:
+            named = {one.strip().casefold() for one in self._mapping.hallucinated_values}
+            # A whole number may be named 1 or 1.0.
+            return written(value).strip().casefold() in named or str(value) in named
+        said = self._mapping.label_is or said_by(column)
+        try:
+            found = label_in(written(value), said)
+        except KeyError:
+            facts = {"column": column, "value": repr(value)}
+            raise failure("data.yes_or_no", place=self._place, **facts) from None
+        # As in `ClaimItem`: what the evidence does not decide is not supported by it.
+        return (True if self._passages() else None) if found is None else found
+
+    def _spans(self, column: str, text: str) -> tuple[LabelledSpan, ...]:
+        spans = []
+        position = 0
+        for value in self._values(column):
+            span = self._span(column, value, text, position)
+            if not span.start < span.end <= len(text):
+                raise self._error(
+                    column, phrase("cell.span_outside", start=span.start, end=span.end)
+                )
+            position = span.end
+            spans.append(span)
+        return tuple(spans)
+
+    def _span(self, column: str, value: Any, text: str, position: int) -> LabelledSpan:
+        fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+        if isinstance(value, str):
+            fields = {"text": value}
+        elif isinstance(value, list) and len(value) == 2:
+            fields = {"start": value[0], "end": value[1]}
+        start, end = fields.get("start"), fields.get("end")
+        if start is None and isinstance(fields.get("text"), str):
+            # The pieces mostly stand in the order of the text.
+            place = locate(text, fields["text"], position) or locate(text, fields["text"])
+            if place is None:
+                raise self._error(column, phrase("cell.no_such_text", text=fields["text"]))
+            start, end = place
+        if not _is_offset(start) or not _is_offset(end):
+            raise self._error(column, phrase("cell.no_offsets"))
+        word = str(fields.get("label", "major")).strip().casefold()
+        label = SPAN_LABELS.get(word)
+        if label is None:
+            raise self._error(column, phrase("cell.no_label", word=word, known=[*SPAN_LABELS]))
+        return LabelledSpan(
+            start=cast(int, start),
+            end=cast(int, end),
+            label=label,
+            kind=str(fields.get("kind") or fields.get("label_type") or ""),
+        )
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a cell holds nothing, or only that there is no number."""
+    return value is None or (isinstance(value, float) and isnan(value))
+
+
+def written(value: Any) -> str:
+    """Return a value as text. Tables keep whole numbers as 1843.0 in a column that lacks some."""
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < _EXACT
+    return str(int(value)) if whole else str(value)
+
+
+_EXACT = 2.0**53
+"""Up to here a float holds every whole number."""
+
+
+def _is_offset(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+_LANGUAGES: dict[str, Language] = {
+    "en": "en",
+    "english": "en",
+    "英文": "en",
+    "英语": "en",
+    "zh": "zh",
+    "cn": "zh",
+    "chinese": "zh",
+    "中文": "zh",
+    "汉语": "zh",
+}
+_WORDS = {
+    "true": "yes y true t 1 1.0 是 有 对 ja oui wahr vrai",
+    "false": "no n false f 0 0.0 否 无 没有 不是 nein non falsch",
+    "hallucinated": """hallucinated hallucination hallucinations fail failed refutes refuted refute
+        unsupported not_supported inaccurate wrong incorrect unfaithful inconsistent nonfactual
+        non_factual not_factual not_consistent contradiction contradicts contradicted contradict
+        contradictory not_entailed non_entailment not_entailment partially_supported
+        partially_support baseless 有幻觉 幻觉 错误 不正确 不支持 矛盾 不一致 不忠实""",
+    "supported": """supported supports support completely_support pass passed faithful factual
+        accurate right correct consistent entailment entailed entails attributable grounded
+        not_hallucinated no_hallucination non_hallucination non_hallucinated nonhallucinated
+        无幻觉 没有幻觉 正确 支持 一致 忠实""",
+    "undecided": """not_enough_info not_enough_information nei neutral irrelevant unknown disputed
+        无法判断 信息不足 不确定""",
+}
+_TRUE, _FALSE, _HALLUCINATED, _SUPPORTED, _UNDECIDED = (
+    frozenset(words.split()) for words in _WORDS.values()
+)
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[\s_-]+", "_", word.strip().casefold())
+
+
+def label_in(word: str, said: LabelIs = "") -> bool | None:
+    """Return whether the word of a label says that a text is hallucinated; None for words such as
+    "not enough info".
+
+    `said` is what yes, true and 1 say. Raises KeyError for a word that says neither.
+    """
+    plain = _plain(word)
+    if plain in _UNDECIDED:
+        return None
+    if plain in _HALLUCINATED | _SUPPORTED:
+        return plain in _HALLUCINATED
+    if said and plain in _TRUE | _FALSE:
+        return (plain in _TRUE) == (said == "hallucinated")
+    raise KeyError(word)
+
+
+def _is_label(value: Any) -> bool:
+    return not is_missing(value) and not (isinstance(value, str) and not value.strip())
+
+
+def _text_of(passage: Mapping[str, Any]) -> Any:
+    """Return the text of a passage, under the names that retrievers give it."""
+    return next((passage[name] for name in _TEXTS if not is_missing(passage.get(name))), None)
+
+
+_TEXTS = ("text", "contents", "content", "page_content", "passage", "document", "snippet")
+_LONG = 80
+
+
+def _short(group: str) -> str:
+    """Return a group by its name; a whole document by its hash."""
+    return group if len(group) <= _LONG else hashlib.sha256(group.encode()).hexdigest()[:12]
+
+
+SPAN_LABELS: dict[str, Label] = {
+    "accurate": "accurate",
+    "supported": "accurate",
+    "minor": "minor",
+    "minor_inaccurate": "minor",
+    "major": "major",
+    "major_inaccurate": "major",
+    "hallucinated": "major",
+    "unsupported": "major",
+}
