@@ -15,6 +15,7 @@ from pydantic import Field, PlainSerializer
 from pipelines.base import Choice, Frozen, Generation, Language, Message, Token
 from pipelines.errors import CapabilityError, failure
 from pipelines.models.error_texts import is_error_text
+from pipelines.text.languages import simplified
 from pipelines.text.sentences import is_thinking, without_thinking
 
 AdaptedStep = Literal["extract", "revise", "judge", "translate"]
@@ -515,7 +516,7 @@ def _named(text: str, options: Sequence[Option]) -> set[str]:
 
 
 def _plain(text: str) -> str:
-    text = unicodedata.normalize("NFKC", without_thinking(text))
+    text = unicodedata.normalize("NFKC", simplified(without_thinking(text)))
     lines = (" ".join(_MARKUP.sub("", line).split()) for line in text.splitlines())
     return "\n".join(line for line in lines if line).casefold()
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
+from typing import TYPE_CHECKING
 
 from pipelines.base import Language
+
+if TYPE_CHECKING:
+    from opencc import OpenCC
 
 # The inside of a character class: ideographs of the basic block, extension A, compatibility and
 # the supplementary planes, and the two signs for zero and for a repetition.
@@ -40,6 +45,29 @@ def detect_language(text: str) -> Language:
     if not han:
         return "en"
     return "zh" if han / _HAN_PER_WORD >= len(_LATIN_WORD.findall(text)) else "en"
+
+
+@cache
+def _converter() -> OpenCC:
+    from opencc import OpenCC
+
+    return OpenCC("t2s")
+
+
+def simplified(text: str) -> str:
+    """Return `text` in simplified Chinese characters (OpenCC), each at the offset where it was.
+
+    "他出生於臺北" becomes "他出生于台北". A text without Chinese characters stays as it is.
+    """
+    if not has_han(text):
+        return text
+    # A lone surrogate is no character, and cannot be given to the library.
+    converted = _converter().convert(text.encode("utf-8", "replace").decode())
+    if len(converted) == len(text):
+        return converted
+    # A phrase that would change its length is converted character by character.
+    parts = ((one, _converter().convert(one)) for one in text.encode("utf-8", "replace").decode())
+    return "".join(new if len(new) == 1 else one for one, new in parts)
 
 
 def unaccented(text: str) -> str:
