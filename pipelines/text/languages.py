@@ -93,6 +93,13 @@ def _small_words() -> _SmallWords:
     return _SmallWords(frozenset(found["en"].split(", ")), others)
 
 
+@cache
+def small_words() -> frozenset[str]:
+    """Return the small words, in lower case, of English and the other languages together."""
+    known = _small_words()
+    return known.english.union(*known.others.values())
+
+
 @lru_cache(maxsize=4096)
 def other_language(text: str) -> str | None:
     """Return the ISO 639-1 code of a language that is neither English nor Chinese, else None.

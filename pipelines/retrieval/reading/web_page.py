@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import re
 from pathlib import Path
+from typing import Any
 
 from pipelines.retrieval.reading.parsed import DocumentPart, ParsedFile, RefusedError, decoded
 
 _CHARSET = re.compile(rb"<meta[^>]+charset=[\"'\s]*([\w-]+)", re.I)
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
+_LISTS = re.compile(r"<(?:dl|td|th)[\s>]", re.I)
 _LITTLE = 200
 """Characters of an article below which the whole text of the page is taken if it is longer."""
 
@@ -22,7 +24,7 @@ def read_html(path: Path, title: str) -> ParsedFile:
 
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     data = path.read_bytes()
-    page = _decoded(data)
+    page = _plainer(_decoded(data))
     found = trafilatura.bare_extraction(
         page, include_comments=False, include_tables=True, with_metadata=True
     )
@@ -36,6 +38,62 @@ def read_html(path: Path, title: str) -> ParsedFile:
     own = _best_title(getattr(found, "title", None) or "", _title(page))
     url = getattr(found, "url", None)
     return ParsedFile("html", own or title, iter([DocumentPart(own or title, text, url=url)]))
+
+
+def _plainer(page: str) -> str:
+    """Return a page with the same words in elements that the library reads.
+
+    It leaves out lists inside table cells, and takes terms and definitions apart.
+    """
+    from lxml import html
+
+    if not _LISTS.search(page):
+        return page
+    try:
+        # A declaration of an encoding is none of a text that was decoded already.
+        tree = html.document_fromstring(page.encode(), parser=html.HTMLParser(encoding="utf-8"))
+    except (ValueError, html.etree.ParserError):
+        return page
+    for found in tree.xpath("//dl"):
+        _as_list(found)
+    for found in tree.xpath("//*[self::td or self::th]//*[self::ul or self::ol]"):
+        _in_words(found)
+    return html.tostring(tree, encoding="unicode")
+
+
+def _in_words(found: Any) -> None:
+    """Put the entries of a list into one line: "one; two"."""
+    entries = (" ".join(" ".join(one.itertext()).split()) for one in found.xpath("./li"))
+    tail = found.tail
+    found.clear()
+    found.tag, found.tail = "span", tail
+    found.text = f" {'; '.join(filter(None, entries))} "
+
+
+def _as_list(found: Any) -> None:
+    """Make an entry of each term with its definitions: "Ebb: falling water"."""
+    from lxml import html
+
+    terms: list[str] = []
+    entries: list[tuple[list[str], list[str]]] = []
+    for one in found.xpath(".//dt|.//dd"):
+        text = " ".join(one.text_content().split())
+        if one.tag == "dt":
+            terms = [*terms, text] if entries and not entries[-1][1] else [text]
+            if entries and not entries[-1][1]:
+                entries.pop()
+            entries.append((terms, []))
+        elif entries:
+            entries[-1][1].append(text)
+        else:
+            entries.append(([], [text]))
+    tail = found.tail
+    found.clear()
+    found.tag, found.tail = "ul", tail
+    for words, said in entries:
+        entry = html.Element("li")
+        entry.text = ": ".join(filter(None, (", ".join(words), " ".join(said))))
+        found.append(entry)
 
 
 def _best_title(guessed: str, named: str) -> str:
