@@ -24,14 +24,14 @@ def read_html(path: Path, title: str) -> ParsedFile:
 
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     data = path.read_bytes()
-    page = _plainer(_decoded(data))
+    page = _decoded(data)
     found = trafilatura.bare_extraction(
-        page, include_comments=False, include_tables=True, with_metadata=True
+        _plainer(page), include_comments=False, include_tables=True, with_metadata=True
     )
     text = (getattr(found, "text", None) or "").strip()
     if len(text) < _LITTLE:
         # Without an article, such as a list or a form: everything that is to be read.
-        whole = (trafilatura.html2txt(page) or "").strip()
+        whole = (trafilatura.html2txt(_plainer(page)) or "").strip()
         text = whole if len(whole) > len(text) else text
     if not text:
         raise RefusedError("no_text", pages=1)
@@ -40,30 +40,26 @@ def read_html(path: Path, title: str) -> ParsedFile:
     return ParsedFile("html", own or title, iter([DocumentPart(own or title, text, url=url)]))
 
 
-def _plainer(page: str) -> str:
+def _plainer(page: str) -> Any:
     """Return a page with the same words in elements that the library reads.
 
     It leaves out lists inside table cells, and takes terms and definitions apart.
     """
-    from lxml import html
+    import trafilatura
 
-    if not _LISTS.search(page):
-        return page
-    try:
-        # A declaration of an encoding is none of a text that was decoded already.
-        tree = html.document_fromstring(page.encode(), parser=html.HTMLParser(encoding="utf-8"))
-    except (ValueError, html.etree.ParserError):
+    tree = trafilatura.load_html(page) if _LISTS.search(page) else None
+    if tree is None:
         return page
     for found in tree.xpath("//dl"):
         _as_list(found)
     for found in tree.xpath("//*[self::td or self::th]//*[self::ul or self::ol]"):
         _in_words(found)
-    return html.tostring(tree, encoding="unicode")
+    return tree
 
 
 def _in_words(found: Any) -> None:
     """Put the entries of a list into one line: "one; two"."""
-    entries = (" ".join(" ".join(one.itertext()).split()) for one in found.xpath("./li"))
+    entries = [" ".join(" ".join(one.itertext()).split()) for one in found.xpath("./li")]
     tail = found.tail
     found.clear()
     found.tag, found.tail = "span", tail
@@ -72,26 +68,19 @@ def _in_words(found: Any) -> None:
 
 def _as_list(found: Any) -> None:
     """Make an entry of each term with its definitions: "Ebb: falling water"."""
-    from lxml import html
-
-    terms: list[str] = []
     entries: list[tuple[list[str], list[str]]] = []
-    for one in found.xpath(".//dt|.//dd"):
+    for one in found.xpath("./dt|./dd|./div/dt|./div/dd"):
         text = " ".join(one.text_content().split())
-        if one.tag == "dt":
-            terms = [*terms, text] if entries and not entries[-1][1] else [text]
-            if entries and not entries[-1][1]:
-                entries.pop()
-            entries.append((terms, []))
-        elif entries:
-            entries[-1][1].append(text)
-        else:
-            entries.append(([], [text]))
+        is_term = one.tag == "dt"
+        # Terms that follow each other have one definition; a further one continues it.
+        if not entries or (is_term and entries[-1][1]):
+            entries.append(([], []))
+        entries[-1][0 if is_term else 1].append(text)
     tail = found.tail
     found.clear()
     found.tag, found.tail = "ul", tail
     for words, said in entries:
-        entry = html.Element("li")
+        entry = found.makeelement("li")
         entry.text = ": ".join(filter(None, (", ".join(words), " ".join(said))))
         found.append(entry)
 
