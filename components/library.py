@@ -36,6 +36,9 @@ Passages = PassageStore | Sequence[Passage]
 UNITS = {"pdf": "page", "csv": "row", "jsonl": "row"}
 """What the documents of a kind are numbered by; others are texts without such parts."""
 
+_EXCERPT = 80
+"""Characters of a document that stand below its name in the list."""
+
 _SIZES = (("gb", 2**30), ("mb", 2**20), ("kb", 2**10))
 
 
@@ -145,10 +148,12 @@ def documents_view(documents: Sequence[StoredDocument], t: Catalogue) -> str:
 
 def _document_cells(document: StoredDocument, t: Catalogue) -> list[Child]:
     title = tag("bdi.vs-strong", document.title or document.name)
+    beginning = str(document.facts.get("beginning", ""))
+    read = tag("span.vs-note", tag("bdi", f"“{beginning[:_EXCERPT]}…”")) if beginning else None
     name = tag("span.vs-note", tag("bdi", document.name)) if document.title else None
     ready = document.state == "ready"
     return [
-        tag("span.vs-library-title", title, name),
+        tag("span.vs-library-title", title, name, read),
         t(f"library.kind.{document.kind}") if document.kind else "–",
         integer(document.pages) if ready and document.kind in UNITS else "–",
         integer(document.passages) if ready else "–",
@@ -184,6 +189,8 @@ def _told(document: StoredDocument, t: Catalogue) -> Iterable[str]:
     for remark in document.remarks:
         if remark == "mislabelled":
             facts |= {name: t(f"library.kind.{facts[name]}") for name in ("promised", "kind")}
+        if remark == "other_language":
+            facts |= {"language": t(f"language.{document.facts['language']}")}
         yield t(f"library.remark.{remark}", **facts)
 
 
@@ -209,8 +216,27 @@ def document_about(document: StoredDocument, t: Catalogue) -> str:
         tag("h3.vs-card-title", tag("bdi", document.title or document.name)),
         tag("p.vs-note", name),
         tag("p.vs-note.vs-num", " · ".join(said)) if said else None,
+        _read_as(document, t),
         *(notice(one, f"told-{at}") for at, one in enumerate(_told(document, t))),
         key="document-about",
+    )
+
+
+def _read_as(document: StoredDocument, t: Catalogue) -> Html | None:
+    """Return how the text of a document begins, and the check of it; None before it was read."""
+    facts = document.facts
+    if "beginning" not in facts:
+        return None
+    language = t(f"language.{facts['language']}")
+    said = [t("library.check", language=language, letters=facts["letters"])]
+    if UNITS.get(document.kind) == "page":
+        silent = integer(int(facts.get("silent", 0)))
+        said.append(t("library.check.pages", silent=silent, pages=integer(document.pages)))
+    return tag(
+        "div.vs-library-read",
+        tag("h4", t("library.beginning")),
+        tag("blockquote.vs-library-text", f"{facts['beginning']}…", dir="auto"),
+        tag("p.vs-note.vs-num", " · ".join(said)),
     )
 
 

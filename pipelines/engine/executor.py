@@ -48,6 +48,7 @@ from pipelines.run.ledger import Ledger
 from pipelines.run.live import LiveRun, Recorder
 from pipelines.run.scope import Scope, unexpected
 from pipelines.run.view import RunView
+from pipelines.text.languages import other_language
 
 Keys = Mapping[str, str]
 """Keys by model name, or by "search:" and the name of a search of the web.
@@ -253,6 +254,9 @@ async def run_method(
             speaks = question.language in capabilities["main"].languages
             flags = [*answer.flags, *_endings(answer, scope.drafts)]
             flags += [] if speaks else ["language_unsupported"]
+            checked = spec.answer.text if spec.answer is not None else ""
+            others = map(other_language, (checked, question.text, answer.text))
+            flags += ["other_language"] if any(others) else []
             answer = answer.model_copy(update={"flags": tuple(dict.fromkeys(flags))})
             scope.end(answer=answer, error=broken)
             return answer

@@ -15,6 +15,7 @@ from pydantic import Field, PlainSerializer
 from pipelines.base import Choice, Frozen, Generation, Language, Message, Token
 from pipelines.errors import CapabilityError, failure
 from pipelines.models.error_texts import is_error_text
+from pipelines.text.languages import other_language, simplified
 from pipelines.text.thinking import is_thinking, without_thinking
 
 AdaptedStep = Literal["extract", "revise", "judge", "translate"]
@@ -189,6 +190,12 @@ class Claim(Frozen):
     question: str = ""
     relation: Relation = "support"
 
+    @property
+    def other_language(self) -> str | None:
+        """The language of statement or evidence where one is neither English nor Chinese."""
+        asked = f"{self.question} {self.statement}"
+        return other_language(asked) or other_language("\n".join(self.evidence))
+
 
 class ChoiceRequest(Frozen):
     """Ask which of `options` the model would answer first. `claim` says the same without a prompt.
@@ -301,6 +308,18 @@ _MOST_LEADS = 100
 """Phrases such as "the answer is" in one reply: one with more means none of them."""
 
 
+def unread(request: ChoiceRequest, source: Literal["judge", "text"] = "text") -> Choice | None:
+    """Return what a judge of English and Chinese says of a claim in another language: nothing.
+
+    None where it can read the claim, and where two answers are only compared with each other.
+    """
+    claim = request.claim
+    if claim is None or claim.relation == "same" or claim.other_language is None:
+        return None
+    shares = {option.label: 0.0 for option in request.options}
+    return Choice(probabilities=shares, other_mass=1.0, source=source)
+
+
 async def choose_by_generating(
     model: Model, request: ChoiceRequest, *, by_text: bool = False
 ) -> Choice:
@@ -311,8 +330,11 @@ async def choose_by_generating(
     and on tokens not reported is `other_mass`. Elsewhere a short reply is parsed: the option it
     names gets 1.0, and if it names none, or was filtered, `other_mass` is 1.0. That reply is also
     parsed where the first token only begins to think. With `by_text` no probabilities are asked
-    for.
+    for. A model of English alone decides nothing on a claim in another language than English and
+    Chinese (`unread`).
     """
+    if model.capabilities.languages == {"en"} and (none := unread(request)) is not None:
+        return none
     asked = GenerationRequest(
         messages=request.messages,
         max_tokens=_SHORT,
@@ -556,7 +578,7 @@ def _named(text: str, options: Sequence[Option]) -> set[str]:
 
 
 def _plain(text: str) -> str:
-    text = unicodedata.normalize("NFKC", without_thinking(text))
+    text = unicodedata.normalize("NFKC", simplified(without_thinking(text)))
     lines = (" ".join(_MARKUP.sub("", line).split()) for line in text.splitlines())
     return "\n".join(line for line in lines if line).casefold()
 

@@ -37,7 +37,7 @@ from pipelines.models.devices import (
 )
 from pipelines.retrieval.base import Embedder, Matrix, Similarity
 from pipelines.text.chinese import chinese_tokenizer, words
-from pipelines.text.languages import HAN, detect_language
+from pipelines.text.languages import HAN, detect_language, simplified
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -227,7 +227,7 @@ class BilingualEmbedder(LoadedEmbedder):
     def plain(self, texts: Sequence[str], *, asked: bool) -> NDArray[np.float32]:
         """Return the model's own unit vectors of questions or other texts, shape as `embed`."""
         kind = _QUERY if asked else _PASSAGE
-        return super().embed([f"{kind}: {text}" for text in texts])
+        return super().embed([f"{kind}: {simplified(text)}" for text in texts])
 
     def _centred(self, texts: Sequence[str], kind: str) -> NDArray[np.float32]:
         vectors = self.plain(texts, asked=kind == _QUERY)
@@ -393,9 +393,9 @@ class DenseIndex:
 # A run of Chinese characters is cut by jieba, everything else at white space and punctuation.
 # Terms, what BM25 counts, are normalised words: compatibility forms unified, accents and case
 # dropped, English plurals made singular. Chinese words are taken in jieba's search mode, which
-# adds the shorter words inside long ones.
+# adds the shorter words inside long ones, and in simplified characters.
 
-TERM_RULES = 1
+TERM_RULES = 2
 """Version of what `terms` returns. A stored index with another number is rebuilt."""
 
 # A date's unit is a word of its own: left in the run, jieba reads 19日出生 as 日出 and 生.
@@ -412,7 +412,7 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for found in _WORD.finditer(text):
         if found.lastgroup == "han":
-            cut = chinese_tokenizer().tokenize(found.group())
+            cut = chinese_tokenizer().tokenize(simplified(found.group()))
             spans += [(found.start() + start, found.start() + end) for _, start, end in cut]
         else:
             spans.append(found.span())
@@ -445,7 +445,7 @@ def content_terms(text: str) -> list[str]:
 
 
 def _normalised(text: str) -> str:
-    bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", simplified(text)))
     folded = unicodedata.normalize("NFC", bare).casefold()
     return _THOUSANDS.sub("", _POSSESSIVE.sub("", folded))
 
@@ -547,6 +547,7 @@ class LexicalEmbedder:
 
 
 def _features(text: str) -> Iterator[str]:
+    text = simplified(text)
     yield from _WHOLE_WORD.findall(_HAN_RUN.sub(" ", text.casefold()))
     for run in _HAN_RUN.findall(text):
         yield from run

@@ -27,15 +27,24 @@ from pipelines.retrieval.indexes import terms
 from pipelines.retrieval.lines import LineStore
 from pipelines.retrieval.reading.files import read_file
 from pipelines.retrieval.reading.parsed import MAX_TEXT, DocumentPart, ParsedFile, RefusedError
+from pipelines.retrieval.reading.quality import (
+    FEW_LETTERS,
+    SAMPLE,
+    SOME_UNREADABLE,
+    check_text,
+)
 from pipelines.text.languages import detect_language
 
-PREPARED_BY = f"1.{CUTTING_RULES}"
+PREPARED_BY = f"2.{CUTTING_RULES}"
 """Version of what is written here. Documents prepared by another are prepared again."""
 
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 
 _SECTION = 3000
 """Characters from which a text without pages begins a new section at the next paragraph."""
+
+_BEGINNING = 300
+"""Characters of a document that are shown beside its name."""
 
 _SECTIONS = "sections"
 _LANGUAGES = "languages.npy"
@@ -59,7 +68,11 @@ class Section(Frozen):
 
 
 class PreparedSummary(Frozen):
-    """What there is to say of a prepared document. `pages` counts its sections."""
+    """What there is to say of a prepared document. `pages` counts its sections.
+
+    `facts` hold the values of `remarks`, and of every document "language", its code; "letters", the
+    percentage of letters among visible characters; and "beginning", how its text begins.
+    """
 
     kind: str
     title: str
@@ -87,6 +100,7 @@ def prepare(path: Path, name: str, folder: Path, document: str, url: str | None)
     count = LineStore.write(folder, _SECTIONS, lines)
     np.save(folder / _LANGUAGES, np.array(writer.languages, dtype=np.uint8))
     chinese = sum(writer.languages) * 2 > len(writer.languages)
+    remarks, facts = _checked(reading, writer.beginning)
     return PreparedSummary(
         kind=reading.kind,
         title=reading.title,
@@ -94,9 +108,29 @@ def prepare(path: Path, name: str, folder: Path, document: str, url: str | None)
         pages=count,
         characters=writer.characters,
         passages=len(writer.languages),
-        remarks=reading.remarks,
-        facts=dict(reading.facts),
+        remarks=remarks,
+        facts=facts,
     )
+
+
+def _checked(reading: ParsedFile, text: str) -> tuple[tuple[str, ...], dict[str, str | int]]:
+    """Return remarks and facts of a document, with those of a look at its `text`."""
+    check = check_text(text)
+    facts = dict(reading.facts)
+    unreadable = max(int(facts.get("unreadable", 0)), round(100 * check.unreadable))
+    marks = {
+        "unreadable": unreadable >= 100 * SOME_UNREADABLE,
+        "few_letters": check.letters < FEW_LETTERS,
+        "other_language": check.language not in LANGUAGES,
+    }
+    facts |= {
+        "language": check.language,
+        "letters": round(100 * check.letters),
+        "beginning": " ".join(text[:_BEGINNING].split()),
+    }
+    if marks["unreadable"]:
+        facts["unreadable"] = unreadable
+    return (*reading.remarks, *(name for name, wrong in marks.items() if wrong)), facts
 
 
 class PreparedDocument:
@@ -147,6 +181,7 @@ class _PassageCutter:
         self.sections: list[Section] = []
         self.languages = bytearray()
         self.characters = 0
+        self.beginning = ""
         self.has_words = False
         self._reading = reading
         self._name = name
@@ -157,6 +192,8 @@ class _PassageCutter:
         """Yield every passage of the document, numbered from 0."""
         for part in self._reading.parts:
             self.characters += len(part.text)
+            if len(self.beginning) < SAMPLE:
+                self.beginning += f"{part.text[:SAMPLE]}\n"
             if self.characters > MAX_TEXT:
                 raise RefusedError("too_long", most=f"{MAX_TEXT:,}")
             first = len(self.languages)

@@ -21,7 +21,7 @@ from pipelines.text.chinese import (
     word_boundaries,
 )
 from pipelines.text.english import base_forms, is_common
-from pipelines.text.languages import has_han
+from pipelines.text.languages import has_han, simplified
 
 _MOST_WORDS = 6
 _LONGEST_GLOSS = 5
@@ -78,6 +78,7 @@ def share_a_name(chinese: str, english: str, known: str) -> bool | None:
     where the dictionary knows names of the Chinese one, the English one has none of them, and it
     names something else.
     """
+    chinese, known = simplified(chinese), simplified(known)
     said = {word.casefold() for word in _ENGLISH_WORD.findall(known)}
     names = [chinese[one.start : one.end] for one in _chinese_names(chinese) if one.proper]
     forms = [form for name in names if name not in known for form in _dictionary().english[name]]
@@ -111,6 +112,7 @@ def invented_words(text: str) -> list[str]:
 
 def _chinese_names(text: str) -> Iterator[NameInBoth]:
     names, nouns, _, _ = _dictionary()
+    text = simplified(text)
     edges, longest = word_boundaries(text, fine=True), max(map(len, names))
     tagged = {(word.start, word.end) for word in tagged_words(text) if word.tag.startswith("n")}
     at = 0

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.text.entity_rules import Candidate, Label
-from pipelines.text.languages import HAN, has_han
+from pipelines.text.languages import HAN, has_han, simplified
 
 if TYPE_CHECKING:
     from jieba import Tokenizer
@@ -150,6 +150,7 @@ def word_boundaries(text: str, *, fine: bool = False) -> set[int]:
 
     With `fine`, words inside compounds count too: "地球表面" also ends at "地球".
     """
+    text = simplified(text)
     edges = {0, len(text)}
     for word in tagged_words(text):
         edges |= {word.start, word.end}
@@ -165,7 +166,11 @@ def in_dictionary(word: str) -> bool:
 
 
 def chinese_candidates(text: str) -> list[Candidate]:
-    """Return candidates for entities in the Chinese parts of `text`, which may overlap."""
+    """Return candidates for entities in the Chinese parts of `text`, which may overlap.
+
+    Traditional characters are read as the simplified ones of the rules and the dictionary.
+    """
+    text = simplified(text)
     tagged = tagged_words(text)
     return [*chinese_number_candidates(text, tagged), *chinese_name_candidates(text, tagged)]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from pipelines.base import Language, kept
 from pipelines.text.entity_rules import Candidate, Entity, Label, longest_first
-from pipelines.text.languages import detect_language, has_han
+from pipelines.text.languages import detect_language, has_han, simplified
 
 if TYPE_CHECKING:
     from spacy.language import Language as SpacyPipeline
@@ -69,7 +69,9 @@ class EntityRecognizer:
             return []
         language = language or detect_language(text)
         trained = self._load(language)
-        found = _by_rules(text, language) if trained is None else _by_model(trained.pipeline, text)
+        # Rules and trained pipelines know simplified characters; each stands at the same offset.
+        read = simplified(text)
+        found = _by_rules(read, language) if trained is None else _by_model(trained.pipeline, read)
         return [
             Entity(text=text[c.start : c.end], start=c.start, end=c.end, label=c.label)
             for c in longest_first(_trimmed(text, candidate) for candidate in found)

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from pipelines.text.alignment import Span
 from pipelines.text.chinese import word_boundaries, words
-from pipelines.text.languages import HAN, has_han
+from pipelines.text.languages import HAN, has_han, simplified
 
 _LINE_BREAKS = "\n\r\u2028\u2029\v\f"
 
@@ -349,10 +349,11 @@ _ACRONYM_LENGTH = 3
 def text_key(text: str) -> str:
     """Return `text` as it is compared with others: two texts with the same key say the same words.
 
-    Case, width, white space and punctuation make no difference, except inside numbers; signs such
-    as % and + do. Empty for a text without letters, digits and such signs.
+    Case, width, white space, punctuation and traditional or simplified characters make no
+    difference, except inside numbers; signs such as % and + do. Empty for a text without letters,
+    digits and such signs.
     """
-    return _IGNORED.sub("", unicodedata.normalize("NFKC", text).casefold())
+    return _IGNORED.sub("", unicodedata.normalize("NFKC", simplified(text)).casefold())
 
 
 def repeats_question(entity_text: str, question: str) -> bool:
@@ -365,7 +366,8 @@ def repeats_question(entity_text: str, question: str) -> bool:
     nothing.
     """
     if has_han(entity_text):
-        return _repeats_chinese(_letters(entity_text), unicodedata.normalize("NFKC", question))
+        asked_in_chinese = unicodedata.normalize("NFKC", simplified(question))
+        return _repeats_chinese(_letters(simplified(entity_text)), asked_in_chinese)
     entity, asked = _words(entity_text), _asked(question)
     careless = question.islower()
     width = len(entity)

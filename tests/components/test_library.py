@@ -29,6 +29,27 @@ from pipelines.retrieval.reading.parsed import ENDINGS, Kind, Reason
 from pipelines.store.collections import StoredCollection, StoredDocument
 from tests.snapshots import Snapshot
 
+LATIN_LANGUAGES = (
+    "ca",
+    "cs",
+    "da",
+    "de",
+    "es",
+    "fi",
+    "fr",
+    "hu",
+    "id",
+    "it",
+    "nb",
+    "nl",
+    "pl",
+    "pt",
+    "ro",
+    "sv",
+    "tr",
+    "vi",
+)
+SCRIPT_LANGUAGES = ("ar", "el", "he", "hi", "ja", "ko", "ru", "th")
 NOW = datetime(2026, 11, 25, tzinfo=UTC)
 HOSTILE = "<script>alert(1)</script>\u202e"
 
@@ -152,7 +173,7 @@ def test_the_time_that_is_left_is_told_once_it_is_known():
 
 @pytest.mark.parametrize("reason", get_args(Reason))
 def test_every_refusal_has_its_words(t: Catalogue, reason: Reason):
-    facts = dict.fromkeys(("kind", "line", "said", "most", "pages", "seconds"), HOSTILE)
+    facts = dict.fromkeys(("kind", "line", "said", "most", "pages", "seconds", "percent"), HOSTILE)
     refused = document(state="refused", kind="", title="", reason=reason, facts=facts)
     for html in (documents_view([refused], t), document_about(refused, t)):
         assert "<script>" not in html
@@ -167,6 +188,31 @@ def test_every_kind_and_remark_has_its_words(t: Catalogue, kind: Kind):
     for html in (documents_view([known], t), document_about(known, t)):
         assert html.count(t(f"library.kind.{kind}")) >= 2
         assert "gb18030" in html
+
+
+def test_a_document_is_shown_as_it_was_read_first(t: Catalogue):
+    facts = {"language": "fr", "letters": 41, "unreadable": 7, "silent": 1, "beginning": HOSTILE}
+    remarks = ("unreadable", "few_letters", "other_language")
+    known = document(remarks=remarks, facts=facts, pages=9)
+    about, listed = document_about(known, t), documents_view([known], t)
+    for html in (about, listed):
+        assert "<script>" not in html
+        assert "alert(1)" in html
+        assert t("library.remark.unreadable", unreadable=7) in html
+        assert t("library.remark.few_letters", letters=41) in html
+        assert t("language.fr") in html
+    assert t("library.check.pages", silent=1, pages=9) in about
+    assert about.index(t("library.beginning")) < about.index(
+        t("library.remark.few_letters", letters=41)
+    )
+    # Documents that an earlier release has read have no check yet.
+    assert t("library.beginning") not in document_about(document(), t)
+
+
+@pytest.mark.parametrize("code", ["en", "zh", "other", *LATIN_LANGUAGES, *SCRIPT_LANGUAGES])
+def test_every_language_that_can_be_found_has_its_name(t: Catalogue, code: str):
+    facts = {"language": code, "letters": 90, "beginning": "A"}
+    assert t(f"language.{code}") in document_about(document(facts=facts), t)
 
 
 def test_documents_open_and_addresses_are_links():

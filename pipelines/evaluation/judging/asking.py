@@ -10,7 +10,7 @@ from pipelines.errors import ErrorInfo, VeriscopeError
 from pipelines.evaluation.judging.spec import Grade, JudgeInput, Judgement, JudgeSpec, listed
 from pipelines.evaluation.outcomes import Cost, cost_of_calls
 from pipelines.methods.haarag.alignment import says_nothing
-from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.abstaining import gives_no_answer
 from pipelines.methods.replies.verdicts import (
     GRADES,
     YES_NO,
@@ -64,7 +64,7 @@ async def ask_judge(
     correct and wrong; words of refusal count as abstained. Who gave no answer is judged by that.
     """
     none = answer.abstained or not answer.answer.strip()
-    declined = declines(answer.answer) or says_nothing(answer.answer)
+    declined = gives_no_answer(answer.answer, answer.question) or says_nothing(answer.answer)
     writes = slot.model.capabilities.writes
     if none or (declined and not writes):
         return JudgingOutcome(Judgement(grade="abstained", by="rule"), Cost())

@@ -22,8 +22,8 @@ from pipelines.base import Passage
 from pipelines.evaluation.metrics.reference import Outcome, Reference, score
 from pipelines.evaluation.plan import Item
 from pipelines.methods.haarag.alignment import says_nothing
-from pipelines.methods.replies.parsing import declines
-from pipelines.text.languages import HAN
+from pipelines.methods.replies.abstaining import gives_no_answer
+from pipelines.text.languages import HAN, simplified
 
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
@@ -42,7 +42,8 @@ def normalised_words(text: str) -> list[str]:
     Small letters; no punctuation, which is taken out and not replaced; no English articles. On
     ASCII these are the words of SQuAD's own script (Rajpurkar and others 2016). Beyond ASCII,
     typographic punctuation goes too and full-width forms become ordinary ones, as in the
-    evaluation of MLQA (Lewis and others 2020).
+    evaluation of MLQA (Lewis and others 2020). Traditional Chinese characters become simplified
+    ones.
     """
     return list(_normalised(text))
 
@@ -50,7 +51,7 @@ def normalised_words(text: str) -> list[str]:
 # Several metrics compare the same texts.
 @lru_cache(maxsize=4096)
 def _normalised(text: str) -> tuple[str, ...]:
-    lowered = unicodedata.normalize("NFKC", text).lower()
+    lowered = unicodedata.normalize("NFKC", simplified(text)).lower()
     bare = "".join(one for one in lowered if not _is_punctuation(one))
     return tuple(_WORDS.findall(_ARTICLES.sub(" ", bare)))
 
@@ -207,7 +208,9 @@ def abstains(answer: str, item: Item, *, abstained: bool = False) -> bool:
     """
     if item.answers:
         return outcome(answer, item, abstained=abstained) == "abstained"
-    return abstained or not answer.strip() or declines(answer) or says_nothing(answer)
+    if abstained or not answer.strip():
+        return True
+    return gives_no_answer(answer, item.question) or says_nothing(answer)
 
 
 def bleu(answer: str, item: Item) -> float:
@@ -219,7 +222,9 @@ def bleu(answer: str, item: Item) -> float:
     scorer = _bleu_scorer("zh" if item.language == "zh" else "13a")
     return _best(
         item.answers,
-        lambda accepted: min(1.0, scorer.sentence_score(answer, [accepted]).score / 100),
+        lambda accepted: min(
+            1.0, scorer.sentence_score(simplified(answer), [simplified(accepted)]).score / 100
+        ),
     )
 
 

@@ -1,9 +1,9 @@
 """Whether an answer names the reference answer, in English and Chinese.
 
-Texts are compared as words, Chinese ones as characters: NFKC, without case, punctuation and
-articles. English numbers in words count as figures, separators of thousands go, and "December 10,
-1815" is "10 December 1815". A name must stand there in full, as whole words. What else the answer
-says does not count, so an answer that names the reference beside something wrong is right.
+Texts are compared as words, Chinese ones as simplified characters: NFKC, without case, punctuation
+and articles. English numbers in words count as figures, separators of thousands go, and "December
+10, 1815" is "10 December 1815". A name must stand there in full, as whole words. What else the
+answer says does not count, so an answer that names the reference beside something wrong is right.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Literal
 
 from pipelines.base import Frozen
 from pipelines.methods.haarag.alignment import says_nothing
-from pipelines.methods.replies.parsing import declines
+from pipelines.methods.replies.abstaining import gives_no_answer
 from pipelines.retrieval.indexes import content_terms
 from pipelines.text import split_sentences
-from pipelines.text.languages import HAN
+from pipelines.text.languages import HAN, simplified
 
 Outcome = Literal["right", "wrong", "abstained", "failed"]
 """How an answer is scored; "failed" where a method gave none."""
@@ -75,7 +75,8 @@ def score(answer: str, reference: Reference, *, abstained: bool = False) -> Outc
         return "abstained"
     if is_right(answer, reference):
         return "right"
-    return "abstained" if declines(answer) or says_nothing(answer) else "wrong"
+    none = gives_no_answer(answer, reference.question) or says_nothing(answer)
+    return "abstained" if none else "wrong"
 
 
 def is_right(answer: str, reference: Reference) -> bool:
@@ -126,7 +127,7 @@ def says(answer: str, question: str) -> YesNo | None:
     The first word tells, behind "The answer is:" or another label. Where it is neither, a first
     sentence with nearly all content words of the question says no if it holds a negation, else yes.
     """
-    plain = _unannounced(answer)
+    plain = _unannounced(simplified(answer))
     first = words_of(plain)[:1]
     if first and first[0] in _YES_NO:
         return _YES_NO[first[0]]
@@ -155,7 +156,7 @@ def _stem(term: str) -> str:
 
 def words_of(text: str) -> list[str]:
     """Return the words, Chinese characters and numbers of a text as they are compared."""
-    text = unicodedata.normalize("NFKC", text).casefold()
+    text = unicodedata.normalize("NFKC", simplified(text)).casefold()
     text = re.sub(r"(?<=\w)['’]s\b", "", text)
     text = _THOUSANDS.sub(lambda match: re.sub(r"\D", "", match[0]), text)
     text = _UNIT.sub(" ", text)

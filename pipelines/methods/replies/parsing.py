@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 from pipelines.base import Language
 from pipelines.methods.base import Question, load_wording
+from pipelines.methods.replies.abstaining import declines as declines
 from pipelines.retrieval.indexes import content_terms
 from pipelines.text import Entity, without_thinking
 
@@ -55,8 +56,7 @@ def _unquoted(text: str) -> str:
     return text if text[0] in bare or closing in bare else inner.strip()
 
 
-_REFUSAL, _DECLINES = _WORDING.pattern("refusal"), _WORDING.pattern("declines")
-_NOTHING, _NO_ANSWER = _WORDING.pattern("nothing"), _WORDING.pattern("no_answer")
+_REFUSAL, _NOTHING = _WORDING.pattern("refusal"), _WORDING.pattern("nothing")
 
 
 def is_refusal(text: str) -> bool:
@@ -64,16 +64,6 @@ def is_refusal(text: str) -> bool:
     unable to.
     """
     return bool(_REFUSAL.match(visible(text)))
-
-
-def declines(answer: str) -> bool:
-    """Return whether an answer gives none: a refusal, "I don't know", "N/A", or nothing
-    but signs.
-    """
-    bare = answer.strip(" \t\n.,;:!?。，；：！？、*-–—_\"'`“”…~/\\|#()<>")
-    if answer.strip() and (not bare or _NO_ANSWER.fullmatch(bare)):
-        return True
-    return is_refusal(answer) or _DECLINES.match(answer.strip()) is not None
 
 
 def is_nothing(text: str) -> bool:

@@ -23,6 +23,7 @@ from pipelines.models.base import (
     GenerationRequest,
     Model,
     Watcher,
+    unread,
 )
 from pipelines.retrieval.base import Embedder
 from pipelines.text import split_sentences
@@ -97,6 +98,8 @@ class JudgeModel(Model):
 
     languages: frozenset[Language] = frozenset({"en"})
     at_once: int | None = _AT_ONCE
+    multilingual: bool = False
+    """Whether it was made for other languages than English and Chinese too."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -145,6 +148,8 @@ class JudgeModel(Model):
         claim = request.claim
         if claim is None:
             raise self._unable(phrase("unable.no_claim"))
+        if not self.multilingual and (none := unread(request, "judge")) is not None:
+            return none
         labels = {option.label for option in request.options}
         ((verdict, unsupported),) = await asyncio.wrap_future(self._merged.submit([claim]))
         if not all(map(isfinite, verdict)):

@@ -28,6 +28,7 @@ from pipelines.models.judges.hub_formats import (
     LabelRole,
     reading_of,
     reads_chinese,
+    reads_others,
 )
 from pipelines.models.transformers.model import WeightsSource, explain_failure, find_source, quietly
 
@@ -43,13 +44,15 @@ _FLAN = "google/flan-t5-base"
 class JudgeFacts(NamedTuple):
     """What is known of a judge without its weights.
 
-    `revision` is the commit of the hub; None for a folder.
+    `revision` is the commit of the hub; None for a folder. `multilingual` says that it was made for
+    other languages than English and Chinese too.
     """
 
     reading: JudgeReading
     languages: tuple[Language, ...]
     revision: str | None
     config: Mapping[str, Any]
+    multilingual: bool = False
 
 
 def split_revision(text: str) -> tuple[str, str | None]:
@@ -113,7 +116,8 @@ def _described(
     if reads_chinese(config, source.label, card):
         languages = ("en", "zh")
     commit = folder.name if source.hub_id and _COMMIT.fullmatch(folder.name) else source.revision
-    return JudgeFacts(reading, languages, commit, config), folder
+    others = reads_others(config, source.label, card)
+    return JudgeFacts(reading, languages, commit, config, others), folder
 
 
 def _card(folder: Path) -> dict[str, Any]:
@@ -162,6 +166,7 @@ class HubJudge(JudgeModel):
         self.facts, self._reader = _load(source, wanted, labels, progress)
         self.languages = frozenset(languages or self.facts.languages)
         self.at_once = calls_together(self._reader.device)
+        self.multilingual = self.facts.multilingual
 
     def read(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:
         """Return a verdict for every claim; blocks.

@@ -52,6 +52,8 @@ _WRITES = "ForConditionalGeneration"
 _CHINESE_TOO = frozenset({"xlm-roberta", "xlm-roberta-xl", "xlm", "mt5", "umt5", "xmod"})
 """Kinds of models that were trained on Chinese as well as English."""
 
+_ENGLISH = frozenset({"en", "eng", "english"})
+_CHINESE = frozenset({"zh", "zho", "chi", "cmn", "chinese"})
 _MULTILINGUAL = ("multilingual", "mdeberta", "mmbert", "xlm-r", "xnli")
 
 
@@ -200,6 +202,17 @@ def _unclear(names: Sequence[str], label: str) -> Exception:
     return failure("judges.unclear_labels", label=label, names=[*names])
 
 
+def reads_others(config: Mapping[str, Any], label: str, card: Mapping[str, Any]) -> bool:
+    """Return whether a model reads other languages than English and Chinese, by its card, its kind
+    or its name.
+    """
+    said = card.get("language")
+    if not said:
+        return reads_chinese(config, label, card)
+    listed = [said] if isinstance(said, str) else list(map(str, said))
+    return bool({one.casefold() for one in listed} - _ENGLISH - _CHINESE)
+
+
 def reads_chinese(config: Mapping[str, Any], label: str, card: Mapping[str, Any]) -> bool:
     """Return whether a model reads Chinese too, by its card, its kind or its name.
 
@@ -209,7 +222,7 @@ def reads_chinese(config: Mapping[str, Any], label: str, card: Mapping[str, Any]
     if said:
         listed = [said] if isinstance(said, str) else list(map(str, said))
         known = {one.casefold() for one in listed}
-        return bool(known & {"zh", "zho", "chi", "cmn", "chinese", "multilingual"})
+        return bool(known & (_CHINESE | {"multilingual"}))
     name = label.casefold()
     by_name = any(word in name for word in _MULTILINGUAL)
     return by_name or config.get("model_type") in _CHINESE_TOO

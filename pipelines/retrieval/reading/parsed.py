@@ -21,6 +21,8 @@ Reason = Literal[
     "empty",
     "scanned",
     "no_text",
+    "no_map",
+    "unreadable",
     "encrypted",
     "broken",
     "other_kind",

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from pypdf import PdfReader
@@ -17,6 +18,13 @@ from pipelines.retrieval.reading.parsed import (
     DocumentPart,
     ParsedFile,
     RefusedError,
+)
+from pipelines.retrieval.reading.quality import (
+    MOST_UNREADABLE,
+    SOME_UNREADABLE,
+    reads,
+    unreadable_share,
+    visible_length,
 )
 from pipelines.text.languages import HAN
 
@@ -38,8 +46,9 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 def read_pdf(path: Path, title: str) -> ParsedFile:
     """Return a PDF file; pages without text are passed over, and a remark says so.
 
-    Raises RefusedError for one that needs a password, one whose pages hold only images, and one
-    with too many pages. Other errors mean that it is damaged.
+    Raises RefusedError for one that needs a password, one whose pages hold only images, one with
+    too many pages, and one of whose characters too many cannot be read: its fonts have no map to
+    Unicode, or what they say is noise. Other errors mean that it is damaged.
     """
     reader = PdfReader(path)
     if reader.is_encrypted and not reader.decrypt(""):
@@ -52,35 +61,77 @@ def read_pdf(path: Path, title: str) -> ParsedFile:
         raise RefusedError("empty")
     if count > MAX_PAGES:
         raise RefusedError("too_many_pages", pages=count, most=MAX_PAGES)
-    pages, unreadable = _pages(reader, count)
+    pages, damaged, unmapped = _pages(reader, count)
     if not any(pages):
-        if unreadable == count:
+        if damaged == count:
             raise RefusedError("broken")
         raise RefusedError("scanned" if _has_images(reader) else "no_text", pages=count)
     text, breaks = _joined(pages)
+    unread = _unread(text, unmapped)
     own = _own_title(reader) or title
     remarks, facts = _remarks(pages)
+    if unread >= SOME_UNREADABLE:
+        facts["unreadable"] = round(100 * unread)
     return ParsedFile("pdf", own, iter([DocumentPart(own, text, breaks=breaks)]), remarks, facts)
 
 
-def _pages(reader: PdfReader, count: int) -> tuple[list[str], int]:
-    """Return the text of every page, and how many could not be read."""
+class _Pages(NamedTuple):
+    """The text of every page, how many pages are damaged, and what fonts without a map drew."""
+
+    texts: list[str]
+    damaged: int
+    unmapped: str
+
+
+def _pages(reader: PdfReader, count: int) -> _Pages:
     pages: list[str] = []
-    unreadable = size = 0
+    unmapped: list[str] = []
+    damaged = size = 0
+
+    def draw(text: str, _cm: Any, _tm: Any, font: Any, _size: Any) -> None:
+        if text.strip() and not _has_map(font):
+            unmapped.append(text)
+
     for number in range(count):
         try:
-            text = flowing(reader.pages[number].extract_text() or "")
+            text = flowing(reader.pages[number].extract_text(visitor_text=draw) or "")
         except (MemoryError, RecursionError):
             raise
         except Exception:
             # A library for damaged files too has no list of what they make it raise.
             text = ""
-            unreadable += 1
+            damaged += 1
         size += len(text)
         if size > MAX_TEXT:
             raise RefusedError("too_long", most=f"{MAX_TEXT:,}")
         pages.append(text)
-    return pages, unreadable
+    return _Pages(pages, damaged, "".join(unmapped))
+
+
+def _has_map(font: Any) -> bool:
+    """Return whether a font says which characters it draws.
+
+    One that numbers its glyphs by itself ("Identity") and has no table to Unicode does not.
+    """
+    if not font or font.get("/Subtype") != "/Type0" or "/ToUnicode" in font:
+        return True
+    return str(font.get("/Encoding")) not in ("/Identity-H", "/Identity-V")
+
+
+def _unread(text: str, unmapped: str) -> float:
+    """Return the share of visible characters that cannot be read, in [0, 1].
+
+    Raises RefusedError where they are too many.
+    """
+    # Some programs number glyphs by their characters: what such a font draws can be read.
+    nameless = 0 if reads(unmapped) else visible_length(unmapped)
+    without = min(1.0, nameless / max(1, visible_length(text)))
+    noise = unreadable_share(text)
+    if without > MOST_UNREADABLE:
+        raise RefusedError("no_map", percent=round(100 * without))
+    if noise > MOST_UNREADABLE:
+        raise RefusedError("unreadable", percent=round(100 * noise))
+    return max(without, noise)
 
 
 def _joined(pages: list[str]) -> tuple[str, tuple[int, ...]]:

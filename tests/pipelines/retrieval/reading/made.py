@@ -10,8 +10,11 @@ import docx
 from pypdf import PdfReader, PdfWriter
 
 
-def pdf(pages: Sequence[str], *, title: str = "", image: bool = False) -> bytes:
-    """A PDF file with a line of text for each line of a page; `image` draws a grey square too."""
+def pdf(pages: Sequence[str], *, title: str = "", image: bool = False, raw: bool = False) -> bytes:
+    """A PDF file with a line of text for each line of a page; `image` draws a grey square too.
+
+    What is `raw` is escaped already.
+    """
     objects: list[bytes] = [b"<< /Type /Catalog /Pages 2 0 R >>", b""]
     font = 3
     objects.append(b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
@@ -24,7 +27,8 @@ def pdf(pages: Sequence[str], *, title: str = "", image: bool = False) -> bytes:
         picture = len(objects)
     kids: list[int] = []
     for page in pages:
-        lines = [f"({_escaped(line)}) Tj 0 -14 Td" for line in page.split("\n")]
+        said = page if raw else _escaped(page)
+        lines = [f"({line}) Tj 0 -14 Td" for line in said.split("\n")]
         content = f"BT /F1 11 Tf 72 720 Td {' '.join(lines)} ET" if page else ""
         content += " q 400 0 0 400 72 72 cm /Im1 Do Q" if image else ""
         stream = content.encode("latin-1")
@@ -41,6 +45,10 @@ def pdf(pages: Sequence[str], *, title: str = "", image: bool = False) -> bytes:
     if title:
         objects.append(f"<< /Title ({_escaped(title)}) >>".encode())
         info = f" /Info {len(objects)} 0 R"
+    return _assembled(objects, info)
+
+
+def _assembled(objects: Sequence[bytes], info: str = "") -> bytes:
     out, offsets = bytearray(b"%PDF-1.4\n"), list[int]()
     for number, body in enumerate(objects, start=1):
         offsets.append(len(out))
@@ -56,6 +64,37 @@ def _escaped(text: str) -> str:
     for character in "\\()":
         text = text.replace(character, f"\\{character}")
     return text
+
+
+def glyphs(
+    text: str, *, shift: int = 0, ordering: str = "Identity", mapped: bool = False, before: str = ""
+) -> bytes:
+    """A PDF file whose font numbers its glyphs: that of a character is its code plus `shift`.
+
+    Without a map to Unicode, or `mapped` to just these numbers. `before` stands there in Helvetica.
+    """
+    codes = "".join(f"{ord(one) + shift:04X}" for one in text)
+    drawn = f"/F2 11 Tf ({_escaped(before)}) Tj 0 -14 Td " if before else ""
+    stream = f"BT 72 720 Td {drawn}/F1 11 Tf <{codes}> Tj ET".encode()
+    table = b"begincmap 1 begincodespacerange <0000> <FFFF> endcodespacerange"
+    table += b" 1 beginbfrange <0000> <FFFF> <0000> endbfrange endcmap"
+    link = " /ToUnicode 8 0 R" if mapped else ""
+    kind = f"<< /Registry (Adobe) /Ordering ({ordering}) /Supplement 0 >>"
+    return _assembled(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R >>",
+            b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R"
+            b" /Resources << /Font << /F1 5 0 R /F2 7 0 R >> >> >>",
+            b"<< /Length %d >>\nstream\n" % len(stream) + stream + b"\nendstream",
+            f"<< /Type /Font /Subtype /Type0 /BaseFont /ABCDEF+Sans /Encoding /Identity-H"
+            f" /DescendantFonts [6 0 R]{link} >>".encode(),
+            f"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /ABCDEF+Sans /CIDSystemInfo {kind}"
+            " >>".encode(),
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+            b"<< /Length %d >>\nstream\n" % len(table) + table + b"\nendstream",
+        ]
+    )
 
 
 def encrypted_pdf(user: str, owner: str = "owner") -> bytes:
@@ -81,6 +120,17 @@ def word(*paragraphs: str, title: str = "", table: Sequence[Sequence[str]] = ())
     out = io.BytesIO()
     document.save(out)
     return out.getvalue()
+
+
+def word_of(body: str) -> bytes:
+    """A DOCX file with this XML in its body."""
+    spaces = (
+        "xmlns:w='http://schemas.openxmlformats.org/wordprocessingml/2006/main' "
+        "xmlns:m='http://schemas.openxmlformats.org/officeDocument/2006/math' "
+        "xmlns:mc='http://schemas.openxmlformats.org/markup-compatibility/2006'"
+    )
+    xml = f"<w:document {spaces}><w:body>{body}</w:body></w:document>"
+    return replaced(word("x"), "word/document.xml", xml.encode())
 
 
 def archive(**files: bytes) -> bytes:

@@ -19,9 +19,11 @@ from tests.pipelines.retrieval.reading.made import (
     PAGE,
     archive,
     encrypted_pdf,
+    glyphs,
     pdf,
     replaced,
     word,
+    word_of,
 )
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
@@ -110,13 +112,7 @@ def test_what_word_files_hide_and_what_they_only_seem_to_hold(tmp_path: Path):
         <w:tbl><w:tr><w:tc><w:p><w:r><w:t>Outer</w:t></w:r></w:p>
         <w:tbl><w:tr><w:tc><w:p><w:r><w:t>Inner</w:t></w:r></w:p></w:tc></w:tr></w:tbl></w:tc>
         <w:tc><w:p><w:r><w:t>Last</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"""
-    spaces = (
-        "xmlns:w='http://schemas.openxmlformats.org/wordprocessingml/2006/main' "
-        "xmlns:mc='http://schemas.openxmlformats.org/markup-compatibility/2006'"
-    )
-    xml = f"<w:document {spaces}><w:body>{body}</w:body></w:document>"
-    data = replaced(word("x"), "word/document.xml", xml.encode())
-    _, (part,) = read(tmp_path, "a.docx", data)
+    _, (part,) = read(tmp_path, "a.docx", word_of(body))
     assert part.text.split("\n") == [
         "In a control.",
         "Inserted.\tKept.",
@@ -126,6 +122,81 @@ def test_what_word_files_hide_and_what_they_only_seem_to_hold(tmp_path: Path):
     ]
 
 
+LISTED = "<w:pPr><w:numPr><w:ilvl w:val='0'/></w:numPr></w:pPr>"
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        # A control within a line, one that holds a cell, and one that nobody has filled in.
+        (
+            "<w:p><w:r><w:t>Born in </w:t></w:r><w:sdt><w:sdtPr><w:alias w:val='Town'/></w:sdtPr>"
+            "<w:sdtContent><w:r><w:t>Hope</w:t></w:r></w:sdtContent></w:sdt></w:p>",
+            ["Born in Hope"],
+        ),
+        (
+            "<w:tbl><w:tr><w:sdt><w:sdtContent><w:tc><w:p><w:r><w:t>Cell</w:t></w:r></w:p></w:tc>"
+            "</w:sdtContent></w:sdt><w:tc><w:p><w:r><w:t>Other</w:t></w:r></w:p></w:tc></w:tr></w:tbl>",
+            ["Cell | Other"],
+        ),
+        (
+            "<w:p><w:r><w:t>Name:</w:t></w:r><w:sdt><w:sdtPr><w:showingPlcHdr/></w:sdtPr>"
+            "<w:sdtContent><w:r><w:t>Click here.</w:t></w:r></w:sdtContent></w:sdt></w:p>",
+            ["Name:"],
+        ),
+        (
+            f"<w:tbl><w:tr><w:tc><w:p><w:r><w:t>Has:</w:t></w:r></w:p><w:p>{LISTED}<w:r><w:t>one</w:t>"
+            f"</w:r></w:p><w:p>{LISTED}<w:r><w:t>two</w:t></w:r></w:p></w:tc></w:tr></w:tbl>",
+            ["Has:; one; two"],
+        ),
+    ],
+)
+def test_content_controls_and_lists_in_cells(tmp_path: Path, body: str, lines: list[str]):
+    _, (part,) = read(tmp_path, "a.docx", word_of(body))
+    assert part.text.split("\n") == lines
+
+
+def run(text: str) -> str:
+    return f"<m:r><m:t>{text}</m:t></m:r>"
+
+
+@pytest.mark.parametrize(
+    ("equation", "said"),
+    [
+        (run("E=m") + f"<m:sSup><m:e>{run('c')}</m:e><m:sup>{run('2')}</m:sup></m:sSup>", "E=mc^2"),
+        (f"<m:f><m:num>{run('a+b')}</m:num><m:den>{run('2')}</m:den></m:f>", "(a+b)/2"),
+        (f"<m:rad><m:radPr/><m:deg/><m:e>{run('x')}</m:e></m:rad>", "√(x)"),
+        (
+            "<m:nary><m:naryPr><m:chr m:val='∑'/></m:naryPr>"
+            f"<m:sub>{run('i=1')}</m:sub><m:sup>{run('n')}</m:sup><m:e><m:sSub><m:e>{run('x')}</m:e>"
+            f"<m:sub>{run('i')}</m:sub></m:sSub></m:e></m:nary>",
+            "∑_(i=1)^n x_i",
+        ),
+        (
+            "<m:d><m:dPr><m:begChr m:val='['/><m:endChr m:val=']'/></m:dPr>"
+            f"<m:e>{run('x')}</m:e></m:d>",
+            "[x]",
+        ),
+        (f"<m:func><m:fName>{run('sin')}</m:fName><m:e>{run('x')}</m:e></m:func>", "sin x"),
+        (
+            f"<m:limLow><m:e>{run('lim')}</m:e><m:lim>{run('n→∞')}</m:lim></m:limLow>",
+            "lim_(n→∞)",
+        ),
+        (
+            f"<m:m><m:mr><m:e>{run('1')}</m:e><m:e>{run('0')}</m:e></m:mr>"
+            f"<m:mr><m:e>{run('0')}</m:e><m:e>{run('1')}</m:e></m:mr></m:m>",
+            "1, 0; 0, 1",
+        ),
+        (f"<m:unheard><m:e>{run('kept')}</m:e></m:unheard>", "kept"),
+    ],
+)
+def test_equations_are_written_on_one_line(tmp_path: Path, equation: str, said: str):
+    inside = f"<w:p><w:r><w:t>By </w:t></w:r><m:oMath>{equation}</m:oMath></w:p>"
+    alone = f"<w:p><m:oMathPara><m:oMath>{equation}</m:oMath></m:oMathPara></w:p>"
+    _, (part,) = read(tmp_path, "a.docx", word_of(inside + alone))
+    assert part.text.split("\n") == [f"By {said}", said]
+
+
 def test_a_web_page_without_its_menus(tmp_path: Path):
     reading, (part,) = read(tmp_path, "tides.html", PAGE.encode())
     assert (reading.kind, reading.title) == ("html", "Tides")
@@ -133,6 +204,26 @@ def test_a_web_page_without_its_menus(tmp_path: Path):
     assert "16" in part.text
     for absent in ("Shop", "never shown", "cookies"):
         assert absent not in part.text
+
+
+def test_lists_of_a_web_page_in_table_cells_and_of_terms(tmp_path: Path):
+    lists = """<table><tr><th>Place</th><th>Facts</th></tr>
+        <tr><td>Severn</td>
+        <td><ul><li>fifteen <b>metres</b></li><li>a bore</li></ul> in spring</td></tr>
+        <tr><td>Fundy</td><td><dl><dt>Height</dt><dd>sixteen metres</dd></dl></td></tr></table>
+        <dl><dt>Ebb</dt><dt>Outflow</dt><dd>Water that falls.</dd><dd>Twice a day.</dd>
+        <div><dt>Neap</dt><dd>The smallest tide.</dd></div></dl>"""
+    _, (part,) = read(
+        tmp_path, "tides.html", PAGE.replace("</article>", f"{lists}</article>").encode()
+    )
+    for line in (
+        "| Severn | fifteen metres; a bore in spring |",
+        "| Fundy | Height: sixteen metres |",
+        "- Ebb, Outflow: Water that falls. Twice a day.",
+        "- Neap: The smallest tide.",
+    ):
+        assert line in part.text
+    assert "Bay of Fundy" in part.text
 
 
 def test_a_chinese_web_page_in_its_own_encoding(tmp_path: Path):
@@ -260,6 +351,52 @@ def test_what_cannot_be_used_says_why(
     assert "" not in refused.facts.values()
     if facts is not None:
         assert refused.facts == facts
+
+
+ENGLISH = "The moon pulls the water of the oceans towards itself, and the earth turns below it."
+CHINESE = "大熊猫是中国特有的动物，主要生活在四川的竹林里，以竹子为食。"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason", "percent"),
+    [
+        # Glyphs are numbered as TrueType fonts do: "T" is 55.
+        (glyphs(ENGLISH, shift=-29), "no_map", 100),
+        (glyphs(ENGLISH, shift=-29, ordering="GB1"), "no_map", 100),
+        (glyphs("".join(chr(0x5000 + 37 * at) for at in range(60))), "no_map", 100),
+        # A map that leads to private characters, or to nothing.
+        (glyphs(ENGLISH, shift=0xE000, mapped=True), "unreadable", 100),
+        (pdf(["".join("\\%03o" % (at % 8 + 1) for at in range(80))], raw=True), "unreadable", 100),
+        # Some 70 of 110 visible characters.
+        (
+            glyphs(ENGLISH, shift=-29, before="Some forty characters can be read of it all."),
+            "no_map",
+            None,
+        ),
+    ],
+)
+def test_a_pdf_file_that_reads_as_noise_is_refused(
+    tmp_path: Path, data: bytes, reason: str, percent: int | None
+):
+    refused = refusal(tmp_path, "noise.pdf", data)
+    assert refused.reason == reason
+    said = refused.facts["percent"]
+    assert said == percent if percent is not None else 30 < int(said) < 100
+
+
+@pytest.mark.parametrize("text", [ENGLISH, CHINESE])
+def test_a_font_without_a_map_whose_glyphs_are_numbered_by_characters_is_read(
+    tmp_path: Path, text: str
+):
+    reading, (part,) = read(tmp_path, "plain.pdf", glyphs(text))
+    assert part.text == text
+    assert "unreadable" not in reading.facts
+
+
+def test_a_part_that_cannot_be_read_is_counted(tmp_path: Path):
+    # 4 of 72 visible characters.
+    reading, _ = read(tmp_path, "part.pdf", glyphs("Noon", shift=-29, before=ENGLISH))
+    assert reading.facts["unreadable"] == 5
 
 
 def test_a_bad_line_is_named(tmp_path: Path):
