@@ -9,6 +9,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, get_args
 
+from components.ask import outcome_head
 from components.base.elements import (
     SEVERITY,
     Column,
@@ -281,10 +282,12 @@ def compare_view(
     *,
     against: Against = "original",
     now: float | None = None,
+    headed: bool = True,
 ) -> str:
     """Return the columns side by side, on a narrow screen one below the other.
 
-    `now` is the present (seconds since the epoch) while one of the runs goes on.
+    `now` is the present (seconds since the epoch) while one of the runs goes on. Where all columns
+    are of one run, what became of its answer stands above them, unless not `headed`.
     """
     if not columns:
         return tag("p.vs-empty", t("compare.nothing"), key="compare")
@@ -301,7 +304,15 @@ def compare_view(
     )
     differing = section("differences", t("compare.differences"), page.differences())
     first = next(filter(None, illustrated), None)
-    return tag("div.vs-run", first, page.notices(), parts, differing, key="compare")
+    head = _head(columns[0].view, t, now) if headed and max(run_numbers(columns)) == 1 else []
+    return tag("div.vs-run", first, head, page.notices(), parts, differing, key="compare")
+
+
+def _head(view: RunView, t: Catalogue, now: float | None) -> list[Child]:
+    """Return the question of a run, and what became of its answer."""
+    question = view.header.spec.question if view.header else ""
+    asked = tag("h2.vs-question", question, dir="auto", key="question")
+    return [asked, outcome_head(view, t, now=now)]
 
 
 @dataclass(frozen=True)
