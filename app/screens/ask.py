@@ -40,6 +40,7 @@ from app.screens.setup import (
     draw_setup,
     fold_away,
     offer_setup,
+    setup_unfolded,
     unfold_setup,
 )
 from app.session import language, messages
@@ -183,7 +184,7 @@ def show() -> None:
     new = watched is None
     with head:
         page_title(t("ask.title"), t("app.tagline") if new else "")
-        if not new:
+        if not (new or setup_unfolded()):
             draw_estimate(chosen_estimate(), t("ask.no_method"), t)
         tour_button(t)
     if new:
@@ -199,7 +200,8 @@ def show() -> None:
             offer_setup(t)
     if new:
         _examples(t)
-        draw_estimate(chosen_estimate(), t("ask.no_method"), t)
+        if not setup_unfolded():
+            draw_estimate(chosen_estimate(), t("ask.no_method"), t)
     anyway = partial(_ask, anyway=True)
     over = draw_over_limit("ask", chosen_estimate(), t, start=anyway, fewer=unfold_setup)
     draw_setup(t, folded=not new)

@@ -27,9 +27,11 @@ from app.page import (
     show_figure,
     show_html,
 )
+from app.screens.baselines import draw_overview
 from app.session import messages, owner, theme
 from components.base.elements import notice
 from components.base.words import Catalogue, method_names, named
+from components.run.ask import method_row
 from components.run.calls import flow_diagram
 from components.run.report import FIGURES, PAGES, panel_of, paper_section
 from pipelines.engine.reevaluate import recorded_settings, reevaluate
@@ -39,6 +41,9 @@ from pipelines.methods.registry import get_method
 from pipelines.run.events import MethodSpec, RunSpec
 from pipelines.run.view import RunView
 from pipelines.store import RunFilter
+
+_MOST_OPEN = 2
+"""So many methods of a page are in view at once; of more, the first, and the others unfold."""
 
 _MOST_NOTICES = 2
 """So many methods that a run did not use have a notice of their own."""
@@ -52,6 +57,11 @@ def show_page(page: str) -> None:
     draw_error(page, live.follow_address())
     watched = live.current()
     used = [name for name in methods if name in watched.methods] if watched else []
+    overview = page == "baselines"
+    if watched is None and overview:
+        draw_overview()
+        _pick(page, methods, t)
+        return
     if watched is None:
         _pick(page, methods, t)
         _explain(methods, t)
@@ -69,18 +79,34 @@ def show_page(page: str) -> None:
                 draw_run(watched, partial(_draw_panels, page, used), title=t(f"{page}.title"))
             if watched.view.over or not used:
                 _offer_others(page, [name for name in methods if name not in used], watched, t)
+    if overview and watched is not None:
+        fold = st.expander(t("baselines.all"), key="baselines-all", on_change="rerun")
+        draw_unfolded(fold, partial(draw_overview, watched.spec.question))
     # What the papers report, each closed until it is asked for.
     for name in filter(has_paper, used or methods):
         show_html(paper_section(name, t), key=f"paper-{name}")
 
 
 def _draw_panels(page: str, names: Sequence[str], watched: live.Watched, t: Catalogue) -> None:
-    for name in names:
+    several = len(names) > _MOST_OPEN
+    for place, name in enumerate(names):
         title = named("method", name, t)
+        draw = partial(_guarded_panel, title, page, name, watched, t)
+        if several:
+            verdict = method_row(watched.view, name).verdict
+            label = f"{title} · {named('verdict', verdict, t)}" if verdict else title
+            key = f"panel-{watched.run_id}-{name}"
+            fold = st.expander(label, expanded=not place, key=key, on_change="rerun")
+            draw_unfolded(fold, draw)
+            continue
         if len(PAGES[page]) > 1:
             section_title(title, method=True)
-        with guarded(title):
-            _draw_panel(page, name, watched, t)
+        draw()
+
+
+def _guarded_panel(title: str, page: str, name: str, watched: live.Watched, t: Catalogue) -> None:
+    with guarded(title):
+        _draw_panel(page, name, watched, t)
 
 
 def _draw_panel(page: str, name: str, watched: live.Watched, t: Catalogue) -> None:
@@ -179,6 +205,9 @@ def _explain(methods: Sequence[str], t: Catalogue) -> None:
 def _pick(page: str, methods: Sequence[str], t: Catalogue) -> None:
     where = RunFilter(methods=tuple(methods))
     runs = engine().service.store.list(owner(), where=where)
+    if not runs and page == "baselines":
+        # A run begins here.
+        return
     if not runs:
         names = method_names(methods, t)
         show_html(notice(t("page.no_runs", methods=names), "no-runs"), key="no-runs")

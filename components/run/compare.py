@@ -523,7 +523,9 @@ class _Changes:
             return tag("p.vs-note", t("changes.no_conditions"), key="same")
         head = [Column(t("compare.what"), label=""), t("changes.first"), t("changes.second")]
         name, css = t("changes.conditions"), "vs-compare-table"
-        shown = table(name, head, rows, css=css, key="conditions") if rows else None
+        listed = table(name, head, rows, css=css, key="conditions") if rows else None
+        words = t("changes.conditions.count", count=len(rows))
+        shown = listed and fold(words, listed, key="conditions-fold")
         return tag("div.vs-stack", shown, *self._wording(), key="conditions")
 
     def _wording(self) -> Iterable[Html]:
@@ -640,11 +642,8 @@ class _Changes:
             t("changes.difference"),
         ]
         named_scores = [pair.name for pair in one.scores]
-        return part(
-            t("changes.scores"),
-            table(t("changes.scores"), head, rows),
-            means_list(named_scores, t),
-        )
+        shown = [table(t("changes.scores"), head, rows), means_list(named_scores, t)]
+        return fold(t("changes.scores"), shown, key=f"{one.name}-scores")
 
     def _answer(self, one: MethodChanges) -> Html:
         t, (before, after) = self.t, one.answers

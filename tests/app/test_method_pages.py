@@ -289,3 +289,24 @@ def test_why_a_run_cannot_be_started_is_said_where_it_was_asked_for(
     assert not test.exception
     assert "There is no such thing." in seen(test)
     assert test.query_params["run"] == wall
+
+
+def test_baselines_are_run_from_their_own_page(played: Engine):
+    test = page("baselines").run()
+    assert not test.exception
+    table = test.dataframe[0].value
+    names = method_pages()["baselines"]
+    assert list(table["Baseline"]) == [NAMES[name] for name in names]
+    assert set(table["Kind"]) == {"answers", "only checks"}
+    assert all(int(count) >= 1 for count in table["Calls"])
+    # What those that are chosen do is explained below.
+    captions = "\n".join(one.value for one in test.caption)
+    assert "Chosen: Token probability, SelfCheckGPT." in captions
+    test.text_input(key="baselines.question").input(QUESTION)
+    test.button(key="baselines-run").click().run()
+    assert not test.exception
+    begun = test.query_params["run"]
+    spec = load(played, begun).header.spec
+    assert spec.question == QUESTION
+    assert {one.name for one in spec.methods} >= {"token_probability", "selfcheck"}
+    played.call(played.service.stop(begun, owner=ME))
