@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
 from app import page as live
 from app.engine import engine
-from app.forms import draw_settings, read_settings
+from app.forms import draw_settings, forget_settings, read_settings
 from app.page import (
     act,
     begin_run,
@@ -31,10 +32,11 @@ from app.screens.baselines import draw_overview
 from app.session import messages, owner, theme
 from components.base.elements import notice
 from components.base.words import Catalogue, method_names, named
+from components.methods.panel import what_if
 from components.run.ask import method_row
 from components.run.calls import flow_diagram
 from components.run.report import FIGURES, PAGES, panel_of, paper_section
-from pipelines.engine.reevaluate import recorded_settings, reevaluate
+from pipelines.engine.reevaluate import recorded_settings, reevaluate, threshold_ends
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.results.papers import has_paper
 from pipelines.methods.registry import get_method
@@ -115,18 +117,33 @@ def _draw_panel(page: str, name: str, watched: live.Watched, t: Catalogue) -> No
     recorded = recorded_settings(watched.view, get_method(name))
     # Controls of their own for every run.
     scope, start = f"detector.{watched.run_id}", recorded.model_dump()
-    if only := method.settings_type.REPLAYABLE:
-        with (
-            st.container(border=True, key=f"card-detector-{name}"),
-            st.container(key=f"settings-detector-{name}"),
-        ):
-            draw_settings(method, t, scope=scope, start=start, only=only, disabled=not view.over)
+    only = method.settings_type.REPLAYABLE
+    card = st.container(border=True, key=f"card-detector-{name}") if only else None
     changed = read_settings(method, scope=scope, start=start)
     settings = method.settings(changed)
     reevaluated = view.over and settings != recorded
     if reevaluated:
         again = reevaluate(watched.trace, method, settings)
         view, diverges_at = again.view, again.diverges_at
+    if card is not None:
+        with card:
+            with st.container(key=f"settings-detector-{name}"):
+                ends = threshold_ends(view, method, settings)
+                over = view.over
+                look: dict[str, Any] = {"only": only, "disabled": not over, "ends": ends}
+                draw_settings(method, t, scope=scope, start=start, **look)
+            # In its place from the beginning: nothing moves when there is something to undo.
+            st.button(
+                t("whatif.reset"),
+                key=f"reset-{name}",
+                type="tertiary",
+                disabled=not reevaluated,
+                on_click=_reset,
+                args=(name, scope),
+            )
+    if reevaluated:
+        before, after = method_row(watched.view, name), method_row(view, name)
+        show_html(what_if(before, after, t), key=f"{name}-what-if")
     html = panel_of(name)(view, t, diverges_at=diverges_at, reevaluated=reevaluated)
     show_html(html, key=f"{name}-view", on_action=partial(act, page))
     if diverges_at is not None:
@@ -139,6 +156,10 @@ def _draw_panel(page: str, name: str, watched: live.Watched, t: Catalogue) -> No
         )
     if view.over and name in FIGURES:
         _draw_figures(name, view, t)
+
+
+def _reset(name: str, scope: str) -> None:
+    forget_settings(get_method(name), scope)
 
 
 def _draw_figures(name: str, view: RunView, t: Catalogue) -> None:

@@ -19,12 +19,15 @@ from components.base.elements import (
     judged_text,
     part,
     score_line,
+    score_value,
+    sign,
     source_notes,
     verdict_badge,
 )
 from components.base.html import Child, Html, tag
 from components.base.words import Catalogue, named
 from components.page import run_notices, section
+from components.run.ask import MethodRow
 from components.run.calls import call_list, calls_within
 from components.run.spending import calibrated_notes
 from components.run.text import diff_html, unsupported_help, with_unsupported
@@ -163,6 +166,30 @@ class MethodPanel:
         if self.view.header is None:
             return ()
         return readings(self.view.header.spec, self.method.name, event.what, score)
+
+
+def what_if(before: MethodRow, after: MethodRow, t: Catalogue) -> Html:
+    """Return what a method found in the run as it was recorded, and with other settings."""
+    parts: list[Child] = [tag("p.vs-strong", t("whatif.title"))]
+    decided = [tag("span.vs-note", t("whatif.was")), _decided(before, t), sign("→")]
+    decided += [tag("span.vs-note", t("whatif.now")), _decided(after, t)]
+    if before.judges:
+        parts.append(tag("p.vs-whatif-decided", decided))
+    if before.answer == after.answer:
+        parts.append(tag("p.vs-note", t("whatif.same")))
+    elif before.answer and after.answer:
+        parts.append(tag("p.vs-note", t("whatif.answer")))
+        parts.append(diff_html(before.answer, after.answer, after.language, t))
+    return tag("div.vs-notice.vs-whatif", tag("div.vs-stack", parts), role="status", key="what-if")
+
+
+def _decided(row: MethodRow, t: Catalogue) -> Html:
+    """Return a verdict with the number that decided it."""
+    badge = tag("span.vs-note", t("verdict.none"))
+    if row.verdict is not None:
+        badge = verdict_badge(row.verdict, t)
+    number = tag("span.vs-num", score_value(row.score)) if row.score is not None else None
+    return tag("span.vs-whatif-side", badge, " ", number)
 
 
 # The part of a page for a method without a view of its own: verdict, text, every judged piece.
