@@ -96,12 +96,14 @@ def draw_settings(
     start: Mapping[str, Any] | None = None,
     only: Iterable[str] | None = None,
     disabled: bool = False,
+    ends: Mapping[str, tuple[float, float]] | None = None,
 ) -> None:
     """Draw controls for the settings `only` names (all by default), kept under `scope` in the
     session.
 
     `start` holds the values that the controls begin with, over the method's defaults; `disabled`
-    shows controls that cannot be moved now.
+    shows controls that cannot be moved now; `ends` are where sliders end, by setting, within the
+    bounds of the setting itself.
     """
     known = method.settings(start).model_dump()
     # The effective default of an unset number may depend on the other controls.
@@ -110,12 +112,12 @@ def draw_settings(
     for name in only or fields:
         if (field := fields.get(name)) is None:
             continue
-        place = _place(scope, method, name)
+        place, within = _place(scope, method, name), (ends or {}).get(name)
         if field.optional:
             unset = present.effective_default(name)
-            _draw_optional(field, known[name], unset, t, place, disabled=disabled)
+            _draw_optional(field, known[name], unset, t, place, within=within, disabled=disabled)
         else:
-            _draw_setting(field, known[name], t, place, disabled=disabled)
+            _draw_setting(field, known[name], t, place, within=within, disabled=disabled)
 
 
 def read_settings(
@@ -137,11 +139,30 @@ def read_settings(
     return {k: v for k, v in settings.model_dump().items() if v != defaults[k]}
 
 
-def _draw_setting(field: FormField, value: Any, t: Catalogue, place: str, **look: Any) -> None:
+def forget_settings(method: Method[Any], scope: str) -> None:
+    """Have the controls of a method begin anew. Called from a callback."""
+    for name in method.settings_type.model_fields:
+        place = _place(scope, method, name)
+        for key in (place, _switch(place)):
+            st.session_state.pop(key, None)
+
+
+def _draw_setting(
+    field: FormField,
+    value: Any,
+    t: Catalogue,
+    place: str,
+    *,
+    within: tuple[float, float] | None = None,
+    **look: Any,
+) -> None:
     """Draw a setting: a number between two bounds as a slider, all else as any other field."""
     low, high = field.low, field.high
     # What the visitor chose last, so that drawing again does not ask for two values.
     value = st.session_state.get(place, value)
+    if within is not None and low is not None and high is not None:
+        # A value beyond the ends, from a profile, stays within reach.
+        low, high = max(low, min(within[0], value)), min(high, max(within[1], value))
     if field.kind is not float or low is None or high is None:
         draw_field(field, t, place, value, **look)
         return
@@ -162,6 +183,7 @@ def _draw_optional(
     t: Catalogue,
     place: str,
     *,
+    within: tuple[float, float] | None,
     disabled: bool,
 ) -> None:
     """Draw a box that is ticked to set a number; `unset` is what applies while it is not ticked."""
@@ -172,7 +194,7 @@ def _draw_optional(
                 low, high = field.low or 0.0, field.high or 1.0
                 value = next(iter(unset.values()), (low + high) / 4)
             look: dict[str, Any] = {"disabled": disabled, "label_visibility": "collapsed"}
-            _draw_setting(field, value, t, place, **look)
+            _draw_setting(field, value, t, place, within=within, **look)
         elif unset:
             key = field.key(t)
             words = default_numbers(unset, key, t)

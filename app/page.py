@@ -178,8 +178,9 @@ def show_html(html: str, *, key: str, on_action: Callable[[Action], None] | None
 
 
 def page_title(text: str, note: str) -> None:
-    """Draw the page's only first-level heading."""
-    st.html(tag("header", tag("h1", text), tag("p", note), class_="workbench-title"))
+    """Draw the page's only first-level heading, and a note under it if there is one."""
+    below = tag("p", note) if note else None
+    st.html(tag("header", tag("h1", text), below, class_="workbench-title"))
 
 
 def section_title(text: str, *, method: bool = False) -> None:

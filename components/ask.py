@@ -23,7 +23,6 @@ from components.methods.together import together_head
 from components.outcome import FinalAnswer, outcome_of
 from components.page import illustration_note, loading_note, run_notices, section
 from components.run.ask import (
-    MethodRow,
     Original,
     agreement_words,
     clock,
@@ -93,9 +92,8 @@ def results(view: RunView, t: Catalogue, *, now: float | None = None) -> Html:
     """
     rows, original = method_rows(view, now), original_of(view)
     text = "" if original is None or original.writing else original.text
-    found: list[Child] = [method_cards(rows, text, t)]
-    if not language_unsupported(view):
-        found = [_head(rows, text, view, t), *found, _links(view, t)]
+    links = None if language_unsupported(view) else _links(view, t)
+    found = [outcome_head(view, t, now=now), method_cards(rows, text, t), links]
     return tag(
         "div.vs-run-main",
         section("answer", _title(original, t), _answer(original, view, t), _together(view, t)),
@@ -110,11 +108,16 @@ def _title(original: Original | None, t: Catalogue) -> str:
     return t("ask.original_of", name=named("method", original.method, t))
 
 
-def _head(rows: Sequence[MethodRow], original: str, view: RunView, t: Catalogue) -> Html | None:
-    """Return whether the answer holds, and what most methods answer in the end."""
+def outcome_head(view: RunView, t: Catalogue, *, now: float | None = None) -> Html | None:
+    """Return whether the answer of a run holds, and what most methods answer in the end.
+
+    None where the run has not begun, or was asked in a language that its model does not speak.
+    """
     header = view.header
-    if header is None:
+    if header is None or language_unsupported(view):
         return None
+    rows, begun = method_rows(view, now), original_of(view)
+    original = "" if begun is None or begun.writing else begun.text
     outcome = outcome_of(rows, original, header.spec.question, header.language)
     found = _outcome(outcome, original, header.language, t)
     words = agreement_words(rows, original, t, found)
@@ -209,20 +212,13 @@ def _answer(original: Original | None, view: RunView, t: Catalogue) -> Html:
 
 
 def _links(view: RunView, t: Catalogue) -> Html | None:
-    """Return what leads on from the run: to the pages that take its methods apart, to the
-    comparison, and to the methods it left out.
-    """
+    """Return what leads on from the run: to the comparison, and to the methods it left out."""
     if not view.methods:
         return None
-    steps = [
-        button(t("ask.open_steps", name=named("method", name, t)), "open", page, f"open-{name}")
-        for name in view.methods
-        if name in METHODS and (page := METHODS[name].page)
-    ]
     compare = button(t("ask.open_compare"), "open", "compare", "open-compare")
     others = view.over and left_out(view)
     complete = button(t("ask.others"), "complete", "standard", "complete") if others else None
-    return tag("div.vs-steps-links", steps, compare, complete, key="links")
+    return tag("div.vs-steps-links", compare, complete, key="links")
 
 
 def found_evidence(view: RunView, t: Catalogue, *, folded: bool = True) -> str:

@@ -40,6 +40,7 @@ from app.screens.setup import (
     draw_setup,
     fold_away,
     offer_setup,
+    setup_unfolded,
     unfold_setup,
 )
 from app.session import language, messages
@@ -176,34 +177,41 @@ _REFUSED = "_refused"
 def show() -> None:
     """Draw the page."""
     t = messages()
-    with st.container(key="ask-head", horizontal=True, vertical_alignment="bottom"):
-        page_title(t("ask.title"), t("app.tagline"))
-        tour_button(t)
-    draw_missing(t)
+    # What it takes stands beside the title while a run has the rest of the screen.
+    look = {"horizontal": True, "vertical_alignment": "center"}
+    head = st.container(key="ask-head", **look)
     missing, watched = _follow(t)
-    if watched is not None and _QUESTION not in st.session_state:
+    new = watched is None
+    with head:
+        page_title(t("ask.title"), t("app.tagline") if new else "")
+        if not (new or setup_unfolded()):
+            draw_estimate(chosen_estimate(), t("ask.no_method"), t)
+        tour_button(t)
+    if new:
+        draw_missing(t)
+    elif _QUESTION not in st.session_state:
         # After a reload the form shows what the run was asked.
         st.session_state[_QUESTION] = watched.spec.question
-    _question_row(t)
-    if watched is None:
-        _examples(t)
-    draw_estimate(chosen_estimate(), t("ask.no_method"), t)
-    anyway = partial(_ask, anyway=True)
-    over = draw_over_limit("ask", chosen_estimate(), t, start=anyway, fewer=unfold_setup)
-    if watched is None:
-        draw_setup(t)
-    else:
-        with st.container(horizontal=True, key="ask-more"):
+    with st.container(key="ask-line", **look):
+        _question_row(t)
+        if not new:
             more = st.popover(t("samples.title"), key=SAMPLES, width="content", on_change="rerun")
             draw_unfolded(more, partial(_more, t))
             offer_setup(t)
-        draw_setup(t, folded=True)
+    if new:
+        _examples(t)
+        if not setup_unfolded():
+            draw_estimate(chosen_estimate(), t("ask.no_method"), t)
+    anyway = partial(_ask, anyway=True)
+    over = draw_over_limit("ask", chosen_estimate(), t, start=anyway, fewer=unfold_setup)
+    draw_setup(t, folded=not new)
     refusal = _refusal(t) if st.session_state.get(_REFUSED) else None
     if refusal is not None:
         show_html(notice(refusal, "refusal", role="alert"), key="refusal")
     failed = draw_error("ask", missing)
     if watched is not None:
         draw_run(watched, _draw_view, beside=_keep)
+        draw_missing(t)
         return
     offer_tour(t)
     if refusal is None and not failed and not over:

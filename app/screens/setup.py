@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, get_args
@@ -11,7 +11,16 @@ import streamlit as st
 
 from app.engine import engine
 from app.forms import draw_settings, read_settings
-from app.page import delete_button, draw_unfolded, go_to, in_rows, key_field, remembered
+from app.limiting import draw_estimate
+from app.page import (
+    delete_button,
+    draw_again,
+    draw_unfolded,
+    go_to,
+    in_rows,
+    key_field,
+    remembered,
+)
 from app.session import (
     PROFILE_NAME,
     basis,
@@ -28,7 +37,7 @@ from app.session import (
     settings_start,
     use_profile,
 )
-from components.base.html import visible
+from components.base.html import tag, visible
 from components.base.words import Catalogue
 from components.methods.rowen import parts_ahead
 from components.prompts import own_prompts_words
@@ -39,7 +48,7 @@ from pipelines.engine.executor import completed, left_out
 from pipelines.engine.profiles import follows
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Method, Need
-from pipelines.methods.registry import METHODS
+from pipelines.methods.registry import METHODS, grouped_methods, method_presets
 from pipelines.methods.slm.scores import history_of
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import known_capabilities
@@ -117,9 +126,43 @@ def draw_setup(t: Catalogue, *, folded: bool = False) -> None:
             draw_unfolded(st.expander(t(title), key=fold, on_change="rerun"), partial(draw, t))
 
 
+def setup_unfolded() -> bool:
+    """Return whether the methods are in view to be chosen, with what they will take."""
+    return bool(st.session_state.get(_SETUP))
+
+
 def _choices(t: Catalogue) -> None:
-    _methods(t)
-    draw_sources(t, chosen_methods())
+    # A fragment: a tick draws what depends on it, not the whole page with its run.
+    def body() -> None:
+        draw_estimate(chosen_estimate(), t("ask.no_method"), t)
+        _presets(t)
+        _methods(t)
+        draw_sources(t, chosen_methods())
+
+    draw_again(body, None)
+
+
+def _presets(t: Catalogue) -> None:
+    """Draw choices of several methods at once."""
+    with st.container(horizontal=True, vertical_alignment="center", key="presets"):
+        st.caption(t("methods.preset"), width="content")
+        for preset in method_presets():
+            st.button(
+                t(f"methods.preset.{preset}"),
+                key=f"preset-{preset}",
+                type="tertiary",
+                help=t(f"methods.preset.{preset}.help"),
+                on_click=_take_preset,
+                args=(preset,),
+            )
+
+
+def _take_preset(preset: str) -> None:
+    models, wanted = chosen_models(), method_presets()[preset]
+    for name, method in METHODS.items():
+        # What cannot run keeps its tick, and is left out all the same.
+        if unmet_need(method, models) is None:
+            st.session_state[f"method.{name}"] = name in wanted
 
 
 def _all_settings(t: Catalogue) -> None:
@@ -253,17 +296,23 @@ def draw_own_prompts(t: Catalogue) -> None:
 
 def _methods(t: Catalogue) -> None:
     models = chosen_models()
-    for column, name in in_rows(list(METHODS), 4):
-        need = unmet_need(METHODS[name], models)
-        with column, st.container(key=f"choice-{name}"):
-            st.checkbox(
-                t(f"method.{name}.title"),
-                value=name in _first_methods(),
-                key=f"method.{name}",
-                disabled=need is not None,
-                persist_state="session",
-            )
-            st.caption(t(f"need.{need.reason}") if need else t(f"method.{name}.summary"))
+    for group, names in grouped_methods().items():
+        st.html(tag("h3", t(f"methods.group.{group}"), class_="workbench-part"))
+        # The five explain themselves; what a baseline does is read where somebody asks.
+        spoken = group == "published"
+        for column, name in in_rows(names, len(names) if spoken else 4):
+            need, summary = unmet_need(METHODS[name], models), t(f"method.{name}.summary")
+            with column, st.container(key=f"choice-{name}"):
+                st.checkbox(
+                    t(f"method.{name}.title"),
+                    value=name in _first_methods(),
+                    key=f"method.{name}",
+                    disabled=need is not None,
+                    help=None if spoken else summary,
+                    persist_state="session",
+                )
+                if need is not None or spoken:
+                    st.caption(t(f"need.{need.reason}") if need else summary)
 
 
 def draw_sources(t: Catalogue, methods: Sequence[str]) -> None:
@@ -446,6 +495,14 @@ def chosen_estimate() -> RunEstimate | None:
     return estimate(names, models, basis(models["main"])) if names else None
 
 
+def chosen_estimates(names: Iterable[str]) -> dict[str, float]:
+    """Return the calls that a run of each of `names` takes alone, with what it starts from."""
+    models = by_language(chosen_models(), _spoken())
+    known = basis(models["main"])
+    found = {name: estimate([name], models, known) for name in names}
+    return {name: one.calls + one.judge_calls for name, one in found.items()}
+
+
 def _spoken() -> Language:
     """Return the language of the question, or that of the page where none is typed yet."""
     question = st.session_state.get("question") or ""
@@ -491,7 +548,12 @@ def chosen_evidence() -> EvidenceSpec:
 
 def chosen_request(question: str) -> RunRequest:
     """Return what the Ask page asks for at the moment."""
-    methods = {name: _settings(name, question) for name in chosen_methods()}
+    return asked_of(chosen_methods(), question)
+
+
+def asked_of(names: Iterable[str], question: str) -> RunRequest:
+    """Return a question to these methods, with what the Ask page has chosen besides them."""
+    methods = {name: _settings(name, question) for name in names}
     specs = [MethodSpec(name=name, settings=settings) for name, settings in methods.items()]
     return chosen_run(specs, question=question)
 

@@ -210,13 +210,15 @@ class _HaaragPanel(MethodPanel):
         parts: list[Child] = [
             self.score_line(judged, confidence),
             tag("dl.vs-facts", facts),
-            listed(rated.chunks[:first], caption, f"chunks-{number}"),
         ]
+        # What was searched for and how near it came is in view; what was found unfolds.
+        near: list[Child] = [listed(rated.chunks[:first], caption, f"chunks-{number}")]
         if rest := rated.chunks[first:]:
             more = t("haarag.chunks.more", count=len(rest))
             chunks = listed(rest, more, f"more-{number}")
-            parts.append(fold(more, chunks, key=f"more-chunks-{number}"))
-        return [*parts, means_list(explained, t, key=f"chunks-means-{number}")]
+            near.append(fold(more, chunks, key=f"more-chunks-{number}"))
+        near.append(means_list(explained, t, key=f"chunks-means-{number}"))
+        return [*parts, fold(caption, near, key=f"found-{number}")]
 
     def _chunk(self, chunk: ChunkRated, query: str, tau_r: float | None) -> list[Child]:
         passage = self.passages.get(chunk.id)
@@ -381,8 +383,8 @@ class _HaaragPanel(MethodPanel):
             for chunk in rated.chunks
             if chunk.outcome == "kept" and chunk.id in self.passages
         ]
-        title = tag("h4.vs-label", self.t("haarag.context"))
-        return [title, evidence(items, self.t, id=f"context-{number}")]
+        cards = Html(evidence(items, self.t, id=f"context-{number}"))
+        return [fold(self.t("haarag.context"), cards, key=f"context-fold-{number}")]
 
     # --- Outcome ---
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self, TypeVar
@@ -18,16 +19,20 @@ from components.base.elements import (
     judged_text,
     part,
     score_line,
+    score_value,
+    sign,
     source_notes,
     verdict_badge,
 )
 from components.base.html import Child, Html, tag
 from components.base.words import Catalogue, named
 from components.page import run_notices, section
+from components.run.ask import MethodRow
 from components.run.calls import call_list, calls_within
 from components.run.spending import calibrated_notes
 from components.run.text import diff_html, unsupported_help, with_unsupported
 from pipelines.base import Language, Passage
+from pipelines.methods.writing import visible_generation
 from pipelines.run.calibrated import CalibratedReading, readings
 from pipelines.run.events import Judged, Retrieved, Score, StepName, What
 from pipelines.run.findings import QuestionAnswered, SentenceChosen, StepDetail
@@ -163,6 +168,30 @@ class MethodPanel:
         return readings(self.view.header.spec, self.method.name, event.what, score)
 
 
+def what_if(before: MethodRow, after: MethodRow, t: Catalogue) -> Html:
+    """Return what a method found in the run as it was recorded, and with other settings."""
+    parts: list[Child] = [tag("p.vs-strong", t("whatif.title"))]
+    decided = [tag("span.vs-note", t("whatif.was")), _decided(before, t), sign("→")]
+    decided += [tag("span.vs-note", t("whatif.now")), _decided(after, t)]
+    if before.judges:
+        parts.append(tag("p.vs-whatif-decided", decided))
+    if before.answer == after.answer:
+        parts.append(tag("p.vs-note", t("whatif.same")))
+    elif before.answer and after.answer:
+        parts.append(tag("p.vs-note", t("whatif.answer")))
+        parts.append(diff_html(before.answer, after.answer, after.language, t))
+    return tag("div.vs-notice.vs-whatif", tag("div.vs-stack", parts), role="status", key="what-if")
+
+
+def _decided(row: MethodRow, t: Catalogue) -> Html:
+    """Return a verdict with the number that decided it."""
+    badge = tag("span.vs-note", t("verdict.none"))
+    if row.verdict is not None:
+        badge = verdict_badge(row.verdict, t)
+    number = tag("span.vs-num", score_value(row.score)) if row.score is not None else None
+    return tag("span.vs-whatif-side", badge, " ", number)
+
+
 # The part of a page for a method without a view of its own: verdict, text, every judged piece.
 #
 # It shows what any detector or corrector records: a verdict on the answer with its scores, verdicts
@@ -195,8 +224,10 @@ class _DetectorPanel(MethodPanel):
         parts: list[Child] = [
             divergence(self.diverges_at, t),
             section("decision", t("detector.verdict"), *self._verdict()),
-            section("answer", t("detector.text"), answer_text(text, "vs-card vs-padded")),
         ]
+        answer = section("answer", t("detector.text"), answer_text(text, "vs-card vs-padded"))
+        samples = self._samples()
+        parts.append(tag("div.vs-beside", answer, samples, key="beside") if samples else answer)
         if pieces:
             rows = tag("ol.vs-stack", map(self._piece, pieces))
             words = unsupported_help(t, "unsupported") if self.any_unsupported else None
@@ -213,8 +244,64 @@ class _DetectorPanel(MethodPanel):
             note = "status.running" if self.running else "verdict.none"
             return [tag("p.vs-note", t(note)), flags]
         badge = tag("p", verdict_badge(self.verdict.verdict, t), key=f"{name}-verdict")
-        lines = (self.score_line(self.verdict, score) for score in self.verdict.scores)
-        return [badge, *lines, flags]
+        # The first decided; what no threshold applies to is there to be looked up.
+        first, *others = [self.score_line(self.verdict, one) for one in self.verdict.scores] or [""]
+        more = fold(t("detector.numbers", count=len(others)), map(Html, others), key=f"{name}-more")
+        return [badge, Html(first), more if others else None, flags]
+
+    def _samples(self) -> Html | None:
+        """Return the further answers that were drawn, by what they mean where that was sorted."""
+        t, drawn = self.t, self._drawn()
+        if not drawn:
+            return None
+        classes = self._classes(len(drawn))
+        if classes is None:
+            body = [_answers(drawn)]
+        else:
+            groups = dict.fromkeys(classes)
+            sorted_by = {
+                group: [one for one, of in zip(drawn, classes, strict=True) if of == group]
+                for group in sorted(groups, key=lambda group: -classes.count(group))
+            }
+            body = [
+                part(
+                    t("detector.meaning", number=number, count=len(some), total=len(drawn)),
+                    _answers(some),
+                    key=f"meaning-{number}",
+                )
+                for number, some in enumerate(sorted_by.values(), start=1)
+            ]
+        card = tag("div.vs-card.vs-padded.vs-stack", body)
+        return section("samples", t("detector.samples", count=len(drawn)), card)
+
+    def _drawn(self) -> list[str]:
+        """Return the further answers in their order, as the method compared them."""
+        spec = self.view.header.spec if self.view.header else None
+        steps = [one for one in self.method.steps if one.name == "sample"]
+        if not steps:
+            return []
+        if spec is not None and spec.answer is not None and spec.answer.samples:
+            wanted = self.method.settings.get("samples")
+            given = [text for text in spec.answer.samples if text.strip()]
+            return given[:wanted] if isinstance(wanted, int) else given
+        drawn = {one.span: one.at.index for one in steps if one.at.index is not None}
+        replies = {
+            call.span: visible_generation(call.generations[0])
+            for call in self.method.calls
+            if call.span in drawn and call.generations
+        }
+        kept = (
+            replies[span]
+            for span in sorted(drawn, key=lambda span: drawn[span] or 0)
+            if span in replies
+        )
+        return [one.text for one in kept if one.text.strip() and one.finish_reason != "filter"]
+
+    def _classes(self, count: int) -> list[int] | None:
+        """Return which meaning each of `count` answers has; None where they were not sorted."""
+        scores = self.verdict.scores if self.verdict else ()
+        inputs = next((list(one.inputs) for one in scores if one.name == "meanings"), [])
+        return [int(one) for one in inputs] if len(inputs) == count else None
 
     def _piece(self, event: Judged) -> Html:
         t, label = self.t, event.label
@@ -239,6 +326,20 @@ class _DetectorPanel(MethodPanel):
             detail.answer and part(t("detector.said"), answer_text(detail.answer)),
             bool(read) and fold(t("evidence.title"), listed),
         ]
+
+
+def _answers(texts: Sequence[str]) -> Html:
+    """Return answers as a list, each once with how often it was given."""
+    counted = Counter(texts)
+    lines = (
+        tag(
+            "li",
+            tag("span", text, dir="auto"),
+            tag("span.vs-note.vs-num", f" × {n}") if n > 1 else None,
+        )
+        for text, n in counted.items()
+    )
+    return tag("ul.vs-samples", lines)
 
 
 # The sentence of the evidence that took the place of a correction, as every method shows it.

@@ -456,7 +456,8 @@ class _RowenPanel(MethodPanel):
             ranked = passage.model_copy(update={"rank": rank})
             marks = supporting(passage.text, written)
             items.append(EvidenceItem(ranked, query, marks=marks))
-        return evidence(items, self.t, id="rowen-evidence")
+        cards = Html(evidence(items, self.t, id="rowen-evidence"))
+        return fold(self.t("rowen.passages", count=len(items)), cards, key="passages-fold")
 
 
 def parts_line(

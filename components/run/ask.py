@@ -72,7 +72,8 @@ class MethodRow:
 
 
 def method_cards(rows: Sequence[MethodRow], original: str, t: Catalogue) -> str:
-    """Return the rows, in the order given: a line a method, and its details to unfold.
+    """Return the rows, in the order given: a line a method with a way to its page, and its details
+    to unfold.
 
     `original` is the answer that the page shows as the original.
     """
@@ -99,11 +100,29 @@ def _card(row: MethodRow, original: str, stance: Stance | None, t: Catalogue) ->
     return tag(
         f"article.vs-card.vs-method.vs-method-{row.status}",
         tag("details.vs-method-fold", tag("summary", line), more, key="fold"),
+        _way(row.method, t),
         None if row.error is None else error_note(row.error, t, retry=retry),
         aria_labelledby=f"{key}-name",
         aria_busy=row.status == "running",
         id=key,
         key=key,
+    )
+
+
+def _way(method: str, t: Catalogue) -> Html | None:
+    """Return a button that leads to the page of a method; None for one without."""
+    page = METHODS[method].page if method in METHODS else ""
+    if not page:
+        return None
+    words = t("ask.open_steps", name=named("method", method, t))
+    return tag(
+        "button.vs-button.vs-method-way",
+        t("row.steps"),
+        type="button",
+        data_action="open",
+        data_value=page,
+        aria_label=words,
+        key=f"open-{method}",
     )
 
 

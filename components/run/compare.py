@@ -9,6 +9,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, get_args
 
+from components.ask import outcome_head
 from components.base.elements import (
     SEVERITY,
     Column,
@@ -281,10 +282,12 @@ def compare_view(
     *,
     against: Against = "original",
     now: float | None = None,
+    headed: bool = True,
 ) -> str:
     """Return the columns side by side, on a narrow screen one below the other.
 
-    `now` is the present (seconds since the epoch) while one of the runs goes on.
+    `now` is the present (seconds since the epoch) while one of the runs goes on. Where all columns
+    are of one run, what became of its answer stands above them, unless not `headed`.
     """
     if not columns:
         return tag("p.vs-empty", t("compare.nothing"), key="compare")
@@ -301,7 +304,15 @@ def compare_view(
     )
     differing = section("differences", t("compare.differences"), page.differences())
     first = next(filter(None, illustrated), None)
-    return tag("div.vs-run", first, page.notices(), parts, differing, key="compare")
+    head = _head(columns[0].view, t, now) if headed and max(run_numbers(columns)) == 1 else []
+    return tag("div.vs-run", first, head, page.notices(), parts, differing, key="compare")
+
+
+def _head(view: RunView, t: Catalogue, now: float | None) -> list[Child]:
+    """Return the question of a run, and what became of its answer."""
+    question = view.header.spec.question if view.header else ""
+    asked = tag("h2.vs-question", question, dir="auto", key="question")
+    return [asked, outcome_head(view, t, now=now)]
 
 
 @dataclass(frozen=True)
@@ -512,7 +523,9 @@ class _Changes:
             return tag("p.vs-note", t("changes.no_conditions"), key="same")
         head = [Column(t("compare.what"), label=""), t("changes.first"), t("changes.second")]
         name, css = t("changes.conditions"), "vs-compare-table"
-        shown = table(name, head, rows, css=css, key="conditions") if rows else None
+        listed = table(name, head, rows, css=css, key="conditions") if rows else None
+        words = t("changes.conditions.count", count=len(rows))
+        shown = listed and fold(words, listed, key="conditions-fold")
         return tag("div.vs-stack", shown, *self._wording(), key="conditions")
 
     def _wording(self) -> Iterable[Html]:
@@ -629,11 +642,8 @@ class _Changes:
             t("changes.difference"),
         ]
         named_scores = [pair.name for pair in one.scores]
-        return part(
-            t("changes.scores"),
-            table(t("changes.scores"), head, rows),
-            means_list(named_scores, t),
-        )
+        shown = [table(t("changes.scores"), head, rows), means_list(named_scores, t)]
+        return fold(t("changes.scores"), shown, key=f"{one.name}-scores")
 
     def _answer(self, one: MethodChanges) -> Html:
         t, (before, after) = self.t, one.answers

@@ -60,10 +60,8 @@ from pipelines.run.view import RunView, StepView
 PRODUCT = "Veriscope"
 
 
-def report_head(view: RunView, t: Catalogue, made: datetime) -> Html:
-    """Return the only first-level heading, and the facts of the run. `made` is when the
-    report is.
-    """
+def report_head(view: RunView, t: Catalogue) -> Html:
+    """Return the only first-level heading, and what has to be known before the rest is read."""
     assert view.header is not None
     told = any(method.error == view.error for method in view.methods.values())
     return tag(
@@ -72,11 +70,20 @@ def report_head(view: RunView, t: Catalogue, made: datetime) -> Html:
         tag("h1", view.header.spec.question, dir="auto"),
         illustration_note(view, t),
         run_notices(view, None if told else view.error, t),
+        key="head",
+    )
+
+
+def report_facts(view: RunView, t: Catalogue, made: datetime) -> Html:
+    """Return what the run was: its facts, models, versions and prompts. `made` is when the
+    report is.
+    """
+    return tag(
+        "div.vs-stack",
         tag("dl.vs-facts.vs-report-facts", _facts(view, t, made)),
         _models(view, t),
         _versions(view, t),
         _wording(view, t),
-        key="head",
     )
 
 
@@ -363,11 +370,15 @@ _PART = 2
 
 
 class ReportPart(NamedTuple):
-    """A part of the report as it was drawn: its id, its title, and what stands below it."""
+    """A part of the report as it was drawn: its id, its title, and what stands below it.
+
+    What is `folded` is closed until somebody opens it or a link leads there; on paper it is open.
+    """
 
     anchor: str
     title: str
     html: str
+    folded: bool = True
 
     def failed(self, t: Catalogue) -> bool:
         """Return whether there is only a remark that it cannot be drawn."""
@@ -396,18 +407,20 @@ def report_html(
     bars = [bar for bar in call_bars(view) if not isinstance(bar.call, StepView)]
     anchors = {_number(bar): f"timeline-call-{place}" for place, bar in enumerate(bars)}
     with writing_once(CallsOnce(anchors)):
-        parts = list(_parts(view, t))
-    head, headless = _head(view, t, made)
+        overview, *parts = _parts(view, t, made)
+    head, headless = _head(view, t)
     title = t("report.calls", count=len(bars))
 
     def document(calls: str, cut: str) -> str:
-        every = [*parts, ReportPart("report-calls", title, calls)]
+        every = [overview, *parts, ReportPart("report-calls", title, calls)]
         body = tag(
             "div.vs-run.vs-report",
             head,
             remarks([*headless, *(part.title for part in every if part.failed(t))], cut, t),
+            # What became of the answer comes first.
+            _section(overview),
             contents([(part.anchor, part.title) for part in every], t),
-            map(_section, every),
+            map(_section, every[1:]),
             tag("footer.vs-note", t("report.end", product=product())),
         )
         return standalone(body, f"{question} · {PRODUCT}", theme, t.language, report=True)
@@ -426,24 +439,28 @@ def report_html(
     return document(safely(title, t, partial(_lines, bars, t)), cut)
 
 
-def _head(view: RunView, t: Catalogue, made: datetime) -> tuple[str, list[str]]:
+def _head(view: RunView, t: Catalogue) -> tuple[str, list[str]]:
     """Return the head, and its name where it cannot be drawn: then the question is the
     heading still.
     """
     assert view.header is not None
     name = t("report.kind")
-    drawn = safely(name, t, partial(report_head, view, t, made))
+    drawn = safely(name, t, partial(report_head, view, t))
     if drawn != view_failed(name, t):
         return drawn, []
     heading = tag("h1", view.header.spec.question, dir="auto")
     return join([heading, Html(drawn)]), [name]
 
 
-def _parts(view: RunView, t: Catalogue) -> Iterator[ReportPart]:
-    """Yield everything but the calls: the overview, each method, the comparison, the evidence."""
+def _parts(view: RunView, t: Catalogue, made: datetime) -> Iterator[ReportPart]:
+    """Yield everything but the calls: the overview, what the run was, each method, the comparison,
+    the evidence.
+    """
     assert view.header is not None
     methods = view.header.spec.methods
-    yield _part("overview", t("report.overview"), partial(results, view, t), t)
+    yield _part("overview", t("report.overview"), partial(results, view, t), t, folded=False)
+    about = partial(report_facts, view, t, made)
+    yield _part("about", t("report.about"), about, t, folded=False)
     if is_check(view.header.spec):
         yield _part("check", t("check.title"), partial(check_view, view, t), t)
     for method in methods:
@@ -451,17 +468,21 @@ def _parts(view: RunView, t: Catalogue) -> Iterator[ReportPart]:
         yield _part(f"method-{method.name}", title, partial(_method, view, method, t), t)
     if len(methods) > 1:
         columns = [CompareColumn(view, method.name) for method in methods]
-        yield _part("compare", t("nav.compare"), partial(compare_view, columns, t), t)
-    yield _part("evidence", t("evidence.title"), partial(found_evidence, view, t), t)
+        draw = partial(compare_view, columns, t, headed=False)
+        yield _part("compare", t("nav.compare"), draw, t)
+    evidence = partial(found_evidence, view, t)
+    yield _part("evidence", t("evidence.title"), evidence, t, folded=False)
 
 
-def _part(name: str, title: str, draw: Callable[[], str], t: Catalogue) -> ReportPart:
+def _part(
+    name: str, title: str, draw: Callable[[], str], t: Catalogue, *, folded: bool = True
+) -> ReportPart:
     html = safely(title, t, draw)
     if html == view_failed(title, t):
-        return ReportPart(f"report-{name}", title, html)
+        return ReportPart(f"report-{name}", title, html, folded=False)
     # The views are pages of their own elsewhere: their ids and headings have to fit together here.
     fitted = with_prefix(below(without_buttons(html), _PART), f"{name}-")
-    return ReportPart(f"report-{name}", title, fitted)
+    return ReportPart(f"report-{name}", title, fitted, folded)
 
 
 def _method(view: RunView, method: MethodSpec, t: Catalogue) -> str:
@@ -469,13 +490,11 @@ def _method(view: RunView, method: MethodSpec, t: Catalogue) -> str:
 
 
 def _section(part: ReportPart) -> Html:
-    return tag(
-        "section.vs-report-part",
-        tag("h2", part.title, id=part.anchor),
-        Html(part.html),
-        aria_labelledby=part.anchor,
-        key=part.anchor,
-    )
+    title = tag("h2", part.title, id=part.anchor)
+    body: list[Child] = [title, Html(part.html)]
+    if part.folded:
+        body = [fold(title, Html(part.html), key=f"{part.anchor}-fold")]
+    return tag("section.vs-report-part", body, aria_labelledby=part.anchor, key=part.anchor)
 
 
 def _number(bar: CallBar) -> int:

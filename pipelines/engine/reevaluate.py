@@ -11,6 +11,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import isclose
 from typing import Any
 
 from pipelines.base import Answer
@@ -77,6 +78,43 @@ def recorded_settings(view: RunView, method: Method[Any]) -> Settings:
             return method.settings(started.settings)
     methods = view.header.spec.methods if view.header else ()
     return method.settings({one.name: one.settings for one in methods}.get(method.name))
+
+
+_THRESHOLDS = ("threshold", "theta", "tau")
+"""How the settings begin that are compared with a score."""
+
+_BEYOND = 1.25
+"""How far past the largest number a threshold can be moved where the score has no end."""
+
+
+def threshold_ends(
+    view: RunView, method: Method[Any], settings: Settings
+) -> dict[str, tuple[float, float]]:
+    """Return where the scores begin and end that each threshold of `settings` is compared with in
+    the run `view`; thresholds that no score of it was compared with are left out.
+
+    Where a score has no end, it is a quarter past the largest number of the run.
+    """
+    found = view.methods.get(method.name)
+    scores = [score for event in found.judged for score in event.scores] if found else []
+    ends: dict[str, tuple[float, float]] = {}
+    for name in method.settings_type.REPLAYABLE:
+        value = getattr(settings, name)
+        numbers = settings.effective_default(name).values() if value is None else [value]
+        if not name.startswith(_THRESHOLDS):
+            continue
+        used = [
+            score
+            for score in scores
+            if score.threshold is not None
+            and any(isclose(score.threshold, one, abs_tol=1e-6) for one in numbers)
+        ]
+        if used:
+            seen = [abs(number) for one in used for number in (one.value, one.threshold) if number]
+            beyond = max(seen, default=1.0) * _BEYOND
+            highs = (beyond if one.high is None else one.high for one in used)
+            ends[name] = (min(one.low for one in used), max(highs))
+    return ends
 
 
 def recorded_plan(trace: Trace) -> RunPlan:

@@ -97,6 +97,36 @@ def standard_methods() -> list[str]:
     return [name for name, method in METHODS.items() if name in plain or not method.baseline]
 
 
+def grouped_methods() -> dict[str, tuple[str, ...]]:
+    """Return every method under what it is: "published" for the five, "answering" for baselines
+    that give an answer, "detecting" for those that only check one.
+    """
+    groups: dict[str, tuple[str, ...]] = {"published": (), "answering": (), "detecting": ()}
+    for name, method in METHODS.items():
+        baseline = "answering" if method.rewrites else "detecting"
+        group = baseline if method.baseline else "published"
+        groups[group] = (*groups[group], name)
+    return groups
+
+
+def method_presets() -> dict[str, tuple[str, ...]]:
+    """Return choices of methods by name: "quick" takes a few calls each; "five" are the published
+    methods beside an answer without and with passages; "papers" adds the baselines that the tables
+    of the five papers have; "all" is every method.
+    """
+    five = tuple(standard_methods())
+    tables = (
+        *("token_probability", "selfcheck", "p_yes"),
+        *("chain_of_thought", "ircot", "rarr", "critic"),
+    )
+    return {
+        "quick": ("direct", "rag", "drad", "slm"),
+        "five": five,
+        "papers": (*five, *tables),
+        "all": tuple(METHODS),
+    }
+
+
 def get_method(name: str) -> Method[Any]:
     """Return the method called `name`; raises InvalidInputError where there is none."""
     if name not in METHODS:

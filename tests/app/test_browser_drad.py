@@ -134,7 +134,7 @@ def test_a_browser_without_runs_is_sent_to_the_ask_page(visit: Visit) -> None:
 @pytest.mark.verify
 def test_the_ask_page_leads_there(visit: Visit, finished: Finished) -> None:
     page = visit(known=finished.browser).open(f"/?run={finished.run}")
-    page.get_by_role("button", name="DRAD step by step").click()
+    page.get_by_role("button", name="Steps of DRAD").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("DRAD: detect")
     expect(page.locator("#drad-heat-0-probability")).to_be_visible()
     assert run_of(page) == finished.run

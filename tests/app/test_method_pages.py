@@ -210,7 +210,7 @@ def test_replies_written_by_hand_are_called_so_wherever_they_are_shown(
             "θ₂ = 1.20 nats was set by hand.",
         ),
         ("grounding", "haarag", {"tau_a": 0.0}, "τₐ = 0.22 was", "τₐ = 0 was set by hand."),
-        ("grounding", "slm", {"threshold": -5.0}, "< 0.50", "> -5.00"),
+        ("grounding", "slm", {"threshold": 0.0}, "< 0.50", "> 0.00"),
         ("grounding", "slm", {"normalise": False}, "z", "P(yes)"),
     ],
 )
@@ -241,7 +241,7 @@ def test_another_limit_of_rounds_that_would_have_changed_nothing(rounds: int, wa
     first = seen(test)
     set_to(test, wall, "ever", max_rounds=rounds)
     # How long the models took is not known of a run that was re-evaluated.
-    times = re.compile(r"( · )?\d+\.\d\d s")
+    times = re.compile(r"( · )?\d+\.\d+ s|(\n)What if[^\n]*")
     assert times.sub("", seen(test)) == times.sub("", first)
     assert not offers_to_run_again(test)
 
@@ -249,7 +249,7 @@ def test_another_limit_of_rounds_that_would_have_changed_nothing(rounds: int, wa
 @pytest.mark.parametrize(
     ("name", "method", "fields", "said"),
     [
-        ("rowen", "rowen", {"threshold": 5.0}, "the run leaves the recorded one"),
+        ("rowen", "rowen", {"threshold": 2.0}, "the run leaves the recorded one"),
         ("rowen", "rowen", {"variant": "cm"}, "the run leaves the recorded one"),
         ("drad", "drad", {"theta_1": 1.0}, "doubtful"),
         ("grounding", "haarag", {"tau_r": 1.0}, "leaves the recorded one at draft 1 "),
@@ -289,3 +289,41 @@ def test_why_a_run_cannot_be_started_is_said_where_it_was_asked_for(
     assert not test.exception
     assert "There is no such thing." in seen(test)
     assert test.query_params["run"] == wall
+
+
+def test_baselines_are_run_from_their_own_page(played: Engine):
+    test = page("baselines").run()
+    assert not test.exception
+    table = test.dataframe[0].value
+    names = method_pages()["baselines"]
+    assert list(table["Baseline"]) == [NAMES[name] for name in names]
+    assert set(table["Kind"]) == {"answers", "only checks"}
+    assert all(int(count) >= 1 for count in table["Calls"])
+    # What those that are chosen do is explained below.
+    captions = "\n".join(one.value for one in test.caption)
+    assert "Chosen: Token probability, SelfCheckGPT." in captions
+    test.text_input(key="baselines.question").input(QUESTION)
+    test.button(key="baselines-run").click().run()
+    assert not test.exception
+    begun = test.query_params["run"]
+    spec = load(played, begun).header.spec
+    assert spec.question == QUESTION
+    assert {one.name for one in spec.methods} >= {"token_probability", "selfcheck"}
+    played.call(played.service.stop(begun, owner=ME))
+
+
+def test_what_if_shows_what_was_and_what_is_now_and_leads_back(everest: str):
+    test = opened("rowen", everest)
+    assert "What if" not in seen(test)
+    assert test.button(key="reset-rowen").disabled
+    set_to(test, everest, "rowen", threshold=0.0)
+    assert "What if: not what was recorded." in seen(test)
+    words = " ".join(seen(test).split())
+    assert re.search(r"was.?Doubtful 0\.33 < 0\.50→now.?Confident 0\.33 > 0", words)
+    # Z goes from 0 to 1 + alpha, and so far can its threshold be moved.
+    slider = test.slider(key=place(everest, "rowen", "threshold"))
+    assert (slider.min, slider.max) == (0.0, 2.0)
+    test.button(key="reset-rowen").click().run()
+    assert not test.exception
+    assert "What if" not in seen(test)
+    assert "0.33 is below 0.50: evidence is looked up" in seen(test)

@@ -12,7 +12,7 @@ from components.base.elements import error_title
 from components.base.words import Catalogue
 from pipelines.engine.library import Libraries
 from pipelines.engine.service import Engine
-from pipelines.methods.registry import METHODS
+from pipelines.methods.registry import METHODS, grouped_methods, method_presets
 from pipelines.methods.slm.scores import history_of
 from pipelines.retrieval.base import Retriever
 from pipelines.run import events
@@ -336,3 +336,34 @@ def test_settings_are_those_of_the_ticked_methods_and_of_what_was_changed(engine
     test.slider(key="ask.flare.beta").set_value(0.4).run()
     test.run()
     assert not any((slider.key or "").startswith("ask.flare") for slider in test.slider)
+
+
+@pytest.mark.parametrize(
+    ("preset", "taken"),
+    [
+        ("quick", ["direct", "rag", "drad", "slm"]),
+        ("five", ["direct", "rag", "rowen", "drad", "ever", "haarag", "slm"]),
+        ("all", list(METHODS)),
+    ],
+)
+def test_several_methods_are_chosen_at_once(engine: Engine, preset: str, taken: list[str]):
+    test = ask_page("flare")
+    test.button(key=f"preset-{preset}").click().run()
+    assert not test.exception
+    ticked = [name for name in METHODS if test.checkbox(key=f"method.{name}").value]
+    assert ticked == taken
+
+
+def test_what_cannot_run_keeps_its_tick(engine: Engine):
+    test = ask_page("direct", "rowen", **{"ask.rowen.variant": "cl"})
+    assert test.checkbox(key="method.rowen").disabled
+    test.button(key="preset-quick").click().run()
+    ticked = [name for name in METHODS if test.checkbox(key=f"method.{name}").value]
+    assert ticked == ["direct", "rag", "rowen", "drad", "slm"]
+
+
+def test_every_method_stands_in_one_group():
+    groups = grouped_methods()
+    assert groups["published"] == ("rowen", "drad", "ever", "haarag", "slm")
+    assert sorted(name for some in groups.values() for name in some) == sorted(METHODS)
+    assert {name for some in method_presets().values() for name in some} <= set(METHODS)

@@ -43,8 +43,10 @@ async def test_a_finished_run_shows_everything(t: Catalogue):
         node.text(): node.attributes["data-value"]
         for node in page.one(".vs-steps-links").all("button")
     }
+    way = page.one(".vs-method-way")
+    assert way.attributes["aria-label"] == "Steps of DRAD"
+    assert (way.attributes["data-action"], way.attributes["data-value"]) == ("open", "drad")
     assert links == {
-        "DRAD step by step": "drad",
         "Compare the answers": "compare",
         "Run the other methods too": "standard",
     }

@@ -146,7 +146,7 @@ def test_an_example_is_shown_as_it_was_recorded_and_its_buttons_open_its_pages(
     page.get_by_text(RECORDED).first.click()
     expect(page.get_by_role("textbox", name="Question")).to_have_value(RECORDED)
     expect(page.get_by_role("heading", name=RECORDED)).to_be_visible()
-    for button, tab in (("DRAD step by step", "DRAD"), ("Compare the answers", "Compare")):
+    for button, tab in (("Steps of DRAD", "DRAD"), ("Compare the answers", "Compare")):
         page.get_by_role("tab", name="Ask").click()
         page.get_by_role("button", name=button).click()
         expect(page.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")

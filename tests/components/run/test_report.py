@@ -55,7 +55,7 @@ def test_it_says_what_was_asked_of_what_and_when(t: Catalogue):
     html, page = drawn(view, t)
     assert page.one("h1").text() == QUESTION
     assert page.one("title").text() == f"{QUESTION} · Veriscope"
-    head = page.one(".vs-report-head").text()
+    head = page.one(".vs-report").text()
     assert f"2026-11-25 08:30 UTC, with Veriscope {product_version()}" in head
     assert "1970-01-01 00:00 UTC" in head
     for word in ("r1", "big · m-1", "http://h/v1", "Seed", "7", "Wikipedia", "English", "1 call"):
@@ -74,15 +74,20 @@ def test_it_has_a_part_for_everything(t: Catalogue):
     methods = [t(f"method.{name}.title") for name in real().methods]
     calls = sum(len(one.calls) + len(one.searches) for one in real().methods.values())
     assert titles == [
-        "Contents",
         "Overview",
+        "Contents",
+        "About this run",
         *methods,
         "Compare",
         "Evidence",
         f"Calls: {calls}",
     ]
     links = [link.attributes["href"] for link in page.one(".vs-report-contents").all("a")]
-    assert links == [f"#{node.attributes['id']}" for node in page.all("h2")[1:]]
+    parts = [node for node in page.all("h2") if "id" in node.attributes]
+    assert links == [f"#{node.attributes['id']}" for node in parts]
+    # What was asked, what became of it and why are in view; the rest is folded.
+    folded = [node.text() for summary in page.all("summary") for node in summary.all("h2")]
+    assert folded == [*methods, "Compare", f"Calls: {calls}"]
     assert len(page.one("main").all(".vs-call")) == calls
     assert not page.all(".vs-notices")
 
@@ -126,14 +131,14 @@ def test_the_same_run_gives_the_same_file(t: Catalogue):
 def test_chinese():
     html, page = drawn(real(), Catalogue("zh"))
     assert html.startswith('<!doctype html>\n<html lang="zh-CN">')
-    assert page.all("h2")[0].text() == "目录"
+    assert [node.text() for node in page.all("h2")[:2]] == ["概览", "目录"]
 
 
 def test_a_run_that_was_stopped_says_so(t: Catalogue):
     record = Record("drad")
     record.begin("drad").draft("drad")
     _, page = drawn(record.view, t)
-    assert t("status.running") in page.one(".vs-report-head").text()
+    assert t("status.running") in page.one(".vs-report-facts").text()
 
 
 def test_a_run_that_has_not_begun_has_no_report(t: Catalogue):
