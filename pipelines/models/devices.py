@@ -5,7 +5,7 @@ batches that its memory holds.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -160,7 +160,7 @@ def like_lengths(lengths: Sequence[int], rows: Callable[[int], int]) -> Iterator
         yield batch
 
 
-def in_halves(items: Sequence[T], work: Callable[[Sequence[T]], Sequence[U]]) -> list[U]:
+def in_halves(items: Sequence[T], work: Callable[[Sequence[T]], Iterable[U]]) -> list[U]:
     """Return what `work` gives for all items together; where memory is short, for halves of them.
 
     Raises what it raises for an item alone.

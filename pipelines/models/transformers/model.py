@@ -195,6 +195,7 @@ def load_engine(
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
 
+            from pipelines.models.transformers.compiled import CompiledSteps
             from pipelines.models.transformers.engine import InferenceEngine
 
         device = device_for("writing")
@@ -211,7 +212,11 @@ def load_engine(
         if found["missing_keys"]:
             raise ValueError(f"{len(found['missing_keys'])} weights are missing")
         model = model.to(device).eval().requires_grad_(False)
-        return InferenceEngine(model, read_vocabulary(tokenizer))
+        engine = InferenceEngine(model, read_vocabulary(tokenizer))
+        # What runs once in 32 bits, or on a card that is lent for moments, is not worth compiling.
+        if device.type == "cuda" and not engine.exact and not is_zerogpu():
+            engine.fast = CompiledSteps(engine)
+        return engine
     except VeriscopeError:
         raise
     except Exception as error:
