@@ -215,6 +215,10 @@ class CompiledSteps:
             self._preparing.start()
         return self._ready.get(size)
 
+    def is_ready(self, size: int) -> bool:
+        """Return whether the step for so many rows was prepared."""
+        return size in self._ready
+
     def wait(self) -> None:
         """Wait until what is being prepared is ready, or known not to work."""
         if self._preparing is not None:

@@ -52,7 +52,8 @@ class InferenceEngine:
         self.model = model
         self.vocabulary = vocabulary
         self.device = model.device
-        self.exact = model.dtype == torch.float32
+        # Rounded weights have no exact copy: they are another model.
+        self.exact = model.dtype == torch.float32 or getattr(model, "is_quantized", False)
         self.stop_ids = _stop_ids(model, vocabulary.tokenizer)
         config = model.config.get_text_config(decoder=True)
         self.context: int | None = getattr(config, "max_position_embeddings", None)
@@ -198,6 +199,11 @@ class InferenceEngine:
     def room(self) -> int:
         """Bytes that caches may still take: what is free, less `working`, which passes need."""
         return int(_USABLE * self.memory()) - self.working
+
+    @property
+    def exact_size(self) -> int:
+        """Bytes of a copy of the weights in 32 bits."""
+        return 4 * self.model.num_parameters()
 
     def wait(self) -> None:
         """Wait until the device has done what it was given."""

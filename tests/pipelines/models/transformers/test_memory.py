@@ -70,7 +70,7 @@ class Watched:
     def leave(self, columns: int) -> None:
         """Leave memory for so many columns of one row's cache, beside what caches take already."""
         total = columns * self.engine.bytes_per_column
-        self.engine.memory = lambda: round((total - self.batcher._taken()) / 0.9) + 1
+        self.engine.memory = lambda: round((total - self.batcher.cache_bytes) / 0.9) + 1
 
 
 @pytest.fixture
