@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch.nn.functional import pad
@@ -28,8 +28,6 @@ from pipelines.models.transformers.work import PASS_TOKENS, Shortlist, TokenScor
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-    from pipelines.models.transformers.compiled import CompiledStep, CompiledSteps
-
 _USABLE = 0.9
 """The share of free memory that caches may take: growing, they leave holes behind."""
 
@@ -37,6 +35,36 @@ _LOGITS_BYTES = 32
 
 _SCORE_TOKENS = 256
 """Most positions whose logits over the whole vocabulary are in memory at once."""
+
+
+class FastStep(Protocol):
+    """A step that keeps the newest columns of rows in a cache of its own."""
+
+    def step(self, rows: Rows, tokens: Sequence[int]) -> torch.Tensor:
+        """Append one token to each row as `InferenceEngine.step` does."""
+        ...
+
+    def columns_since(self, width: int, end: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Return keys and values of the columns [width, end) of every layer."""
+        ...
+
+
+class FastSteps(Protocol):
+    """Such steps for numbers of rows, prepared in the background; `off` where none works."""
+
+    off: bool
+
+    def of(self, rows: Rows) -> FastStep | None:
+        """Return the one for the next token of `rows`, None where the plain one serves."""
+        ...
+
+    def is_ready(self, size: int) -> bool:
+        """Return whether the step for so many rows was prepared."""
+        ...
+
+    def wait(self) -> None:
+        """Wait until what is being prepared is ready, or known not to work."""
+        ...
 
 
 class InferenceEngine:
@@ -74,7 +102,7 @@ class InferenceEngine:
         self._pads = joins and not any(isinstance(layer, LinearAttentionLayer) for layer in layers)
         together = 64 if self.device.type == "cuda" else 32
         self.max_rows = together if joins else 1
-        self.fast: CompiledSteps | None = None
+        self.fast: FastSteps | None = None
         self.memory: Callable[[], int] = partial(free_memory, self.device)
         wide = 2 * config.hidden_size + 4 * (getattr(config, "intermediate_size", None) or 0)
         # Logits in 32 bits, and in 64 where a token is drawn; activations of a layer.
@@ -292,7 +320,7 @@ class Rows:
 
     cache: DynamicCache
     lengths: list[int]
-    fixed: CompiledStep | None = None
+    fixed: FastStep | None = None
     settled: int = 0
 
     @torch.inference_mode()
