@@ -297,8 +297,8 @@ def basis_for(
     `size` is that of the text that is to be checked, None for a question; earlier runs of the other
     kind are left out. Time is known of the embedded model, roughly of a local one on a graphics
     card, and of a model with earlier runs: the ratio of their real to their estimated seconds
-    scales the shipped pace. For the embedded model, the shipped measurement counts as one more run, so that one short run does not
-    decide.
+    scales the shipped pace. For the embedded model, the shipped measurement counts as one more run,
+    so that one short run does not decide.
     """
     table = effort_table()
     embedded, usual_model = is_default(main), same_model(main, ModelSpec())

@@ -119,7 +119,7 @@ class JobThread(ABC):
         fail(jobs, failure("computing.closed", self._name, name=self._name))
 
 
-class Pace:
+class ReadingPace:
     """How many tokens of prompts are read at once: while texts are written, as many as one piece
     may take without their standing still.
     """
@@ -182,7 +182,7 @@ class Batcher(JobThread):
         self._held: dict[int, int] = {}
         self._most: float | None = None
         self._put_back: set[DecodingJob[Any]] = set()
-        self._pace = Pace(clock)
+        self._pace = ReadingPace(clock)
         super().__init__(load, name=name)
 
     def _begin(self) -> None:
