@@ -15,7 +15,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PYTHON LOCKED
 
 .DEFAULT_GOAL := help
-.PHONY: help run space index install models test pytest lint format verify bench samples screenshots lock audit install-dev install-research browser postgresql clean
+.PHONY: help run space index install models test pytest lint format verify bench bench-gpu samples screenshots lock audit install-dev install-research browser postgresql clean
 
 help: ## Print this list
 	@echo "Targets:"
@@ -69,6 +69,9 @@ verify: install-dev browser postgresql models ## Run everything, long tests too;
 
 bench: install-dev models ## Measure the engine against its longest chain of calls; prints ratios
 	$(VENV_PYTHON) -m scripts.bench
+
+bench-gpu: install-dev models ## Measure local models on the graphics card; ARGS="--shape small" for the processor
+	$(VENV_PYTHON) -m scripts.bench_gpu $(ARGS)
 
 samples: install models ## Record sample questions anew with the embedded model, and choose what is shipped
 	$(VENV_PYTHON) -m pipelines.samples.record

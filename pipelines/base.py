@@ -377,6 +377,9 @@ def loading() -> Iterator[None]:
     """Import transformers or a library on top of it, or load a model by it: what is there then
     is `kept`.
     """
+    # Read when transformers is imported. Where the package `kernels` happens to be installed,
+    # transformers would ask the hub for code, and run it.
+    os.environ.setdefault("USE_HUB_KERNELS", "0")
     with _ONE_AT_A_TIME, kept():
         yield
 

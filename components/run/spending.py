@@ -79,6 +79,8 @@ def estimate_help(estimate: RunEstimate, t: Catalogue) -> str:
     if estimate.unmeasured:
         names = [named("method", name, t) for name in estimate.unmeasured]
         parts.append(t("estimate.basis.unmeasured", methods=t("list.separator").join(names)))
+    if basis.on_card:
+        parts.append(t("estimate.basis.card"))
     parts.append(t("estimate.basis.cached"))
     return t("estimate.separator").join(parts)
 

@@ -28,6 +28,7 @@ from pipelines.models.providers import (
     Price,
     only_judges,
     provider_of,
+    runs_on_card,
 )
 from pipelines.run.calls import is_random, request_key
 from pipelines.run.events import JUDGES, ModelCalled, RunSpec, is_default
@@ -207,6 +208,11 @@ _SLOWER = 2.2
 languages takes for the same texts: 460 and 203 tokens read, 107 and 51 written a second, on two
 cores."""
 
+_ON_CARD = Pace(start=0.0, read=0.0, written=13.8 / (60 * 64), cores=0)
+"""A local model on a graphics card: 60 calls of 497 tokens, 64 written each, 16 at a time took
+13.8 s with 7 billion parameters on an H200 (docs/measurements.md). Small models take as long:
+starting kernels is what takes the time."""
+
 PATIENCE = 60.0
 """Seconds that a first run may take: so long people watch before they have chosen anything, where
 the first answer is there after a few."""
@@ -238,7 +244,8 @@ class Basis(Frozen):
 
     `measured` is the shipped part that is used for methods without an entry in `own`, which are
     means over `runs` earlier runs. `pace` None where nothing is known about time; `scale` is what
-    its seconds are multiplied by. `sentences` are those of the text to be checked, None for a
+    its seconds are multiplied by; `on_card` says that the pace is that of a local model on a
+    graphics card. `sentences` are those of the text to be checked, None for a
     question; `of` are those that were measured.
     """
 
@@ -248,6 +255,7 @@ class Basis(Frozen):
     runs: int = 0
     pace: Pace | None = None
     scale: float = 1.0
+    on_card: bool = False
     sentences: int | None = None
     of: int = 0
 
@@ -287,10 +295,10 @@ def basis_for(
     """Return what is known about runs of the model `main`, `past` being earlier runs of it.
 
     `size` is that of the text that is to be checked, None for a question; earlier runs of the other
-    kind are left out. Time is known of the embedded model, and of a model with earlier
-    runs: the ratio of their real to their estimated seconds scales the shipped pace. For the
-    embedded model, the shipped measurement counts as one more run, so that one short run does not
-    decide.
+    kind are left out. Time is known of the embedded model, roughly of a local one on a graphics
+    card, and of a model with earlier runs: the ratio of their real to their estimated seconds
+    scales the shipped pace. For the embedded model, the shipped measurement counts as one more run,
+    so that one short run does not decide.
     """
     table = effort_table()
     embedded, usual_model = is_default(main), same_model(main, ModelSpec())
@@ -313,13 +321,15 @@ def basis_for(
         slower = not usual_model and (size is not None or table.chinese is None)
         real.append(expected[-1] * (_SLOWER if slower else 1.0))
     known = sum(expected) > 0
+    on_card = not known and runs_on_card(main)
     return Basis(
         source=source,
         measured=measured,
         own=own,
         runs=len(alike),
-        pace=pace if known else None,
+        pace=_ON_CARD if on_card else pace if known else None,
         scale=sum(real) / sum(expected) if known else 1.0,
+        on_card=on_card,
         sentences=None if size is None else size.sentences,
         of=of,
     )

@@ -5,7 +5,8 @@ batches that its memory holds.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+_DRIVER = Path("/dev/nvidiactl")
 
 SWITCH = "VERISCOPE_GPU"
 """The environment variable that says which models use a graphics card: "all" (also where it is not
@@ -55,6 +58,18 @@ def device_for(work: Work) -> torch.device:
     # ZeroGPU lends its card to what is decoded there.
     kept_off = work == "reading" and (allowed == "writing" or is_zerogpu())
     return torch.device("cpu" if kept_off else "cuda")
+
+
+def has_card() -> bool:
+    """Return whether language models are computed on a card here, without importing PyTorch.
+
+    Where PyTorch is not imported yet, the driver's own file tells.
+    """
+    if os.environ.get(SWITCH, "").strip().lower() == "none" or is_zerogpu():
+        return False
+    if "torch" in sys.modules:
+        return device_for("writing").type == "cuda"
+    return _DRIVER.exists()
 
 
 def choose_dtype(device: torch.device) -> torch.dtype:
@@ -160,7 +175,7 @@ def like_lengths(lengths: Sequence[int], rows: Callable[[int], int]) -> Iterator
         yield batch
 
 
-def in_halves(items: Sequence[T], work: Callable[[Sequence[T]], Sequence[U]]) -> list[U]:
+def in_halves(items: Sequence[T], work: Callable[[Sequence[T]], Iterable[U]]) -> list[U]:
     """Return what `work` gives for all items together; where memory is short, for halves of them.
 
     Raises what it raises for an item alone.

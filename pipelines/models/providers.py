@@ -34,6 +34,7 @@ from pipelines.models.base import (
     no_progress,
 )
 from pipelines.models.catalogue import CatalogueEntry, catalogue
+from pipelines.models.devices import has_card
 from pipelines.models.judges.base import (
     OVERLAP_NAME,
     SIMILARITY_NAME,
@@ -266,6 +267,12 @@ def pinned(spec: ModelSpec) -> ModelSpec:
 def only_judges(spec: ModelSpec) -> bool:
     """Return whether the model of `spec` is of a kind that judges and writes nothing."""
     return spec.kind in PROVIDERS and PROVIDERS[spec.kind].only_judges
+
+
+def runs_on_card(spec: ModelSpec) -> bool:
+    """Return whether the model of `spec` is computed on a graphics card of this machine."""
+    by_transformers = spec.kind == "local" and not _is_gguf(spec)
+    return by_transformers and has_card()
 
 
 def known_capabilities(spec: ModelSpec) -> Capabilities | None:

@@ -9,6 +9,7 @@ runs by itself, on float32 weights.
 from __future__ import annotations
 
 import importlib
+import logging
 import queue
 import threading
 import time
@@ -39,6 +40,9 @@ from pipelines.models.transformers.work import TokenSequence as Text
 
 if TYPE_CHECKING:
     from pipelines.models.transformers.engine import InferenceEngine, Rows
+
+
+_LOG = logging.getLogger(__name__)
 
 
 class JobThread(ABC):
@@ -115,7 +119,7 @@ class JobThread(ABC):
         fail(jobs, failure("computing.closed", self._name, name=self._name))
 
 
-class Pace:
+class ReadingPace:
     """How many tokens of prompts are read at once: while texts are written, as many as one piece
     may take without their standing still.
     """
@@ -178,7 +182,7 @@ class Batcher(JobThread):
         self._held: dict[int, int] = {}
         self._most: float | None = None
         self._put_back: set[DecodingJob[Any]] = set()
-        self._pace = Pace(clock)
+        self._pace = ReadingPace(clock)
         super().__init__(load, name=name)
 
     def _begin(self) -> None:
@@ -200,7 +204,18 @@ class Batcher(JobThread):
     def _engine_for(self, job: DecodingJob[Any]) -> InferenceEngine:
         if not job.reproducible or self._engine.exact:
             return self._engine
-        self._exact = self._exact or self._load(True)
+        if self._exact is None:
+            needs, has = self._engine.exact_size, self._engine.memory()
+            if needs > has:
+                sizes = {"needs": in_gigabytes(needs), "has": in_gigabytes(has)}
+                raise failure("computing.no_exact_copy", self._name, name=self._name, **sizes)
+            _LOG.warning(
+                "Reproducible: a second copy of %s, in 32 bits, takes %s of %s",
+                self._name,
+                in_gigabytes(needs),
+                in_gigabytes(has),
+            )
+            self._exact = self._load(True)
         return self._exact
 
     def _next(self) -> list[DecodingJob[Any]] | None:
@@ -239,10 +254,11 @@ class Batcher(JobThread):
             return True
         columns = max(one.columns for one in (*running, job))
         need = (len(running) + 1) * columns * self._engine.bytes_per_column
-        return need <= self._engine.room + self._taken()
+        return need <= self._engine.room + self.cache_bytes
 
-    def _taken(self) -> int:
-        """Return the bytes that caches take now."""
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes that caches take now."""
         return (0 if self._rows is None else self._rows.size) + sum(self._held.values())
 
     def _compute(self, jobs: list[DecodingJob[Any]]) -> None:

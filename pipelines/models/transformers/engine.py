@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch.nn.functional import pad
@@ -37,20 +37,51 @@ _SCORE_TOKENS = 256
 """Most positions whose logits over the whole vocabulary are in memory at once."""
 
 
+class FastStep(Protocol):
+    """A step that keeps the newest columns of rows in a cache of its own."""
+
+    def step(self, rows: Rows, tokens: Sequence[int]) -> torch.Tensor:
+        """Append one token to each row as `InferenceEngine.step` does."""
+        ...
+
+    def columns_since(self, width: int, end: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Return keys and values of the columns [width, end) of every layer."""
+        ...
+
+
+class FastSteps(Protocol):
+    """Such steps for numbers of rows, prepared in the background; `off` where none works."""
+
+    off: bool
+
+    def of(self, rows: Rows) -> FastStep | None:
+        """Return the one for the next token of `rows`, None where the plain one serves."""
+        ...
+
+    def is_ready(self, size: int) -> bool:
+        """Return whether the step for so many rows was prepared."""
+        ...
+
+    def wait(self) -> None:
+        """Wait until what is being prepared is ready, or known not to work."""
+        ...
+
+
 class InferenceEngine:
     """One set of weights on one device. Not thread-safe: one thread makes all the passes.
 
     `stop_ids` are the tokens that end a reply; `context` is the most tokens a sequence may have,
     None where the architecture sets no limit; `max_rows` is how many sequences it is worth
     decoding together, 1 for caches whose rows cannot be joined. `memory` gives the free bytes of
-    the device.
+    the device, and `fast` makes steps of few rows where it is set.
     """
 
     def __init__(self, model: PreTrainedModel, vocabulary: Vocabulary) -> None:
         self.model = model
         self.vocabulary = vocabulary
         self.device = model.device
-        self.exact = model.dtype == torch.float32
+        # Rounded weights have no exact copy: they are another model.
+        self.exact = model.dtype == torch.float32 or getattr(model, "is_quantized", False)
         self.stop_ids = _stop_ids(model, vocabulary.tokenizer)
         config = model.config.get_text_config(decoder=True)
         self.context: int | None = getattr(config, "max_position_embeddings", None)
@@ -71,6 +102,7 @@ class InferenceEngine:
         self._pads = joins and not any(isinstance(layer, LinearAttentionLayer) for layer in layers)
         together = 64 if self.device.type == "cuda" else 32
         self.max_rows = together if joins else 1
+        self.fast: FastSteps | None = None
         self.memory: Callable[[], int] = partial(free_memory, self.device)
         wide = 2 * config.hidden_size + 4 * (getattr(config, "intermediate_size", None) or 0)
         # Logits in 32 bits, and in 64 where a token is drawn; activations of a layer.
@@ -126,9 +158,17 @@ class InferenceEngine:
             pass
         return logits, prefill.rows
 
-    @torch.inference_mode()
     def step(self, rows: Rows, tokens: Sequence[int]) -> torch.Tensor:
         """Append one token to each row: float32 logits [rows, vocabulary] of the next."""
+        fast = None if self.fast is None else self.fast.of(rows)
+        if fast is not None:
+            return fast.step(rows, tokens)
+        rows.settle()
+        return self.plain_step(rows, tokens)
+
+    @torch.inference_mode()
+    def plain_step(self, rows: Rows, tokens: Sequence[int]) -> torch.Tensor:
+        """Make a step without anything that has to be compiled for it."""
         before = rows.width
         rows.lengths = [length + 1 for length in rows.lengths]
         ids = [[token] for token in tokens]
@@ -188,6 +228,11 @@ class InferenceEngine:
         """Bytes that caches may still take: what is free, less `working`, which passes need."""
         return int(_USABLE * self.memory()) - self.working
 
+    @property
+    def exact_size(self) -> int:
+        """Bytes of a copy of the weights in 32 bits."""
+        return 4 * self.model.num_parameters()
+
     def wait(self) -> None:
         """Wait until the device has done what it was given."""
         if self.device.type == "cuda":
@@ -195,10 +240,21 @@ class InferenceEngine:
 
     def release(self) -> None:
         """Free the weights; the engine cannot be used afterwards."""
+        if self.fast is not None:
+            # What is being compiled cannot be broken off, and needs the weights.
+            self.fast.wait()
+            self.fast = None
         del self.model
         if self.device.type == "cuda":
             gc.collect()
             torch.cuda.empty_cache()
+
+    def cache_arguments(self, cache: Any, count: int) -> dict[str, Any]:
+        """Return what the model is called with to use `cache` and give `count` columns of logits,
+        where it can give a part.
+        """
+        arguments: dict[str, Any] = {self._cache_name: cache, "use_cache": True}
+        return arguments | ({"logits_to_keep": count} if self._keeps else {})
 
     def _forward(
         self,
@@ -217,13 +273,11 @@ class InferenceEngine:
         width = before + len(ids[0])
         columns = torch.arange(width, device=self.device)
         padding = torch.tensor([width - length for length in lengths], device=self.device)[:, None]
-        arguments: dict[str, Any] = {self._cache_name: cache, "use_cache": True}
+        arguments = self.cache_arguments(cache, count)
         if min(lengths) < width and self._masks:
             arguments["attention_mask"] = (columns >= padding).long()
         if self._positions:
             arguments["position_ids"] = (columns[before:] - padding).clamp(min=0)
-        if self._keeps:
-            arguments["logits_to_keep"] = count
         output = self.model(input_ids=torch.tensor(ids, device=self.device), **arguments)
         return output.logits[:, -count:].float()
 
@@ -258,10 +312,27 @@ _JOINABLE = (DynamicLayer, DynamicSlidingWindowLayer, LinearAttentionLayer)
 
 @dataclass
 class Rows:
-    """A batch under way: its cache and how many tokens of each row are in it."""
+    """A batch under way: its cache and how many tokens of each row are in it.
+
+    Where a compiled step is making its steps, `fixed`, the cache holds the first `settled` columns
+    alone.
+    """
 
     cache: DynamicCache
     lengths: list[int]
+    fixed: FastStep | None = None
+    settled: int = 0
+
+    @torch.inference_mode()
+    def settle(self) -> None:
+        """Take the columns over that a compiled step has written into its own cache."""
+        if self.fixed is None:
+            return
+        fresh = self.fixed.columns_since(self.settled, self.width)
+        for layer, (keys, values) in zip(self.cache.layers, fresh, strict=True):
+            layer.keys = torch.cat([layer.keys, keys[: len(self.lengths)]], dim=-2)
+            layer.values = torch.cat([layer.values, values[: len(self.lengths)]], dim=-2)
+        self.fixed = None
 
     @property
     def size(self) -> int:
@@ -287,6 +358,7 @@ class Rows:
         """
         if indices == list(range(len(self.lengths))):
             return
+        self.settle()
         surplus = self.width - max(self.lengths[index] for index in indices)
         self.lengths = [self.lengths[index] for index in indices]
         self.cache.reorder_cache(torch.LongTensor(indices))
@@ -299,6 +371,8 @@ class Rows:
     @torch.inference_mode()
     def join(self, second: Rows) -> Rows:
         """Return one batch of these rows, then those of `second`; both are used up."""
+        self.settle()
+        second.settle()
         width = max(self.width, second.width)
 
         def together(one: torch.Tensor | None, two: torch.Tensor | None) -> torch.Tensor:

@@ -10,9 +10,10 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
@@ -50,6 +51,8 @@ from pipelines.models.transformers.work import (
 )
 
 if TYPE_CHECKING:
+    import torch
+
     from pipelines.models.transformers.engine import InferenceEngine
 
 
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
 #
 # A model is a folder, a GGUF file, or a repository of the hub.
 
+_ROUNDED = re.compile(r"(?P<model>.+(?<!\.gguf))#(?P<bits>[48])bit", re.IGNORECASE)
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 BESIDE_WEIGHTS = ("*.json", "*.txt", "*.model", "*.jinja")
@@ -71,7 +75,8 @@ class WeightsSource:
     """Either `folder` or `hub_id` is set; `gguf_file` names the weights file within it.
 
     `label` is how messages name it: never a path of the machine. `revision` is a commit, branch or
-    tag of the hub; None is the main branch.
+    tag of the hub; None is the main branch. `bits` are those of each weight, 4 or 8, where the
+    weights are rounded as they are loaded.
     """
 
     label: str
@@ -79,6 +84,7 @@ class WeightsSource:
     hub_id: str | None = None
     gguf_file: str | None = None
     revision: str | None = None
+    bits: int | None = None
 
     def fetch(self, progress: Progress | None = None) -> Path:
         """Return the folder with the files, downloaded to the hub's cache first where need be.
@@ -151,12 +157,16 @@ def find_source(path_or_hub_id: str | Path) -> WeightsSource:
     """Return whether it is a folder, a GGUF file or a hub id; no connection is made.
 
     "owner/repository:file.gguf" is a GGUF file of the hub. A model of the hub that was downloaded
-    from the catalogue is its folder.
+    from the catalogue is its folder. A folder or hub id that ends in "#4bit" or "#8bit" is loaded
+    in so many bits, by bitsandbytes.
 
     Raises UnknownModelError when a path leads nowhere, InvalidInputError when a folder holds no
     model.
     """
     given = str(path_or_hub_id).strip()
+    if rounded := _ROUNDED.fullmatch(given):
+        source = find_source(rounded["model"])
+        return replace(source, bits=int(rounded["bits"]), label=given.rsplit("/", 1)[-1])
     hub_id, _, named = given.rpartition(":")
     if named.lower().endswith(".gguf") and "/" in hub_id and _HUB_ID.fullmatch(hub_id):
         return _of_the_hub(named, hub_id, named)
@@ -195,27 +205,63 @@ def load_engine(
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
 
+            from pipelines.models.transformers.compiled import CompiledSteps
             from pipelines.models.transformers.engine import InferenceEngine
 
         device = device_for("writing")
         kind = choose_dtype(device) if dtype is None else getattr(torch, dtype)
         folder = source.fetch(progress)
         options = {} if source.gguf_file is None else {"gguf_file": source.gguf_file}
+        placed = placement(device, source.bits if dtype is None else None)
         with loading(), quietly(progress):
             tokenizer = AutoTokenizer.from_pretrained(folder, **options)
             loaded: Any = AutoModelForCausalLM.from_pretrained(
-                folder, dtype=kind, output_loading_info=True, **options
+                folder, dtype=kind, output_loading_info=True, **options, **placed
             )
         model, found = loaded
         # transformers would fill them with random numbers and only warn.
         if found["missing_keys"]:
             raise ValueError(f"{len(found['missing_keys'])} weights are missing")
-        model = model.to(device).eval().requires_grad_(False)
-        return InferenceEngine(model, read_vocabulary(tokenizer))
+        model = (model if placed else model.to(device)).eval().requires_grad_(False)
+        engine = InferenceEngine(model, read_vocabulary(tokenizer))
+        # What runs once in 32 bits, or on a card that is lent for moments, is not worth compiling.
+        several = len({weights.device for weights in model.parameters()}) > 1
+        if device.type == "cuda" and not (engine.exact or several or source.bits or is_zerogpu()):
+            engine.fast = CompiledSteps(engine)
+        return engine
     except VeriscopeError:
         raise
     except Exception as error:
         raise explain_failure(error, source, folder) from error
+
+
+def placement(device: torch.device, bits: int | None) -> dict[str, Any]:
+    """Return what transformers is told of where weights go: straight to the card, without a copy
+    in the machine's own memory; to several cards where there are several.
+
+    Weights in 4 or 8 `bits` need bitsandbytes; raises InvalidInputError where it is not installed.
+    """
+    placed: dict[str, Any] = {}
+    if device.type == "cuda" and not is_zerogpu():
+        import torch
+
+        placed["device_map"] = "auto" if torch.cuda.device_count() > 1 else {"": device}
+    if bits is not None:
+        if find_spec("bitsandbytes") is None:
+            raise failure("loading.no_bits", bits=bits)
+        from transformers import BitsAndBytesConfig
+
+        placed["device_map"] = placed.get("device_map", {"": device})
+        placed["quantization_config"] = (
+            BitsAndBytesConfig(
+                load_in_4bit=True,
+                bnb_4bit_quant_type="nf4",
+                bnb_4bit_compute_dtype=choose_dtype(device),
+            )
+            if bits == 4
+            else BitsAndBytesConfig(load_in_8bit=True)
+        )
+    return placed
 
 
 @contextmanager

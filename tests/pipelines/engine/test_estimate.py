@@ -149,6 +149,20 @@ def test_time_is_known_of_the_embedded_model_or_after_a_run():
     assert of("direct", main=HOSTED, past=(silent,)).seconds is None
 
 
+def test_time_is_roughly_known_of_a_local_model_on_a_card(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pipelines.models.providers.has_card", lambda: True)
+    local = ModelSpec(kind="local", name="Qwen", model="Qwen/Qwen2.5-7B-Instruct")
+    basis = basis_for(local)
+    assert basis.on_card
+    found = estimate(["direct"], {"main": local}, basis)
+    # 60 calls of 64 tokens took 13.8 s.
+    assert found.seconds == pytest.approx(found.written * 13.8 / (60 * 64))
+    file = local.model_copy(update={"model": "a/b:c.gguf"})
+    assert estimate(["direct"], {"main": file}, basis_for(file)).seconds is None
+    monkeypatch.setattr("pipelines.models.providers.has_card", lambda: False)
+    assert basis_for(local).pace is None
+
+
 def test_a_slow_machine_is_believed_after_some_runs():
     assert of("direct").basis.scale == 1.0
     expected = (3 * 30.0 + WHOLE_RUN) / (3 * 10.0 + WHOLE_RUN)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -44,6 +46,21 @@ def test_the_card_is_used_as_far_as_it_is_there_and_allowed(
     monkeypatch.setenv(SWITCH, said)
     monkeypatch.setenv("SPACES_ZERO_GPU", "1" if zero else "")
     assert (device_for("writing").type, device_for("reading").type) == (writing, reading)
+
+
+def test_a_card_is_known_of_before_pytorch_is_imported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.delenv(SWITCH, raising=False)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert devices.has_card()
+    monkeypatch.delitem(sys.modules, "torch")
+    for driver in (tmp_path, tmp_path / "none"):
+        monkeypatch.setattr(devices, "_DRIVER", driver)
+        assert devices.has_card() is driver.exists()
+    monkeypatch.setattr(devices, "_DRIVER", tmp_path)
+    monkeypatch.setenv(SWITCH, "none")
+    assert not devices.has_card()
 
 
 def test_a_setting_that_says_nothing_known_is_refused(monkeypatch: pytest.MonkeyPatch):

@@ -20,6 +20,7 @@ from pipelines.errors import (
     AuthenticationError,
     InvalidInputError,
     RateLimitError,
+    RefusedRequestError,
     ServerFailedError,
     UnknownModelError,
     UnreachableError,
@@ -33,6 +34,7 @@ from pipelines.models.transformers.model import (
     explain_failure,
     find_source,
     load_engine,
+    placement,
 )
 from tests.pipelines.models.transformers.tiny import OpenModel
 
@@ -251,3 +253,72 @@ def test_the_saved_tokenizer_is_the_one_used(
     text = "The capital is 北京"
     assert engine.vocabulary.tokenizer.encode(text) == byte_level.encode(text)
     assert engine.vocabulary.tokenizer.chat_template == byte_level.chat_template
+
+
+@pytest.mark.parametrize(
+    ("cards", "zero", "placed"),
+    [
+        (1, "", {"device_map": {"": torch.device("cuda")}}),
+        (4, "", {"device_map": "auto"}),
+        (1, "1", {}),
+    ],
+)
+def test_weights_go_straight_to_the_cards(
+    monkeypatch: pytest.MonkeyPatch, cards: int, zero: str, placed: dict[str, object]
+) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: cards)
+    monkeypatch.setenv("SPACES_ZERO_GPU", zero)
+    assert placement(torch.device("cuda"), None) == placed
+    assert placement(torch.device("cpu"), None) == {}
+
+
+def test_weights_in_fewer_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = find_source("owner/model#4bit")
+    assert (source.hub_id, source.bits, source.label) == ("owner/model", 4, "model#4bit")
+    assert find_source("owner/model").bits is None
+    (tmp_path / "config.json").write_text("{}")
+    assert find_source(f"{tmp_path}#8bit").bits == 8
+    monkeypatch.setattr("pipelines.models.transformers.model.find_spec", lambda name: None)
+    with pytest.raises(InvalidInputError, match="bitsandbytes"):
+        placement(torch.device("cuda"), 4)
+    monkeypatch.setattr("pipelines.models.transformers.model.find_spec", lambda name: name)
+    monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    made: list[dict[str, object]] = []
+    monkeypatch.setattr(
+        "transformers.BitsAndBytesConfig", lambda **options: made.append(options) or "config"
+    )
+    for bits in (4, 8):
+        placed = placement(torch.device("cuda"), bits)
+        assert placed["quantization_config"] == "config"
+        assert placed["device_map"] == {"": torch.device("cuda")}
+    assert made[0]["bnb_4bit_compute_dtype"] is torch.bfloat16
+    assert made[1] == {"load_in_8bit": True}
+
+
+def test_transformers_asks_the_hub_for_no_code() -> None:
+    from transformers.integrations import hub_kernels
+
+    assert not hub_kernels._kernels_enabled
+
+
+async def test_a_reproducible_call_says_what_its_copy_takes(
+    llama_folder: Path,
+    open_model: OpenModel,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model = open_model(llama_folder, dtype="bfloat16")
+    model.load()
+    started: Any = model._start()
+    engine = started.ready.result()
+    # 32 bits for each of the weights.
+    size = sum(weights.numel() for weights in engine.model.parameters()) * 4
+    assert engine.exact_size == size
+    alone = ASK.model_copy(update={"reproducible": True})
+    monkeypatch.setattr(engine, "memory", lambda: size - 1)
+    with pytest.raises(RefusedRequestError, match="in 32 bits"):
+        await model.generate(alone)
+    monkeypatch.setattr(engine, "memory", lambda: 10**9)
+    await model.generate(alone)
+    assert "takes 0.00 GB of 1.00 GB" in caplog.text

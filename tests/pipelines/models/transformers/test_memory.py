@@ -17,7 +17,7 @@ from pipelines.models.transformers.batcher import (
     LEAST_PIECE,
     PIECE_SECONDS,
     Batcher,
-    Pace,
+    ReadingPace,
 )
 from pipelines.models.transformers.engine import InferenceEngine
 from pipelines.models.transformers.work import PASS_TOKENS, TokenSequence
@@ -70,7 +70,7 @@ class Watched:
     def leave(self, columns: int) -> None:
         """Leave memory for so many columns of one row's cache, beside what caches take already."""
         total = columns * self.engine.bytes_per_column
-        self.engine.memory = lambda: round((total - self.batcher._taken()) / 0.9) + 1
+        self.engine.memory = lambda: round((total - self.batcher.cache_bytes) / 0.9) + 1
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ async def test_texts_go_on_between_the_pieces_of_a_prompt(
 
 def test_a_piece_takes_as_long_as_a_text_may_stand_still() -> None:
     clock: Iterator[float] = iter([0.0, 0.5, 1.0, 1.0001])
-    pace = Pace(lambda: next(clock))
+    pace = ReadingPace(lambda: next(clock))
     assert pace.tokens(watched=True) == FIRST_PIECE
     assert pace.tokens(watched=False) == PASS_TOKENS
     with pace.measured(lambda: 1000):
