@@ -352,7 +352,10 @@ def form_objected_to(
         ),
         ("alternation", bool(_ALTERNATE.search(said))),
         ("prefix", roles[-1:] == ["assistant"] and bool(_LAST_ROLE.search(said))),
-        ("thinking_off", "enable_thinking" not in body and bool(_THINKING_OFF.search(said))),
+        (
+            "thinking_off",
+            "enable_thinking" not in {*body, *done} and bool(_THINKING_OFF.search(said)),
+        ),
         ("stream_only", not streamed and bool(_STREAM_ONLY.search(said))),
         ("no_stream", streamed and _is_about_streams(refusal, said)),
         (

@@ -34,7 +34,8 @@ class Finding(Frozen):
     that nothing is known. Values by key: "reachable" seconds until a short reply was complete;
     "streaming" seconds until its first piece; "logprobs" the number of alternatives per token
     (None: the whole vocabulary); "english" and "chinese" the first reply; "format", "schema",
-    "prefill" and "instructions" the reply; "judging" how many claims were judged right.
+    "prefill" and "instructions" the reply; "judging" how many claims were judged right;
+    "concessions", which is only there where there are any, their names.
     """
 
     key: str
@@ -82,6 +83,9 @@ async def probe(model: Model) -> ProbeReport:
         Finding(key="english", ok="paris" in reply.casefold(), value=reply.strip()),
         *[finding async for finding in _checked(model, _checks())],
     ]
+    made = model.capabilities.concessions
+    if made:
+        findings.append(Finding(key="concessions", ok=True, value=" ".join(made)))
     capabilities = _found(model.capabilities, findings)
     return ProbeReport(capabilities=capabilities, findings=tuple(findings))
 
@@ -220,10 +224,9 @@ async def _logprobs(model: Model) -> Found:
             continue
         if all(token.top_k is None for token in tokens):
             return True, None, "Over the whole vocabulary."
+        # A server that names no alternatives gives the probability of what was written.
         most = max(min(wanted, len(token.alternatives)) for token in tokens)
-        if most > 0:
-            return True, most, "Alternatives per token."
-        failure = "The server names no alternatives to a token."
+        return True, max(1, most), "Alternatives per token."
     return False, 0, failure
 
 
