@@ -12,6 +12,7 @@ from pipelines.aio import together, usable_cores, write_whole
 from pipelines.base import Frozen, Generation, Language, Message
 from pipelines.errors import ModelTimeoutError, VeriscopeError
 from pipelines.models.base import (
+    CONCESSIONS,
     Capabilities,
     ChoiceRequest,
     Delta,
@@ -83,9 +84,7 @@ async def probe(model: Model) -> ProbeReport:
         Finding(key="english", ok="paris" in reply.casefold(), value=reply.strip()),
         *[finding async for finding in _checked(model, _checks())],
     ]
-    made = model.capabilities.concessions
-    if made:
-        findings.append(Finding(key="concessions", ok=True, value=" ".join(made)))
+    findings += _given_up(model)
     capabilities = _found(model.capabilities, findings)
     return ProbeReport(capabilities=capabilities, findings=tuple(findings))
 
@@ -100,7 +99,14 @@ async def probe_again(
     findings: list[Finding] = []
     async for finding in _checked(model, [key for key in _checks() if key in unknown]):
         findings.append(finding)
-        yield ProbeReport(capabilities=_found(known, findings), findings=tuple(findings))
+        with_ways = [*findings, *_given_up(model)]
+        yield ProbeReport(capabilities=_found(known, with_ways), findings=tuple(findings))
+
+
+def _given_up(model: Model) -> list[Finding]:
+    """Return what the checks had to do differently for the model's server, as one finding."""
+    made = model.capabilities.concessions
+    return [Finding(key="concessions", ok=True, value=" ".join(made))] if made else []
 
 
 def _checks() -> dict[str, Callable[[Model], Awaitable[Found]]]:
@@ -144,6 +150,7 @@ def _found(can: Capabilities, findings: Sequence[Finding]) -> Capabilities:
     alternatives = can.top_logprobs
     if "logprobs" in found:
         alternatives = found["logprobs"].value if found["logprobs"].ok else 0
+    ways = str(found["concessions"].value).split() if "concessions" in found else ()
     languages = {code for key, code in spoken.items() if able(key, code in can.languages)}
     return can.model_copy(
         update={
@@ -155,6 +162,7 @@ def _found(can: Capabilities, findings: Sequence[Finding]) -> Capabilities:
             "prefill": able("prefill", can.prefill),
             "weak": not able("instructions", not can.weak),
             "judges": able("judging", can.judges),
+            "concessions": tuple(one for one in CONCESSIONS if one in {*can.concessions, *ways}),
         }
     )
 

@@ -13,9 +13,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from components.base.words import Catalogue
+from components.models import model_facts, probe_table
+from pipelines.base import Generation
+from pipelines.engine.pool import ModelPool
 from pipelines.errors import InvalidInputError, VeriscopeError
+from pipelines.methods.writing import independent
 from pipelines.models.base import Concession, Delta
 from pipelines.models.openai import OpenAIModel
+from pipelines.models.probe import probe
+from pipelines.models.providers import ModelSpec, build_model, known_capabilities
 from pipelines.models.replies import finish_of
 from tests.scripted.wire import (
     Handler,
@@ -745,3 +752,47 @@ async def test_alternatives_that_are_refused_leave_the_probabilities(wire: Wire)
     assert reply.tokens is not None
     assert reply.tokens[0].probability == pytest.approx(0.5)
     assert "logprobs" in wire.seen[-1].body
+
+
+# What was given up is kept and shown.
+
+
+async def test_a_check_finds_what_is_given_up_and_a_saved_model_keeps_it(wire: Wire):
+    def objects(body: Body) -> bool:
+        return "temperature" in body or "system" in roles(body)
+
+    wire.answers(picky(objects, NO_TEMPERATURE))
+    report = await probe(OpenAIModel("Model", "m", base_url=wire.url))
+    assert report.capabilities.concessions == ("temperature",)
+    assert report.findings[-1].value == "temperature"
+    spec = ModelSpec(kind="openai", name="Model", model="m", base_url=wire.url)
+    saved = spec.with_capabilities(report.capabilities)
+    assert ModelSpec.model_validate_json(saved.model_dump_json()).concessions == ("temperature",)
+    before = len(wire.seen)
+    await build_model(saved).generate(asks())
+    assert ["temperature" in seen.body for seen in wire.seen[before:]] == [False]
+    known = known_capabilities(saved)
+    assert known is not None
+    for language, words in (("en", "the server’s own holds"), ("zh", "按服务器的默认温度生成")):
+        assert words in model_facts(saved, known, Catalogue(language))  # type: ignore[arg-type]
+        assert words in probe_table(report, Catalogue(language))  # type: ignore[arg-type]
+
+
+async def test_a_model_in_use_tells_what_it_has_learned(wire: Wire):
+    wire.answers(picky(has("temperature"), NO_TEMPERATURE))
+    pool = ModelPool()
+    spec = ModelSpec(kind="openai", name="Model", model="m", base_url=wire.url)
+    assert pool.learned(spec) == ()
+    slot = await pool.get(spec)
+    await slot.model.generate(asks())
+    assert pool.learned(spec) == ("temperature",)
+    # Another key is another account: nothing is told of it.
+    assert pool.learned(spec, "k-1") == ()
+
+
+def test_draws_from_a_cache_call_nothing_confident():
+    once = Generation(text="Paris")
+    again = once.model_copy(update={"repeated": True})
+    assert independent([once, again, again]) == []
+    assert independent([once, Generation(text="Rome"), again]) == [once, Generation(text="Rome")]
+    assert independent([once]) == [once]
