@@ -13,6 +13,7 @@ from components.base.theme import Theme, plotly_template, tokens
 from components.base.words import Catalogue, duration, integer, two_digits
 from components.run.spending import price_words
 from pipelines.base import calibration
+from pipelines.error_words import phrase, phrase_in
 from pipelines.models.base import Capabilities
 from pipelines.models.catalogue import CatalogueEntry, Download
 from pipelines.models.download import ACTIVE, DownloadState, in_gigabytes
@@ -50,12 +51,26 @@ def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
         tag("p.vs-chips.vs-model-name", title),
         where and tag("p.vs-note", where),
         tag("p.vs-note", can_do),
+        _concessions(can.concessions, t),
         _open_checks(spec, t),
         can.writes and not can.judges and tag("p.vs-note", t("models.weak_judge")),
         spec.price and tag("p.vs-note", price_words(spec.price, t)),
         spec in BUILT_IN and judge_quality(spec.name, t),
         unmeasured and tag("p.vs-note", t("models.quality.english")),
     )
+
+
+def concession_words(concessions: Sequence[str], t: Catalogue) -> str:
+    """Return what is done differently for a model, because its server takes it no other way."""
+    said = (phrase_in(phrase(f"concession.{one}"), t.language) for one in concessions)
+    return ("；" if t.language == "zh" else "; ").join(said)
+
+
+def _concessions(concessions: Sequence[str], t: Catalogue) -> Html | None:
+    if not concessions:
+        return None
+    words = t("models.concessions", list=concession_words(concessions, t))
+    return tag("p.vs-note", words, key="concessions")
 
 
 def _open_checks(spec: ModelSpec, t: Catalogue) -> Html | None:
@@ -99,6 +114,8 @@ def _meaning(finding: Finding, t: Catalogue) -> Html:
     if finding.key == "logprobs" and finding.ok:
         outcome = "full" if finding.value is None else "top"
     value = finding.value
+    if finding.key == "concessions":
+        value = concession_words(str(value).split(), t)
     if finding.key in _SECONDS and isinstance(value, int | float):
         worded = duration(float(value), t)
     else:

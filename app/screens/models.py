@@ -49,6 +49,7 @@ from components.models import (
 from components.page import loading_note
 from pipelines.engine.service import Engine
 from pipelines.errors import NotFoundError, VeriscopeError, failure
+from pipelines.models.base import CONCESSIONS, Capabilities
 from pipelines.models.catalogue import EMBEDDER_FILE, CatalogueEntry, catalogue, download_named
 from pipelines.models.download import ACTIVE, DownloadState
 from pipelines.models.fetch import missing
@@ -306,7 +307,7 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue, *, mine: bool) ->
     with st.container(border=True, key=f"card-model-{slug}"):
         row = st.container(horizontal=True, vertical_alignment="center", key=f"row-model-{slug}")
         with row:
-            facts = model_facts(spec, assumed_capabilities(spec), t)
+            facts = model_facts(spec, _capabilities(spec), t)
             show_html(facts, key=f"facts-{slug}")
             if spec.kind in PROVIDERS and PROVIDERS[spec.kind].hosted:
                 placeholder = t("models.key.kept" if key_for(spec) else "models.key")
@@ -333,6 +334,14 @@ def _model(spec: ModelSpec, check: Check | None, t: Catalogue, *, mine: bool) ->
         _measurements(spec, t)
         if check is not None and check.spec.name == spec.name and not check.is_new:
             _findings(check, t)
+
+
+def _capabilities(spec: ModelSpec) -> Capabilities:
+    """Return what a model can probably do, with what its server turned out not to take so far."""
+    can = assumed_capabilities(spec)
+    learned = engine().service.pool.learned(spec, key_for(spec))
+    made = tuple(one for one in CONCESSIONS if one in {*can.concessions, *learned})
+    return can.model_copy(update={"concessions": made})
 
 
 def _measurements(spec: ModelSpec, t: Catalogue) -> None:

@@ -279,14 +279,40 @@ def _exchange(call: ModelCalled, t: Catalogue) -> list[Html]:
         title = t("timeline.reply.generate")
         if len(call.generations) > 1:
             title = t("calls.sample", name=title, number=number)
-        parts.append(_turn(title, [_bounded(generation.text, t), _end(generation, t)], "reply"))
+        said = [
+            _thinking(generation, t),
+            _bounded(generation.text, t),
+            _end(generation, t),
+            _gaps(generation, t),
+            tag("p.vs-note", t("calls.repeated")) if generation.repeated else None,
+        ]
+        parts.append(_turn(title, said, "reply"))
     return parts
+
+
+def _thinking(generation: Generation, t: Catalogue) -> Html | None:
+    """Return what the model thought, apart from its text, which nothing else reads."""
+    if not generation.thinking:
+        return None
+    count = generation.usage.thinking_tokens
+    known = t("calls.thinking", count=integer(count)) if count else t("calls.thinking.uncounted")
+    return fold(known, _bounded(generation.thinking, t))
+
+
+def _gaps(generation: Generation, t: Catalogue) -> Html | None:
+    """Return why pieces of a text have no probability, where others have one."""
+    found = [token.gap for token in generation.tokens or () if token.gap is not None]
+    if not found:
+        return None
+    why = t("list.separator").join(t(f"calls.gap.{one}") for one in dict.fromkeys(found))
+    return tag("p.vs-note", t("calls.gaps", count=len(found), reasons=why))
 
 
 def _end(generation: Generation, t: Catalogue) -> Html | None:
     """Return what ended a text that its model did not end by itself."""
     reason = generation.finish_reason
-    return None if reason == "stop" else tag("p.vs-note", t(f"calls.ended.{reason}"))
+    word = t("calls.ended.word", word=generation.ended) if generation.ended else ""
+    return None if reason == "stop" else tag("p.vs-note", t(f"calls.ended.{reason}"), " ", word)
 
 
 def _choice(choice: Choice, t: Catalogue) -> list[Child]:

@@ -59,7 +59,7 @@ They live in memory for as long as the run, and are never recorded.
 ROOT = "run"
 """The span of the run itself."""
 
-_CUT = {"length": "truncated", "filter": "filtered"}
+_CUT = {"length": "truncated", "filter": "filtered", "broken": "reply_broken"}
 """Why an answer ended, and the flag that says so."""
 
 _PACKAGES = "transformers torch openai dashscope xllamacpp spacy bm25s faiss-cpu"
@@ -275,10 +275,14 @@ def _what_there_is(drafts: Sequence[Generation], flag: str) -> Answer | None:
 
 
 def _endings(answer: Answer, drafts: Sequence[Generation]) -> list[str]:
-    """Return flags of an answer that its model did not end by itself."""
+    """Return flags of an answer that its model did not end by itself, or whose tokens have
+    gaps.
+    """
     text = answer.text.strip()
-    ends = [draft.finish_reason for draft in drafts if draft.text.strip() == text]
-    return [_CUT[end] for end in ends[-1:] if text and end in _CUT]
+    same = [draft for draft in drafts if text and draft.text.strip() == text][-1:]
+    flags = [_CUT[draft.finish_reason] for draft in same if draft.finish_reason in _CUT]
+    gaps = any(token.gap is not None for draft in same for token in draft.tokens or ())
+    return [*flags, "tokens_partial"] if gaps else flags
 
 
 # A run with the standard methods that another run left out.

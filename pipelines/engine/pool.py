@@ -18,6 +18,7 @@ from pipelines.errors import VeriscopeError, failure
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
+    Concession,
     GenerationRequest,
     Model,
     Progress,
@@ -140,8 +141,7 @@ class ModelPool:
 
     async def get(self, spec: ModelSpec, key: str | None = None, *, lazy: bool = False) -> Slot:
         """Return the slot of `spec`, its model loaded unless `lazy`; raises what loading raises."""
-        secret = sha256(key.encode()).hexdigest() if key else ""
-        identity = f"{spec.without_price().model_dump_json()}:{secret}"
+        identity = _identity(spec, key)
         known = known_capabilities(spec)
         slot = self._slots.get(identity)
         if slot is None:
@@ -153,6 +153,13 @@ class ModelPool:
         if not lazy or known is None:
             await slot.model.prepare()
         return slot
+
+    def learned(self, spec: ModelSpec, key: str | None = None) -> tuple[Concession, ...]:
+        """Return what the server of a model that is in use turned out not to take as it is usually
+        asked; safe to call from any thread.
+        """
+        slot = self._slots.get(_identity(spec, key))
+        return () if slot is None else slot.model.capabilities.concessions
 
     async def aclose(self) -> None:
         """Release every model."""
@@ -195,6 +202,12 @@ class ModelPool:
         limiter = Limiter(provider.slots if provider else LOCAL_SLOTS)
         slot = Slot(LazyModel(spec.name, known, load), limiter, self._cache, identity)
         return slot
+
+
+def _identity(spec: ModelSpec, key: str | None) -> str:
+    """Return what tells a model, with somebody's key, from all others."""
+    secret = sha256(key.encode()).hexdigest() if key else ""
+    return f"{spec.without_price().model_dump_json()}:{secret}"
 
 
 # A queue for runs where many visitors share a small machine.

@@ -137,7 +137,7 @@ async def ask(
     was cut at the token limit.
     """
     reply = await _asked(step, messages, role, options)
-    return "" if complete and reply.finish_reason == "length" else reply.text
+    return "" if complete and reply.is_cut else reply.text
 
 
 async def _asked(
@@ -157,7 +157,7 @@ async def ask_lines(
     """
     reply = await _asked(step, messages, role, options)
     lines = reply.text.splitlines()
-    return lines[:-1] if reply.finish_reason == "length" else lines
+    return lines[:-1] if reply.is_cut else lines
 
 
 def list_schema(
@@ -195,10 +195,19 @@ async def ask_list(
     schema = list_schema(name, exactly=exactly, pattern=pattern)
     options["json_schema"] = schema if step.model().capabilities.structured_output else None
     reply = await _asked(step, messages, options.pop("role", "main"), options)
-    if reply.finish_reason == "length" and not reply.text.startswith(("{", "[", "```")):
+    if reply.is_cut and not reply.text.startswith(("{", "[", "```")):
         # The last item was cut. Of JSON, what reads the list leaves it out.
         return reply.text.rpartition("\n")[0]
     return reply.text
+
+
+def independent(draws: Iterable[Generation]) -> list[Generation]:
+    """Return the draws that say something new: none that a service gave before, and none at all
+    where only one is left of several, for nothing can be compared with it.
+    """
+    listed = list(draws)
+    new = [one for one in listed if not one.repeated]
+    return [] if len(new) < len(listed) and len(new) < 2 else new
 
 
 # --- Passages -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipelines.base import Usage
@@ -27,7 +27,7 @@ class End(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         raise KeyError(name)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(())
 
     def __len__(self) -> int:

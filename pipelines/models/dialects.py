@@ -133,9 +133,9 @@ def _leaves(value: object, depth: int) -> Iterable[str]:
 
 # Fields that a request can do without, and the words by which a refusal may name each.
 
-_LOG_PROBABILITIES = {"logprobs", "top_logprobs"}
-_CONTINUING = {"continue_final_message", "add_generation_prompt"}
-_FIELDS: dict[str, str] = {
+_LOG_PROBABILITIES: set[Concession] = {"logprobs", "top_logprobs"}
+_CONTINUING: set[Concession] = {"continue_final_message", "add_generation_prompt"}
+_FIELDS: dict[Concession, str] = {
     "stream_options": r"stream[_ .-]?options|include_usage",
     "seed": r"(?:random[_ ])?seed",
     "n": "",
@@ -180,7 +180,7 @@ _UNSUPPORTED = re.compile(
 _SCHEMA = re.compile(r"(?<!json_)(?<!json )\bschema\b", re.I)
 
 
-def _names(words: str, field: str) -> bool:
+def _names(words: str, field: Concession) -> bool:
     if field == "stop":
         return _STOP.search(words) is not None
     if len(field) == 1:
@@ -196,7 +196,7 @@ def _names(words: str, field: str) -> bool:
     return any(re.search(pattern, one, re.I) is not None for one in (words, spread))
 
 
-def objections(words: str, body: Mapping[str, Any], named: str = "") -> set[str]:
+def objections(words: str, body: Mapping[str, Any], named: str = "") -> set[Concession]:
     """Return the fields of `body` that a refusal names and the request can do without.
 
     `named` are the places that it names apart from its `words`. "max_tokens" among them stands for
@@ -207,7 +207,7 @@ def objections(words: str, body: Mapping[str, Any], named: str = "") -> set[str]
     said = f"{words}\n{named}"
     if "max_tokens" in sent and _names(said, "max_completion_tokens"):
         return {"max_tokens"}
-    optional = {field for field in _FIELDS if field in sent}
+    optional: set[Concession] = {field for field in _FIELDS if field in sent}
     optional -= {"max_tokens", "max_completion_tokens"}
     found = {
         field
@@ -220,7 +220,8 @@ def objections(words: str, body: Mapping[str, Any], named: str = "") -> set[str]
         # Probabilities without alternatives are worth more than none.
         found -= {"logprobs"}
         return found
-    length = {"max_tokens", "max_completion_tokens"} & sent
+    lengths: set[Concession] = {"max_tokens", "max_completion_tokens"}
+    length = lengths & sent
     if not found and any(_names(said, one) for one in length) and _UNSUPPORTED.search(words):
         return length
     if not found and not named and _GENERIC.search(words.strip(" .")):
@@ -352,7 +353,10 @@ def form_objected_to(
         ),
         ("alternation", bool(_ALTERNATE.search(said))),
         ("prefix", roles[-1:] == ["assistant"] and bool(_LAST_ROLE.search(said))),
-        ("thinking_off", "enable_thinking" not in body and bool(_THINKING_OFF.search(said))),
+        (
+            "thinking_off",
+            "enable_thinking" not in {*body, *done} and bool(_THINKING_OFF.search(said)),
+        ),
         ("stream_only", not streamed and bool(_STREAM_ONLY.search(said))),
         ("no_stream", streamed and _is_about_streams(refusal, said)),
         (

@@ -440,7 +440,9 @@ def _resumed(
                 if behind:
                     cost = skipped + (place - at) / 4
                     if best is None or cost < best[0]:
-                        best = cost, skipped, _Fit(form, place, end)
+                        space = form.data[: len(form.data) - len(form.data.lstrip())]
+                        start = place - len(space) if data.endswith(space, at, place) else place
+                        best = cost, skipped, _Fit(form, start, end)
                     break
                 place = data.find(bare, place + 1, at + _AHEAD + len(bare))
     return None if best is None else best[1:]

@@ -277,7 +277,7 @@ CHARACTERS_AROUND = 2000
 English text has 4 or 5 on average; words of a vocabulary are seldom longer than 20."""
 
 _MAX_ALTERNATIVES = 20
-_LOG_PROBABILITIES = {"logprobs", "top_logprobs"}
+_LOG_PROBABILITIES: set[Concession] = {"logprobs", "top_logprobs"}
 
 _THINKING_ROOM = 2048
 """Tokens that a model may think in, beside those of its text, once it left none for the text."""
@@ -612,7 +612,8 @@ class HostedModel(Model, Generic[Client]):
             return True
         dropped = objections(refusal.words, fields, refusal.named)
         if "temperature" in dropped and takes_more(refusal.words) and fields["temperature"] == 0:
-            dropped = (dropped - {"temperature"}) | {"temperature_above_zero"}
+            dropped.remove("temperature")
+            dropped.add("temperature_above_zero")
         if "logprobs" in dropped:
             sent = fields.get("top_logprobs") or 0
             if self._refused_alternatives == sent:

@@ -46,6 +46,7 @@ from pipelines.models.base import (
 from pipelines.models.catalogue import SHARED
 from pipelines.models.hosted import Limiter
 from pipelines.models.openai import OpenAIModel
+from pipelines.text.thinking import Marks, declared_marks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -180,6 +181,7 @@ class _GgufHeader:
         if bytes(self._view[:4]) != b"GGUF" or version != _VERSION:
             raise ValueError("It is no GGUF file of the third version.")
         self.type_at = None
+        self.template = ""
         for _ in range(fields):
             key = self._text()
             (kind,) = self._take("<I")
@@ -187,7 +189,10 @@ class _GgufHeader:
                 self.type_at = self._at
             elif key == b"general.alignment":
                 raise ValueError("Its numbers are aligned in an unusual way.")
-            self._skip(kind)
+            if key == b"tokenizer.chat_template" and kind == _TEXT:
+                self.template = self._text().decode("utf-8", "replace")
+            else:
+                self._skip(kind)
         self.fields_end = self._at
         found = [self._tensor() for _ in range(count)]
         begin = _aligned(self._at)
@@ -476,6 +481,14 @@ class GgufServer:
             raise failure("loading.no_gguf", None, label=self.path.name)
 
 
+def chat_template(path: Path) -> str:
+    """Return the chat template of a GGUF file; "" where it has none, or cannot be read."""
+    try:
+        return _GgufHeader(np.memmap(path, np.uint8, mode="r")).template
+    except (OSError, ValueError, struct.error, KeyError, IndexError):
+        return ""
+
+
 _running: WeakSet[GgufServer] = WeakSet()
 
 
@@ -597,6 +610,11 @@ class ServedModel(OpenAIModel):
         if written.text != request.text or written.tokens is None:
             raise failure("computing.text_not_read", "local", name=self.name)
         return written.model_copy(update={"finish_reason": "stop"})
+
+    async def _declared_marks(self) -> Marks:
+        template = await asyncio.to_thread(chat_template, self.server.path)
+        # The thinking is switched off, so that the prompt does not begin it.
+        return declared_marks(template)._replace(begun=False)
 
     def _fields(self, request: GenerationRequest, n: int, index: int) -> dict[str, Any]:
         fields = super()._fields(request, n, index)

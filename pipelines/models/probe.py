@@ -13,6 +13,7 @@ from pipelines.aio import together, usable_cores, write_whole
 from pipelines.base import Frozen, Generation, Language, Message
 from pipelines.errors import ModelTimeoutError, VeriscopeError, failure
 from pipelines.models.base import (
+    CONCESSIONS,
     Capabilities,
     ChoiceRequest,
     Delta,
@@ -35,7 +36,8 @@ class Finding(Frozen):
     that nothing is known. Values by key: "reachable" seconds until a short reply was complete;
     "streaming" seconds until its first piece; "logprobs" the number of alternatives per token
     (None: the whole vocabulary); "english" and "chinese" the first reply; "format", "schema",
-    "prefill" and "instructions" the reply; "judging" how many claims were judged right.
+    "prefill" and "instructions" the reply; "judging" how many claims were judged right;
+    "concessions", which is only there where there are any, their names.
     """
 
     key: str
@@ -86,6 +88,7 @@ async def probe(model: Model, seconds: float | None = None) -> ProbeReport:
             for key in ("reachable", "english", *_checks())
             if key not in done
         ]
+    findings += _given_up(model)
     return ProbeReport(capabilities=_found(model.capabilities, findings), findings=tuple(findings))
 
 
@@ -111,7 +114,14 @@ async def probe_again(
     findings: list[Finding] = []
     async for finding in _checked(model, [key for key in _checks() if key in unknown]):
         findings.append(finding)
-        yield ProbeReport(capabilities=_found(known, findings), findings=tuple(findings))
+        with_ways = [*findings, *_given_up(model)]
+        yield ProbeReport(capabilities=_found(known, with_ways), findings=tuple(findings))
+
+
+def _given_up(model: Model) -> list[Finding]:
+    """Return what the checks had to do differently for the model's server, as one finding."""
+    made = model.capabilities.concessions
+    return [Finding(key="concessions", ok=True, value=" ".join(made))] if made else []
 
 
 def _checks() -> dict[str, Callable[[Model], Awaitable[Found]]]:
@@ -155,6 +165,7 @@ def _found(can: Capabilities, findings: Sequence[Finding]) -> Capabilities:
     alternatives = can.top_logprobs
     if "logprobs" in found:
         alternatives = found["logprobs"].value if found["logprobs"].ok else 0
+    ways = str(found["concessions"].value).split() if "concessions" in found else ()
     languages = {code for key, code in spoken.items() if able(key, code in can.languages)}
     return can.model_copy(
         update={
@@ -166,6 +177,7 @@ def _found(can: Capabilities, findings: Sequence[Finding]) -> Capabilities:
             "prefill": able("prefill", can.prefill),
             "weak": not able("instructions", not can.weak),
             "judges": able("judging", can.judges),
+            "concessions": tuple(one for one in CONCESSIONS if one in {*can.concessions, *ways}),
         }
     )
 
@@ -235,10 +247,9 @@ async def _logprobs(model: Model) -> Found:
             continue
         if all(token.top_k is None for token in tokens):
             return True, None, "Over the whole vocabulary."
+        # A server that names no alternatives gives the probability of what was written.
         most = max(min(wanted, len(token.alternatives)) for token in tokens)
-        if most > 0:
-            return True, most, "Alternatives per token."
-        failure = "The server names no alternatives to a token."
+        return True, max(1, most), "Alternatives per token."
     return False, 0, failure
 
 

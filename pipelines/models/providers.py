@@ -28,6 +28,7 @@ from pipelines.models.base import (
     OPENAI,
     TRANSFORMERS,
     Capabilities,
+    Concession,
     Model,
     Overrides,
     Progress,
@@ -74,7 +75,8 @@ class ModelSpec(Frozen):
     file or a script, by kind; `name` is what people see; `base_url` is a server's. `top_logprobs`,
     `prefill`, `structured_output`, `languages`, `weak` and `judges` override what the backend
     assumes, normally with what the capability probe found; `unknown` are the checks of the probe
-    that could not be carried out, which are made again. The kind `local` with the model "embedded"
+    that could not be carried out, which are made again, `concessions` what its server was found not
+    to take as it is usually asked. The kind `local` with the model "embedded"
     runs the embedded weights by transformers, which can score a given text. The kind `judge` does
     not write: "trained", "similarity" or "overlap". Neither does `hub_judge`, a judge by hub id or
     folder: `revision` is its commit, branch or tag, `judge_format` and `judge_labels` how it is
@@ -98,6 +100,9 @@ class ModelSpec(Frozen):
     weak: bool | None = None
     judges: Annotated[bool | None, Field(exclude_if=lambda judges: judges is None)] = None
     unknown: Annotated[tuple[str, ...], Field(exclude_if=lambda unknown: not unknown)] = ()
+    concessions: Annotated[
+        tuple[Concession, ...], Field(exclude_if=lambda concessions: not concessions)
+    ] = ()
     price: Annotated[Price | None, Field(exclude_if=lambda price: price is None)] = None
 
     def with_capabilities(self, found: Capabilities, unknown: tuple[str, ...] = ()) -> ModelSpec:
@@ -112,6 +117,7 @@ class ModelSpec(Frozen):
         update |= found.model_dump(include={"weak", "judges"})
         if provider_of(self.kind).hosted:
             update |= found.model_dump(include={"prefill", "structured_output"})
+            update["concessions"] = found.concessions
             update["top_logprobs"] = found.top_logprobs if found.logprobs else 0
         return self.model_copy(update=update)
 
@@ -139,6 +145,7 @@ class ModelSpec(Frozen):
             "top_logprobs": self.top_logprobs,
             "prefill": self.prefill,
             "structured_output": self.structured_output,
+            "concessions": self.concessions or None,
             **self.found_locally,
         }
 

@@ -124,7 +124,7 @@ def tokens_of(
     for one in generations:
         counted = one.usage.prompt_tokens, one.usage.completion_tokens
         if by_characters or not any(counted):
-            counted = prompt, len(one.text) / CHARACTERS_PER_TOKEN
+            counted = prompt, (len(one.text) + len(one.thinking)) / CHARACTERS_PER_TOKEN
         read, written = read + counted[0], written + counted[1]
     return TokenCount(read, written)
 

@@ -19,7 +19,7 @@ Span = tuple[int, int]
 _SURE = r"think(?:ing)?|thoughts?|思考|思维链?"
 _OTHER = (
     r"reason(?:ing)?(?:_content)?|reflect(?:ion)?|analysis|scratch_?pad|cot|chain_of_thought"
-    r"|inner_monologue|inner|deliberat(?:e|ion)|rationale|musing|推理|分析|反思"
+    r"|inner_monologue|deliberat(?:e|ion)|rationale|musing|推理|分析|反思"
 )
 _NAMED = r"(?:[\w.-]{1,24}[:_.\-])?(?P<name>%s)(?:[:_.\-][\w-]{1,24})?"
 _BEGIN, _FINISH = r"(?:(?:begin|start)(?:_of)?_)?", r"end(?:_of)?_"

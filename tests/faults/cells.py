@@ -57,7 +57,13 @@ _ANSWERS = ("draft", "first_short", *baselines.ANSWERS)
 _SILENT = {"content_empty", "content_null", "content_spaces", "thinking_unclosed",
            "thinking_in_its_field"}  # fmt: skip
 _FAVOURABLE = ("supported", "confident")
-_STILL_RIGHT = {"stream_duplicated", "stream_reordered", "cut_at_the_limit", "wrong_content_type"}
+_STILL_RIGHT = {
+    "stream_duplicated",
+    "stream_reordered",
+    "cut_at_the_limit",
+    "wrong_content_type",
+    "answers_the_other_way",
+}
 _WITHOUT: dict[str, str] = {
     "flare": "early",
     "detect_and_mitigate": "early",

@@ -135,7 +135,7 @@ async def _drawn(
     request = scope.request(messages, max_tokens=_TOKENS, temperature=spec.temperature)
     (reply,) = await scope.model().generate(request)
     # A verdict that was cut off or filtered is none.
-    whole = reply.finish_reason not in ("length", "filter")
+    whole = reply.finish_reason not in ("length", "filter", "broken")
     return choice_of_text(reply.text if whole else "", GRADES[language]).model_copy(
         update={"text": reply.text}
     )

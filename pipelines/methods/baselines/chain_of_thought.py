@@ -60,7 +60,7 @@ class ChainOfThought(Method[ChainOfThoughtSettings]):
             messages = reasoned_messages(question, shown=shown)
             draft = await first_draft(step, messages, settings.max_tokens)
             step.revised(draft)
-        short = read_answer(draft.text, cut_off=draft.finish_reason == "length")
+        short = read_answer(draft.text, cut_off=draft.is_cut)
         if not short and scope.given is None:
             async with scope.span("conclude") as step:
                 short = await bare_answer(step, question, draft.text)

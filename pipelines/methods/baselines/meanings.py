@@ -260,8 +260,11 @@ def _entropy(masses: Sequence[float]) -> float | None:
 
 
 def mean_logprob(generation: Generation) -> float | None:
-    """Return the mean log-probability of the tokens of a text; None where one of them has none."""
-    logprobs = [token.logprob for token in generation.tokens or ()]
+    """Return the mean log-probability of the tokens of a text; None where one of them has none.
+
+    Characters for which the service reported nothing readable are left out of it.
+    """
+    logprobs = [token.logprob for token in generation.tokens or () if token.gap is None]
     known = [one for one in logprobs if one is not None]
     return mean(known) if known and len(known) == len(logprobs) else None
 

@@ -37,6 +37,7 @@ from pipelines.methods.writing import (
     cut,
     first_draft,
     found_for,
+    independent,
     units_of,
     visible_generation,
     write,
@@ -484,7 +485,7 @@ def usable(written: Generation, question: Question, *before: str) -> bool:
     text = written.text.strip()
     return bool(
         text
-        and written.finish_reason not in ("length", "filter")
+        and written.finish_reason not in ("length", "filter", "broken")
         and not declines(text)
         and not echoes(text, question)
         and not changes_to_chinese(text, question.text, *before)
@@ -600,14 +601,16 @@ async def sampled_answers(
 ) -> SampledAnswers:
     """Return at most `n` further replies to `messages`, in a step "sample"; see `_sampled`.
 
-    The remarks say that there are fewer than `n`, and that an answer which was given without
+    The remarks say that there are fewer than `n`, that some came from a cache of the service and
+    so are left out, and that an answer which was given without
     samples is compared with those of the main model: it may be of another one.
     """
     async with scope.span("sample") as step:
-        drawn = await _sampled(step, messages, n, max_tokens, temperature)
-    given = step.given
+        replies = await _sampled(step, messages, n, max_tokens, temperature)
+    drawn, given = independent(replies), step.given
     remarks = {
-        "fewer_samples": len(drawn) < n,
+        "fewer_samples": len(replies) < n,
+        "samples_repeated": len(drawn) < len(replies),
         "samples_of_main": given is not None and not given.samples,
     }
     flags = tuple(flag for flag, holds in remarks.items() if holds)
@@ -638,7 +641,8 @@ async def _sampled(
     if errors and len(errors) == n:
         raise errors[0]
     replies = [one for one in drawn if isinstance(one, Generation)]
-    return [one for one in replies if one.text.strip() and one.finish_reason != "filter"]
+    kept = ("filter", "broken")
+    return [one for one in replies if one.text.strip() and one.finish_reason not in kept]
 
 
 async def _draw(
@@ -790,7 +794,7 @@ class SentenceRun(BaselineRun[T]):
             return kept
         if (
             declines(text)
-            or added.finish_reason == "filter"
+            or added.finish_reason in ("filter", "broken")
             or changes_to_chinese(text, kept.text)
             or _repeats(text, kept.text)
         ):

@@ -107,7 +107,7 @@ async def _said(step: Scope, messages: Sequence[Message]) -> str:
         return ""
     said = visible(reply.text)
     # "8" may have been going to be 85.
-    return said.rstrip(".,0123456789") if reply.finish_reason == "length" else said
+    return said.rstrip(".,0123456789") if reply.is_cut else said
 
 
 def stated_confidence(reply: str) -> float | None:

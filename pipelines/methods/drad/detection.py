@@ -25,7 +25,14 @@ from pipelines.methods.drad.settings import (
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.subjects import said_beyond
-from pipelines.methods.writing import Continuation, appended, found_for, part_of, units_of
+from pipelines.methods.writing import (
+    Continuation,
+    appended,
+    found_for,
+    independent,
+    part_of,
+    units_of,
+)
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Score
 from pipelines.run.findings import ConfidenceSource, DetectorThresholds, EntityReading
@@ -404,7 +411,12 @@ class Detection:
             sample=0,
         )
         replies = await step.model().generate(request)
-        texts = [draft.prefix + asked.added(reply).text for reply in replies]
+        drawn = independent(replies)
+        if len(drawn) < len(replies):
+            self.flags.append("samples_repeated")
+        if not drawn:
+            return list(readings)
+        texts = [draft.prefix + asked.added(reply).text for reply in drawn]
         return [
             reading.model_copy(update={"probabilities": (agreement(reading.text, texts),)})
             for reading in readings
@@ -445,13 +457,11 @@ def goes_on(whole: Generation, start: int, question: Question) -> bool:
     within the sentence that was begun.
     """
     added = whole.text[start:].strip()
-    if not added or declines(added) or whole.finish_reason == "filter":
+    if not added or declines(added) or whole.finish_reason in ("filter", "broken"):
         return False
     if start and question.is_foreign(added, whole.text[:start]):
         return False
-    return whole.finish_reason != "length" or any(
-        span.end > start for span in split_sentences(whole.text)[:-1]
-    )
+    return not whole.is_cut or any(span.end > start for span in split_sentences(whole.text)[:-1])
 
 
 def joined(head: Generation, added: Generation) -> Generation:

@@ -73,7 +73,7 @@ class ShortAnswer(EverRun):
 
     async def answer(self) -> Answer:
         draft = await self.write_original(await self.opening())
-        if draft.finish_reason == "length":
+        if draft.is_cut:
             self.flag("truncated")
         declined = declines(draft.text)
         async with AsyncExitStack() as stack:

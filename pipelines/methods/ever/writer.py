@@ -320,7 +320,7 @@ def drafted_piece(draft: Generation, begins: int = 0) -> WrittenSentence | None:
     if not spans:
         return None
     first, last = spans[0], len(spans) == 1
-    truncated = last and draft.finish_reason == "length"
+    truncated = last and draft.is_cut
     text = part_of(draft, begins, first.end)
     return WrittenSentence(text, first.start - begins, last, truncated, drafted=True)
 
@@ -363,7 +363,7 @@ async def next_piece(
     if _is_done(fresh.text):
         return None, False
     ended = not written.text[fresh.end :].strip() and written.finish_reason != "watcher"
-    truncated = ended and written.finish_reason == "length"
+    truncated = ended and written.is_cut
     body = cut(written, fresh.end)
     if fresh is not spans[0]:
         body = part_of(body, fresh.start, fresh.end)

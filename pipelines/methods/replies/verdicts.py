@@ -162,7 +162,7 @@ async def reason_then_decide(
     schema = _schema(options) if model.capabilities.structured_output else None
     (reply,) = await model.generate(step.request(messages, json_schema=schema, **drawn))
     # What reasoning says on its way is no verdict when it never came to its end.
-    cut_off = reply.finish_reason in ("length", "filter")
+    cut_off = reply.finish_reason in ("length", "filter", "broken")
     reasoning, label = read_verdict(reply.text, options, labels, cut_off=cut_off)
     if label is not None:
         return Reasoned(reasoning=reasoning, label=label, choice=None, text=reply.text)

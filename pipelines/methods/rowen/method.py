@@ -31,7 +31,7 @@ from pipelines.run.findings import RepairStarted, RowenPlan, RowenVerdict, Varia
 from pipelines.run.scope import Scope
 
 _BOTH: frozenset[Language] = frozenset({"en", "zh"})
-_BROKEN = ("length", "filter")
+_BROKEN = ("length", "filter", "broken")
 
 
 class Rowen(Method[RowenSettings]):
