@@ -103,7 +103,7 @@ def test_how_a_file_was_read_is_said_first_and_kept(line: Line, tmp_path: Path):
     # No source is replaced by another one without a word.
     assert "1 items bring passages of their own. They are not used" in err
     evaluation = line.listed()[0]
-    with closing(RunStore(file_url(line.folder / "data" / "runs.db"))) as store:
+    with closing(RunStore(file_url(line.folder / "data"))) as store:
         reading = EvaluationSpec.model_validate(
             store.evaluations.get(evaluation, OWNER).spec
         ).reading
