@@ -21,10 +21,12 @@ from app.cli.shared import (
     amount,
     count,
     listed_names,
+    read_bytes,
     read_export,
     say,
     text_of_file,
     whole,
+    write_archive,
     write_export,
 )
 from components.evaluate.reading import reading_line
@@ -51,7 +53,9 @@ from pipelines.annotation.sources import (
     read_labels,
     read_session_file,
     run_steps,
+    session_items,
 )
+from pipelines.annotation.tables import export_workbook
 from pipelines.annotation.types import TASKS, SessionSpec, Task, parse_spec
 from pipelines.base import printable, printable_json
 from pipelines.engine.service import Service
@@ -173,6 +177,9 @@ _FORMATS: dict[str, Callable[[Lead], str]] = {
     "ragtruth": lambda lead: "".join(export_ragtruth(lead)),
     "ragtruth-sources": lambda lead: "".join(export_ragtruth_sources(lead)),
 }
+_EXCEL = "xlsx"
+"""The form that is no text."""
+
 _OF_TASK = "inspect"
 """The form that holds the labels of one task."""
 
@@ -342,6 +349,11 @@ async def _links(service: Service, options: argparse.Namespace) -> int:
 
 async def _export(service: Service, options: argparse.Namespace) -> int:
     lead = await asyncio.to_thread(Lead, service.store, options.session, OWNER)
+    if options.format == _EXCEL:
+        if options.to is None:
+            raise failure("command.needs_to", format=_EXCEL)
+        write_archive(await asyncio.to_thread(export_workbook, lead), options.to)
+        return 0
     text = await asyncio.to_thread(_exported, lead, options)
     if options.format == "csv" and options.to is None:
         sys.stdout.write(text)
@@ -363,20 +375,22 @@ def _exported(lead: Lead, options: argparse.Namespace) -> str:
 
 async def _import(service: Service, options: argparse.Namespace) -> int:
     store, path = service.store, options.file
-    text = read_export(path, "annotations export")
+    data = read_bytes(path, "annotations export")
     if options.into is None:
         if options.name is not None:
             raise failure("command.as_without_into")
+        text = read_export(path, "annotations export")
         lead = await asyncio.to_thread(import_session, store, OWNER, text.split("\n"))
         print(lead.session_id)
         return 0
     lead = await asyncio.to_thread(Lead, store, options.into, OWNER)
-    people = {**await asyncio.to_thread(read_labels, path.name, text)}
+    items = await asyncio.to_thread(session_items, lead)
+    people = {**await asyncio.to_thread(read_labels, path.name, data, items)}
     if options.name is not None:
         if len(people) > 1:
             raise failure("annotation.several_people", people=sorted(people))
         people = dict(zip([options.name], people.values(), strict=True))
-    keys = {item.key for item in await asyncio.to_thread(lead.items)}
+    keys = {item.key for item in items}
     for name, labels in people.items():
         new = await asyncio.to_thread(lead.import_labels, name, labels)
         strange = sum(one.key not in keys for one in labels)
@@ -420,7 +434,7 @@ def add_annotation_commands(commands: Any) -> None:
         "export", help="write a session with everything in it, or its labels"
     )
     exported.set_defaults(command=_export)
-    formats = [*_FORMATS, _OF_TASK]
+    formats = [*_FORMATS, _EXCEL, _OF_TASK]
     exported.add_argument(
         "--format",
         choices=formats,
@@ -448,7 +462,8 @@ def add_annotation_commands(commands: Any) -> None:
     imported.add_argument(
         "--into",
         metavar="SESSION",
-        help="store the labels of the file (JSONL, CSV or Label Studio's JSON) in a session",
+        help="store the labels of the file in a session: exported JSONL, CSV or Excel, or an export"
+        " of Label Studio, doccano, Argilla or Potato",
     )
     imported.add_argument(
         "--as",

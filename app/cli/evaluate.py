@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from functools import partial
+from pathlib import Path
 from typing import Any, get_args
 
 from app.cli.ask import library_or_web, requested
@@ -34,7 +35,17 @@ from app.cli.run_options import (
     system_models,
     web_key,
 )
-from app.cli.shared import OWNER, amount, count, happened, listed_names, say, whole
+from app.cli.shared import (
+    OWNER,
+    amount,
+    count,
+    happened,
+    listed_names,
+    say,
+    whole,
+    write_archive,
+    write_export,
+)
 from components.evaluate.reading import reading_line
 from components.forms import MAPPING
 from pipelines.base import printable
@@ -85,6 +96,7 @@ from pipelines.evaluation.results.export import (
 )
 from pipelines.evaluation.results.scores import Evaluation
 from pipelines.evaluation.results.table import results_table, unmeasured
+from pipelines.evaluation.results.workbook import evaluation_workbook
 from pipelines.evaluation.runner import AnsweringBackend, EvaluationProgress, Runner
 from pipelines.evaluation.scoring import read_results
 from pipelines.methods.registry import METHODS, wording_of
@@ -493,6 +505,9 @@ def _show(progress: EvaluationProgress) -> None:
 
 # Evaluations that there are, on the command line: listed, shown, compared, judged, deleted.
 
+_EXCEL = "xlsx"
+"""The form that is no text."""
+
 _FORMATS: dict[str, Callable[[Evaluation], str]] = {
     "text": evaluation_text,
     "markdown": lambda found: table_markdown(results_table(found)),
@@ -521,11 +536,17 @@ async def show_evaluations(service: Service, options: argparse.Namespace) -> int
 async def show_table(service: Service, options: argparse.Namespace) -> int:
     """Print the results of an evaluation in one of several forms."""
     store = service.store.evaluations
-    _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
+    stored, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
     if not found.scores:
         raise failure("evaluation.no_answers_yet", evaluation=options.evaluation)
     found = selected(found, options.tag)
     found = _with_made(found, options)
+    if options.format == _EXCEL:
+        if options.to is None:
+            raise failure("command.needs_to", format=_EXCEL)
+        reading = EvaluationSpec.model_validate(stored.spec).reading
+        write_archive(await asyncio.to_thread(evaluation_workbook, found, reading), options.to)
+        return 0
     metrics = listed_names(options.metrics)
     if metrics and options.format != "text":
         raise failure("command.metrics_of_text")
@@ -535,7 +556,7 @@ async def show_table(service: Service, options: argparse.Namespace) -> int:
         text = await asyncio.to_thread(_FORMATS[options.format], found)
     if options.format == "text":
         text = printable(text)
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    write_export(text if text.endswith("\n") else text + "\n", options.to, json=False)
     return 0
 
 
@@ -617,9 +638,12 @@ def add_evaluations_commands(commands: Any) -> None:
     table.set_defaults(command=show_table)
     table.add_argument(
         "--format",
-        choices=list(_FORMATS),
+        choices=[*_FORMATS, _EXCEL],
         default="text",
         help="format of the table (default: %(default)s)",
+    )
+    table.add_argument(
+        "--to", type=Path, metavar="FILE", help="write to this file (default: standard output)"
     )
     table.add_argument(
         "--metrics",

@@ -58,8 +58,9 @@ from app.session import (
     settings_start,
 )
 from components.base.elements import notice
-from components.base.html import tag
+from components.base.html import shown, tag
 from components.base.words import Catalogue, integer
+from components.evaluate.reading import reading_line
 from components.run.check import READINGS, Reading, check_view, unavailable_words
 from components.run.check_many import as_json_lines, as_table, many_view
 from pipelines.engine.asking import RunRequest
@@ -89,7 +90,7 @@ from pipelines.text import detect_language
 MAX_TEXTS = 100
 """Texts of one file; more are checked on the command line."""
 
-_FILE, _OPEN = "check.file", "check.many.form"
+_FILE, _OPEN, _READ = "check.file", "check.many.form", "_check.many.read"
 _FORMS = [*TABLE_ENDINGS, "txt"]
 _MEGABYTES = 4
 
@@ -123,6 +124,8 @@ def _part(t: Catalogue, request_of: RequestOf) -> None:
         on_click=_begin_file,
         args=(request_of,),
     )
+    if told := st.session_state.get(_READ):
+        show_html(tag("p.vs-note", shown(told)), key="check-many-read")
     if job is not None:
         draw_again(partial(_draw, busy), PERIOD if busy else None)
 
@@ -136,6 +139,11 @@ def _begin_file(request_of: RequestOf) -> None:
         path = Path(folder) / f"texts{table_ending(file.name)}"
         path.write_bytes(file.getvalue())
         found = texts_of(path, most=MAX_TEXTS)
+        said = [reading_line(found.reading, messages())] if found.reading else []
+        if found.without_sources:
+            facts = {"count": integer(found.without_sources), "total": integer(len(found.texts))}
+            said.append(messages()("check.many.no_sources", **facts))
+        st.session_state[_READ] = " ".join(said)
         asked = [_asked(entry, request_of) for entry in found.texts]
         keys: dict[str, str] = {}
         for one in asked:

@@ -22,6 +22,7 @@ from components.base.elements import (
 )
 from components.base.html import Child, Html, shown, tag, visible
 from components.base.words import Catalogue, duration, integer, meaning, means_list, named
+from components.evaluate.reading import reading_line
 from components.evaluate.table import (
     columns_table,
     confusion_table,
@@ -164,6 +165,8 @@ def about_view(stored: StoredEvaluation, t: Catalogue) -> str:
     lines = [" · ".join(facts), t("list.separator").join(models)]
     if source:
         lines.append(t("evaluate.source", name=source))
+    if spec.reading is not None:
+        lines.append(reading_line(spec.reading, t))
     for system in spec.systems:
         if own := own_prompts(system.prompts):
             words = own_prompts_words(own, t)

@@ -28,7 +28,7 @@ def reading_line(reading: Reading, t: Catalogue) -> str:
     said = [phrase_in(note, t.language) for note in reading.notes]
     if reading.left_out_count:
         said.append(left_out_words(reading, t))
-    line = t("evaluate.reading", form=form, parts=t("list.semicolon").join(parts))
+    line = t("evaluate.reading", form=form, parts=t("list.long.separator").join(parts))
     return " ".join([line, *(t("evaluate.reading.note", note=one) for one in said)])
 
 
@@ -36,7 +36,7 @@ def left_out_words(reading: Reading, t: Catalogue) -> str:
     """Return how many rows were left out, and why the first ones were."""
     said = [phrase_in(one, t.language) for one in reading.left_out]
     count = integer(reading.left_out_count)
-    return t("evaluate.reading.left_out", count=count, rows=t("list.semicolon").join(said))
+    return t("evaluate.reading.left_out", count=count, rows=t("list.long.separator").join(said))
 
 
 def _joined(title: str, columns: tuple[str, ...], examples: list[str], t: Catalogue) -> str:

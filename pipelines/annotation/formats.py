@@ -28,6 +28,7 @@ from pipelines.annotation.sessions import Lead
 from pipelines.annotation.types import (
     MAX_CLIENT,
     MOST_OVERLAP,
+    VERDICTS,
     Hidden,
     ItemBody,
     Label,
@@ -45,6 +46,12 @@ from pipelines.annotation.types import (
 from pipelines.base import Frozen, printable_json
 from pipelines.error_words import Fact, PhraseError, phrase, problem_at
 from pipelines.errors import InvalidInputError, VeriscopeError, failure
+from pipelines.evaluation.datasets.labelled import (
+    LabelStudioTask,
+    code_point_offset,
+    person_of,
+)
+from pipelines.evaluation.datasets.mapping import label_in
 from pipelines.evaluation.results.export import Cell, csv_text, harmless
 from pipelines.store import RunStore
 from pipelines.store.annotations import (
@@ -104,10 +111,17 @@ def _spans(label: Label) -> str:
     return json.dumps(to_json(label)["spans"]) if isinstance(label, SpanLabel) else ""
 
 
-def export_csv(lead: Lead) -> str:
+class LabelRecords(NamedTuple):
+    """A row for each label that stands, by the names of its columns."""
+
+    columns: tuple[str, ...]
+    rows: list[dict[str, Cell]]
+
+
+def label_records(lead: Lead) -> LabelRecords:
     """Return one row for each label that stands, with who, when, which guidelines and which run.
 
-    Spans are JSON. What a spreadsheet would take for a formula is made a text by an apostrophe.
+    Spans are JSON.
     """
     whole = lead.whole()
     names = _names(whole)
@@ -119,7 +133,16 @@ def export_csv(lead: Lead) -> str:
         row = _Labelled(one, names[one.annotator], stored, body)
         return {name: cell(row) for name, cell in _COLUMNS.items()}
 
-    return csv_text(map(record, standing_labels(whole.events)), _COLUMNS)
+    return LabelRecords(tuple(_COLUMNS), [*map(record, standing_labels(whole.events))])
+
+
+def export_csv(lead: Lead) -> str:
+    """Return `label_records` as CSV.
+
+    What a spreadsheet would take for a formula is made a text by an apostrophe.
+    """
+    records = label_records(lead)
+    return csv_text(records.rows, records.columns)
 
 
 def read_csv(text: str) -> dict[str, list[ReadLabel]]:
@@ -142,8 +165,8 @@ def read_csv(text: str) -> dict[str, list[ReadLabel]]:
             read = ReadLabel(
                 _unescaped(row["key"] or ""),
                 label,
-                _moment(row.get("at")),
-                _seconds(row.get("seconds")),
+                moment(row.get("at")),
+                seconds(row.get("seconds")),
                 _version(row.get("guidelines")),
                 fast=row.get("fast") == "1",
                 revealed=row.get("revealed") == "1",
@@ -227,19 +250,19 @@ def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[Read
     for number, told in enumerate(tasks, start=1):
         try:
             task = _TaskOfLabelStudio.model_validate(told)
-            item = _item_of(task, number)
+            item = _item_of(task, told, number)
             items.append(item)
             for annotation in task.annotations:
                 if annotation.was_cancelled:
                     continue
                 label = _label_of(annotation, item.body)
-                person = _person(annotation.completed_by)
+                person = person_of(annotation.completed_by)
                 told_of = _told_of(task, annotation, person)
                 read = ReadLabel(
                     item.key,
                     label,
-                    _moment(annotation.created_at),
-                    _seconds(annotation.lead_time),
+                    moment(annotation.created_at),
+                    seconds(annotation.lead_time),
                     _version(told_of.get("guidelines")),
                     fast=told_of.get("fast") is True,
                     revealed=told_of.get("revealed") is True,
@@ -255,17 +278,6 @@ def read_label_studio(text: str) -> tuple[list[SessionItem], dict[str, list[Read
 def utf16_offset(text: str, offset: int) -> int:
     """Return the place in UTF-16 units, which browsers count, of a place in code points."""
     return offset + sum(character > "\uffff" for character in text[:offset])
-
-
-def code_point_offset(text: str, units: int) -> int:
-    """Return the place in code points of a place in UTF-16 units; inside a pair, its beginning."""
-    seen = 0
-    for at, character in enumerate(text):
-        width = 1 + (character > "\uffff")
-        if seen + width > units:
-            return at
-        seen += width
-    return len(text)
 
 
 def _label_of_row(row: Mapping[str, str | None], line: int) -> Label:
@@ -362,7 +374,7 @@ def _version(told: object) -> int | None:
     return found if 0 < found < _MOST_VERSIONS else None
 
 
-def _moment(told: object) -> datetime | None:
+def moment(told: object) -> datetime | None:
     """Return a time as ISO 8601 writes it, in UTC where it names no zone; None for
     anything else.
     """
@@ -373,7 +385,7 @@ def _moment(told: object) -> datetime | None:
         return None
 
 
-def _seconds(told: object) -> float | None:
+def seconds(told: object) -> float | None:
     """Return an active time that is possible, else None."""
     try:
         found = float(told) if isinstance(told, int | float | str) else -1.0
@@ -382,18 +394,22 @@ def _seconds(told: object) -> float | None:
     return found if 0 <= found < _DAY else None
 
 
-def _item_of(task: _TaskOfLabelStudio, number: int) -> SessionItem:
+def _item_of(task: _TaskOfLabelStudio, told: object, number: int) -> SessionItem:
     ours = task.data.get("veriscope")
     if isinstance(ours, dict) and "body" in ours and "key" in ours:
         return SessionItem(key=str(ours["key"]), body=ItemBody.model_validate(ours["body"]))
-    body = {"task": _task_of(task), "text": task.data.get("text", "")}
-    if isinstance(question := task.data.get("question"), str):
-        body["question"] = question
+    # The project may have named its data in any way.
+    parts = LabelStudioTask.model_validate(told).parts()
+    body: dict[str, Any] = {"task": _task_of(task), "text": parts["text"]}
+    if parts["question"]:
+        body["question"] = parts["question"]
+    if parts["passages"]:
+        body["evidence"] = [{"title": one.title, "text": one.text} for one in parts["passages"]]
     name = str(task.id if task.id is not None else number)
     made = ItemBody.model_validate(body)
     # Every project counts its tasks from 1.
-    told = json.dumps([name, made.task, made.question, made.text])
-    key = f"label-studio-{sha256(told.encode()).hexdigest()[:32]}"
+    named = json.dumps([name, made.task, made.question, made.text])
+    key = f"label-studio-{sha256(named.encode()).hexdigest()[:32]}"
     return SessionItem(key=key, body=made)
 
 
@@ -403,13 +419,34 @@ def _task_of(task: _TaskOfLabelStudio) -> Task:
     return "answer" if "choices" in kinds and "labels" not in kinds else "span"
 
 
+_MEANING: dict[Task, dict[bool | None, str]] = {
+    "answer": {True: "wrong", False: "correct"},
+    "sentence": {True: "major", False: "accurate"},
+    "concept": {True: "false", False: "true", None: "not_enough"},
+}
+"""The verdict of each task for a word that says whether something is hallucinated."""
+
+
+def verdict_in(task: Task, word: object) -> str | None:
+    """Return the verdict of a task that a word is, or that it means; None for any other word."""
+    plain = str(word).strip().casefold()
+    if plain in VERDICTS[task]:
+        return plain
+    try:
+        return _MEANING.get(task, {}).get(label_in(plain))
+    except KeyError:
+        return None
+
+
 def _label_of(annotation: _Annotation, body: ItemBody) -> Label:
     if body.task == "span":
         spans = [_span_of(one.value, body) for one in annotation.result if one.type == "labels"]
         return parse_label({"task": "span", "spans": spans}, body)
     chosen = [one.value.get("choices") for one in annotation.result if one.type == "choices"]
     first = chosen[0][0] if chosen and isinstance(chosen[0], list) and chosen[0] else None
-    label = label_adapter.validate_python({"task": body.task, "verdict": first})
+    label = label_adapter.validate_python(
+        {"task": body.task, "verdict": verdict_in(body.task, first) or first}
+    )
     return parse_label(label, body)
 
 
@@ -425,13 +462,6 @@ def _span_of(value: Mapping[str, Any], body: ItemBody) -> dict[str, Any]:
     except ValidationError:
         return found
     return {**found, "kind": name}
-
-
-def _person(name: object) -> str:
-    """Return who annotated: a name, a number, or an object with an e-mail address."""
-    if isinstance(name, dict):
-        name = name.get("email") or name.get("username") or name.get("id")
-    return ("" if name is None else f"{name}")[:200].strip() or "Label Studio"
 
 
 def _names(whole: WholeSession) -> dict[int, str]:

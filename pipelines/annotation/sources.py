@@ -6,15 +6,16 @@ how far it is, or stop. What one run cannot give does not keep the others from b
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from pipelines.annotation.formats import import_session, read_csv, read_label_studio
+from pipelines.annotation.formats import import_session, read_label_studio
 from pipelines.annotation.items import (
     items_of_checked_text,
     items_of_data,
@@ -23,6 +24,7 @@ from pipelines.annotation.items import (
 )
 from pipelines.annotation.labelling import ReadLabel, standing_labels
 from pipelines.annotation.sessions import Lead, create_session
+from pipelines.annotation.tables import People, read_label_table
 from pipelines.annotation.types import (
     TASKS,
     Hidden,
@@ -34,7 +36,7 @@ from pipelines.annotation.types import (
     Task,
     label_adapter,
 )
-from pipelines.errors import VeriscopeError, failure
+from pipelines.errors import InvalidInputError, VeriscopeError, failure
 from pipelines.evaluation.plan import DataSet, EvaluationSpec, Item
 from pipelines.run.events import Trace
 from pipelines.store import RunStore
@@ -45,9 +47,6 @@ _DATA_STEP = 100
 
 FIRST_CONTROLS = 10
 """Control items that are suggested where so many labels are known."""
-
-People = Mapping[str, Sequence[ReadLabel]]
-"""The labels of each person by the items' keys."""
 
 
 class Step(NamedTuple):
@@ -211,16 +210,56 @@ def read_session_file(name: str, text: str) -> Collected:
     return found
 
 
-def read_labels(name: str, text: str) -> People:
-    """Return everybody's labels in a file, by its name's ending: CSV, Label Studio, or a session.
+def read_labels(name: str, data: bytes, items: Collection[SessionItem] = ()) -> People:
+    """Return everybody's labels in a file: a session, an export of labels, or that of a tool.
 
-    Raises InvalidInputError that names the place which is wrong, and for a file without labels.
+    See `read_label_table` for the last two, which are matched with `items`. Raises
+    InvalidInputError that names the place which is wrong, and for a file without labels.
     """
-    csv = name.lower().endswith(".csv")
-    found = read_csv(text) if csv else read_session_file(name, text).people
-    if not found:
-        raise failure("annotation.no_labels", file=name)
-    return found
+    text = _own_text(name, data)
+    if text is None:
+        return read_label_table(name, data, items)
+    try:
+        people: People = read_session_file(name, text).people
+        if not people:
+            raise failure("annotation.no_labels", file=name)
+    except InvalidInputError:
+        # Tasks of Label Studio with words of their own say something of items that are known.
+        if not items or not name.lower().endswith(".json"):
+            raise
+        return read_label_table(name, data, items)
+    keys = {item.key for item in items}
+    if not items or any(one.key in keys for labels in people.values() for one in labels):
+        return people
+    try:
+        return read_label_table(name, data, items)
+    except InvalidInputError:
+        return people
+
+
+def session_items(lead: Lead) -> list[SessionItem]:
+    """Return the items of a session, as labels that are read for it are matched with them."""
+    return [
+        SessionItem(key=one.key, body=ItemBody.model_validate(one.body)) for one in lead.items()
+    ]
+
+
+def _own_text(name: str, data: bytes) -> str | None:
+    """Return the text of an exported session, or of Label Studio; None for any other file."""
+    ending = name.lower().rpartition(".")[2]
+    if ending not in ("json", "jsonl"):
+        return None
+    try:
+        text = data.decode("utf-8-sig")
+        first = json.loads(text if ending == "json" else text.lstrip().partition("\n")[0])
+    except (ValueError, RecursionError):
+        return None
+    if ending == "jsonl":
+        return text if isinstance(first, dict) and "session" in first else None
+    is_task = isinstance(first, list) and all(
+        isinstance(one, dict) and "data" in one for one in first
+    )
+    return text if is_task else None
 
 
 def _of_export(text: str) -> Collected:

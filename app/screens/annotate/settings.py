@@ -46,10 +46,13 @@ from pipelines.annotation.formats import (
     import_session,
 )
 from pipelines.annotation.sessions import Lead
-from pipelines.annotation.sources import read_labels
+from pipelines.annotation.sources import read_labels, session_items
+from pipelines.annotation.tables import export_workbook
 from pipelines.annotation.types import MOST_OVERLAP, TASKS, VERDICTS, ItemBody, Task, label_adapter
 from pipelines.annotation.watching import ItemBrief, brief_of
 from pipelines.errors import failure
+from pipelines.evaluation.datasets.files import TABLE_ENDINGS
+from pipelines.evaluation.results.workbook import EXCEL
 from pipelines.store.annotations import StoredItem
 
 # Carrying a session, or its labels, to other programs and back.
@@ -58,7 +61,7 @@ _EXCHANGE_ERRORS = "annotate-exchange"
 _UPLOADS = "_annotate.imports"
 _EXCHANGE_SAID = "_annotate.imported"
 _MEGABYTES = 64
-_LABELS = ("json", "jsonl", "csv")
+_LABELS = TABLE_ENDINGS
 """Files that hold labels of items, by their endings."""
 
 
@@ -67,9 +70,10 @@ def draw_exports(lead: Lead, t: Catalogue) -> None:
     standing = lead.store.annotations.standing(lead.session_id)
     tasks: list[Task] = [*filter(standing.tasks.__contains__, TASKS)]
     st.caption(t("annotate.export.note"))
-    forms: list[tuple[str, str, str, Callable[[], str]]] = [
+    forms: list[tuple[str, str, str, Callable[[], str | bytes]]] = [
         ("jsonl", "jsonl", "application/jsonl", partial(_joined, export_session, lead)),
         ("csv", "csv", "text/csv", partial(export_csv, lead)),
+        ("xlsx", "xlsx", EXCEL, partial(export_workbook, lead)),
         ("label_studio", "json", "application/json", partial(export_label_studio, lead)),
     ]
     if "span" in tasks:
@@ -96,7 +100,7 @@ def _button(
     name: str,
     ending: str,
     mime: str,
-    export: Callable[[], str],
+    export: Callable[[], str | bytes],
     words: str,
     meaning: str,
 ) -> None:
@@ -112,7 +116,7 @@ def _button(
     )
 
 
-def _checked(check: Callable[[], object], export: Callable[[], str]) -> str:
+def _checked(check: Callable[[], object], export: Callable[[], str | bytes]) -> str | bytes:
     check()
     return export()
 
@@ -153,8 +157,8 @@ def _uploader(place: str, words: str, take: Callable[[], None], *kinds: str) -> 
     )
 
 
-def _taken(place: str) -> tuple[str, str] | None:
-    """Return the name and the text of what was uploaded; the next file has an uploader of
+def _taken(place: str) -> tuple[str, bytes] | None:
+    """Return the name and the bytes of what was uploaded; the next file has an uploader of
     its own.
     """
     number = st.session_state.get(_UPLOADS, 0)
@@ -162,7 +166,7 @@ def _taken(place: str) -> tuple[str, str] | None:
     if upload is None:
         return None
     st.session_state[_UPLOADS] = number + 1
-    return upload.name, decoded(upload.getvalue())
+    return upload.name, upload.getvalue()
 
 
 def _import_labels(lead: Lead, place: str) -> None:
@@ -171,10 +175,11 @@ def _import_labels(lead: Lead, place: str) -> None:
         if file is None:
             return
         t = messages()
-        found = read_labels(*file)
+        items = session_items(lead)
+        found = read_labels(*file, items)
         require_link()
         new = sum(lead.import_labels(name, labels) for name, labels in found.items())
-        known = {item.key for item in lead.items()}
+        known = {item.key for item in items}
         keys = {one.key for labels in found.values() for one in labels}
         st.session_state[_EXCHANGE_SAID] = t(
             "annotate.import.done",
@@ -190,7 +195,7 @@ def _import_session(place: str) -> None:
         if file is None:
             return
         store = engine().service.store
-        lead = import_session(store, owner(), file[1].split("\n"))
+        lead = import_session(store, owner(), decoded(file[1]).split("\n"))
         open_session(lead.session_id)
 
 

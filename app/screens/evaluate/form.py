@@ -53,6 +53,7 @@ from pipelines.evaluation.beginning import (
     create_evaluation,
     metric_reasons,
     provenance_of,
+    unable_without_question,
     usable_items,
 )
 from pipelines.evaluation.plan import (
@@ -290,6 +291,9 @@ def _form(t: Catalogue) -> None:
     if left := len(data.items) - len(items):
         st.caption(t(f"evaluate.left_out.{checks}", count=integer(left)))
     names = choose_methods(checks, t)
+    if unable := unable_without_question(items, names) if checks == "texts" else []:
+        titles = t("list.separator").join(t(f"method.{name}.title") for name in unable)
+        st.caption(t("evaluate.no_question_for", methods=titles))
     own_passages = _evidence(data, t)
     if own_passages:
         with_passages = [item for item in items if item.passages]

@@ -68,6 +68,7 @@ from pipelines.evaluation.results.export import (
 )
 from pipelines.evaluation.results.scores import Evaluation
 from pipelines.evaluation.results.table import ResultsTable
+from pipelines.evaluation.results.workbook import EXCEL, evaluation_workbook
 from pipelines.evaluation.runner import Overview
 from pipelines.jobs import NotYet
 from pipelines.models.providers import refuse_shared_names
@@ -172,7 +173,8 @@ def _exports(key: ResultKey, part: Filter, table: ResultsTable, t: Catalogue) ->
 
 
 def _download_buttons(name: str, found: Evaluation, table: ResultsTable, t: Catalogue) -> None:
-    files: list[tuple[str, str, str, Callable[[], str]]] = [
+    files: list[tuple[str, str, str, Callable[[], str | bytes]]] = [
+        ("xlsx", "results.xlsx", EXCEL, partial(evaluation_workbook, found)),
         ("table_csv", "table.csv", "text/csv", partial(table_csv, table)),
         ("table_markdown", "table.md", "text/markdown", partial(table_markdown, table)),
         ("table_latex", "table.tex", "application/x-tex", partial(table_latex, table)),
@@ -193,7 +195,7 @@ def _download_buttons(name: str, found: Evaluation, table: ResultsTable, t: Cata
     st.caption(t("evaluate.export.help"))
 
 
-def _download(label: str, name: str, mime: str, make: Callable[[], str], key: str) -> None:
+def _download(label: str, name: str, mime: str, make: Callable[[], str | bytes], key: str) -> None:
     st.download_button(
         label,
         data=make,

@@ -79,7 +79,9 @@ def _bare(name: str) -> str:
 
 
 _PART_OF = {name: part for part, names in _USUAL.items() for name in names.split()}
-_SAID_BY = {name: said for said, names in _SAYING.items() for name in names.split()}
+_SAID_BY: dict[str, LabelIs] = {
+    name: said for said, names in _SAYING.items() for name in names.split()
+}
 _PART_OF |= dict.fromkeys(_SAID_BY, "hallucinated")
 _REFERENCES = frozenset(_GIVEN.split())
 _UNDECIDED = frozenset(_PLAIN.split())

@@ -304,9 +304,10 @@ def _read_json(file: _File) -> DataTable:
 def _listed(value: dict[str, Any]) -> list[Any]:
     """Return the records that an object holds: as a list, or as one of the tables of pandas."""
     names, cells = value.get("columns"), value.get("data")
-    split = isinstance(names, list) and isinstance(cells, list)
-    if split and all(isinstance(row, list) and len(row) == len(names) for row in cells):
-        return [dict(zip(map(str, names), row, strict=True)) for row in cells]
+    if isinstance(names, list) and isinstance(cells, list):
+        rows = [row for row in cells if isinstance(row, list) and len(row) == len(names)]
+        if len(rows) == len(cells):
+            return [dict(zip(map(str, names), row, strict=True)) for row in rows]
     for name in _WRAPPERS:
         if isinstance(value.get(name), list):
             return value[name]

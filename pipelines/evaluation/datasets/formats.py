@@ -118,14 +118,14 @@ _RAGTRUTH: dict[str, Any] = {"source": "Niu and others 2024, RAGTruth", "licence
 _RAGAS = ColumnMapping(
     question="user_input",
     text="response",
-    answers="reference",
+    answers=("reference",),
     passages=("retrieved_contexts", "reference_contexts"),
 )
 _OLD_RAGAS = ColumnMapping(
     question="question",
     text="answer",
     answers=("ground_truth", "ground_truths"),
-    passages="contexts",
+    passages=("contexts",),
 )
 _CLAIMS: dict[str, Any] = {"source": "claims in the form of FEVER (Thorne and others 2018)"}
 
@@ -197,7 +197,7 @@ FORMATS: tuple[Format, ...] = (
                 ColumnMapping(
                     question="input",
                     text="actual_output",
-                    answers="expected_output",
+                    answers=("expected_output",),
                     passages=("retrieval_context", "context"),
                 ),
             ),
@@ -206,7 +206,7 @@ FORMATS: tuple[Format, ...] = (
                 ColumnMapping(
                     question="input",
                     text="actualOutput",
-                    answers="expectedOutput",
+                    answers=("expectedOutput",),
                     passages=("retrievalContext", "context"),
                 ),
             ),
@@ -219,9 +219,9 @@ FORMATS: tuple[Format, ...] = (
         ColumnMapping(
             question="question",
             text="answer",
-            passages="passage",
+            passages=("passage",),
             hallucinated="label",
-            tags="source_ds",
+            tags=("source_ds",),
         ),
         fits=_passes("label"),
         source="Ravi and others 2024, Lynx",
@@ -231,7 +231,9 @@ FORMATS: tuple[Format, ...] = (
         "flashrag",
         "FlashRAG",
         "question|golden_answers",
-        ColumnMapping(question="question", answers="golden_answers", passages="retrieval_result"),
+        ColumnMapping(
+            question="question", answers=("golden_answers",), passages=("retrieval_result",)
+        ),
         source="Jin and others 2024, FlashRAG",
     ),
     *(
@@ -239,7 +241,9 @@ FORMATS: tuple[Format, ...] = (
             "dpr",
             "DPR / PopQA",
             f"question|{answers}{needed}",
-            ColumnMapping(question="question", answers=answers, passages=passages, tags="prop"),
+            ColumnMapping(
+                question="question", answers=(answers,), passages=(passages,), tags=("prop",)
+            ),
             source="Karpukhin and others 2020, DPR; Mallen and others 2023, PopQA",
         )
         for answers, passages, needed in (
@@ -255,7 +259,7 @@ FORMATS: tuple[Format, ...] = (
             f"{document}|{text}|label",
             ColumnMapping(
                 text=text,
-                passages=document,
+                passages=(document,),
                 hallucinated="label",
                 label_is="supported",
                 group=document,
@@ -309,7 +313,7 @@ FORMATS: tuple[Format, ...] = (
             f"HaluEval, {title}",
             f"{passages}|{text}|hallucination",
             ColumnMapping(
-                question=question, text=text, passages=passages, hallucinated="hallucination"
+                question=question, text=text, passages=(passages,), hallucinated="hallucination"
             ),
             fits=fits,
             **_HALUEVAL,

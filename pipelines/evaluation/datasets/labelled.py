@@ -199,6 +199,11 @@ class ToolRecord(ItemRecord):
     def people(self) -> Sequence[PersonLabels]:
         """What each person said."""
 
+    @property
+    def key(self) -> str:
+        """What a program outside of the tool calls it, in a field "key"; "" for none."""
+        return str(self.fields.get("key") or "")
+
     def parts(self) -> dict[str, Any]:
         """Return question, text, passages and the names of classes, from fields of usual names.
 
@@ -283,6 +288,14 @@ class _Whole(ToolRecord):
         """The record's own id."""
         told = self.row.get("id")
         return "" if told is None else str(told)
+
+    @property
+    def key(self) -> str:
+        """What a program outside of the tool calls it, among its metadata too."""
+        for told in (self.fields, self.row.get("metadata"), self.row.get("meta")):
+            if isinstance(told, Mapping) and told.get("key"):
+                return str(told["key"])
+        return ""
 
     def _others(self, *taken: str) -> dict[str, Any]:
         return {name: cell for name, cell in self.row.items() if name not in {*taken, "id"}}

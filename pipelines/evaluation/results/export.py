@@ -107,8 +107,11 @@ def csv_text(records: Iterable[Mapping[str, Cell]], columns: Iterable[str] = ())
 
 def columns_csv(columns: Iterable[ResultsColumn[Row]], rows: Sequence[Row]) -> str:
     """Return a table as CSV, as `typed_frame` has it; what only people read is left out."""
-    kept = [column for column in columns if column.group not in ("name", "papers")]
-    return _frame_csv(typed_frame(kept, rows))
+    return _frame_csv(_for_programs(columns, rows))
+
+
+def _for_programs(columns: Iterable[ResultsColumn[Row]], rows: Sequence[Row]) -> pd.DataFrame:
+    return typed_frame([one for one in columns if one.group not in ("name", "papers")], rows)
 
 
 def _frame_csv(frame: pd.DataFrame) -> str:
@@ -129,11 +132,16 @@ def table_csv(table: ResultsTable) -> str:
     """Return the table, one row a system: each number with its interval, method and count
     of items.
     """
+    return _frame_csv(table_frame(table))
+
+
+def table_frame(table: ResultsTable) -> pd.DataFrame:
+    """Return what `table_csv` writes, with its types."""
     rows, every = lines(table), results_columns(table)
     known = held(every, rows)
     # These are there without any value as well, so that files can be put below each other.
     always = ("cost", "correction")
-    return columns_csv([one for one in every if one in known or one.group in always], rows)
+    return _for_programs([one for one in every if one in known or one.group in always], rows)
 
 
 def paper_numbers(table: ResultsTable) -> dict[PaperFigure, int]:
@@ -325,6 +333,11 @@ def latex(text: str) -> str:
 
 def scores_csv(evaluation: Evaluation) -> str:
     """Return every score of every item, one row each."""
+    return csv_text(score_records(evaluation))
+
+
+def score_records(evaluation: Evaluation) -> list[dict[str, Cell]]:
+    """Return the rows of `scores_csv`."""
     metrics = evaluation.metric_names()
     originals = sorted({name for one in evaluation.scores for name in one.original_values})
 
@@ -345,7 +358,7 @@ def scores_csv(evaluation: Evaluation) -> str:
             "original": score.original,
         }
 
-    return csv_text(map(row, evaluation.scores))
+    return [row(score) for score in evaluation.scores]
 
 
 def scores_jsonl(evaluation: Evaluation) -> str:

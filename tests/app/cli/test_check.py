@@ -94,6 +94,21 @@ def test_a_file_gives_a_line_for_each_text_and_its_runs_are_kept(run, tmp_path):
     assert first["run"] in listed
 
 
+def test_sources_under_other_names_are_read_and_missing_ones_are_said(run, tmp_path):
+    rows = [
+        {"question": "Where?", "response": TEXT, "retrieved_contexts": ["Born in Warsaw."]},
+        {"question": "Where?", "response": TEXT, "retrieved_contexts": []},
+    ]
+    file = tmp_path / "texts.json"
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    status, out, err = checked(run, "--file", str(file))
+    assert status == 0
+    assert "Text to be checked from response (" in err
+    assert "Passages from retrieved_contexts (“Born in Warsaw.”)" in err
+    assert "1 of 2 texts bring no sources" in err
+    assert len(out.splitlines()) == 2
+
+
 def test_csv_in_and_out(run, tmp_path):
     file, to = tmp_path / "texts.csv", tmp_path / "out.csv"
     file.write_text(f'id,text,sources\nx,"{TEXT}","Born in Warsaw."\n', encoding="utf-8")

@@ -13,7 +13,9 @@ from rich.cells import cell_len
 
 from app.cli import evaluate as commands
 from app.cli import main as cli
+from app.cli.shared import OWNER
 from pipelines.errors import ErrorInfo
+from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.runner import EvaluationProgress
 from pipelines.store import RunStore, file_url
 
@@ -81,6 +83,49 @@ def test_an_evaluation_ends_with_its_table(line: Line):
     assert max(map(cell_len, out.splitlines())) <= 120
     listed = line.call("evaluations", "list")[1]
     assert "5 of 5  Capitals" in listed
+
+
+def test_how_a_file_was_read_is_said_first_and_kept(line: Line, tmp_path: Path):
+    rows = [{**row, "context": "A city."} for row in QUESTIONS]
+    torn = "".join(json.dumps(one) + "\n" for one in rows) + '{"question": \n'
+    line.questions.write_text(torn, encoding="utf-8")
+    status, _, err = line.call(*line.begin, "--yes")
+    assert status == 2
+    assert "line 6: Expecting value" in err
+    status, _, err = line.call(
+        *line.begin, "--map", "passages=context", "--yes", "--leave-out-bad", "--limit", "1"
+    )
+    assert status == 0
+    said = "Read as a table by its columns: Question from question (“What is the capital of…”"
+    assert said in err
+    assert "Passages from context (“A city.”)" in err
+    assert "1 rows that cannot be read are left out: line 6" in err
+    # No source is replaced by another one without a word.
+    assert "1 items bring passages of their own. They are not used" in err
+    evaluation = line.listed()[0]
+    with closing(RunStore(file_url(line.folder / "data"))) as store:
+        reading = EvaluationSpec.model_validate(
+            store.evaluations.get(evaluation, OWNER).spec
+        ).reading
+    assert reading is not None
+    assert [(one.part, one.columns) for one in reading.parts] == [
+        ("question", ("question",)),
+        ("answers", ("answers",)),
+        ("passages", ("context",)),
+    ]
+    assert reading.left_out_count == 1
+
+
+def test_results_are_written_as_a_workbook(line: Line, tmp_path: Path):
+    pytest.importorskip("openpyxl")
+    evaluation = line.evaluated("--limit", "2")
+    assert line.call("evaluations", "show", evaluation, "--format", "xlsx")[0] == 2
+    to = tmp_path / "results.xlsx"
+    status, out, _ = line.call(
+        "evaluations", "show", evaluation, "--format", "xlsx", "--to", str(to)
+    )
+    assert (status, out) == (0, "")
+    assert to.read_bytes()[:2] == b"PK"
 
 
 def test_without_a_terminal_it_stops_after_the_forecast_and_is_gone_on_with(line: Line):

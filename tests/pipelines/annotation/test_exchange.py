@@ -214,7 +214,7 @@ def test_labels_that_go_out_and_come_back_keep_who_when_and_which_guidelines(
         with closing(RunStore(f"sqlite:///{tmp_path}/{name}/runs.db")) as other:
             copy = lead_session(other, items)
             copy.set_guidelines("Read it twice.")
-            for person, labels in read_labels(name, text).items():
+            for person, labels in read_labels(name, text.encode()).items():
                 copy.import_labels(person, labels)
             assert rows_of(copy) == rows, name
 
@@ -312,7 +312,7 @@ def test_a_time_to_come_is_now(store: RunStore):
 def test_a_file_without_labels_says_so(store: RunStore):
     text = export_label_studio(lead_session(store))
     with pytest.raises(InvalidInputError, match=r"no labels in a\.json"):
-        read_labels("a.json", text)
+        read_labels("a.json", text.encode())
 
 
 def test_label_studio_reads_utf16_and_what_was_exported_comes_back(store: RunStore):
