@@ -66,6 +66,8 @@ def run_notices(view: RunView, error: ErrorInfo | None, t: Catalogue) -> Html | 
     notes: list[Child] = []
     if language_unsupported(view):
         notes.append(notice(t("flag.language_unsupported"), "language"))
+    elif any(m.answer and "other_language" in m.answer.flags for m in view.methods.values()):
+        notes.append(notice(t("flag.other_language"), "language"))
     notes.append(own_prompts_note(view, t))
     if view.status == "cancelled":
         reason = view.reason or "stopped"

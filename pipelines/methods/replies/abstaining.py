@@ -28,6 +28,7 @@ _PREPARES = re.compile(
 _PROPOSES = _WORDING.pattern("proposes")
 _REFUSES = _WORDING.pattern("refuses")
 _JOINS, _JOINS_ZH = _WORDING.pattern("joins"), _WORDING.pattern("joins_zh")
+_BEGINS = (_WORDING.pattern("divides"), _JOINS_ZH)
 _EMPTY = _WORDING.words("empty")
 _NO_ANSWER = _WORDING.pattern("no_answer")
 
@@ -86,7 +87,7 @@ def _clauses(sentence: str) -> Iterator[str]:
     """Yield the clauses of a sentence, without the marks between and around them."""
     for piece in _DIVIDES.split(sentence):
         start = 0
-        for pattern in (_JOINS, _JOINS_ZH):
+        for pattern in _BEGINS:
             for found in pattern.finditer(piece):
                 # "I know nothing but that": what goes on is a clause where something stands before.
                 spaced = pattern is _JOINS_ZH or piece[found.start() - 1 : found.start()] == " "

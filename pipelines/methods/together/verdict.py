@@ -36,6 +36,7 @@ from pipelines.retrieval.indexes import content_terms
 from pipelines.run.events import RunSpec, Score
 from pipelines.run.view import MethodView, RunView
 from pipelines.text import Span, split_sentences, text_key
+from pipelines.text.languages import other_language
 
 TogetherVerdict = Literal["supported", "contradicted", "not_enough", "unchecked"]
 
@@ -292,14 +293,16 @@ def judged_together(
     """Return the verdict on each sentence from what is said of it and what was found.
 
     `passages` None: nothing was searched for. `expected` says that each sentence was to be judged,
-    so that one without a reading is not judged.
+    so that one without a reading is not judged. Neither is any of a text in another language than
+    English and Chinese, for which nothing was fitted.
     """
     found: list[TogetherFound] = []
     before = ""
+    foreign = other_language(" ".join((question, *sentences))) is not None
     for sentence, readings in zip(sentences, said, strict=True):
         words = content_terms(sentence)
-        if not passages or not words:
-            nothing = passages is not None and words
+        if foreign or not passages or not words:
+            nothing = not foreign and passages is not None and words
             verdict: TogetherVerdict = "not_enough" if nothing else "unchecked"
             why = Why(name="no_passages" if nothing else "unjudged")
             found.append(TogetherFound(verdict=verdict, why=(why,), use=use))

@@ -34,13 +34,14 @@ _FOREIGN = frozenset({"Cc", "Co", "Cn", "Cs"})
 _LATIN = re.compile(r"(?<![^\W\d_])[a-zà-ÿ]{2,}(?![^\W\d_])")
 _VOWEL = re.compile("[aeiouyà-ÿ]")
 
-# The library calls a text of more disorder than this no text of the encoding that was tried.
+# The disorder that charset-normalizer measures. No stretch of the bundled articles has more than
+# 0.01, a line of mathematics 0.75, and shifted letters 1.7.
 _MOST_MESS = 1.0
-# Of simplified texts 99 % of the characters are among the 3,755 common ones of GB 2312; of
-# characters drawn at random 14 % are.
+# Of the bundled Chinese articles 99 % of the characters (in each stretch 96 % or more) are among
+# the 3,755 common ones of GB 2312; of characters drawn at random, made simplified, 26 % are.
 _FEWEST_COMMON = 0.6
 _FEWEST_HAN = 20
-# Of English words 1 % have no vowel, and 35 % are small words.
+# Of the words of the bundled English articles 0.2 % have no vowel, and 42 % are small words.
 _FEWEST_WORDS = 30
 _MOST_WITHOUT_VOWEL = 0.4
 _FEWEST_SMALL = 0.03

@@ -108,10 +108,12 @@ def _rows(table: Any) -> Iterator[str]:
 
 def _cell(cell: Any) -> str:
     """Return the text of a cell; the entries of a list are separated by semicolons."""
-    said = ""
+    said, before = "", False
     for paragraph, line in _paragraphs(cell):
         listed = paragraph is not None and paragraph.find(f"{_W}pPr/{_W}numPr") is not None
-        said += ("; " if listed and said else " ") + line if line.strip() else ""
+        if line.strip():
+            said += f"{';' if listed and before else ''} {line.strip()}"
+            before = listed
     return said
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from components.base.words import Catalogue
+from components.page import run_notices
 from pipelines.methods.registry import METHODS
 from pipelines.methods.replies.verdicts import TRUE_FALSE_NEI, YES_NO, claim_of_answers
 from pipelines.models.base import ChoiceRequest, Claim
 from pipelines.models.judges.base import ClaimVerdict
 from pipelines.models.judges.hub_formats import reads_others
 from pipelines.run.events import GivenAnswer, Judged
+from pipelines.run.view import fold
 from tests.scripted.bench import FULL, ClaimReader, PieceModel, Shelf, run_method
 
 TEXTS = {
@@ -20,36 +23,38 @@ TEXTS = {
     "ru": ("Где родился Толстой?", "Толстой родился в Ясной Поляне."),
     "ko": ("세종대왕은 어디에서 태어났습니까?", "세종대왕은 한양에서 태어났습니다."),
 }
+EN = Catalogue("en", strict=True)
 ENGLISH = ("Where was Victor Hugo born?", "Victor Hugo was born in Besançon, in eastern France.")
 SURE = ClaimVerdict(0.95, 0.03, 0.02)
 
 
-async def verdicts(question: str, text: str) -> tuple[set[str], tuple[str, ...]]:
+async def verdicts(question: str, text: str) -> tuple[set[str], str]:
+    """The verdicts of the SLM check on a text, and what stands above it on every page."""
     judge = ClaimReader(lambda _: SURE)
     outcome = await run_method(
         METHODS["slm"],
         question,
-        PieceModel(lambda _: [text], FULL),
+        PieceModel(lambda _: text, FULL),
         shelf=Shelf(lambda _: [text]),
         models={"judge_1": judge},
         given=GivenAnswer(text=text, asked=True),
     )
     parts = ("sentence", "answer", "cell", "concept")
     said = {e.verdict for e in outcome.events if isinstance(e, Judged) and e.what in parts}
-    return said, outcome.answer.flags
+    return said, str(run_notices(fold(outcome.trace.events), None, EN))
 
 
 @pytest.mark.parametrize("code", TEXTS)
 async def test_a_judge_of_english_says_nothing_of_it(code: str):
-    said, flags = await verdicts(*TEXTS[code])
+    said, shown = await verdicts(*TEXTS[code])
     assert said == {"unchecked"}
-    assert "other_language" in flags
+    assert EN("flag.other_language") in shown
 
 
 async def test_an_english_text_with_foreign_names_is_judged():
-    said, flags = await verdicts(*ENGLISH)
+    said, shown = await verdicts(*ENGLISH)
     assert "supported" in said
-    assert "other_language" not in flags
+    assert EN("flag.other_language") not in shown
 
 
 async def test_answers_are_compared_with_each_other_all_the_same():

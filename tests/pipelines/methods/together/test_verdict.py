@@ -94,6 +94,14 @@ def test_without_passages_nothing_is_known_and_without_a_search_nothing_was_judg
 
 
 @pytest.mark.usefixtures("shipped")
+@pytest.mark.parametrize("passages", [[CURIE], []])
+def test_a_text_in_another_language_is_not_judged(passages: list[Passage]):
+    foreign = ["Marie Curie est née à Varsovie et elle est morte en France.", "Varsovie."]
+    found = judged_together(foreign, [said(0.9), said(0.1)], passages, "library", "en")
+    assert [(one.verdict, one.probability) for one in found] == [("unchecked", None)] * 2
+
+
+@pytest.mark.usefixtures("shipped")
 def test_a_use_without_data_takes_the_nearest_and_says_so():
     found = judged_together([BORN], [said(0.9)], [CURIE], "web", "en")[0]
     assert found.nearest

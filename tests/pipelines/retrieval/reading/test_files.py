@@ -147,7 +147,7 @@ LISTED = "<w:pPr><w:numPr><w:ilvl w:val='0'/></w:numPr></w:pPr>"
         (
             f"<w:tbl><w:tr><w:tc><w:p><w:r><w:t>Has:</w:t></w:r></w:p><w:p>{LISTED}<w:r><w:t>one</w:t>"
             f"</w:r></w:p><w:p>{LISTED}<w:r><w:t>two</w:t></w:r></w:p></w:tc></w:tr></w:tbl>",
-            ["Has:; one; two"],
+            ["Has: one; two"],
         ),
     ],
 )
