@@ -31,6 +31,7 @@ from pipelines.methods.together.verdict import TogetherFound, TogetherVerdict
 from pipelines.run.calibrated import CalibratedReading
 from pipelines.run.calibrations import CalibratedTask, CalibrationKind
 from pipelines.run.events import MAX_QUESTION, MAX_SOURCES, MAX_TEXT, Verdict, What
+from pipelines.run.findings import CitationState
 
 # What programs get for a text that was checked: every sentence once, with all detectors.
 
@@ -129,6 +130,35 @@ class CheckedSentence(Frozen):
     detectors: dict[str, SentenceVerdict]
 
 
+class CitationVerdict(Frozen):
+    """A citation at [start, end) of the text, in the sentence `sentence` (counted from 0).
+
+    `source` counts the given sources from 1; 0: it means none of them. `supported` is the
+    probability, in [0, 1], that the source supports the sentence, null where nothing was judged.
+    """
+
+    sentence: int
+    start: int
+    end: int
+    mark: str
+    source: int
+    title: str = Field(description="How that source begins.")
+    state: CitationState | None = Field(
+        description="Whether its source supports the sentence (supported, not_by_source), is not"
+        " there (source_missing), or could not be judged (unchecked); null until it is known."
+    )
+    verdict: Verdict | None
+    supported: float | None
+    jointly: bool = Field(
+        description="What the sentence cites supports it together, and none of it alone."
+    )
+    elsewhere: int = Field(
+        description="Another source that the sentence rests on where its own does not support it;"
+        " 0: none."
+    )
+    evidence: str = Field(description="The sentence of the cited source that says most of it.")
+
+
 class DetectorVerdict(Frozen):
     """What one detector came to on the whole text."""
 
@@ -149,6 +179,9 @@ class CheckResult(Frozen):
     together: Together | None = Field(description="The one verdict on the whole text.")
     sentences: list[CheckedSentence]
     detectors: dict[str, DetectorVerdict]
+    citations: list[CitationVerdict] = Field(
+        description="Every citation of the text, by the very source that it cites."
+    )
     unavailable: dict[str, str] = Field(
         description="Detectors that were not asked because they cannot work on this, and what they"
         " need."
