@@ -28,6 +28,7 @@ from pipelines.evaluation.datasets.formats import (
     suggested_mapping,
 )
 from pipelines.evaluation.datasets.published import make_item, validated, with_unique_ids
+from pipelines.evaluation.datasets.traces import answers_in
 from pipelines.evaluation.plan import DataSet, Item
 from pipelines.retrieval.documents import Document, load_library
 
@@ -266,7 +267,7 @@ def open_table(path_or_name: str | Path) -> DataTable:
         return _ragtruth(path if path.is_dir() else path.parent)
     if not path.exists():
         raise failure("data.unknown", name=path.name, known=[*BUNDLED])
-    return read_table(path)
+    return answers_in(read_table(path))
 
 
 def sampled(data_set: DataSet, limit: int | None, seed: int = 0) -> DataSet:
@@ -437,8 +438,9 @@ def texts_of(
     """Yield the texts of a file of JSON lines, JSON, CSV, TSV or, between empty lines, plain text.
 
     Tables have the columns text (or answer) and, where wanted, id, question, sources (or context)
-    and samples. `sources` are those of texts that bring none. Raises InvalidInputError for a file
-    that cannot be read or holds no texts or more than `most`.
+    and samples. Conversations and traces are read answer by answer (`traces.py`). `sources` are
+    those of texts that bring none. Raises InvalidInputError for a file that cannot be read or holds
+    no texts or more than `most`.
     """
     rows = _rows(path)
     if len(rows) > most:
@@ -461,7 +463,9 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         if not blocks:
             raise failure("texts.none", file=path.name)
         return [{"text": block} for block in blocks]
-    table = read_table(path)
+    table = answers_in(read_table(path))
+    if not table.rows:
+        raise failure("texts.none", file=path.name)
     if not any(name in table.columns for name in _TEXT):
         raise failure("texts.no_column", file=path.name, columns=[*table.columns])
     return table.rows

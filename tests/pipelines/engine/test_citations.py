@@ -23,7 +23,6 @@ from tests.scripted.bench import ClaimReader, FixedRecognizer, PieceModel, Shelf
 
 TOWER = "The Eiffel Tower was completed in 1889."
 HEIGHT = "The Eiffel Tower is 330 metres tall."
-BOTH = "The Eiffel Tower was completed in 1889 and is 330 metres tall"
 SOURCES = (TOWER, HEIGHT)
 
 
@@ -33,7 +32,7 @@ def reader() -> ClaimReader:
     def says(claim: Claim) -> ClaimVerdict:
         read = " ".join(claim.evidence).casefold()
         words = claim.statement.casefold().rstrip(".").split()
-        right = all(word in read for word in words if word != "and")
+        right = all(word in read for word in words)
         return ClaimVerdict(*((0.99, 0.0, 0.01) if right else (0.01, 0.9, 0.09)))
 
     return ClaimReader(says)
@@ -71,7 +70,10 @@ async def checked(text: str, sources: tuple[str, ...] = SOURCES) -> CheckedText:
         ("The Eiffel Tower was completed in 1889 [2].", [("not_by_source", 2, False, 1)]),
         ("The Eiffel Tower was completed in 1889 [7].", [("source_missing", 0, False, 0)]),
         ("The Eiffel Tower stands in Berlin [1].", [("not_by_source", 1, False, 0)]),
-        (f"{BOTH} [1][2].", [("supported", 1, True, 0), ("supported", 2, True, 0)]),
+        (
+            "The tall Eiffel Tower was completed in 1889 [1][2].",
+            [("supported", 1, True, 0), ("supported", 2, True, 0)],
+        ),
         (
             "The Eiffel Tower was completed in 1889 [1, 2].",
             [("supported", 1, False, 0), ("not_by_source", 2, False, 0)],
