@@ -423,6 +423,26 @@ _Run = Annotated[
 ]
 
 
+_Messages = Annotated[
+    list[dict[str, Any]],
+    Field(
+        default_factory=list,
+        max_length=500,
+        description="A conversation, in place of `answer`: messages with `role` and `content`. An"
+        " answer of the assistant is checked with what it answers; what tools and documents said"
+        " before it are its sources.",
+    ),
+]
+_Turn = Annotated[
+    int | None,
+    Field(
+        ge=1,
+        description="Which of the assistant's answers in `messages` is checked, counted from 1;"
+        " null: the last one.",
+    ),
+]
+
+
 class LimitsAsked(Request):
     """What a run may take over all its methods; null: no limit but those of the server.
 
@@ -484,7 +504,7 @@ class AskRequest(Request):
 class CheckRequest(Request):
     """Check a text that you have, sentence by sentence, by every detector that can work on it."""
 
-    answer: _Answer
+    answer: _Answer = ""
     question: _Answered = ""
     context: _Context = ""
     sources: _Sources
@@ -518,6 +538,45 @@ class CheckRequest(Request):
     wait: _Wait = PATIENCE
     limits: _Limits
     anyway: _Anyway = False
+    messages: _Messages
+    turn: _Turn = None
+
+
+class StreamRequest(Request):
+    """What is known of an answer that is being written: the first object that is sent."""
+
+    question: _Answered = ""
+    context: _Context = ""
+    sources: _Sources
+    messages: _Messages
+
+
+class SentenceReport(Frozen):
+    """A sentence at [start, end) of the answer, as soon as it was judged.
+
+    `run` is the id of the run that judged it, "" where nothing could be checked in it. `seconds`
+    passed between its last character and this report. Offsets of citations are those in the answer.
+    """
+
+    event: Literal["sentence"] = "sentence"
+    number: int
+    start: int
+    end: int
+    text: str
+    together: Together | None
+    citations: list[CitationVerdict]
+    run: str
+    seconds: float
+    error: ApiError | None = None
+
+
+class StreamEnd(Frozen):
+    """The end of an answer: the one verdict on all of it, and how many sentences it has."""
+
+    event: Literal["end"] = "end"
+    together: Together | None
+    sentences: int
+    cut: bool = Field(description="Text beyond the longest that is checked was not read.")
 
 
 class GetRunRequest(Request):

@@ -163,10 +163,15 @@ def _with_context(asked: str, before: str, answered: str) -> str:
 
 def _depends(asked: str) -> bool:
     if has_han(asked):
-        return len(asked.strip("？?。 ")) <= _FEW_CHARACTERS or bool(_POINTS_BACK_ZH.search(asked))
+        return len(asked.strip("？?。 ")) <= _FEW_CHARACTERS or points_back(asked)
     few = len(asked.split()) <= _FEW_WORDS
     named = any(word[:1].isupper() for word in asked.split()[1:])
-    return bool(_GOES_ON.search(asked) or _POINTS_BACK.search(asked)) or (few and not named)
+    return bool(_GOES_ON.search(asked)) or points_back(asked) or (few and not named)
+
+
+def points_back(text: str) -> bool:
+    """Return whether a word of `text` means something that was said before it, such as "she"."""
+    return bool((_POINTS_BACK_ZH if has_han(text) else _POINTS_BACK).search(text))
 
 
 # --- Reading messages -----------------------------------------------------------------------------
