@@ -253,7 +253,13 @@ class _ResultWriter:
         self._out = out
         self._form = form
         self._names = names
-        self._table = csv.DictWriter(out, row_columns(names, calibrated), lineterminator="\n")
+        self._table = csv.DictWriter(
+            # A text that cites has a detector more, whose columns those of the one verdict are.
+            out,
+            row_columns(names, calibrated),
+            lineterminator="\n",
+            extrasaction="ignore",
+        )
         if form == "csv":
             self._table.writeheader()
 
@@ -318,6 +324,7 @@ def describe_check(view: RunView, found: CheckedText) -> str:
                 lines.append(printable(f"   {'':{width}}  not found supported: {marked}"))
             read = reading_lines(cell.calibrated)
             lines += [printable(f"   {'':{width}}  {line}") for line in read]
+    lines += _citation_lines(found)
     for one in found.detectors:
         if one.corrected is not None:
             lines += ["", printable(f"{one.method} corrects: {one.corrected}")]
@@ -337,6 +344,32 @@ def _together_lines(found: TogetherFound, language: Language) -> list[str]:
         )
         lines.append(f"  judges: {', '.join(found.judges)}{told}")
     return [printable(line) for line in lines]
+
+
+_STATES: Mapping[str | None, str] = {
+    "supported": "supported",
+    "not_by_source": "not by this source",
+    "source_missing": "source missing",
+    "unchecked": "not judged",
+    None: "not judged",
+}
+
+
+def _citation_lines(found: CheckedText) -> list[str]:
+    """Return a line for each citation: its sentence, its mark, and whether its source supports
+    that.
+    """
+    if not found.citations:
+        return []
+    lines = ["", "citations:"]
+    for one in found.citations:
+        number = None if one.score is None else one.score.value
+        told = _STATES[one.state] + ("" if number is None else f" {number:.2f}")
+        told += ", together with the others" if one.jointly else ""
+        told += f", but by source {one.elsewhere}" if one.elsewhere else ""
+        title = f' (source {one.source}: "{one.title}")' if one.source else ""
+        lines.append(printable(f"  {one.sentence + 1}. {one.mark}  {told}{title}"))
+    return lines
 
 
 def _words(text: str, found: Sequence[UnsupportedSpan]) -> str:

@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from math import inf
@@ -36,7 +36,10 @@ from app.public.contract import (
     Remark,
     RunResult,
     ScoreFound,
+    SentenceReport,
     SourceFound,
+    StreamEnd,
+    StreamRequest,
     VerdictFound,
     calibrated_scores,
     check_result,
@@ -60,6 +63,7 @@ from components.run.ask import (
 from pipelines.base import Language
 from pipelines.engine.asking import RunPlan, RunRequest, plan_run
 from pipelines.engine.checking import (
+    CITING,
     FEWER,
     TextToCheck,
     checked_text,
@@ -69,11 +73,17 @@ from pipelines.engine.checking import (
 )
 from pipelines.engine.estimate import RunEstimate, basis_for, estimate, excess_error
 from pipelines.engine.pool import Turn
+from pipelines.engine.streaming import WrittenAnswer, WrittenSentence
+from pipelines.engine.turns import turns_of, utterances
 from pipelines.error_words import Phrase, phrase, phrase_in
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
-from pipelines.methods.together.verdict import answer_together
+from pipelines.methods.together.verdict import (
+    TogetherFound,
+    answer_together,
+    text_together,
+)
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import known_capabilities
 from pipelines.run.calibrated import readings
@@ -390,6 +400,35 @@ class PendingRun:
             self._error = told(error)
 
 
+def _text_to_check(asked: CheckRequest) -> TextToCheck:
+    """Return what is to be checked: the answer, or one of the conversation with its context.
+
+    Raises Refused where there is none, or both.
+    """
+    sources = tuple(filter(None, (asked.context, *asked.sources)))
+    if not asked.messages:
+        if asked.turn is not None:
+            raise Refused("request.turn_of_messages", "turn")
+        if not asked.answer:
+            raise Refused("request.missing_field", "answer", field="answer")
+        return TextToCheck(
+            text=asked.answer,
+            question=asked.question,
+            sources=sources,
+            samples=tuple(asked.samples),
+        )
+    if asked.answer:
+        raise Refused("request.answer_or_messages", "messages")
+    turns = turns_of(utterances(asked.messages), sources=sources)
+    if not turns:
+        raise Refused("request.no_turn", "messages")
+    if asked.turn is not None and asked.turn > len(turns):
+        raise Refused("request.few_turns", "turn", turn=asked.turn, count=len(turns))
+    given = turns[(asked.turn or len(turns)) - 1].given
+    question = asked.question or given.question
+    return given.model_copy(update={"question": question, "samples": tuple(asked.samples)})
+
+
 class _Over(NamedTuple):
     """A run that is over: what the store calls it, None where it never began, and its result."""
 
@@ -425,12 +464,7 @@ class Api:
 
     async def check(self, asked: CheckRequest, request: Connection | None) -> PendingRun:
         """Start the check of a given text, as `ask` starts a run."""
-        given = TextToCheck(
-            text=asked.answer,
-            question=asked.question,
-            sources=tuple(filter(None, (asked.context, *asked.sources))),
-            samples=tuple(asked.samples),
-        )
+        given = _text_to_check(asked)
         known, models = detectors(), self._catalog.models
         named = (
             *((f"detectors.{n}", name) for n, name in enumerate(asked.detectors)),
@@ -456,6 +490,102 @@ class Api:
         methods = [MethodSpec(name=name, settings=asked.settings.get(name, {})) for name in chosen]
         wanted = RunRequest(text=given, methods=methods, models=models)
         return await self._begin(wanted, request, asked)
+
+    async def written(
+        self, asked: StreamRequest, pieces: AsyncIterator[str], request: Connection | None
+    ) -> AsyncGenerator[SentenceReport | StreamEnd]:
+        """Yield a report of each sentence of an answer that is being written, and one at its end.
+
+        Raises Refused or VeriscopeError where there is no place for it; closing the generator ends
+        what goes on.
+        """
+        sources = tuple(filter(None, (asked.context, *asked.sources)))
+        about = TextToCheck(text="", question=asked.question, sources=sources)
+        answer = WrittenAnswer(about, tuple(utterances(asked.messages)))
+        complete: asyncio.Queue[tuple[WrittenSentence, float] | Exception | None] = asyncio.Queue()
+
+        async def read() -> None:
+            try:
+                async for piece in pieces:
+                    for sentence in answer.add(piece):
+                        complete.put_nowait((sentence, time.monotonic()))
+                for sentence in answer.end():
+                    complete.put_nowait((sentence, time.monotonic()))
+            except Exception as error:
+                # Whatever it was, also that the client hung up: who judges sentences is told.
+                complete.put_nowait(error)
+            else:
+                complete.put_nowait(None)
+
+        found: list[TogetherFound] = []
+        async with self._runs.place(caller_of(request)):
+            reading = asyncio.create_task(read())
+            try:
+                while (one := await complete.get()) is not None:
+                    if isinstance(one, Exception):
+                        raise one
+                    report, whole = await self._sentence(*one)
+                    if whole is not None:
+                        found.append(whole)
+                    yield report
+            finally:
+                reading.cancel()
+        whole = text_together(found)
+        yield StreamEnd(
+            together=None if whole is None else together_result(whole),
+            sentences=answer.count,
+            cut=answer.cut,
+        )
+
+    async def _sentence(
+        self, sentence: WrittenSentence, since: float
+    ) -> tuple[SentenceReport, TogetherFound | None]:
+        """Judge one sentence, in a run of its own."""
+        report = SentenceReport(
+            number=sentence.number,
+            start=sentence.start,
+            end=sentence.end,
+            text=sentence.text,
+            together=None,
+            citations=[],
+            run="",
+            seconds=0.0,
+        )
+        if sentence.given is None:
+            return report, None
+        told: dict[str, Any] = {}
+        whole = None
+        try:
+            models = models_for(sentence.given, self._catalog.models)
+            methods = [MethodSpec(name=CITING)]
+            request = RunRequest(text=sentence.given, methods=methods, models=models)
+            run = new_owner()
+            trace = await self._runs.record(plan_run(request), run)
+            found = checked_text(fold(trace.events))
+            assert found is not None
+            whole = found.together
+            result = check_result(found, {})
+            at = sentence.start
+            told = {
+                "run": run,
+                "together": result.together,
+                "citations": [
+                    one.model_copy(
+                        update={
+                            "sentence": sentence.number,
+                            "start": at + one.start,
+                            "end": at + one.end,
+                        }
+                    )
+                    for one in result.citations
+                ],
+                "error": next((for_caller(d.error) for d in found.detectors if d.error), None),
+            }
+        except VeriscopeError as error:
+            # The other sentences are judged all the same.
+            told = {"error": for_caller(error.info())}
+        told["seconds"] = round(time.monotonic() - since, 3)
+        return report.model_copy(update=told), whole
 
     async def start(
         self, asked: AskRequest | CheckRequest, request: Connection | None

@@ -31,6 +31,7 @@ from pipelines.methods.together.verdict import TogetherFound, TogetherVerdict
 from pipelines.run.calibrated import CalibratedReading
 from pipelines.run.calibrations import CalibratedTask, CalibrationKind
 from pipelines.run.events import MAX_QUESTION, MAX_SOURCES, MAX_TEXT, Verdict, What
+from pipelines.run.findings import CitationState
 
 # What programs get for a text that was checked: every sentence once, with all detectors.
 
@@ -129,6 +130,35 @@ class CheckedSentence(Frozen):
     detectors: dict[str, SentenceVerdict]
 
 
+class CitationVerdict(Frozen):
+    """A citation at [start, end) of the text, in the sentence `sentence` (counted from 0).
+
+    `source` counts the given sources from 1; 0: it means none of them. `supported` is the
+    probability, in [0, 1], that the source supports the sentence, null where nothing was judged.
+    """
+
+    sentence: int
+    start: int
+    end: int
+    mark: str
+    source: int
+    title: str = Field(description="How that source begins.")
+    state: CitationState | None = Field(
+        description="Whether its source supports the sentence (supported, not_by_source), is not"
+        " there (source_missing), or could not be judged (unchecked); null until it is known."
+    )
+    verdict: Verdict | None
+    supported: float | None
+    jointly: bool = Field(
+        description="What the sentence cites supports it together, and none of it alone."
+    )
+    elsewhere: int = Field(
+        description="Another source that the sentence rests on where its own does not support it;"
+        " 0: none."
+    )
+    evidence: str = Field(description="The sentence of the cited source that says most of it.")
+
+
 class DetectorVerdict(Frozen):
     """What one detector came to on the whole text."""
 
@@ -149,6 +179,9 @@ class CheckResult(Frozen):
     together: Together | None = Field(description="The one verdict on the whole text.")
     sentences: list[CheckedSentence]
     detectors: dict[str, DetectorVerdict]
+    citations: list[CitationVerdict] = Field(
+        description="Every citation of the text, by the very source that it cites."
+    )
     unavailable: dict[str, str] = Field(
         description="Detectors that were not asked because they cannot work on this, and what they"
         " need."
@@ -390,6 +423,26 @@ _Run = Annotated[
 ]
 
 
+_Messages = Annotated[
+    list[dict[str, Any]],
+    Field(
+        default_factory=list,
+        max_length=500,
+        description="A conversation, in place of `answer`: messages with `role` and `content`. An"
+        " answer of the assistant is checked with what it answers; what tools and documents said"
+        " before it are its sources.",
+    ),
+]
+_Turn = Annotated[
+    int | None,
+    Field(
+        ge=1,
+        description="Which of the assistant's answers in `messages` is checked, counted from 1;"
+        " null: the last one.",
+    ),
+]
+
+
 class LimitsAsked(Request):
     """What a run may take over all its methods; null: no limit but those of the server.
 
@@ -451,7 +504,7 @@ class AskRequest(Request):
 class CheckRequest(Request):
     """Check a text that you have, sentence by sentence, by every detector that can work on it."""
 
-    answer: _Answer
+    answer: _Answer = ""
     question: _Answered = ""
     context: _Context = ""
     sources: _Sources
@@ -485,6 +538,45 @@ class CheckRequest(Request):
     wait: _Wait = PATIENCE
     limits: _Limits
     anyway: _Anyway = False
+    messages: _Messages
+    turn: _Turn = None
+
+
+class StreamRequest(Request):
+    """What is known of an answer that is being written: the first object that is sent."""
+
+    question: _Answered = ""
+    context: _Context = ""
+    sources: _Sources
+    messages: _Messages
+
+
+class SentenceReport(Frozen):
+    """A sentence at [start, end) of the answer, as soon as it was judged.
+
+    `run` is the id of the run that judged it, "" where nothing could be checked in it. `seconds`
+    passed between its last character and this report. Offsets of citations are those in the answer.
+    """
+
+    event: Literal["sentence"] = "sentence"
+    number: int
+    start: int
+    end: int
+    text: str
+    together: Together | None
+    citations: list[CitationVerdict]
+    run: str
+    seconds: float
+    error: ApiError | None = None
+
+
+class StreamEnd(Frozen):
+    """The end of an answer: the one verdict on all of it, and how many sentences it has."""
+
+    event: Literal["end"] = "end"
+    together: Together | None
+    sentences: int
+    cut: bool = Field(description="Text beyond the longest that is checked was not read.")
 
 
 class GetRunRequest(Request):

@@ -30,6 +30,7 @@ from app.public.http_api import as_answer, http_api, unexpected
 from app.public.mcp import NO_SUCH_CALL, CheckedArguments, McpServer, no_such_call, offer_calls
 from app.public.page import SpacePage
 from app.public.parts import HEAD
+from app.public.streaming import STREAM, CheckStream
 from app.public.visitors import (
     HOUR,
     ModelCatalog,
@@ -94,6 +95,10 @@ class CheckedBodies:
         # Where a proxy serves the Space under a path, the address may begin with that.
         address = scope["path"].rstrip("/")
         in_rpc = address.endswith(self._rpc)
+        if address.endswith(f"/api{STREAM}"):
+            # Read while it comes, and limited there.
+            await self._app(scope, receive, send)
+            return
 
         headers = Headers(scope=scope)
         speak(headers.get("accept-language", ""))
@@ -251,6 +256,7 @@ class Space:
                     # Gradio's deep links would write what is in the fields into a file, keys too.
                     Route("/gradio_api/deep_link", _no_deep_link),
                     self.runs.walkthroughs.route,
+                    Route(f"/api{STREAM}", CheckStream(self.api), methods=["POST"]),
                     Mount("/api", http_api(self.api)),
                     *(Route(f"{_MCP}{end}", self.mcp, methods=_ANY) for end in ("", "/")),
                 ],

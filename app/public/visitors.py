@@ -17,8 +17,8 @@ import sys
 import time
 import tomllib
 from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -42,6 +42,7 @@ from pipelines.errors import VeriscopeError, failure
 from pipelines.models.catalogue import catalogue_entry
 from pipelines.models.providers import PROVIDERS, ModelSpec, build_model, model_spec
 from pipelines.run.events import Trace, default_models
+from pipelines.store import new_owner
 from pipelines.store.exchange import is_recording
 
 HOUR = 3600.0
@@ -341,6 +342,27 @@ class Runs:
             finally:
                 # Not awaited: a client that hung up may have cancelled this task.
                 self.engine.submit(self.make_room(owner))
+
+    @asynccontextmanager
+    async def place(self, caller: Caller) -> AsyncIterator[None]:
+        """Hold one place for several runs, one after the other; they count as one.
+
+        Waits for a slot. Raises TooOftenError, and BusyError as `Admission.slot`.
+        """
+        caller = caller._replace(visitor=caller.visitor or new_owner())
+        self._rates.check(caller)
+        async with self._admission.slot(caller.visitor or "", caller.queues_as) as ticket:
+            self._rates.count(caller)
+            await ticket.admitted.wait()
+            yield
+
+    async def record(self, plan: RunPlan, owner: str) -> Trace:
+        """Carry out a run in a place that is held; what was recorded of it."""
+        try:
+            return await self.call(self.engine.service.record(plan, owner=owner))
+        finally:
+            # Not awaited: a client that hung up may have cancelled this task.
+            self.engine.submit(self.make_room(owner))
 
     async def make_room(self, owner: str = "") -> None:
         """Delete the oldest runs where those of `owner`, or all together, take too much."""

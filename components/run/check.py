@@ -6,7 +6,6 @@ reserved for them. Pure functions, for the workbench, the Space and reports.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
@@ -43,12 +42,14 @@ from pipelines.base import Token, UnsupportedSpan
 from pipelines.engine.checking import (
     CellFound,
     CheckedText,
+    CitationFound,
     DetectorFound,
     SentenceFound,
     checked_text,
     read_tokens,
 )
 from pipelines.methods.together.verdict import Limit, limit_used, use_of
+from pipelines.retrieval.documents import source_number
 from pipelines.run.events import Score, Verdict
 from pipelines.run.view import RunView
 
@@ -65,9 +66,6 @@ _LOOKS = {
     "unchecked": "open",
 }
 """How the row of a sentence looks, by its one verdict."""
-
-_GIVEN = re.compile(r"given(?:-(\d+))?#\d+")
-"""The id of a passage of a source that was given with the text."""
 
 
 def check_view(view: RunView, t: Catalogue, *, readings: Sequence[Reading] = READINGS) -> str:
@@ -90,6 +88,8 @@ def check_view(view: RunView, t: Catalogue, *, readings: Sequence[Reading] = REA
         parts.append(section("check-spans", t("check.reading.spans"), _spans(found, view, t)))
     if "heat" in readings:
         parts.append(section("check-heat", t("check.reading.heat"), _heat(found, view, t)))
+    if found.citations:
+        parts.append(section("check-citations", t("check.citations"), _citations(found, view, t)))
     parts.append(section("check-corrected", t("check.corrected"), *_corrected(found, view, t)))
     parts.append(section("check-detectors", t("check.detectors"), _summary(found, view, t)))
     return tag("div.vs-run.vs-check", parts, key="check")
@@ -329,8 +329,8 @@ def _source(passage: str, titles: Mapping[str, str], t: Catalogue) -> str:
     """Return what a passage is called: by its title, or by the number of the source it is from."""
     if titles.get(passage):
         return titles[passage]
-    given = _GIVEN.fullmatch(passage)
-    return t("check.source", number=given[1] or "1") if given else passage
+    number = source_number(passage)
+    return t("check.source", number=number) if number else passage
 
 
 def _cell(cell: CellFound | None, t: Catalogue, *, waits: bool, weak: bool) -> Child:
@@ -351,6 +351,71 @@ def _cell(cell: CellFound | None, t: Catalogue, *, waits: bool, weak: bool) -> C
         calibrated_brief(cell.calibrated, t),
         tag("span.vs-note", named_in) if doubted and several else None,
     )
+
+
+# --- Citations ------------------------------------------------------------------------------------
+
+_STATES: Mapping[str, Verdict] = {
+    "supported": "supported",
+    "not_by_source": "doubtful",
+    "source_missing": "not_enough",
+    "unchecked": "unchecked",
+}
+"""How a state looks."""
+
+
+def _citations(found: CheckedText, view: RunView, t: Catalogue) -> Html:
+    """Return every citation with its sentence, its source, and whether that supports it."""
+    columns = [
+        Column(t("check.column.sentence")),
+        Column(t("check.citation.mark")),
+        Column(t("check.citation.source")),
+        Column(t("check.citation.state")),
+    ]
+    rows = (
+        TableRow(f"citation-{number}", _citation(one, found, view, t))
+        for number, one in enumerate(found.citations)
+    )
+    right = sum(one.state == "supported" for one in found.citations)
+    cited = {one.sentence for one in found.citations}
+    silent = len(found.sentences) - len(cited)
+    total = integer(len(found.citations))
+    said = t("check.citations.right", count=integer(right), total=total)
+    if silent:
+        said += t("sentence.separator") + t("check.citations.silent", count=silent)
+    return tag(
+        "div.vs-stack",
+        tag("p.vs-note", said, key="citations-said"),
+        table(t("check.citations"), columns, rows, row_names=True, css="vs-check-citations"),
+    )
+
+
+def _citation(one: CitationFound, found: CheckedText, view: RunView, t: Catalogue) -> list[Child]:
+    sentence = found.sentences[one.sentence]
+    claim = tag(
+        "span.vs-check-text",
+        tag("span.vs-num.vs-note", one.sentence + 1),
+        tag("span", tag("bdi", sentence.text)),
+    )
+    source: list[Child] = [
+        tag("span", t("check.source", number=one.source) if one.source else "–"),
+        tag("span.vs-note", tag("bdi", one.title)) if one.title else None,
+    ]
+    if one.state is None:
+        state: Child = tag("span.vs-note", t("verdict.unchecked")) if view.over else reserved()
+        return [claim, tag("bdi", one.mark), tag("span.vs-check-name", source), state]
+    notes = [
+        t("check.citation.jointly") if one.jointly else "",
+        t("check.citation.elsewhere", number=one.elsewhere) if one.elsewhere else "",
+    ]
+    state = tag(
+        "span.vs-check-found",
+        verdict_badge(_STATES[one.state], t, t(f"check.citation.{one.state}")),
+        measured(one.score, t) if one.score is not None else None,
+        *(tag("span.vs-note", note) for note in notes if note),
+        tag("q.vs-check-evidence", one.evidence, dir="auto") if one.evidence else None,
+    )
+    return [claim, tag("bdi", one.mark), tag("span.vs-check-name", source), state]
 
 
 # --- Stretches and tokens -------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def plan_run(request: RunRequest, past: PastRuns | None = None) -> RunPlan:
     )
     if request.text is not None:
         spec = check_spec(spec, request.text)
-    used = used_models((one.name for one in methods), models)
+    used = used_models((one.name for one in spec.methods), models)
     plan = make_plan(spec.model_copy(update={"models": used}))
     return within_limits(plan, request.limits, models, past)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, get_args
 
 from pipelines.base import Language
-from pipelines.engine.checking import CellFound, CheckedText, DetectorFound
+from pipelines.engine.checking import CellFound, CheckedText, CitationFound, DetectorFound
 from pipelines.methods.together.verdict import TogetherFound
 
 TOGETHER_COLUMNS = (
@@ -32,6 +32,7 @@ def check_record(found: CheckedText) -> dict[str, Any]:
     doubt it. `corrected` is None where a detector changed nothing. `calibrated`, where the run's
     calibrations say something of a score, is the probability of an error by each. `together` is the
     one verdict of all that can tell, of the text and of each sentence (see `together_record`).
+    `citations` are those of the text, each by its own source; `source` counts these from 1.
     """
     return {
         "text": found.text,
@@ -52,6 +53,7 @@ def check_record(found: CheckedText) -> dict[str, Any]:
             }
             for one in found.sentences
         ],
+        "citations": [_citation(one) for one in found.citations],
     }
 
 
@@ -147,6 +149,11 @@ def _detector(one: DetectorFound) -> dict[str, Any]:
     error = None if one.error is None else one.error.model_dump(include=_ERROR)
     told = {**one.model_dump(include=kept), "remarks": list(one.flags), "error": error}
     return told | _scored(one)
+
+
+def _citation(one: CitationFound) -> dict[str, Any]:
+    value = None if one.score is None else one.score.value
+    return one.model_dump(exclude={"score"}) | {"supported": value}
 
 
 def _cell(cell: CellFound) -> dict[str, Any]:

@@ -49,9 +49,16 @@ from pipelines.run.events import (
     Verdict,
     by_language,
 )
-from pipelines.run.findings import ConceptsListed, ConceptVerified, SentenceAligned
+from pipelines.run.findings import (
+    CitationJudged,
+    CitationState,
+    ConceptsListed,
+    ConceptVerified,
+    SentenceAligned,
+)
 from pipelines.run.view import MethodView, RunView, UnsupportedWords, method_status
 from pipelines.text import Span, detect_language, split_sentences
+from pipelines.text.citations import citations_in, claims_in
 
 MAX_SENTENCES = 60
 """Sentences of one text: each takes several calls of every detector (ours)."""
@@ -61,6 +68,9 @@ STANDARD = ("drad", "ever", "haarag", "slm", "token_probability", "p_yes", "self
 
 FEWER = ("drad", "haarag", "slm", "token_probability", "p_yes")
 """Those of them that take few calls of a model that writes, for small shared machines."""
+
+CITING = "together"
+"""The detector that judges citations: it is asked about every text that has any."""
 
 BY_JUDGES = ("haarag", "slm", "p_yes")
 """The detectors that need nothing of a model that writes where there are judges."""
@@ -177,6 +187,10 @@ def check_spec(spec: RunSpec, given: TextToCheck) -> RunSpec:
         evidence = EvidenceSpec(source="given", text=sources)
     use: Use = "given" if evidence.source == "given" else "library"
     names = _judges(spec.models, language)
+    cited = citations_in(text, split_sources(sources))
+    methods = spec.methods
+    if cited and not any(one.name == CITING for one in methods):
+        methods = (*methods, MethodSpec(name=CITING))
     answer = GivenAnswer(
         text=text,
         samples=tuple(one.strip()[:MAX_TEXT] for one in given.samples if one.strip()),
@@ -184,12 +198,13 @@ def check_spec(spec: RunSpec, given: TextToCheck) -> RunSpec:
         # Measured on texts of docs/check.md: the bundled judge tells their right sentences
         # from their wrong ones better where it does not read the question as well.
         alone=len(split_sentences(text)) > 1,
+        citations=cited,
     )
     return spec.model_copy(
         update={
             "question": question or unasked_question(language),
             "methods": tuple(
-                _with_own_settings(method, use, language, names) for method in spec.methods
+                _with_own_settings(method, use, language, names) for method in methods
             ),
             "evidence": evidence,
             "language": language,
@@ -412,12 +427,36 @@ class DetectorFound(Frozen):
     error: ErrorInfo | None = None
 
 
+class CitationFound(Frozen):
+    """A citation at [start, end) of the given text, in the sentence `sentence` (from 0).
+
+    `source` counts the given sources from 1, 0 where it is none of them; `title` is how that one
+    begins. `state` is None until it is judged; `jointly`, `elsewhere` and `evidence` are those of
+    `CitationJudged`. `verdict` and `score` are those of the source alone, or of what the sentence
+    cites together where that supports it.
+    """
+
+    sentence: int
+    start: Offset
+    end: Offset
+    mark: str
+    source: int
+    title: str = ""
+    state: CitationState | None = None
+    verdict: Verdict | None = None
+    score: Score | None = None
+    jointly: bool = False
+    elsewhere: int = 0
+    evidence: str = ""
+
+
 class CheckedText(Frozen):
     """The whole check, as far as it has come.
 
     `question` is "" where none was given. `unavailable` are the standard detectors that were not
     asked, with the first thing that they lack on this text (see `Need.reason`). `together` is the
-    one verdict on the whole text, None where it has no sentence.
+    one verdict on the whole text, None where it has no sentence. `citations` are those of the text
+    in their order.
     """
 
     text: str
@@ -427,6 +466,7 @@ class CheckedText(Frozen):
     detectors: tuple[DetectorFound, ...]
     unavailable: dict[str, str] = Field(default_factory=dict)
     together: TogetherFound | None = None
+    citations: tuple[CitationFound, ...] = ()
 
 
 def checked_text(view: RunView) -> CheckedText | None:
@@ -444,7 +484,7 @@ def checked_text(view: RunView) -> CheckedText | None:
     weak = {name for name, method in begun.items() if _is_weak(method, given)}
     together = sentences_together(
         [method for name, method in begun.items() if name not in weak],
-        spans,
+        claims_in(spans, given.citations),
         use_of(spec),
         header.language,
         question=spec.question if given.asked else "",
@@ -464,7 +504,36 @@ def checked_text(view: RunView) -> CheckedText | None:
         ),
         unavailable=_unavailable(header, names),
         together=text_together(together),
+        citations=_citations(view, spec),
     )
+
+
+_TITLE = 80
+"""Characters of a source that stand for it."""
+
+
+def _citations(view: RunView, spec: RunSpec) -> tuple[CitationFound, ...]:
+    """Return the citations of the given text, each with its verdict as soon as it has one."""
+    assert spec.answer is not None
+    method = view.methods.get(CITING)
+    judged = {
+        event.detail.citation: (event, event.detail)
+        for event in (method.judged if method is not None else ())
+        if isinstance(event.detail, CitationJudged)
+    }
+    sources = split_sources(spec.evidence.text) if spec.evidence.source == "given" else []
+    found: list[CitationFound] = []
+    for number, cited in enumerate(spec.answer.citations):
+        kept = cited.model_dump(include={"sentence", "start", "end", "mark", "source"})
+        if 0 < cited.source <= len(sources):
+            title = " ".join(sources[cited.source - 1].partition("\n")[0].split())
+            kept["title"] = title if len(title) <= _TITLE else f"{title[: _TITLE - 1].rstrip()}…"
+        if number in judged:
+            event, detail = judged[number]
+            kept |= detail.model_dump(include={"state", "jointly", "elsewhere", "evidence"})
+            kept |= {"verdict": event.verdict, "score": next(iter(event.scores), None)}
+        found.append(CitationFound(**kept))
+    return tuple(found)
 
 
 def _unavailable(header: RunStarted, asked: Collection[str]) -> dict[str, str]:

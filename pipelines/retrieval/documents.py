@@ -260,6 +260,17 @@ def _pieces(text: str) -> Iterator[_Piece]:
             yield _Piece(sentence.start + start, sentence.start + start + len(piece), size)
 
 
+_GIVEN = re.compile(r"given(?:-(\d+))?#\d+")
+
+
+def source_number(passage: Passage | str) -> int:
+    """Return which of the given sources a passage, or one with this id, is from, counted from 1; 0
+    where it was not given.
+    """
+    found = _GIVEN.fullmatch(passage if isinstance(passage, str) else passage.id)
+    return int(found[1] or 1) if found else 0
+
+
 class TextRetriever(Retriever):
     """The passages of a text, those that share most with the query (BM25) first.
 

@@ -31,6 +31,7 @@ from pipelines.retrieval.base import RetrievalMode
 from pipelines.run.calibrations import Calibrations
 from pipelines.run.findings import Finding, StepDetail
 from pipelines.text import Entity
+from pipelines.text.citations import Citation
 
 # What to run: the question, the methods, the models behind each role, the evidence.
 
@@ -94,12 +95,16 @@ class GivenAnswer(Frozen):
     `asked` is False where nobody knows what it answers: the run's question then only stands in
     prompts where a question has to stand, and what is searched for is the text. `alone` says that
     judges read its sentences without the question, because only the whole text answers that.
+    `citations` are those of the text, each with the given source that it means.
     """
 
     text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
     samples: tuple[Annotated[str, Field(max_length=MAX_TEXT)], ...] = ()
     asked: bool = True
     alone: bool = False
+    citations: Annotated[
+        tuple[Citation, ...], Field(exclude_if=lambda citations: not citations)
+    ] = ()
 
 
 class RunSpec(Frozen):
@@ -155,7 +160,7 @@ _EverSentence = Literal["sentence", "next_sentence", "speculate", "rectify", "ca
 _EverCheck = Literal["verify", "extract", "concept", "statement"]
 _HaaragStep = Literal["rephrase", "align", "entail", "refine"]
 _SlmStep = Literal["ask_judges", "judge_sentence", "judge_response"]
-_DetectorStep = Literal["score_tokens", "compare_samples", "cluster", "ask_model"]
+_DetectorStep = Literal["score_tokens", "compare_samples", "cluster", "ask_model", "judge_citation"]
 _CorrectorStep = Literal["plan", "knowledge", "debate", "edit", "critique", "classify"]
 StepName = Literal[
     "method",
@@ -189,10 +194,12 @@ What = Literal[
     "correction",
     "question",
     "knowledge",
+    "citation",
 ]
 """What a verdict is about. "cell" is one judge on one sentence, "whole" on the whole response;
 "correction" is on a sentence of the evidence that takes the place of an answer, "question" on the
-answer as far as one question about it tells, "knowledge" on what a model wrote down beforehand."""
+answer as far as one question about it tells, "knowledge" on what a model wrote down beforehand,
+"citation" on a sentence by the very source that it cites."""
 
 RevisionReason = Literal[
     "original",

@@ -579,6 +579,28 @@ class QuestionAnswered(Frozen):
     passages: Annotated[tuple[str, ...], Field(max_length=MOST_PASSAGES)] = ()
 
 
+CitationState = Literal["supported", "not_by_source", "source_missing", "unchecked"]
+"""What became of a citation: its source supports the sentence or does not, there is no such source,
+or nobody could judge it."""
+
+
+class CitationJudged(Frozen):
+    """A sentence by one source that it cites.
+
+    `citation` counts the citations of the given answer from 0. `jointly` says that the sentence is
+    supported by what it cites together, and by none of it alone. `elsewhere` is another of the
+    sources, counted from 1, that the sentence rests on, where its own does not support it; 0: none.
+    `evidence` is the sentence of the cited source that says most of it.
+    """
+
+    kind: Literal["citation"] = "citation"
+    citation: int = Field(ge=0)
+    state: CitationState
+    jointly: bool = False
+    elsewhere: int = Field(0, ge=0)
+    evidence: str = ""
+
+
 StepDetail = Annotated[
     MethodStarted
     | DraftMeasured
@@ -609,7 +631,8 @@ Finding = Annotated[
     | CellJudged
     | SlmVerdict
     | SentenceChosen
-    | QuestionAnswered,
+    | QuestionAnswered
+    | CitationJudged,
     Field(discriminator="kind"),
 ]
 """What a verdict may carry."""

@@ -37,6 +37,7 @@ from pipelines.evaluation.datasets.published import (
     with_unique_ids,
 )
 from pipelines.evaluation.datasets.reading import reading_of
+from pipelines.evaluation.datasets.traces import answers_in
 from pipelines.evaluation.plan import DataSet, Item, Reading
 from pipelines.retrieval.documents import Document, load_library
 
@@ -280,7 +281,7 @@ def open_table(path_or_name: str | Path) -> DataTable:
         return _ragtruth(path if path.is_dir() else path.parent)
     if not path.exists():
         raise failure("data.unknown", name=path.name, known=[*BUNDLED])
-    return read_table(path, keep_bad=True)
+    return answers_in(read_table(path, keep_bad=True))
 
 
 def sampled(data_set: DataSet, limit: int | None, seed: int = 0) -> DataSet:
@@ -523,15 +524,16 @@ def texts_of(
     """Return the texts of a table or, between empty lines, of plain text (.txt).
 
     Tables are read as in `open_data_set`: of a known form, or by the usual names of columns, where
-    "answer" is the text if there is no other. `sources` are those of texts that bring none. Raises
-    InvalidInputError for a file that cannot be read or holds no texts or more than `most`.
+    "answer" is the text if there is no other. Conversations and traces are read answer by answer
+    (`traces.py`). `sources` are those of texts that bring none. Raises InvalidInputError for a file
+    that cannot be read or holds no texts or more than `most`.
     """
     if path.suffix.lower() == ".txt":
         blocks = split_sources(read_text(path))
         _check_count(path, len(blocks), most)
         given = [TextToCheck(text=one, sources=sources, language=language) for one in blocks]
         return TextFile([NamedText(str(at), one) for at, one in enumerate(given, start=1)])
-    table = read_table(path)
+    table = answers_in(read_table(path))
     _check_count(path, len(table.rows), most)
     opened = _texts_in(table)
     items = [item for record in opened.records for item in record]

@@ -6,12 +6,13 @@ of its own: so it can be run alone and be evaluated beside the detectors it is m
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from pydantic import Field
 
 from pipelines.aio import together
-from pipelines.base import Answer
+from pipelines.base import Answer, Passage
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import AnswerTokens, Method, Need, Question, Settings, Stage
 from pipelines.methods.baselines.shared import (
@@ -27,12 +28,14 @@ from pipelines.methods.slm.method import (
     judge_sentence,
     probability_of_yes,
 )
+from pipelines.methods.together.citations import judge_citations
 from pipelines.methods.together.features import Reading, SentenceReadings, Use, reading_of
 from pipelines.methods.together.verdict import TogetherFound, judged_together, text_together
 from pipelines.methods.writing import found_for
 from pipelines.prompts import load_prompts
 from pipelines.run.events import JUDGES, Score
 from pipelines.run.scope import Scope
+from pipelines.text.citations import claims_in
 
 
 class TogetherSettings(Settings):
@@ -43,7 +46,9 @@ class TogetherSettings(Settings):
 
 
 class Together(Method[TogetherSettings]):
-    """One verdict on each sentence, by all judges and by what the passages hold (ours)."""
+    """One verdict on each sentence, by all judges and by what the passages hold (ours); of a given
+    text that cites its sources, also one on each citation, by that source alone.
+    """
 
     name = "together"
     page = "baselines"
@@ -59,6 +64,7 @@ class Together(Method[TogetherSettings]):
         Stage("draft"),
         Stage("retrieve"),
         Stage("judge_sentence", optional=True, repeats=True),
+        Stage("judge_citation", optional=True, repeats=True),
     )
     prompts = (load_prompts("slm"), load_prompts("direct"))
 
@@ -70,18 +76,20 @@ class Together(Method[TogetherSettings]):
         if not subject.sentences:
             return unchecked(scope, subject)
         context = await _context(question, scope, subject, settings)
+        cited = scope.given.citations if scope.given is not None else ()
+        claims = [one.text for one in claims_in(subject.sentences, cited)]
         judges = _judges(question, scope)
         rows = await together(
             *(
-                _readings(question, scope, judges, number, context, sentence.text)
-                for number, sentence in enumerate(subject.sentences)
+                _of_sentence(question, scope, judges, number, context, claim)
+                for number, claim in enumerate(claims)
             )
         )
         passages = {one.id: one for of in context.of_sentences for one in of}
         passages |= {one.id: one for one in context.passages}
         failed = "judges_search_failed" in context.remarks
         found = judged_together(
-            [sentence.text for sentence in subject.sentences],
+            claims,
             rows,
             None if failed else list(passages.values()),
             _use(scope, context),
@@ -89,6 +97,11 @@ class Together(Method[TogetherSettings]):
             question="" if question.about else question.text,
             expected=bool(judges),
         )
+
+        async def ask(step: Scope, passages: Sequence[Passage], claim: str) -> SentenceReadings:
+            return await _readings(question, step, judges, passages, claim)
+
+        await judge_citations(question, scope, subject, found, ask, _score, settings.passages)
         scores = [(_score(one),) for one in found]
         judge_sentences(scope, subject, scores, [one.verdict for one in found])
         whole = text_together(found)
@@ -126,7 +139,7 @@ def _judges(question: Question, scope: Scope) -> dict[str, Reading]:
     return found
 
 
-async def _readings(
+async def _of_sentence(
     question: Question,
     scope: Scope,
     judges: dict[str, Reading],
@@ -134,24 +147,46 @@ async def _readings(
     context: Context,
     sentence: str,
 ) -> SentenceReadings:
-    """Return what the judges say of a sentence; one whose call failed says nothing."""
+    """Return what the judges say of a sentence, each in a step of its own."""
     passages = context.of(number)
 
-    async def ask(role: str) -> float | None:
+    async def ask(role: str) -> tuple[str, float | None]:
         async with scope.span("judge_sentence", role=role, sentence=number) as step:
-            try:
-                choice = await judge_sentence(
-                    step, role, question.text, passages, sentence, question.language
-                )
-            except VeriscopeError:
-                # Recorded with the call.
-                return None
-            return probability_of_yes(choice)
+            return role, await _p_yes(question, step, role, passages, sentence)
 
-    roles = list(judges) if passages else []
-    values = dict(zip(roles, await together(*(ask(role) for role in roles)), strict=True))
+    said = await together(*(ask(role) for role in judges)) if passages else ()
+    return _combined(judges, said)
+
+
+async def _readings(
+    question: Question,
+    step: Scope,
+    judges: dict[str, Reading],
+    passages: Sequence[Passage],
+    claim: str,
+) -> SentenceReadings:
+    """Return what the judges say of a claim by these passages, asked in one step."""
+    values = await together(*(_p_yes(question, step, role, passages, claim) for role in judges))
+    return _combined(judges, list(zip(judges, values, strict=True)))
+
+
+async def _p_yes(
+    question: Question, step: Scope, role: str, passages: Sequence[Passage], claim: str
+) -> float | None:
+    try:
+        choice = await judge_sentence(step, role, question.text, passages, claim, question.language)
+    except VeriscopeError:
+        # Recorded with the call.
+        return None
+    return probability_of_yes(choice)
+
+
+def _combined(
+    judges: dict[str, Reading], said: Iterable[tuple[str, float | None]]
+) -> SentenceReadings:
+    """Return the mean of what judges of a kind say; one whose call failed says nothing."""
     found: dict[Reading, list[float]] = {}
-    for role, value in values.items():
+    for role, value in said:
         if value is not None:
             found.setdefault(judges[role], []).append(value)
     return SentenceReadings(

@@ -1,0 +1,455 @@
+"""Which sources a text cites, where, and which of the texts at hand each citation means.
+
+Read are numbers ([1], [2, 4-6], 【1†source】, [^1], ¹, [doc2], [来源3]), author and year ("(Lee et
+al., 2020)", "Lee and Kim (2020)") and links ([words](https://...), a bare address).
+A list of references at the end of the text says what a number stands for and cites nothing itself.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+from pydantic import Field
+
+from pipelines.base import Frozen, Offset
+from pipelines.text.alignment import Span
+from pipelines.text.languages import HAN, has_han, unaccented
+from pipelines.text.sentences import split_sentences
+
+CitationKind = Literal["number", "author_year", "link"]
+
+MAX_CITATIONS = 200
+"""Citations of one text that are read; a longer range of numbers, such as [1-900], is none."""
+
+
+class Citation(Frozen):
+    """A citation: the mark at [start, end) of the text, in the sentence `sentence`.
+
+    `source` counts the sources from 1; 0 says that none of them is meant. A mark that names several
+    sources, [1, 2], is as many citations at the same place.
+    """
+
+    start: Offset
+    end: Offset
+    mark: str
+    kind: CitationKind
+    sentence: int
+    source: int = Field(0, ge=0)
+
+
+# --- Marks ----------------------------------------------------------------------------------------
+
+_WORDS = r"(?:ref(?:erence)?|source|src|doc(?:ument)?|passage|context|来源|资料|文献|文档|参考)"
+_NUMBERS = r"\d{1,3}(?:\s*(?:[,，、;；]|[-–—~～至])\s*\d{1,3})*"
+_BRACKETS = re.compile(
+    rf"[\[［【]\s*\^?\s*(?:{_WORDS}s?\.?\s*[:：#_-]?\s*)?(?P<numbers>{_NUMBERS})"
+    rf"\s*(?:†[^\]］】]*|[:：,，]\s*(?:p{{1,2}}\.|第)[^\]］】]*)?[\]］】](?!\()",
+    re.IGNORECASE,
+)
+# Of assistants that search files: the number of the search, and of what it found from 0 on.
+_FOUND = re.compile(r"【\d+:(?P<place>\d{1,2})†[^】]*】")
+_NAMED_BRACKETS = re.compile(
+    rf"[(（]\s*{_WORDS}s?\.?\s*[:：#]?\s*(?P<numbers>{_NUMBERS})\s*[)）]", re.IGNORECASE
+)
+_RAISED_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+# After a letter or a stop: 10² is a power, and so is m².
+_RAISED = re.compile(
+    rf"(?:(?<=[a-z{HAN}][a-z{HAN}][a-z{HAN}])|(?<=[.,;。，；”\"’)]))(?P<numbers>[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,3}}(?:[⁻,˒][⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,3}})*)"
+)
+_RANGE = re.compile(r"(\d+)\s*[-–—~～至]\s*(\d+)|(\d+)")
+
+_LINK = re.compile(
+    r"(?<!!)\[(?P<words>[^\[\]\n]{1,300})\]\((?P<address><?https?://[^\s()]+(?:\([^\s()]*\))?[^\s()]*)\)"
+)
+_ADDRESS = re.compile(
+    r"[(（<]?(?P<address>https?://[^\s<>\"'，。；、）】」》\]]+)[>)）]?", re.IGNORECASE
+)
+
+_NAME = r"(?:(?:van|von|de|der|den|di|da|del|la|le)\s+)*[^\W\d_a-z][^\W\d_]*(?:[-’'][^\W\d_]+)*"
+_YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
+_AUTHORS = (
+    rf"(?P<author>{_NAME})(?P<more>(?:\s*[,、]\s*{_NAME})*(?:\s*,?\s*(?:&|and|und|和|与)\s*{_NAME})?"
+    rf"(?:\s*,?\s*(?:et\s+al\.?|and\s+(?:others|colleagues)|等人?))?)"
+)
+_PART = re.compile(
+    rf"\s*(?:see(?:\s+also)?|e\.g\.,?|cf\.|参见|见)?\s*{_AUTHORS}\s*[,，]?\s*(?P<year>{_YEAR})"
+    rf"(?P<page>\s*[,，:：]\s*(?:pp?\.?\s*|第)?\d+(?:\s*[-–]\s*\d+)?\s*页?)?\s*"
+)
+_GROUP = re.compile(r"[(（\[](?P<inside>[^()（）\[\]]{4,300})[)）\]]")
+_TOLD = re.compile(rf"{_AUTHORS}\s*[(（](?P<year>{_YEAR})(?P<page>\s*[,:]\s*pp?\.[^()]*)?[)）]")
+
+_HAN_BETWEEN = re.compile(r"等人?$|(?<=..)[和与及]")
+
+_HEADING = re.compile(
+    r"^[ \t#*_]*(?:references|sources|bibliography|works cited|citations|footnotes|参考文献"
+    r"|参考资料|引用|来源|资料来源|注释)[ \t*_]*[:：]?[ \t*_]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ENTRY = re.compile(
+    rf"^[ \t]*(?:[-*•][ \t]+)?(?:[\[［【(]\^?(?:{_WORDS}\s*)?(?P<number>\d{{1,3}})[\]］】)][:：.]?"
+    rf"|(?P<bare>\d{{1,3}})[.)、．:：])[ \t]*(?P<text>\S.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HEAD = 400
+"""Characters of a source in which its number, its address, its authors and its year stand."""
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """One thing that is named at [start, end): a number, an address, or an author and a year.
+
+    `sure` is False for words that are a citation only where something at hand answers to it, such
+    as "(Paris, 1867)".
+    """
+
+    start: int
+    end: int
+    kind: CitationKind
+    number: int = 0
+    address: str = ""
+    author: str = ""
+    year: str = ""
+    sure: bool = True
+
+
+def citations_in(text: str, sources: Sequence[str] = ()) -> tuple[Citation, ...]:
+    """Return the citations of `text` in their order, each with the one of `sources` that it means.
+
+    A number means the source that begins with it ("[3] ..."), else the one that the list of
+    references names for it, else the one at its place. An address means the source that begins with
+    it, an author and a year the one that begins with both. At most `MAX_CITATIONS`.
+    """
+    body = _body_end(text)
+    known = _Known.of(sources, text[body:])
+    spans = split_sentences(text)
+    found: list[Citation] = []
+    for mark in _marks(text[:body]):
+        source = known.source_of(mark)
+        if not mark.sure and not source and not known.may_miss(mark):
+            continue
+        number = _sentence_of(mark, spans, text)
+        if number is None:
+            continue
+        found.append(
+            Citation(
+                start=mark.start,
+                end=mark.end,
+                mark=text[mark.start : mark.end],
+                kind=mark.kind,
+                sentence=number,
+                source=source,
+            )
+        )
+    return tuple(dict.fromkeys(found))[:MAX_CITATIONS]
+
+
+def claim_in(span: Span, citations: Sequence[Citation]) -> str:
+    """Return what a sentence says without its marks; of a link its words stay, and of "Lee (2020)"
+    the name.
+    """
+    text, at = "", span.start
+    inside = {(one.start, one.end): one for one in citations}
+    for (start, end), one in sorted(inside.items()):
+        if start < at or end > span.end:
+            continue
+        text += span.text[at - span.start : start - span.start] + _words_left(one)
+        at = end
+    text += span.text[at - span.start :]
+    text = re.sub(r"\s+([.,;:!?。，；：！？])", r"\1", re.sub(r"[ \t]{2,}", " ", text))
+    return text.strip()
+
+
+def _words_left(one: Citation) -> str:
+    if one.kind == "link" and (link := _LINK.fullmatch(one.mark)):
+        return link["words"]
+    if one.kind == "author_year" and (told := _TOLD.fullmatch(one.mark)):
+        return f"{told['author']}{told['more']}"
+    return ""
+
+
+def claims_in(spans: Sequence[Span], citations: Sequence[Citation]) -> list[Span]:
+    """Return sentences without their marks, at their places; as they are where nothing is cited.
+
+    The number of a mark is no number that the sentence states.
+    """
+    if not citations:
+        return list(spans)
+    return [
+        span.model_copy(update={"text": claim_in(span, citations) or span.text}) for span in spans
+    ]
+
+
+def references_in(text: str) -> dict[int, str]:
+    """Return the list of references at the end of a text: what stands behind each number."""
+    return _entries(text[_body_end(text) :])
+
+
+def _entries(part: str) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for entry in _ENTRY.finditer(part):
+        found.setdefault(int(entry["number"] or entry["bare"]), entry["text"].strip())
+    return found
+
+
+def _body_end(text: str) -> int:
+    """Return where the list of references begins; the length of the text where there is none."""
+    for heading in reversed(list(_HEADING.finditer(text))):
+        if _ENTRY.search(text, heading.end()) or _ADDRESS.search(text, heading.end()):
+            return heading.start()
+    # Without a heading: lines at the end that begin with a number in brackets, or with "[^1]:".
+    lines = text.splitlines(keepends=True)
+    end = len(text)
+    for line in reversed(lines):
+        if line.strip():
+            entry = _ENTRY.match(line.rstrip("\r\n"))
+            if entry is None or entry["number"] is None:
+                break
+        end -= len(line)
+    return end if 0 < end < len(text) and _ENTRY.search(text, end) else len(text)
+
+
+# --- Reading marks --------------------------------------------------------------------------------
+
+
+def _marks(text: str) -> list[_Mark]:
+    """Return the marks in `text` in order; what lies within another one is that one's."""
+    taken: list[tuple[int, int]] = []
+    found: list[_Mark] = []
+    for reader in (_links, _numbered, _grouped, _told, _addresses):
+        for start, end, marks in reader(text):
+            if any(start < other_end and other < end for other, other_end in taken):
+                continue
+            taken.append((start, end))
+            found += marks
+    return sorted(found, key=lambda one: one.start)
+
+
+_Read = Iterator[tuple[int, int, list[_Mark]]]
+
+
+def _links(text: str) -> _Read:
+    for link in _LINK.finditer(text):
+        start, end = link.span()
+        address = link["address"].strip("<>")
+        yield start, end, [_Mark(start, end, "link", address=address)]
+
+
+def _addresses(text: str) -> _Read:
+    for found in _ADDRESS.finditer(text):
+        start, end = found.span()
+        address = found["address"]
+        kept = address.rstrip(".,;:!?)")
+        if kept.count("(") > kept.count(")"):
+            kept = address[: len(kept) + 1]
+        first, end = found.start("address"), found.start("address") + len(kept)
+        closes = {"(": ")", "（": "）", "<": ">"}.get(text[start])
+        if closes is not None and text.startswith(closes, end):
+            end += 1
+        else:
+            start = first
+        yield start, end, [_Mark(start, end, "link", address=kept)]
+
+
+def _numbered(text: str) -> _Read:
+    for found in _FOUND.finditer(text):
+        start, end = found.span()
+        yield start, end, [_Mark(start, end, "number", number=int(found["place"]) + 1)]
+    for pattern in (_BRACKETS, _NAMED_BRACKETS, _RAISED):
+        for found in pattern.finditer(text):
+            start, end = found.span()
+            said = found["numbers"].translate(_RAISED_DIGITS).replace("⁻", "-").replace("˒", ",")
+            numbers = _listed(said)
+            if numbers and not _is_index(text, start):
+                yield start, end, [_Mark(start, end, "number", number=one) for one in numbers]
+
+
+def _listed(said: str) -> list[int]:
+    """Return the numbers of "1, 3-5"; [] where a range is none."""
+    found: list[int] = []
+    for one in _RANGE.finditer(said):
+        if one[3]:
+            found.append(int(one[3]))
+            continue
+        first, last = int(one[1]), int(one[2])
+        if not first <= last < first + 30:
+            return []
+        found += range(first, last + 1)
+    return list(dict.fromkeys(found))
+
+
+def _is_index(text: str, start: int) -> bool:
+    """Return whether a bracket is an index of code: `rows[0]`, `x_1[2]`."""
+    before = re.search(r"[\w.]+$", text[max(0, start - 40) : start])
+    if before is None or text[start] != "[":
+        return False
+    word = before[0]
+    line_start = text.rfind("\n", 0, start) + 1
+    return "_" in word or "()" in word or text.count("`", line_start, start) % 2 == 1
+
+
+def _grouped(text: str) -> _Read:
+    for group in _GROUP.finditer(text):
+        inside = group["inside"]
+        marks: list[_Mark] = []
+        for piece in re.finditer(r"[^;；]+", inside):
+            part = _PART.fullmatch(piece[0])
+            if part is None:
+                marks = []
+                break
+            several = inside.count(";") + inside.count("；") > 0
+            marks.append(_author_mark(group.start(), group.end(), part, sure=several))
+        if marks:
+            yield group.start(), group.end(), marks
+
+
+def _told(text: str) -> _Read:
+    for found in _TOLD.finditer(text):
+        start, end = found.span()
+        yield start, end, [_author_mark(start, end, found)]
+
+
+def _author_mark(start: int, end: int, found: re.Match[str], *, sure: bool = False) -> _Mark:
+    # Nothing separates Chinese names from the words between them.
+    first, *others = (
+        _HAN_BETWEEN.split(found["author"]) if has_han(found["author"]) else [found["author"]]
+    )
+    several = bool(others) or bool(found["more"].strip())
+    certain = sure or several or bool(found["page"]) or found["year"][-1:].isalpha()
+    return _Mark(start, end, "author_year", author=first, year=found["year"], sure=certain)
+
+
+def _sentence_of(mark: _Mark, spans: Sequence[Span], text: str) -> int | None:
+    """Return the number of the sentence that a mark stands behind or in.
+
+    "It opened in 1889. [1] It is tall." cites the first sentence, though the mark begins the
+    second one.
+    """
+    inside = [n for n, span in enumerate(spans) if span.start <= mark.start < span.end]
+    if not inside:
+        before = [n for n, span in enumerate(spans) if span.end <= mark.start]
+        return before[-1] if before else None
+    number = inside[0]
+    lead = text[spans[number].start : mark.start]
+    leads = mark.kind == "number" and not _without_marks(lead).strip()
+    line = text.rfind("\n", 0, mark.start) + 1
+    if leads and number and text[line : mark.start].strip():
+        return number - 1
+    return number
+
+
+def _without_marks(text: str) -> str:
+    return _BRACKETS.sub("", text)
+
+
+# --- What a mark means ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of the sources, by their places from 1, and of the list of references."""
+
+    count: int
+    heads: tuple[str, ...]
+    whole: str
+    numbered: Mapping[int, int]
+    addresses: Mapping[str, int]
+    entries: Mapping[int, str]
+
+    @classmethod
+    def of(cls, sources: Sequence[str], references: str) -> _Known:
+        heads = tuple(_folded(source.strip()[:_HEAD]) for source in sources)
+        numbered: dict[int, int] = {}
+        addresses: dict[str, int] = {}
+        for place, source in enumerate(sources, start=1):
+            head = source.strip()[:_HEAD]
+            entry = _ENTRY.match(head.partition("\n")[0])
+            if entry is not None and entry["number"]:
+                numbered.setdefault(int(entry["number"]), place)
+            for found in _ADDRESS.finditer(head):
+                addresses.setdefault(_address_key(found["address"]), place)
+        # Numbers at the beginning are names only where every source has one of its own.
+        if len(numbered) < len(sources):
+            numbered = {}
+        whole = _folded("\n".join(sources))
+        return cls(len(sources), heads, whole, numbered, addresses, _entries(references))
+
+    def source_of(self, mark: _Mark) -> int:
+        """Return the source that a mark means, counted from 1; 0 where it is none of them."""
+        if mark.kind == "link":
+            return self._addressed(mark.address)
+        if mark.kind == "author_year":
+            return self._written_by(mark)
+        if self.numbered:
+            return self.numbered.get(mark.number, 0)
+        if (entry := self.entries.get(mark.number)) is not None and (named := self._entry(entry)):
+            return named
+        return mark.number if 1 <= mark.number <= self.count else 0
+
+    def may_miss(self, mark: _Mark) -> bool:
+        """Return whether a "(Name, year)" that nothing answers to is a citation all the same:
+        where there are sources, and none speaks of the name, as it would of a place or a person.
+        """
+        return bool(self.count) and _folded(mark.author) not in self.whole
+
+    def _addressed(self, address: str) -> int:
+        return self.addresses.get(_address_key(address), 0)
+
+    def _written_by(self, mark: _Mark) -> int:
+        name, year = _folded(mark.author), _folded(mark.year)
+        # "(Paris, 1867)" does not mean a source that says "the fair of Paris in 1867".
+        before = r"(?<!\w)" if mark.sure else r"^\W*"
+        for wanted in (year, year[:4]):
+            line = re.compile(rf"{before}{re.escape(name)}.*{wanted}", re.MULTILINE)
+            for place, head in enumerate(self.heads, start=1):
+                if line.search(head):
+                    return place
+        # "(Lee, 2020)" may be resolved by the list of references, which names the number.
+        for number, entry in self.entries.items():
+            said = _folded(entry)
+            if name in said and year[:4] in said:
+                found = self._entry(entry) or (number if number <= self.count else 0)
+                if found:
+                    return found
+        return 0
+
+    def _entry(self, entry: str) -> int:
+        """Return the source that an entry of the references means: by its address, or by words
+        of its own that one source alone begins with.
+        """
+        for found in _ADDRESS.finditer(entry):
+            if place := self._addressed(found["address"]):
+                return place
+        title = _folded(_ADDRESS.sub("", entry)).strip(" .。,，\"'“”《》*_()")
+        if len(title) < 4:
+            return 0
+        places = [n for n, head in enumerate(self.heads, start=1) if title in head]
+        first = [n for n, head in enumerate(self.heads, start=1) if _first_line(head) in title]
+        return places[0] if len(places) == 1 else first[0] if len(first) == 1 else 0
+
+
+def _first_line(head: str) -> str:
+    line = head.partition("\n")[0].strip(" .。#*_")
+    # A short one stands in anything; a long one is no title.
+    return line if 4 <= len(line) <= 160 else "\n"
+
+
+def _folded(text: str) -> str:
+    return unaccented(unicodedata.normalize("NFKC", text)).casefold()
+
+
+def _address_key(address: str) -> str:
+    """Return what two spellings of one address share: no scheme, "www.", fragment or last slash."""
+    address = address.strip().rstrip(".,;")
+    try:
+        parts = urlsplit(address)
+        host = (parts.hostname or "").removeprefix("www.")
+    except ValueError:
+        # A bracket that nothing closes: no address, though it looks like one.
+        return address.casefold()
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{host}{unquote(parts.path).rstrip('/')}{query}".casefold()

@@ -1,0 +1,228 @@
+"""Conversations, spans of OpenTelemetry and exports of Langfuse, read as answers."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.evaluation.datasets.opening import open_data_set, texts_of
+
+QUESTION, TEXT, FOUND = "Where was Marie Curie born?", "She was born in Warsaw.", "Born in Warsaw."
+USER = {"role": "user", "content": QUESTION}
+ANSWER = {"role": "assistant", "content": TEXT}
+IN_PARTS = [
+    {"role": "system", "parts": [{"type": "text", "content": "Be short."}]},
+    {"role": "user", "parts": [{"type": "text", "content": QUESTION}]},
+    {"role": "assistant", "parts": [{"type": "tool_call", "name": "search", "arguments": {}}]},
+    {"role": "tool", "parts": [{"type": "tool_call_response", "response": FOUND}]},
+]
+OUT_PARTS = [
+    {
+        "role": "assistant",
+        "parts": [{"type": "reasoning", "content": "Hm."}, {"type": "text", "content": TEXT}],
+        "finish_reason": "stop",
+    }
+]
+
+
+def value(plain: Any) -> dict[str, Any]:
+    """A value as OTLP writes it."""
+    if isinstance(plain, str):
+        return {"stringValue": plain}
+    if isinstance(plain, list):
+        return {"arrayValue": {"values": [value(one) for one in plain]}}
+    if isinstance(plain, dict):
+        return {"kvlistValue": {"values": listed(plain)}}
+    return {"intValue": str(plain)}
+
+
+def listed(plain: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": name, "value": value(one)} for name, one in plain.items()]
+
+
+def span(
+    attributes: dict[str, Any], *events: tuple[str, dict[str, Any]], at: int = 5, name: str = "s1"
+) -> dict[str, Any]:
+    return {
+        "traceId": "t1",
+        "spanId": name,
+        "name": "chat",
+        "startTimeUnixNano": str(at),
+        "attributes": listed(attributes),
+        "events": [{"name": name, "attributes": listed(held)} for name, held in events],
+    }
+
+
+def otlp(*spans: dict[str, Any], scopes: str = "scopeSpans") -> dict[str, Any]:
+    return {"resourceSpans": [{"resource": {}, scopes: [{"scope": {}, "spans": list(spans)}]}]}
+
+
+CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+SEARCHED = span(
+    {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": json.dumps([{"content": FOUND}])},
+    at=1,
+    name="s0",
+)  # fmt: skip
+TOOL = span(
+    {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.result": FOUND}, at=1, name="s0"
+)
+NEW = {
+    **CHAT,
+    "gen_ai.input.messages": json.dumps(IN_PARTS),
+    "gen_ai.output.messages": json.dumps(OUT_PARTS),
+}
+PLAIN = {
+    **CHAT,
+    "gen_ai.input.messages": json.dumps(IN_PARTS[:2]),
+    "gen_ai.output.messages": json.dumps(OUT_PARTS),
+}
+OLD_EVENTS = (
+    ("gen_ai.content.prompt", {"gen_ai.prompt": json.dumps([USER])}),
+    ("gen_ai.content.completion", {"gen_ai.completion": json.dumps([ANSWER])}),
+)
+TOLD = (
+    ("gen_ai.system.message", {"content": "Be short."}),
+    ("gen_ai.user.message", {"content": QUESTION}),
+    ("gen_ai.choice", {"index": 0, "message": json.dumps({"role": "assistant", "content": TEXT})}),
+)
+DETAILS = ("gen_ai.client.inference.operation.details", {n: NEW[n] for n in list(NEW)[2:]})
+STRUCTURED = {**CHAT, "gen_ai.input.messages": IN_PARTS, "gen_ai.output.messages": OUT_PARTS}
+NUMBERED = {
+    **CHAT,
+    "gen_ai.prompt.0.role": "user",
+    "gen_ai.prompt.0.content": QUESTION,
+    "gen_ai.completion.0.role": "assistant",
+    "gen_ai.completion.0.content": TEXT,
+}
+INFERENCE = {
+    "openinference.span.kind": "LLM",
+    "llm.model_name": "m",
+    "llm.input_messages.0.message.role": "user",
+    "llm.input_messages.0.message.content": QUESTION,
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.content": TEXT,
+}
+RETRIEVER = span(
+    {"openinference.span.kind": "RETRIEVER", "retrieval.documents.0.document.content": FOUND},
+    at=1,
+    name="s0",
+)
+CONSOLE = {
+    "name": "chat",
+    "context": {"trace_id": "0x1", "span_id": "0x2"},
+    "start_time": "2026-01-01T00:00:00.000000Z",
+    "attributes": {**CHAT, **NUMBERED},
+    "events": [],
+}
+LOGS = {
+    "resourceLogs": [{"scopeLogs": [{"logRecords": [
+        {"traceId": "t1", "spanId": "s1", "eventName": name, "body": value(body)}
+        for name, body in (
+            ("gen_ai.user.message", {"content": QUESTION}),
+            ("gen_ai.choice", {"index": 0, "message": {"role": "assistant", "content": TEXT}}),
+        )
+    ]}]}]
+}  # fmt: skip
+GENERATION = {
+    "id": "o2", "traceId": "t1", "type": "GENERATION", "startTime": "2026-01-01T00:00:02Z",
+    "model": "m", "input": [USER], "output": ANSWER,
+}  # fmt: skip
+RETRIEVAL = {
+    "id": "o1", "traceId": "t1", "type": "RETRIEVER", "startTime": "2026-01-01T00:00:01Z",
+    "input": QUESTION, "output": [{"page_content": FOUND, "text": FOUND}],
+}  # fmt: skip
+TRACE = {"id": "t1", "name": "chat", "timestamp": "2026", "input": QUESTION, "output": TEXT}
+
+
+def saved(path: Path, given: Any) -> Path:
+    text = "\n".join(map(json.dumps, given)) if path.suffix == ".jsonl" else json.dumps(given)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("given", "sources"),
+    [
+        (otlp(span(NEW)), (FOUND,)),
+        (otlp(span(STRUCTURED)), (FOUND,)),
+        (otlp(span(CHAT, DETAILS)), (FOUND,)),
+        (otlp(span(CHAT, *OLD_EVENTS)), ()),
+        (otlp(span(CHAT, *TOLD)), ()),
+        (otlp(span(NUMBERED), scopes="instrumentationLibrarySpans"), ()),
+        (otlp(span({**CHAT, "gen_ai.prompt": QUESTION, "gen_ai.completion": TEXT})), ()),
+        (otlp(span(PLAIN), SEARCHED), (FOUND,)),
+        (otlp(span(PLAIN), TOOL), (FOUND,)),
+        (otlp(span(INFERENCE), RETRIEVER), (FOUND,)),
+        (otlp(span({"openinference.span.kind": "LLM", "input.value": json.dumps({"messages": [USER]}),
+                    "output.value": json.dumps({"choices": [{"message": ANSWER}]})})), ()),
+        ([otlp(SEARCHED), otlp(span(PLAIN))], (FOUND,)),
+        ([otlp(span(CHAT)), LOGS], ()),
+        (LOGS, ()),
+        ([CONSOLE], ()),
+        ([{**TRACE, "observations": [GENERATION, RETRIEVAL]}], (FOUND,)),
+        ([TRACE], ()),
+        ([GENERATION, RETRIEVAL], (FOUND,)),
+        ([{**GENERATION, "input": {"messages": [USER]}, "output": TEXT}], ()),
+        ([{**GENERATION, "input": json.dumps([USER]), "output": json.dumps(ANSWER)}], ()),
+        ([{**TRACE, "input": {"question": QUESTION}, "output": {"answer": 1, "text": TEXT}}], ()),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_every_form_of_a_trace_gives_its_answer(
+    tmp_path: Path, given: Any, sources: tuple[str, ...], suffix: str
+):
+    if suffix == "jsonl":
+        given = given if isinstance(given, list) else [given]
+    path = saved(tmp_path / f"trace.{suffix}", given)
+    (one,) = texts_of(path)
+    assert (one.given.question, one.given.text, one.given.sources) == (QUESTION, TEXT, sources)
+    (item,) = open_data_set(path).items
+    assert (item.question, item.text) == (QUESTION, TEXT)
+    assert tuple(passage.text for passage in item.passages) == sources
+
+
+def test_an_export_of_langfuse_as_csv(tmp_path: Path):
+    path = tmp_path / "export.csv"
+    cells = {**GENERATION, "input": json.dumps([USER]), "output": json.dumps(ANSWER)}
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, list(cells))
+        table.writeheader()
+        table.writerow(cells)
+    (one,) = texts_of(path)
+    assert (one.id, one.given.question, one.given.text) == ("o2", QUESTION, TEXT)
+
+
+@pytest.mark.parametrize(
+    ("rows", "ids"),
+    [
+        ([USER, ANSWER, USER, ANSWER], ["turn.1", "turn.2"]),
+        ([{"id": "c", "messages": [USER, ANSWER, USER, ANSWER]}], ["c.1", "c.2"]),
+        ([{"messages": json.dumps([USER, ANSWER])}, {"messages": [USER, ANSWER]}], ["1", "2"]),
+        ([{"conversations": [{"from": "human", "value": QUESTION},
+                             {"from": "gpt", "value": TEXT}]}], ["1"]),
+        ([{**USER, "conversation_id": "a"}, {**ANSWER, "conversation_id": "a"},
+          {**USER, "conversation_id": "b"}, {**ANSWER, "conversation_id": "b"}], ["a", "b"]),
+    ],
+)  # fmt: skip
+def test_a_conversation_is_read_turn_by_turn(tmp_path: Path, rows: list[Any], ids: list[str]):
+    found = list(texts_of(saved(tmp_path / "said.jsonl", rows)))
+    assert [one.id for one in found] == ids
+    assert {one.given.text for one in found} == {TEXT}
+    assert all(one.given.question.endswith(QUESTION) for one in found)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"id": "1", "question": QUESTION, "text": TEXT}],
+        [{"id": "1", "answer": TEXT, "turns": 3}],
+        [{"type": "human", "text": TEXT}],
+    ],
+)
+def test_another_table_is_left_as_it_is(tmp_path: Path, rows: list[Any]):
+    (one,) = texts_of(saved(tmp_path / "texts.jsonl", rows))
+    assert one.given.text == TEXT
