@@ -1,4 +1,4 @@
-"""What a worker has to have, named by what it is; and what is no cluster, though its port is open."""
+"""What a worker has to have, named by what it is; and what is no cluster, though a port is open."""
 
 from __future__ import annotations
 
