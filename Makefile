@@ -67,8 +67,9 @@ format: install-dev ## Format the code and correct what can be corrected automat
 verify: install-dev browser postgresql models ## Run everything, long tests too; result in verify-results/
 	$(VENV_PYTHON) -m scripts.verify $(ARGS)
 
-bench: install-dev models ## Measure the engine against its longest chain of calls; prints ratios
+bench: install-dev models ## Measure the engine against its longest chain of calls, and how stores grow
 	$(VENV_PYTHON) -m scripts.bench
+	$(VENV_PYTHON) -m scripts.bench_growth
 
 bench-gpu: install-dev models ## Measure local models on the graphics card; ARGS="--shape small" for the processor
 	$(VENV_PYTHON) -m scripts.bench_gpu $(ARGS)

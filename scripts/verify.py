@@ -23,6 +23,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from components.base.words import Catalogue, duration
+from tests.drawing import DRAWN
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "verify-results"
@@ -162,6 +163,7 @@ def render(result: Verification) -> str:
         f"- Python: {platform.python_version()} on {platform.system()} {platform.machine()},"
         f" {os.cpu_count()} cores, {result.slowness:.1f} times the time of the reference processor",
         f"- Started: {result.started:%Y-%m-%d %H:%M} UTC, took {total}",
+        f"- Drawn by: {DRAWN}={result.started:%Y%m%d}",
         "",
         "| Step | Outcome | Duration |",
         "|---|---|---|",
@@ -224,6 +226,8 @@ def verify(pytest_arguments: Sequence[str], limit: float = LIMIT) -> Verificatio
     slower = slowness()
     started, deadline = datetime.now(UTC), time.monotonic() + limit * slower
     commit = current_commit(ROOT)
+    # One day for all parts, also where midnight passes.
+    os.environ[DRAWN] = f"{started:%Y%m%d}"
     with tempfile.TemporaryDirectory() as folder:
         answers = Path(folder) / "answers.md"
         reports = {name: Path(folder) / f"{at}.xml" for at, name in enumerate(PARTS)}

@@ -51,7 +51,7 @@ from components.forms import MAPPING
 from pipelines.base import printable
 from pipelines.engine.profiles import held_calibrations, recorded_name
 from pipelines.engine.service import Service
-from pipelines.errors import failure
+from pipelines.errors import StorageError, VeriscopeError, failure
 from pipelines.evaluation.beginning import (
     PROBED,
     Forecast,
@@ -322,17 +322,31 @@ async def evaluate(service: Service, options: argparse.Namespace) -> int:
             say(f"Limits: {said}.")
     if not options.ray:
         return await _carried_out(service, options, stored, spec, keys, None)
-    cluster = await RayCluster.connect(
-        options.ray,
-        service.store,
-        owner=OWNER,
-        keys=keys,
-        workers=options.ray_workers,
-        gpus=options.ray_gpus,
-    )
+    try:
+        cluster = await RayCluster.connect(
+            options.ray,
+            service.store,
+            owner=OWNER,
+            keys=keys,
+            workers=options.ray_workers,
+            gpus=options.ray_gpus,
+            spec=spec,
+        )
+    except VeriscopeError:
+        if not options.resume:
+            # Nothing was asked: what was only begun is not left behind.
+            await asyncio.to_thread(store.delete, evaluation, OWNER)
+        raise
     async with aclosing(cluster):
         say(f"Workers of the cluster: {cluster.workers}.")
         return await _carried_out(service, options, stored, spec, keys, cluster)
+
+
+def resuming(options: argparse.Namespace, evaluation: str) -> str:
+    """Return the command that goes on with an evaluation, without a password."""
+    named = " --database URL" if options.database else ""
+    cluster = f" --ray {options.ray}" if options.ray else ""
+    return f"python -m pipelines{named} evaluate --resume {evaluation}{cluster}"
 
 
 async def _carried_out(
@@ -368,6 +382,10 @@ async def _carried_out(
         except asyncio.CancelledError:
             say(f"\nTo go on: python -m pipelines evaluate --resume {evaluation}")
             raise
+        except StorageError:
+            # What was answered before is there, as soon as the database is again.
+            say(f"\nTo go on, once the database is back: {resuming(options, evaluation)}")
+            raise
         print(file=sys.stderr)
         worked += last.seconds
         return last
@@ -387,6 +405,10 @@ async def _carried_out(
             return 0
         status = _ended(await work(), evaluation) if found.answers else 0
     _, results = await asyncio.to_thread(read_results, store, evaluation, OWNER)
+    broken = sum(bool(score.error) for score in results.scores)
+    if broken and not status:
+        say(f"{broken} of {len(results.scores)} answers ended in an error; the table counts them.")
+        status = 3
     if results.scores:
         missing = await asyncio.to_thread(unmeasured, results)
         if missing:

@@ -54,10 +54,29 @@ Command = Callable[[Service, argparse.Namespace], Awaitable[int]]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     parser = _parser()
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(database_first(sys.argv[1:] if arguments is None else arguments))
     _refuse_bytes(parser, options)
     guard_log()
     return exit_status(lambda: asyncio.run(_with_service(options)))
+
+
+def database_first(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of a command with `--database` in front, wherever it stands.
+
+    No command has an option of that name: it means the same before and behind the command.
+    """
+    rest, found = list(arguments), list[str]()
+    end = rest.index("--") if "--" in rest else len(rest)
+    for at in range(end - 1, -1, -1):
+        if rest[at] == "--database" and at + 1 < end:
+            found = [*rest[at : at + 2], *found]
+            del rest[at : at + 2]
+            end -= 2
+        elif rest[at].startswith("--database="):
+            found = [rest[at], *found]
+            del rest[at]
+            end -= 1
+    return [*found, *rest]
 
 
 def _refuse_bytes(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:

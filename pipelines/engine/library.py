@@ -576,6 +576,12 @@ class Libraries:
         """Every library that can be chosen."""
         return list(self._folders)
 
+    def folder(self, name: str) -> Path:
+        """Return the folder of the library of that name. Raises NotFoundError."""
+        if name not in self._folders:
+            raise failure("library.unknown", name=name)
+        return self._folders[name]
+
     def loading(self) -> list[Loading]:
         """Return what is being indexed right now; safe to call from any thread."""
         return list(self._loading.values())

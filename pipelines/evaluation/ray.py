@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
@@ -25,7 +26,8 @@ from pipelines.engine.asking import RunPlan
 from pipelines.engine.library import Libraries
 from pipelines.engine.service import PresenceRenewal, Service
 from pipelines.errors import VeriscopeError, failure
-from pipelines.evaluation.plan import code_version
+from pipelines.evaluation.plan import EvaluationSpec, code_version
+from pipelines.evaluation.proof import differing, packages, proof_of
 from pipelines.evaluation.runner import AnsweringBackend, KnownCalls, WorkerLostError
 from pipelines.run.events import (
     Event,
@@ -54,11 +56,20 @@ class RayWorker:
         self._folder = TemporaryDirectory(prefix="veriscope-worker-")
         # Building an index takes longer than an answer: it is kept for the next evaluation.
         indexes = Path.home() / ".cache" / "veriscope" / "index"
-        self._service = Service(Path(self._folder.name), libraries=Libraries(indexes))
+        self._libraries = Libraries(indexes)
+        self._service = Service(Path(self._folder.name), libraries=self._libraries)
 
     async def version(self) -> str:
         """Return the `code_version` of this machine; it answers when the service is ready."""
         return code_version()
+
+    async def proof(self, spec: str, named: Sequence[str]) -> dict[str, str]:
+        """Return what this machine has of all that decides the answers of `spec`, an
+        EvaluationSpec as JSON, and its own name.
+        """
+        asked = EvaluationSpec.model_validate_json(spec)
+        found = await asyncio.to_thread(proof_of, asked, named, self._libraries)
+        return {**found, _MACHINE: socket.gethostname()}
 
     async def answer(
         self, run: str, run_id: str, cache: str, known: Sequence[bytes], keys: Mapping[str, str]
@@ -102,11 +113,22 @@ class RayWorker:
 _BEGINNING = 300.0
 """Seconds that the first worker has to be ready, and another one where none is left."""
 
+_MACHINE = "machine"
+
+_PROVING = 60.0
+"""Seconds that the others have, once the first worker is ready, to prove what they have."""
+
 _CONNECTING = 10.0
 """Seconds in which the head of a cluster has to answer."""
 
 _STOPPING = 20.0
 """Seconds that a worker has to end a run which is stopped."""
+
+_NAMED = 6
+"""Differences that are named."""
+
+_SAID = 300
+"""Characters of what Ray says."""
 
 _LEFT_OUT = [".git", ".veriscope", "/.venv", "/app", "/components", "/docs", "/research", "/tests"]
 """What workers do not need of the project's folder."""
@@ -141,8 +163,11 @@ class RayCluster(AnsweringBackend):
         keys: Mapping[str, str],
         cpus: float = 1.0,
         gpus: float = 0.0,
+        spec: EvaluationSpec | None = None,
     ) -> None:
         self._ray = ray
+        self._spec = spec
+        self._own: dict[str, str] = {}
         self._store = store
         self._owner = owner
         self._keys = dict(keys)
@@ -171,13 +196,16 @@ class RayCluster(AnsweringBackend):
         workers: int | None = None,
         cpus: float = 1.0,
         gpus: float = 0.0,
+        spec: EvaluationSpec | None = None,
     ) -> Self:
         """Connect to the cluster at `address` and begin `workers` of `cpus` and `gpus` each.
 
         "auto" is the cluster that this machine belongs to, "local" one of this machine alone that
         ends with the evaluation. Without `workers` there is one for each machine. Returns when the
-        first is ready. Raises InvalidInputError where Ray is not installed or cannot be used like
-        that, and UnreachableError where there is no cluster, or nothing in it gets ready.
+        first is ready, and the others have proved that they have what this machine has of all that
+        decides the answers of `spec`, or did not get ready in a minute. Raises InvalidInputError
+        where Ray is not installed or cannot be used like that, or a machine lacks something, and
+        UnreachableError where there is no cluster, or nothing in it gets ready.
         """
         ray = _ray()
         if address.startswith("ray://"):
@@ -187,11 +215,14 @@ class RayCluster(AnsweringBackend):
             machines = [one for one in ray.nodes() if one["Alive"]]
             able = [one for one in machines if one["Resources"].get("CPU", 0) >= cpus]
             workers = max(1, len(able))
-        cluster = cls(ray, store, owner=owner, keys=keys, cpus=cpus, gpus=gpus)
+        cluster = cls(ray, store, owner=owner, keys=keys, cpus=cpus, gpus=gpus, spec=spec)
         cluster._renewal.begin()
         for _ in range(workers):
             cluster._begin()
         try:
+            await cluster._until_ready()
+            if cluster._beginning:
+                await asyncio.wait(cluster._beginning, timeout=_PROVING)
             await cluster._until_ready()
         except BaseException:
             await cluster.aclose()
@@ -290,9 +321,29 @@ class RayCluster(AnsweringBackend):
             if version != code_version():
                 self._refused = failure("ray.other_version")
                 return
+            if self._spec is not None and (lacks := await self._lacking(actor, self._spec)):
+                self._refused = lacks
+                return
+            # It is one of the workers now, and is counted once.
+            if (task := asyncio.current_task()) is not None:
+                self._beginning.discard(task)
             self._workers.append(_Worker(actor))
             self._changed.set()
             return
+
+    async def _lacking(self, actor: Any, spec: EvaluationSpec) -> VeriscopeError | None:
+        """Return the error that names what a worker has otherwise than this machine; else None."""
+        named = packages()
+        if not self._own:
+            indexes = Path.home() / ".cache" / "veriscope" / "index"
+            self._own = await asyncio.to_thread(proof_of, spec, named, Libraries(indexes))
+        try:
+            found = dict(await actor.proof.remote(spec.model_dump_json(), named))
+        except self._ray.exceptions.RayError:
+            return failure("ray.no_proof")
+        machine = found.pop(_MACHINE, "?")
+        other = differing(self._own, found)
+        return failure("ray.differs", machine=machine, what=other[:_NAMED]) if other else None
 
     def _lose(self, worker: _Worker) -> None:
         """Forget a worker that died, and begin another one, which takes its turn when it can."""
@@ -304,7 +355,9 @@ class RayCluster(AnsweringBackend):
         """Wait until there is a worker."""
         try:
             async with asyncio.timeout(_BEGINNING):
-                while not self._workers:
+                # One that differs ends the evaluation, also where another one is ready: what it
+                # answers must not depend on which of them it is asked.
+                while self._refused is not None or not self._workers:
                     if self._refused is not None:
                         raise self._refused
                     self._changed.clear()
@@ -354,18 +407,42 @@ def _ray() -> Any:
         raise failure("ray.no_library") from None
 
 
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""How a client of HTTP/2 begins, which the head of a cluster speaks (RFC 9113, section 3.4)."""
+
+
+def _refuse_strangers(host: str, port: int) -> None:
+    """Raise OSError unless what listens there speaks as the head of a cluster does.
+
+    Its first frame is that of its settings.
+    """
+    with socket.create_connection((host, port), timeout=_CONNECTING) as connection:
+        connection.sendall(_PREFACE)
+        frame = b""
+        while len(frame) < 9 and (part := connection.recv(9 - len(frame))):
+            frame += part
+    if len(frame) < 9 or frame[3] != 4:
+        raise ConnectionError("Something else listens there.")
+
+
 def _join(ray: Any, address: str) -> None:
     """Connect this process. Raises UnreachableError."""
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == "local":
         options["include_dashboard"] = False
+        # Without one Ray writes a token into the home folder, which the next cluster would find and
+        # refuse.
+        os.environ.setdefault("RAY_AUTH_TOKEN", token_hex(32))
     else:
         options["runtime_env"] = {"working_dir": str(ROOT), "excludes": _LEFT_OUT}
     host, _, port = address.rpartition(":")
     try:
         if host and port.isdecimal():
             # Ray itself tries for minutes.
-            socket.create_connection((host, int(port)), timeout=_CONNECTING).close()
+            _refuse_strangers(host, int(port))
         ray.init(address=address, **options)
     except (OSError, ValueError, RuntimeError) as error:
+        if "ersion mismatch" in str(error):
+            said = " ".join(str(error).split())
+            raise failure("ray.mismatch", address=address, said=said[:_SAID]) from None
         raise failure("ray.no_cluster", address=address, problem=type(error).__name__) from None

@@ -7,7 +7,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -123,6 +123,12 @@ WRITING = "veriscope_writing"
 """Execution option of a connection whose transaction will write."""
 
 _VARIABLE = "VERISCOPE_DATABASE_URL"
+
+POOL = "VERISCOPE_DATABASE_POOL"
+"""The environment variable with the number of connections that a process keeps to a server."""
+
+_POOL_SIZE = 10
+_MOST_CONNECTIONS = 500
 _NAME = "veriscope.db"
 
 # Seconds and milliseconds. Without them a server that vanished is noticed after many minutes.
@@ -281,12 +287,24 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
+def pool_size(environment: Mapping[str, str]) -> int:
+    """Return how many connections to a server are kept. Raises InvalidInputError."""
+    said = environment.get(POOL, "").strip() or f"{_POOL_SIZE}"
+    if not said.isdecimal() or not 1 <= int(said) <= _MOST_CONNECTIONS:
+        raise failure("environment.pool", variable=POOL, said=said[:20], most=_MOST_CONNECTIONS)
+    return int(said)
+
+
 def _open_postgresql(url: URL) -> Engine:
     patience = {name: value for name, value in _PATIENCE.items() if name not in url.query}
+    size = pool_size(os.environ)
     try:
         return create_engine(
             url.set(drivername="postgresql+psycopg"),
             pool_pre_ping=True,
+            # Beside these, as many again while many ask at once.
+            pool_size=size,
+            max_overflow=size,
             hide_parameters=True,
             connect_args=patience,
         )

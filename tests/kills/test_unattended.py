@@ -1,4 +1,4 @@
-"""Twenty questions, every method, the bundled model: left alone, and killed three times.
+"""Eight questions drawn by the day, every method, the bundled model: alone, and killed three times.
 
 Its results are held against two evaluations that nobody disturbed: one of all questions, which gets
 the recorded replies and may ask for nothing else; and one of the questions in which it was killed,
@@ -13,26 +13,27 @@ from pathlib import Path
 import pytest
 
 from pipelines.methods.registry import METHODS
+from tests.drawing import drawn_today
 from tests.kills.replayed import undisturbed
 from tests.kills.unattended import Evaluation, as_numbers, same, write_questions
 
 QUESTIONS = 20
-KILLED_IN = (4, 10, 16)
-"""The questions in which the process is killed, and which the model answers once more."""
+DRAWN = 8
+KILLED_IN = (1, 4, 6)
+"""The places among those drawn at which the process is killed, which are answered once more."""
 
 
 @pytest.mark.verify
 def test_what_is_killed_three_times_comes_to_the_same_results(tmp_path: Path):
-    killed = Evaluation(
-        tmp_path / "killed", write_questions(tmp_path / "all.json", range(QUESTIONS))
-    )
+    drawn = sorted(drawn_today().sample(range(QUESTIONS), DRAWN))
+    killed = Evaluation(tmp_path / "killed", write_questions(tmp_path / "all.json", drawn))
     half = len(METHODS) // 2
-    for question in KILLED_IN:
-        assert killed.work(until=question * len(METHODS) + half) == ""
+    for place in KILLED_IN:
+        assert killed.work(until=place * len(METHODS) + half) == ""
     table = killed.work()
     assert all(name in table for name in METHODS)
     found = killed.stored()
-    assert (len(found.outcomes), found.open, found.uncounted) == (QUESTIONS, 0, 0)
+    assert (len(found.outcomes), found.open, found.uncounted) == (DRAWN, 0, 0)
     assert {len(outcomes) for outcomes in found.outcomes.values()} == {len(METHODS)}
     # Nothing was asked again whose reply was stored.
     assert {times for calls in found.calls.values() for times in calls.values()} == {1}
@@ -43,7 +44,7 @@ def test_what_is_killed_three_times_comes_to_the_same_results(tmp_path: Path):
     assert again.scores() == killed.scores()
     assert again.table() == killed.table()
 
-    fresh = write_questions(tmp_path / "some.json", KILLED_IN)
+    fresh = write_questions(tmp_path / "some.json", [drawn[place] for place in KILLED_IN])
     alone = Evaluation(tmp_path / "alone", fresh)
     alone.work()
     expected = alone.stored()

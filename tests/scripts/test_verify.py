@@ -45,6 +45,7 @@ def test_the_result_file_says_what_was_run(result: Verification, tmp_path: Path)
         "- Outcome: **passed**",
         "- Commit: 0123abc",
         "- Started: 2026-11-21 09:05 UTC, took 12 min 3 s",
+        "- Drawn by: VERISCOPE_DRAWN=20261121",
         "| ruff check | passed | 0.40 s |",
         "| pytest | passed | 12 min 3 s |",
         "| Test functions | Cases | passed | failed | errors | skipped |",

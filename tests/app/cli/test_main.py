@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.main import database_first
 from pipelines.run.events import event_adapter
 from tests.app.cli.conftest import CommandLine
 from tests.scripted.cli import write_script
@@ -190,3 +191,22 @@ def test_a_limit_that_is_none_is_refused(run, scripted, option, value):
     except SystemExit as ended:
         status = ended.code
     assert status == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "parsed"),
+    [
+        (["list", "--database", "a"], ["--database", "a", "list"]),
+        (["evaluate", "--database=a", "--yes"], ["--database=a", "evaluate", "--yes"]),
+        (["--database", "a", "list"], ["--database", "a", "list"]),
+        (["list", "--database"], ["list", "--database"]),
+        # What is said last counts, as everywhere.
+        (
+            ["--database", "a", "list", "--database", "b"],
+            ["--database", "a", "--database", "b", "list"],
+        ),
+        (["ask", "--", "--database", "a"], ["ask", "--", "--database", "a"]),
+    ],
+)
+def test_the_database_may_be_named_behind_the_command(given: list[str], parsed: list[str]):
+    assert database_first(given) == parsed

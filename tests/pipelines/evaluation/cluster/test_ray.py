@@ -19,6 +19,7 @@ from pipelines.base import Passage
 from pipelines.engine.library import Libraries
 from pipelines.engine.service import Service
 from pipelines.errors import InvalidInputError, UnreachableError
+from pipelines.evaluation import ray as ray_module
 from pipelines.evaluation.plan import Budget, EvaluationSpec, Item, System, code_version
 from pipelines.evaluation.ray import RayCluster
 from pipelines.evaluation.results.scores import Evaluation
@@ -278,6 +279,36 @@ async def test_it_is_stopped_and_goes_on_with_the_replies_that_it_has(
         handler.go.set()
         done = await work(stopping=False)
         assert (done.reason, done.answered) == ("done", 36)
+
+
+async def test_a_machine_that_lacks_something_is_named_and_nothing_begins(
+    tmp_path: Path,
+    nodes: Nodes,
+    model_server: tuple[Wire, type[Holding]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wire, _ = model_server
+    proof = ray_module.proof_of
+    # This machine has a package that the workers do not have.
+    monkeypatch.setattr(ray_module, "proof_of", lambda *given: proof(*given) | {"gt-mine": "1.0"})
+    async with opened(tmp_path) as service:
+        with pytest.raises(InvalidInputError, match=r"gt-mine: missing instead of 1\.0"):
+            await RayCluster.connect(
+                nodes.address, service.store, owner="me", keys={}, spec=asked(wire.url)
+            )
+    assert wire.seen == []
+
+
+async def test_workers_are_counted_once(
+    tmp_path: Path, nodes: Nodes, model_server: tuple[Wire, type[Holding]]
+) -> None:
+    wire, _ = model_server
+    async with opened(tmp_path) as service:
+        cluster = await RayCluster.connect(
+            nodes.address, service.store, owner="me", keys={}, spec=asked(wire.url)
+        )
+        async with aclosing(cluster):
+            assert cluster.workers == 2
 
 
 async def test_what_is_no_cluster_is_told(tmp_path: Path) -> None:
