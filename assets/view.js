@@ -78,6 +78,9 @@ class View {
     const wanted = named ? asked : goal && `arrive ${goal.id}`;
     if (!goal || wanted === this.arrived) return;
     this.arrived = wanted;
+    for (let fold = goal.closest("details"); fold; fold = fold.parentElement.closest("details")) {
+      fold.open = true;
+    }
     show(goal);
   }
 

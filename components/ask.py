@@ -92,12 +92,15 @@ def results(view: RunView, t: Catalogue, *, now: float | None = None) -> Html:
     """
     rows, original = method_rows(view, now), original_of(view)
     text = "" if original is None or original.writing else original.text
+    judged = _together(view, t)
     links = None if language_unsupported(view) else _links(view, t)
     found = [outcome_head(view, t, now=now), method_cards(rows, text, t), links]
     return tag(
         "div.vs-run-main",
-        section("answer", _title(original, t), _answer(original, view, t), _together(view, t)),
+        section("answer", _title(original, t), _answer(original, view, t)),
         section("methods", t("ask.results"), *found),
+        # On a wide screen below the answer, on a phone below what the methods say of it.
+        None if judged is None else tag("div.vs-run-together", judged, key="together"),
         key="main",
     )
 

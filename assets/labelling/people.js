@@ -45,7 +45,7 @@ export class PeoplePart {
     const { words } = data;
     const all = (rule) => button(words[`merge_${rule}`], { press: () => merge(rule) });
     this.element = el(
-      "section.vs-lab-part",
+      "section.vs-lab-part.vs-lab-everybody",
       {},
       el("h3.vs-label", {}, words.people),
       this.rows,

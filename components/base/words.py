@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from math import isfinite
 from typing import Annotated, Literal, get_args
@@ -390,7 +390,13 @@ def glossary_view(
     groups: list[tuple[Kind, list[GlossaryEntry]]] = [
         (kind, [entry for entry in shown if entry.kind == kind]) for kind in kinds
     ]
-    parts = [_group(kind, group, term, t) for kind, group in groups if group]
+    # Who looks for nothing chooses a kind first: all entries are many screens.
+    found = bool(search) or len(groups) < len(KINDS)
+    parts = [
+        _group(kind, group, term, t, unfolded=found or any(one.id == term for one in group))
+        for kind, group in groups
+        if group
+    ]
     count = sum(len(group) for _, group in groups)
     return tag(
         "div.vs-run.vs-glossary",
@@ -409,11 +415,21 @@ def matches(entry: GlossaryEntry, search: str) -> bool:
     return all(word in whole for word in search.casefold().split())
 
 
-def _group(kind: Kind, group: Iterable[GlossaryEntry], term: str, t: Catalogue) -> Html:
+def _group(
+    kind: Kind, group: Sequence[GlossaryEntry], term: str, t: Catalogue, *, unfolded: bool
+) -> Html:
+    names = t("list.separator").join(one.words(t).name for one in group)
+    listed = tag(
+        "details.vs-details",
+        tag("summary", names),
+        tag("div.vs-glossary-entries", (_entry(one, term, t) for one in group)),
+        open=unfolded,
+        key=f"entries-{kind}",
+    )
     return tag(
         "section.vs-section",
         tag("h2.vs-section-title", t(f"glossary.kind.{kind}"), id=f"kind-{kind}"),
-        tag("div.vs-glossary-entries", (_entry(one, term, t) for one in group)),
+        listed,
         aria_labelledby=f"kind-{kind}",
         key=f"kind-{kind}",
     )

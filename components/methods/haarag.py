@@ -137,7 +137,10 @@ class _HaaragPanel(MethodPanel):
         """Return every round as a card, in the order they were made; the one under way pulses."""
         steps = [step for step in self.method.steps if step.name in ("retrieve", "refine")]
         cards = [self._round(step, number) for number, step in enumerate(steps)]
-        content = cards or self._empty("haarag.no_search", "round-0")
+        content: Child = cards or self._empty("haarag.no_search", "round-0")
+        if len(cards) > 1 and self.over:
+            more = self.t("haarag.rounds.more", count=len(cards) - 1)
+            content = [cards[0], fold(more, tag("div.vs-stack", cards[1:]), key="more-rounds")]
         return tag("div.vs-stack", content, key="rounds")
 
     def _round(self, step: StepView, number: int) -> Html:
@@ -299,7 +302,12 @@ class _HaaragPanel(MethodPanel):
             parts.append(tag("p.vs-flag", t("flag.nothing_added")))
         sentences = self.judged("sentence", draft=number)
         if sentences:
-            parts += self._sentences(sentences, number)
+            checked = self._sentences(sentences, number)
+            last = number == len(self.method.drafts) - 1
+            # What the last answer rests on is in view, that of the earlier ones unfolds.
+            parts += (
+                checked if last else [fold(t("haarag.sentences"), checked, key=f"checked-{number}")]
+            )
         return parts + self._given(number, sentences)
 
     def _sentences(self, sentences: Sequence[Judged], number: int) -> list[Child]:

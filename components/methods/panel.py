@@ -357,7 +357,11 @@ def nearest_section(panel: MethodPanel) -> Html | None:
     if not cards:
         return None
     note = tag("p.vs-note", panel.t("nearest.note"))
-    return section("nearest", panel.t("nearest.title"), note, tag("div.vs-stack", cards))
+    # The last one is what the answer came to rest on.
+    *earlier, last = cards
+    words = panel.t("nearest.earlier", count=len(earlier))
+    before = fold(words, tag("div.vs-stack", earlier), key="nearest-earlier") if earlier else None
+    return section("nearest", panel.t("nearest.title"), note, last, before)
 
 
 def _card(panel: MethodPanel, event: Judged, chosen: SentenceChosen) -> Html:

@@ -16,6 +16,7 @@ from components.base.elements import (
     error_title,
     evidence,
     flag_list,
+    fold,
     gauge,
     happened,
     judged_text,
@@ -140,16 +141,21 @@ class _SlmPanel(MethodPanel):
             listed = means_list(scores, t, key="means-means")
             means = [tag("ol.vs-slm-means", drawn, key="slm-means"), listed]
         judges = (tag("p.vs-note", t("slm.judges.note")), self._judges())
+        # The verdict and the matrix are what decided; the rest is there to be looked up.
         more = (
-            section("means", t("slm.means"), *means),
-            section("judges", t("slm.judges"), *judges),
+            section("means", t("slm.means"), fold(t("slm.unfold"), means, key="means-fold")),
+            section("judges", t("slm.judges"), fold(t("slm.unfold"), judges, key="judges-fold")),
         )
         words = unsupported_help(t, "slm-unsupported") if self.any_unsupported else None
         note = tag("p.vs-note", t("slm.note"))
         return [
             section("matrix", t("slm.matrix"), note, matrix, words, behind),
             tag("div.vs-slm-main", more, key="more"),
-            section("context", t("slm.context"), self._context()),
+            section(
+                "context",
+                t("slm.context"),
+                fold(t("slm.unfold"), Html(self._context()), key="context-fold"),
+            ),
         ]
 
     def _threshold(self, answer: Judged) -> str:

@@ -39,6 +39,7 @@ from pipelines.evaluation.outcomes import Outcome, SpanVerdict, outcome_of
 from pipelines.evaluation.plan import Item, LabelledSpan
 from pipelines.evaluation.scoring import piece_of
 from pipelines.evaluation.statistics.estimates import Estimate, Sampling, ratio_estimates
+from pipelines.methods.replies.parsing import declines
 from pipelines.run.calibrated import JUDGED_AS
 from pipelines.run.events import Judged, Trace
 from pipelines.run.findings import ConceptVerified
@@ -280,12 +281,17 @@ class _Text:
 
     def items(self, context: ItemBody) -> Iterator[SessionItem]:
         yield _made(context, Hidden(verdicts=tuple(self.whole)))
+        if declines(self.text):
+            # Who gives no answer claims nothing that could be rated piece by piece.
+            return
         doubted = tuple(one.doubt for one in self.said if one.is_doubted)
         yield _made(
             context.model_copy(update={"task": "span"}),
             Hidden(verdicts=tuple(self.whole), spans=doubted),
         )
         for number, sentence in enumerate(split_sentences(self.text)):
+            if declines(sentence.text):
+                continue
             yield self._piece(context, "sentence", sentence.start, sentence.end, number)
         for start, end in self._concepts():
             yield self._piece(context, "concept", start, end, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
@@ -162,10 +163,10 @@ class AnnotationWork:
         """Return the item that `annotator` should label next: the one that was left, else a
         new one.
 
-        Items that somebody has begun come before others, those with the fewest labels first, and
-        otherwise in an order of each person's own. One of `gold_every` items is a control item (0:
-        none). `shown`: what models said is shown with the item. Raises InvalidInputError where the
-        session is closed.
+        Items of one text follow each other. Otherwise items that somebody has begun come before
+        others, those with the fewest labels first, then in an order of each person's own. One of
+        `gold_every` items is a control item (0: none). `shown`: what models said is shown with the
+        item. Raises InvalidInputError where the session is closed.
         """
         with self._database.write() as session:
             row = locked(session, session_id)
@@ -299,16 +300,11 @@ class _Turn:
         shown: list[Any] = [row.revealed]
         if offered:
             shown.append(item.task == "span")
-        # The database finds candidates by how a text begins; whether it is the same is seen here.
-        begins = [
-            cast(item.body, Text).contains(json.dumps(text)[:_COMPARED], autoescape=True)
-            for text in sorted(texts)
-        ]
         query = (
             select(item.body, item.hidden, row.revealed)
             .join(row, and_(row.session == item.session, row.item == item.number))
             .where(row.session == self.row.id, row.annotator == self.annotator)
-            .where(or_(*shown), or_(item.number == claim.item, *begins))
+            .where(or_(*shown), or_(item.number == claim.item, *_beginning(texts)))
         )
         return any(
             (revealed or bool(hidden.get("spans"))) and bool(texts & _texts(body) or not texts)
@@ -397,8 +393,38 @@ class _Turn:
         found = [(not (labels or live), labels, number) for number, labels, live in self._wanted()]
         if not found:
             return None
+        numbers = {one[2] for one in found}
+        # Who has read a text is asked everything about it before the next one.
+        if (last := self._last()) is not None and (same := self._of_text(last, numbers)):
+            return self._take(min(same))
         first = min(one[:2] for one in found)
-        return self._take(min((one[2] for one in found if one[:2] == first), key=self._rank))
+        chosen = min((one[2] for one in found if one[:2] == first), key=self._rank)
+        return self._take(min(self._of_text(chosen, numbers)))
+
+    def _last(self) -> int | None:
+        """Return the ordinary item that this person was given last."""
+        item, claim = AnnotationItemRow, ClaimRow
+        query = (
+            select(claim.item)
+            .join(item, and_(item.session == claim.session, item.number == claim.item))
+            .where(claim.session == self.row.id, claim.annotator == self.annotator)
+            .where(item.gold.is_(None))
+            .order_by(claim.taken.desc(), claim.item.desc())
+            .limit(1)
+        )
+        return self.session.scalar(query)
+
+    def _of_text(self, number: int, wanted: Collection[int]) -> set[int]:
+        """Return those of the `wanted` items that are about a text of the item `number`."""
+        item, texts = AnnotationItemRow, _texts(self.item(number).body)
+        query = select(item.number, item.body).where(
+            item.session == self.row.id, or_(item.number == number, *_beginning(texts))
+        )
+        return {
+            one
+            for one, body in self.session.execute(query)
+            if one in wanted and (one == number or texts & _texts(body))
+        }
 
     def nothing(self) -> NothingToDo:
         """Return the answer that there is nothing, and when there may be something again."""
@@ -507,6 +533,16 @@ class _Turn:
 def _texts(body: dict[str, Any]) -> set[str]:
     """Return the texts that an item is about: two for a comparison."""
     return {text for name in ("text", "other") if (text := body.get(name))}
+
+
+def _beginning(texts: set[str]) -> list[Any]:
+    """Return conditions by which the database finds items about one of `texts`, by how it begins:
+    whether it is the same is to be seen then.
+    """
+    return [
+        cast(AnnotationItemRow.body, Text).contains(json.dumps(text)[:_COMPARED], autoescape=True)
+        for text in sorted(texts)
+    ]
 
 
 def _apply(turn: _Turn, claim: ClaimRow, kind: EventKind) -> None:

@@ -70,8 +70,8 @@ from pipelines.models.providers import ModelSpec, only_judges
 from pipelines.store.evaluations import StoredJudge
 from pipelines.store.tables import to_json
 
-_PAGE = 10
-"""Items on a page."""
+_PAGE = 5
+"""Items on a page: two screens of them."""
 
 _AT_FIRST = 2
 _MOST_SYSTEMS = 6
@@ -274,14 +274,8 @@ def _page(count: int, what: str, t: Catalogue) -> int:
     if pages == 1:
         return 0
     st.session_state["evaluate.page"] = min(st.session_state.get("evaluate.page") or 1, pages)
-    page = st.number_input(
-        t("evaluate.page", count=integer(pages)),
-        min_value=1,
-        max_value=pages,
-        key="evaluate.page",
-        width=200,
-    )
-    return (int(page) - 1) * _PAGE
+    page = st.pagination(pages, key="evaluate.page", width="stretch")
+    return (page - 1) * _PAGE
 
 
 def open_run(action: Action) -> None:

@@ -11,6 +11,7 @@ from pipelines.errors import InvalidInputError
 from pipelines.evaluation.plan import Item, LabelledSpan
 from pipelines.run.events import Judged, ModelCalled, Score, SpanEnded, Trace
 from tests.pipelines.annotation.bench import item, recorded
+from tests.scripted.recorded import Record
 
 
 def test_a_recorded_run_offers_items_of_every_task():
@@ -154,3 +155,14 @@ def test_items_drawn_at_random_know_their_probability():
     assert drawn(items, 4, seed=1) == some
     assert drawn(items, 4, seed=2) != some
     assert [one.probability for one in drawn(items, 99, seed=1)] == [1.0] * 10
+
+
+def test_a_refusal_is_no_text_to_rate_piece_by_piece():
+    record = Record("direct", "rag")
+    refused = "I'm sorry, but I cannot answer that. Please ask somebody else."
+    for name, text in (("direct", refused), ("rag", "Ada was born in London. I don't know.")):
+        record.begin(name).draft(name, text).end(name, text, text)
+    found = items_of_run(Trace(events=tuple(record.events)), TASKS)
+    assert [one.body.task for one in found if one.body.text == refused] == ["answer"]
+    pieces = [one.body.piece for one in found if one.body.task == "sentence"]
+    assert pieces == ["Ada was born in London."]

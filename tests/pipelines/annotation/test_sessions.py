@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from secrets import token_hex
 
 import pytest
@@ -14,6 +15,7 @@ from pipelines.annotation.types import (
     Hidden,
     ItemPlace,
     ModelVerdict,
+    SessionItem,
     SessionSpec,
     SpanLabel,
     parse_label,
@@ -370,3 +372,29 @@ def test_what_is_left_falls_by_one_with_each_item_also_a_control_item(store: Run
         expected -= 1
         assert ann.progress().left == expected
     assert expected == 0
+
+
+def test_items_of_one_text_follow_each_other_in_their_order(store: RunStore):
+    def about(text: str, task: str, number: int) -> SessionItem:
+        body = item(task, number).body.model_copy(update={"text": text})
+        return item(task, number, body=body)
+
+    texts = [f"Text {number}. {TEXT}" for number in range(4)]
+    # Not even what belongs together stands together.
+    mixed = [
+        about(text, task, number)
+        for task in ("answer", "sentence", "concept")
+        for number, text in enumerate(texts)
+    ]
+    lead = lead_session(store, mixed, overlap=2)
+    for person in join(lead, "Ann", "Bo"):
+        met: list[str] = []
+        tasks: list[str] = []
+        while isinstance(found := person.next(), AssignedItem):
+            met.append(found.body.text)
+            tasks.append(found.body.task)
+            value = VALUES[found.body.task]
+            person.label(found.item, value, client=f"{person.annotator}-{found.item}")
+        assert [text for text, _ in groupby(met)] == list(dict.fromkeys(met))
+        assert sorted(dict.fromkeys(met)) == texts
+        assert tasks == ["answer", "sentence", "concept"] * len(texts)

@@ -178,7 +178,7 @@ def test_every_form_of_a_trace_gives_its_answer(
     if suffix == "jsonl":
         given = given if isinstance(given, list) else [given]
     path = saved(tmp_path / f"trace.{suffix}", given)
-    (one,) = texts_of(path)
+    (one,) = texts_of(path).texts
     assert (one.given.question, one.given.text, one.given.sources) == (QUESTION, TEXT, sources)
     (item,) = open_data_set(path).items
     assert (item.question, item.text) == (QUESTION, TEXT)
@@ -192,7 +192,7 @@ def test_an_export_of_langfuse_as_csv(tmp_path: Path):
         table = csv.DictWriter(file, list(cells))
         table.writeheader()
         table.writerow(cells)
-    (one,) = texts_of(path)
+    (one,) = texts_of(path).texts
     assert (one.id, one.given.question, one.given.text) == ("o2", QUESTION, TEXT)
 
 
@@ -209,7 +209,7 @@ def test_an_export_of_langfuse_as_csv(tmp_path: Path):
     ],
 )  # fmt: skip
 def test_a_conversation_is_read_turn_by_turn(tmp_path: Path, rows: list[Any], ids: list[str]):
-    found = list(texts_of(saved(tmp_path / "said.jsonl", rows)))
+    found = texts_of(saved(tmp_path / "said.jsonl", rows)).texts
     assert [one.id for one in found] == ids
     assert {one.given.text for one in found} == {TEXT}
     assert all(one.given.question.endswith(QUESTION) for one in found)
@@ -224,5 +224,5 @@ def test_a_conversation_is_read_turn_by_turn(tmp_path: Path, rows: list[Any], id
     ],
 )
 def test_another_table_is_left_as_it_is(tmp_path: Path, rows: list[Any]):
-    (one,) = texts_of(saved(tmp_path / "texts.jsonl", rows))
+    (one,) = texts_of(saved(tmp_path / "texts.jsonl", rows)).texts
     assert one.given.text == TEXT
