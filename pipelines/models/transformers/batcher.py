@@ -253,8 +253,12 @@ class Batcher(JobThread):
         if not running:
             return True
         columns = max(one.columns for one in (*running, job))
-        need = (len(running) + 1) * columns * self._engine.bytes_per_column
-        return need <= self._engine.room + self.cache_bytes
+        try:
+            need = (len(running) + 1) * columns * self._engine.bytes_per_column
+            return need <= self._engine.room + self.cache_bytes
+        except Exception:
+            # A device that does not answer: the job under way meets the same, and tells it.
+            return False
 
     @property
     def cache_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""What vLLM and SGLang answer, by their documentation: probabilities, alternatives, continuation."""
+"""What vLLM and SGLang answer as documented: probabilities, alternatives, continuation."""
 
 from __future__ import annotations
 

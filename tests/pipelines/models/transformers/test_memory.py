@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pipelines.base import Message
-from pipelines.errors import RefusedRequestError
+from pipelines.errors import RefusedRequestError, ServerFailedError
 from pipelines.models.base import GenerationRequest
 from pipelines.models.transformers import LocalModel
 from pipelines.models.transformers.batcher import (
@@ -133,6 +133,21 @@ async def test_what_does_not_fit_alone_fails_with_its_numbers(watched: Watched) 
     watched.fails = lambda rows: True
     with pytest.raises(RefusedRequestError, match="Ask for a shorter text"):
         await watched.model.generate(request(QUESTIONS[0]))
+
+
+async def test_a_card_that_does_not_answer_fails_calls_and_not_the_thread(
+    watched: Watched,
+) -> None:
+    memory = watched.engine.memory
+
+    def broken() -> int:
+        raise RuntimeError("CUDA error")
+
+    watched.engine.memory = broken
+    with pytest.raises(ServerFailedError, match="CUDA error"):
+        await texts(watched.model)
+    watched.engine.memory = memory
+    assert await texts(watched.model)
 
 
 async def test_a_prompt_that_does_not_fit_beside_others_waits_for_them(
