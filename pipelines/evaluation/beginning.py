@@ -16,6 +16,7 @@ from pipelines.evaluation.datasets.formats import applies
 from pipelines.evaluation.metrics.table import METRICS
 from pipelines.evaluation.outcomes import Cost, Outcome
 from pipelines.evaluation.plan import (
+    STANDS_FOR,
     Budget,
     DataSet,
     EvaluationSpec,
@@ -128,9 +129,6 @@ PROBED = 3
 _BY_SERVERS, _HERE = 8, 2
 """Answers that are worked on at a time."""
 
-_QUESTION = 200
-"""Characters of a text without a question that stand for the question."""
-
 
 class Provenance(TypedDict):
     """The fields of an `EvaluationSpec` that say which data and which code its results are of."""
@@ -165,7 +163,7 @@ def usable_items(items: Sequence[Item], *, texts: bool) -> list[Item]:
     if not texts:
         return usable
     return [
-        item if item.question else item.model_copy(update={"question": item.text[:_QUESTION]})
+        item if item.question else item.model_copy(update={"question": item.text[:STANDS_FOR]})
         for item in usable
     ]
 

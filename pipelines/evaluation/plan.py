@@ -117,6 +117,9 @@ class DataSet(Frozen):
         return frozenset(offer for item in self.items for offer in item.offers)
 
 
+STANDS_FOR = 200
+"""Characters of a text that stand in place of its question, where it has none."""
+
 MAX_ITEMS = 100_000
 MAX_SYSTEMS = 50
 MAX_REPEATS = 20
@@ -233,7 +236,7 @@ def plan_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> Ru
     given = None
     if spec.checks == "texts":
         samples = tuple(sample[:MAX_TEXT] for sample in item.samples)
-        given = GivenAnswer(text=item.text, samples=samples)
+        given = GivenAnswer(text=item.text, samples=samples, asked=is_asked(item))
     request = RunRequest(
         question=item.question,
         answer=given,
@@ -247,6 +250,11 @@ def plan_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> Ru
         calibrations=spec.calibrations,
     )
     return plan_run(request)
+
+
+def is_asked(item: Item) -> bool:
+    """Return whether the question of an item is one, and not the beginning of its text."""
+    return item.question != item.text[:STANDS_FOR]
 
 
 def key_of(plan: RunPlan, repeat: int) -> str:

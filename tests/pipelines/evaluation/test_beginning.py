@@ -15,7 +15,14 @@ from pipelines.evaluation.beginning import (
     stored_forecast,
     usable_items,
 )
-from pipelines.evaluation.plan import DataSet, EvaluationSpec, Item, System, code_version
+from pipelines.evaluation.plan import (
+    DataSet,
+    EvaluationSpec,
+    Item,
+    System,
+    code_version,
+    plan_of,
+)
 from pipelines.evaluation.runner import Runner
 from pipelines.models.providers import ModelSpec
 from pipelines.run.events import MethodSpec
@@ -33,6 +40,12 @@ def test_items_without_a_question_or_a_text_are_left_out():
     assert item.text == TEXT.text
     asked = TEXT.model_copy(update={"question": "Who was Ada?"})
     assert usable_items([asked], texts=True) == [asked]
+    # It is not taken for one: nothing that only says it again is a repetition.
+    check = spec(system("drad"), checks="texts")
+    for one, known in ((item, False), (asked, True)):
+        answer = plan_of(check, check.systems[0], one, 0).spec.answer
+        assert answer is not None
+        assert answer.asked is known
 
 
 @pytest.mark.parametrize(("tasks", "size"), [(100, 12), (7, 7)])
