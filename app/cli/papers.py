@@ -16,7 +16,7 @@ from app.cli.study import add_study_command
 from pipelines.base import printable
 from pipelines.engine.service import Service
 from pipelines.errors import VeriscopeError, failure
-from pipelines.evaluation.recipes import Recipe, recipes
+from pipelines.evaluation.recipes import Recipe, options_of, recipes
 from pipelines.evaluation.results.papers import Paper, PaperTable, paper, with_unit
 
 _OPTIONS_OF_FACTS = ("--profile", "--model", "--base-url", "--key-env")
@@ -32,9 +32,8 @@ async def papers(service: Service, options: argparse.Namespace) -> int:
     if options.recipe not in known:
         raise failure("papers.unknown", name=options.recipe, known=[*known])
     recipe = known[options.recipe]
-    more = [one for one in options.more if one != "--"]
-    data = options.data_set or recipe.stand_in
-    asked = ["evaluate", "--data", data, "--name", recipe.name, *recipe.evaluate, *more]
+    more = list(options.more)
+    asked = ["evaluate", *options_of(recipe, options.data_set), "--name", recipe.name, *more]
     if options.limit:
         asked += ["--limit", str(options.limit)]
     if options.yes:
@@ -121,7 +120,10 @@ def add_papers_command(commands: Any) -> None:
     parser.add_argument("--limit", type=int, metavar="N", help="use this many items")
     parser.add_argument("--yes", action="store_true", help="go on after the forecast")
     parser.add_argument(
-        "more",
+        "--with",
+        dest="more",
         nargs=argparse.REMAINDER,
-        help="further options of `evaluate`, after --: models, evidence, limits",
+        default=[],
+        metavar="OPTION",
+        help="all that follows are options of `evaluate`: models, evidence, limits",
     )

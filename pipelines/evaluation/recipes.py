@@ -19,8 +19,9 @@ class Recipe(BaseModel):
     `paper` is the method whose paper it is, `table` a key of its tables in `assets/papers`, and
     `of` says which tables and figures it makes. `data` names the paper's data sets as the program
     recognises them, `stand_in` is the bundled one that is taken without a file. `evaluate`, `facts`
-    and `show` are options of those commands, `studies` the names of studies of the answers. `needs`
-    says what the paper had that is not bundled.
+    and `show` are options of those commands, `studies` the names of studies of the answers;
+    `stand_in_evaluate` are the options with the stand-in, where it holds less than the paper's
+    data. `needs` says what the paper had that is not bundled.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,6 +34,7 @@ class Recipe(BaseModel):
     stand_in: Text
     needs: Text
     evaluate: Annotated[tuple[str, ...], Field(min_length=1)]
+    stand_in_evaluate: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
     studies: tuple[str, ...] = ()
     show: tuple[str, ...] = ()
@@ -43,3 +45,9 @@ def recipes() -> dict[str, Recipe]:
     """Return the recipes by name, in the order of the file."""
     entries = tomllib.loads((ASSETS / "recipes.toml").read_text(encoding="utf-8"))["recipes"]
     return {one.name: one for one in map(Recipe.model_validate, entries)}
+
+
+def options_of(recipe: Recipe, data_set: str | None) -> tuple[str, ...]:
+    """Return the options of `evaluate`: for the paper's data set, or for the stand-in."""
+    options = recipe.evaluate if data_set else recipe.stand_in_evaluate or recipe.evaluate
+    return ("--data", data_set or recipe.stand_in, *options)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from math import exp
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
     from sacrebleu.metrics.bleu import BLEU
 
+
+T = TypeVar("T")
 
 # Texts as they are compared by exact match and F1.
 
@@ -340,7 +342,7 @@ def passage_overlap(answer: str, passages: Iterable[Passage]) -> float | None:
     return (said & held).total() / said.total() if said and held else None
 
 
-def _best(texts: Sequence[str], value: Callable[[str], float]) -> float:
+def _best(texts: Sequence[T], value: Callable[[T], float]) -> float:
     if not texts:
         raise ValueError("There is no answer to compare with.")
     return max(map(value, texts))

@@ -277,8 +277,11 @@ def says_yes(answer: str) -> bool | None:
 
 
 def echoes(answer: str, question: Question) -> bool:
-    """Return whether an answer only says the question again, so that it is none."""
-    return text_key(answer) == text_key(question.text)
+    """Return whether an answer only says the question again, so that it is none.
+
+    A text that nobody asked for repeats none: its own beginning may stand where a question has to.
+    """
+    return not question.about and text_key(answer) == text_key(question.text)
 
 
 def shares_words(text: str, question: str) -> bool:

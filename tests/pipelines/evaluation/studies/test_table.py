@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -215,7 +216,7 @@ def test_rankings_are_told_and_can_choose():
 
 def test_two_scores_on_two_scales_are_ranked_by_the_larger_rank():
     # Ranks of P: 2 1 3 4, of H (no value for the last, so 1 2 3 count 4/3 each): 4/3 4 8/3.
-    probabilities, entropies = [0.2, 0.1, 0.6, 0.9], [0.5, 3.0, 1.0, None]
+    probabilities, entropies = [0.2, 0.1, 0.6, 0.9], [0.5, 3.0, 1.0, nan]
     both = larger_ranks(np.array([probabilities], float), np.array([entropies], float))
     assert both[0].tolist() == pytest.approx([2, 4, 3, 4])
     values = {HALLUCINATION_SCORE: [probabilities], SECOND_SCORE: [entropies]}
@@ -223,7 +224,7 @@ def test_two_scores_on_two_scales_are_ranked_by_the_larger_rank():
     found = study_table(measured(values), QUICK).points[0].metrics
     # By P alone one of the two wrong ones is below both right ones.
     assert found["auroc"].value == 1.0
-    alone = study_table(measured({**values, SECOND_SCORE: [[None] * 4]}), QUICK)
+    alone = study_table(measured({**values, SECOND_SCORE: [[nan] * 4]}), QUICK)
     assert alone.points[0].metrics["auroc"].value == 0.5
 
 
