@@ -72,7 +72,8 @@ def add_check_command(commands: Any) -> None:
         type=Path,
         help="check the texts of this file: JSON lines, JSON, CSV or TSV with the"
         " columns text (or answer) and, if wanted, id, question, sources (or"
-        " context) and samples; or .txt with an empty line between two texts",
+        " context) and samples; conversations and traces, answer by answer; or .txt with"
+        " an empty line between two texts",
     )
     parser.add_argument("--question", default="", help="the question that the text answers")
     parser.add_argument(
