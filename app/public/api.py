@@ -73,7 +73,7 @@ from pipelines.engine.checking import (
 )
 from pipelines.engine.estimate import RunEstimate, basis_for, estimate, excess_error
 from pipelines.engine.pool import Turn
-from pipelines.engine.streaming import WrittenAnswer, StreamedSentence
+from pipelines.engine.streaming import StreamedSentence, WrittenAnswer
 from pipelines.engine.turns import turns_of, utterances
 from pipelines.error_words import Phrase, phrase, phrase_in
 from pipelines.errors import VeriscopeError, failure
