@@ -27,7 +27,7 @@ from tests.drawing import DRAWN
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "verify-results"
-LIMIT = 150 * 60.0
+LIMIT = 70 * 60.0
 """Seconds that all steps may take on the reference processor."""
 
 REFERENCE = 0.35

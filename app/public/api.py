@@ -73,7 +73,7 @@ from pipelines.engine.checking import (
 )
 from pipelines.engine.estimate import RunEstimate, basis_for, estimate, excess_error
 from pipelines.engine.pool import Turn
-from pipelines.engine.streaming import WrittenAnswer, WrittenSentence
+from pipelines.engine.streaming import StreamedSentence, WrittenAnswer
 from pipelines.engine.turns import turns_of, utterances
 from pipelines.error_words import Phrase, phrase, phrase_in
 from pipelines.errors import VeriscopeError, failure
@@ -502,7 +502,7 @@ class Api:
         sources = tuple(filter(None, (asked.context, *asked.sources)))
         about = TextToCheck(text="", question=asked.question, sources=sources)
         answer = WrittenAnswer(about, tuple(utterances(asked.messages)))
-        complete: asyncio.Queue[tuple[WrittenSentence, float] | Exception | None] = asyncio.Queue()
+        complete: asyncio.Queue[tuple[StreamedSentence, float] | Exception | None] = asyncio.Queue()
 
         async def read() -> None:
             try:
@@ -538,7 +538,7 @@ class Api:
         )
 
     async def _sentence(
-        self, sentence: WrittenSentence, since: float
+        self, sentence: StreamedSentence, since: float
     ) -> tuple[SentenceReport, TogetherFound | None]:
         """Judge one sentence, in a run of its own."""
         report = SentenceReport(

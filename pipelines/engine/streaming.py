@@ -12,7 +12,7 @@ from pipelines.run.events import MAX_TEXT
 from pipelines.text import Span, split_sentences, without_thinking
 
 
-class WrittenSentence(NamedTuple):
+class StreamedSentence(NamedTuple):
     """A sentence, counted from 0, at [start, end) of the answer, and the check of it; None where
     there is nothing in it to check.
     """
@@ -50,13 +50,13 @@ class WrittenAnswer:
         """What was written so far, without what was thought."""
         return without_thinking(self._raw)
 
-    def add(self, piece: str) -> list[WrittenSentence]:
+    def add(self, piece: str) -> list[StreamedSentence]:
         """Return the sentences that are complete now: another one has begun behind them."""
         self.cut = self.cut or len(self._raw) + len(piece) > MAX_TEXT
         self._raw = (self._raw + piece)[:MAX_TEXT]
         return self._taken(self._open()[:-1])
 
-    def end(self) -> list[WrittenSentence]:
+    def end(self) -> list[StreamedSentence]:
         """Return the last sentence: nothing follows it."""
         return self._taken(self._open())
 
@@ -69,8 +69,8 @@ class WrittenAnswer:
             for one in split_sentences(text[self._done :])
         ]
 
-    def _taken(self, spans: list[Span]) -> list[WrittenSentence]:
-        found: list[WrittenSentence] = []
+    def _taken(self, spans: list[Span]) -> list[StreamedSentence]:
+        found: list[StreamedSentence] = []
         for span in spans:
             number, self.count, self._done = self.count, self.count + 1, span.end
             self._first = self._first or span.text
@@ -83,5 +83,5 @@ class WrittenAnswer:
                 given = given.model_copy(update={"question": ""})
                 wrong = problem_of(given)
             kept = None if wrong is not None and wrong.name in ("no_text", "no_words") else given
-            found.append(WrittenSentence(number, span.start, span.end, span.text, kept))
+            found.append(StreamedSentence(number, span.start, span.end, span.text, kept))
         return found

@@ -73,7 +73,7 @@ class Utterance(Frozen):
     documents: tuple[str, ...] = ()
 
 
-class Turn(Frozen):
+class ConversationTurn(Frozen):
     """An answer of the assistant as a text to check; `number` counts its answers from 1."""
 
     number: int = Field(ge=1)
@@ -85,12 +85,12 @@ def turns_of(
     *,
     sources: tuple[str, ...] = (),
     language: Language | None = None,
-) -> list[Turn]:
+) -> list[ConversationTurn]:
     """Return every answer of a conversation as a text to check, with its context.
 
     `sources` hold for every turn. Answers without a word, such as calls of tools, are left out.
     """
-    turns: list[Turn] = []
+    turns: list[ConversationTurn] = []
     said = list(sources)
     question = asked = ""
     last = ""
@@ -114,7 +114,7 @@ def turns_of(
             if wrong is not None and wrong.name in ("repeats", "long_question"):
                 # What it says was said before it.
                 given = given.model_copy(update={"question": asked[-_MOST_BEFORE:]})
-            turns.append(Turn(number=len(turns) + 1, given=given))
+            turns.append(ConversationTurn(number=len(turns) + 1, given=given))
             last = text
     return turns
 

@@ -63,8 +63,10 @@ def test_a_question_that_points_back_brings_what_was_said_before(asked: str, dep
     assert question.startswith(ASKED) == depends
 
 
-@pytest.mark.parametrize(("asked", "depends"), [("她哪年出生？", True), ("那巴黎呢？", True),
-                                                ("爱因斯坦是在哪一年获得诺贝尔奖的？", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("asked", "depends"),
+    [("她哪年出生？", True), ("那巴黎呢？", True), ("爱因斯坦是在哪一年获得诺贝尔奖的？", False)],
+)
 def test_chinese_questions_do_so_too(asked: str, depends: bool):
     said = [
         {"role": "user", "content": "居里夫人是谁？"},

@@ -63,7 +63,10 @@ def otlp(*spans: dict[str, Any], scopes: str = "scopeSpans") -> dict[str, Any]:
 
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
 SEARCHED = span(
-    {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": json.dumps([{"content": FOUND}])},
+    {
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.retrieval.documents": json.dumps([{"content": FOUND}]),
+    },
     at=1,
     name="s0",
 )  # fmt: skip
@@ -157,7 +160,8 @@ def saved(path: Path, given: Any) -> Path:
         (otlp(span(PLAIN), SEARCHED), (FOUND,)),
         (otlp(span(PLAIN), TOOL), (FOUND,)),
         (otlp(span(INFERENCE), RETRIEVER), (FOUND,)),
-        (otlp(span({"openinference.span.kind": "LLM", "input.value": json.dumps({"messages": [USER]}),
+        (otlp(span({"openinference.span.kind": "LLM",
+                    "input.value": json.dumps({"messages": [USER]}),
                     "output.value": json.dumps({"choices": [{"message": ANSWER}]})})), ()),
         ([otlp(SEARCHED), otlp(span(PLAIN))], (FOUND,)),
         ([otlp(span(CHAT)), LOGS], ()),
