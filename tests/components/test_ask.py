@@ -108,7 +108,7 @@ async def test_what_was_written_is_shown_bare_for_a_language_without_support(t: 
 async def test_a_model_without_probabilities_says_so(t: Catalogue):
     bare = Capabilities(languages=frozenset({"en"}), logprobs=False)
     page = read(ask_view(await baseline_view("direct", bare), t))
-    assert "reports no token probabilities" in page.one(".vs-answer-panel").text()
+    assert "There are no token probabilities" in page.one(".vs-answer-panel").text()
 
 
 async def test_a_stopped_run_can_be_run_again(t: Catalogue):

@@ -218,7 +218,7 @@ async def test_a_stand_in_is_named_as_one_and_shows_no_heat(t: Catalogue):
     page = page_of(outcome, t)
     words = page.one(".vs-source-notes").text()
     assert "As a stand-in, confidence is how many of several samples" in words
-    assert "reports no token probabilities" in panels(page)[0].text()
+    assert "There are no token probabilities" in panels(page)[0].text()
     assert "1.00 > 0.60" in panels(page)[0].one(".vs-table").text()
 
 
