@@ -31,8 +31,8 @@ def test_a_workbook_of_labels_comes_back_unchanged(store: RunStore, tmp_path: Pa
     assert read_labels("labels.xlsx", export_workbook(lead), items) == by_csv
     # As people save it: with a mark and semicolons, and as text of a spreadsheet.
     table = pd.read_csv(io.StringIO(export_csv(lead)), dtype=str, keep_default_na=False)
-    for name, options in (("labels.csv", {"sep": ";"}), ("labels.tsv", {"sep": "\t"})):
-        data = table.to_csv(index=False, **options).encode("utf-8-sig")
+    for name, separator in (("labels.csv", ";"), ("labels.tsv", "\t")):
+        data = table.to_csv(index=False, sep=separator).encode("utf-8-sig")
         assert read_labels(name, data, items) == by_csv
 
 
@@ -47,7 +47,7 @@ def argilla(value: Any) -> bytes:
 
 def potato(value: Any) -> bytes:
     spans = value if isinstance(value, list) else []
-    chosen = {} if spans else {"q": {value: "true"}}
+    chosen = {} if spans else {"q": {str(value): "true"}}
     row = {"user": "ann", "instance_id": "1", "displayed_text": TEXT}
     return json.dumps(row | {"label_annotations": chosen, "span_annotations": spans}).encode()
 

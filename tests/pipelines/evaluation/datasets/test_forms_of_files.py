@@ -34,6 +34,10 @@ def frame(rows: list[dict[str, Any]] = ROWS) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def json_of(**options: Any) -> str:
+    return frame().to_json(**options) or ""
+
+
 def csv_of(separator: str = ",", rows: list[dict[str, Any]] = ROWS) -> str:
     return frame(rows).to_csv(index=False, sep=separator)
 
@@ -84,19 +88,19 @@ FORMS: dict[str, tuple[str, Callable[[], bytes | str]]] = {
     "gzip of CSV": ("a.csv.gz", lambda: gzip.compress(csv_of().encode())),
     "gzip of JSON lines": (
         "a.jsonl.gz",
-        lambda: gzip.compress(frame().to_json(orient="records", lines=True).encode()),
+        lambda: gzip.compress(json_of(orient="records", lines=True).encode()),
     ),
-    "JSON lines": ("a.jsonl", lambda: frame().to_json(orient="records", lines=True)),
+    "JSON lines": ("a.jsonl", lambda: json_of(orient="records", lines=True)),
     "JSON lines as UTF-16": (
         "a.jsonl",
         lambda: "\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS).encode("utf-16"),
     ),
     "JSON": ("a.json", lambda: json.dumps(ROWS)),
     "JSON with a mark": ("a.json", lambda: json.dumps(ROWS).encode("utf-8-sig")),
-    "pandas, columns": ("a.json", lambda: frame().to_json()),
-    "pandas, index": ("a.json", lambda: frame().to_json(orient="index")),
-    "pandas, split": ("a.json", lambda: frame().to_json(orient="split")),
-    "pandas, table": ("a.json", lambda: frame().to_json(orient="table", index=False)),
+    "pandas, columns": ("a.json", lambda: json_of()),
+    "pandas, index": ("a.json", lambda: json_of(orient="index")),
+    "pandas, split": ("a.json", lambda: json_of(orient="split")),
+    "pandas, table": ("a.json", lambda: json_of(orient="table", index=False)),
     "lists by column": ("a.json", lambda: json.dumps(frame().to_dict(orient="list"))),
     "the hub's viewer": (
         "a.json",
