@@ -74,8 +74,8 @@ def add_check_command(commands: Any) -> None:
         type=Path,
         help="check the texts of this file: a table (CSV, TSV, JSON, JSON lines, Parquet, Excel)"
         " with the columns text (or answer, response ...) and, if wanted, id, question, sources"
-        " (or context ...) and samples; conversations and traces, answer by answer; or .txt with an empty line"
-        " between two texts",
+        " (or context ...) and samples; conversations and traces, answer by answer; or .txt with"
+        " an empty line between two texts",
     )
     parser.add_argument("--question", default="", help="the question that the text answers")
     parser.add_argument(

@@ -152,7 +152,7 @@ FIRST_PIECE, LEAST_PIECE = 512, 32
 """Tokens of a piece before anything was measured, and at least."""
 
 
-class Reading(NamedTuple):
+class PromptReading(NamedTuple):
     """Jobs whose prompts are being read: every step of `work` reads a piece."""
 
     jobs: tuple[DecodingJob[Any], ...]
@@ -178,7 +178,7 @@ class Batcher(JobThread):
         self._exact: InferenceEngine | None = None
         self._active: list[TokenSequence] = []
         self._rows: Rows | None = None
-        self._readings: deque[Reading] = deque()
+        self._readings: deque[PromptReading] = deque()
         self._held: dict[int, int] = {}
         self._most: float | None = None
         self._put_back: set[DecodingJob[Any]] = set()
@@ -268,7 +268,7 @@ class Batcher(JobThread):
     def _compute(self, jobs: list[DecodingJob[Any]]) -> None:
         for job in jobs:
             if isinstance(job, Scoring):
-                self._readings.append(Reading((job,), self._score(job)))
+                self._readings.append(PromptReading((job,), self._score(job)))
             elif job.reproducible:
                 self._read((job,))
         shared = [job for job in jobs if not (isinstance(job, Scoring) or job.reproducible)]
@@ -285,7 +285,7 @@ class Batcher(JobThread):
 
     def _read(self, jobs: Iterable[DecodingJob[Any]], *, first: bool = False) -> None:
         jobs = tuple(jobs)
-        reading = Reading(jobs, self._start(jobs))
+        reading = PromptReading(jobs, self._start(jobs))
         if first:
             self._readings.appendleft(reading)
         else:
@@ -311,7 +311,7 @@ class Batcher(JobThread):
                 self._active, self._rows = [], None
             self._give_up(failed, error)
 
-    def _drop(self, reading: Reading) -> None:
+    def _drop(self, reading: PromptReading) -> None:
         self._readings.remove(reading)
         self._held.pop(id(reading.jobs), None)
 
