@@ -219,6 +219,7 @@ MODEL = Form(
             "weak",
             "judges",
             "unknown",
+            "concessions",
             "price",
         }
     ),

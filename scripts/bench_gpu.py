@@ -37,6 +37,7 @@ from pipelines.models.devices import SWITCH, choose_dtype, device_for, free_memo
 from pipelines.models.judges.hub import HubJudge
 from pipelines.models.judges.trained import TrainedJudge
 from pipelines.models.transformers import LocalModel
+from pipelines.models.transformers.batcher import Batcher
 from pipelines.retrieval.indexes import EnglishEmbedder
 
 
@@ -122,7 +123,8 @@ def write_model(folder: Path, shape: Shape) -> None:
     )
     torch.manual_seed(0)
     with torch.device(device_for("writing")):
-        model = Qwen2ForCausalLM(config).to(torch.bfloat16)
+        model: Any = Qwen2ForCausalLM(config)
+        model = model.to(torch.bfloat16)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
@@ -249,6 +251,7 @@ async def _longest_pause(model: LocalModel, work: Work, numbers: Iterator[int]) 
 async def _short_memory(model: LocalModel, work: Work, numbers: Iterator[int]) -> Row:
     """Measure how many of 64 long prompts are answered where a quarter of them fits."""
     batcher, engine = await model._ready()
+    assert isinstance(batcher, Batcher)
     each = (work.long + work.new) * engine.bytes_per_column
     whole = engine.memory
     # Less than there is, whatever there is: `room` takes 0.9 of it and what passes need.
@@ -282,7 +285,9 @@ def reading_rows(work: Work) -> list[Row]:
     with TemporaryDirectory() as folder:
         write_judge(Path(folder), *_BERT[work.judge])
         hub = HubJudge(folder, name="bench")
-    rows = []
+    rows: list[Row] = []
+    read: Callable[[Any], object]
+    items: Sequence[Any]
     for name, read, items in (
         (f"bundled judge, {work.pairs:,} pairs", judge.read, claims),
         (f"hub judge ({work.judge}), {work.pairs:,} pairs", hub.read, claims),

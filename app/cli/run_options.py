@@ -59,7 +59,7 @@ from pipelines.retrieval.qdrant import (
 )
 from pipelines.retrieval.web import WEB_SEARCHES
 from pipelines.run.events import JUDGES, ROLES, EvidenceSpec, by_language, default_models
-from pipelines.run.ledger import LIMIT_NAMES, Ledger, LimitName, RunLimits, UsageTotals
+from pipelines.run.ledger import LIMIT_NAMES, Ledger, RunLimits, UsageTotals
 from pipelines.store.tables import refuse_keys_in_prompts
 
 _BUNDLED = "embedded"
@@ -530,13 +530,15 @@ def limited(
 def _less(limits: RunLimits, check: ModelCheck, models: Mapping[str, ModelSpec]) -> RunLimits:
     """Return what the check left of the limits; raises InvalidInputError where that is nothing."""
     totals = check.totals(models)
-    took: dict[LimitName, float] = {
+    took: dict[str, float] = {
         "calls": totals.calls,
         "tokens": ceil(totals.tokens),
         "seconds": check.seconds,
         "money": totals.money.get(limits.currency, 0.0),
     }
-    left = {name: getattr(limits, name) - took[name] for name in limits.names if took[name]}
+    left = {
+        name: getattr(limits, name) - took.get(name, 0.0) for name in limits.names if took.get(name)
+    }
     for name, rest in left.items():
         if rest <= 0:
             most, used = f"{getattr(limits, name):,.10g}", f"{took[name]:,.3g}"

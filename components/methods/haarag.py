@@ -137,7 +137,7 @@ class _HaaragPanel(MethodPanel):
         """Return every round as a card, in the order they were made; the one under way pulses."""
         steps = [step for step in self.method.steps if step.name in ("retrieve", "refine")]
         cards = [self._round(step, number) for number, step in enumerate(steps)]
-        content: Child = cards or self._empty("haarag.no_search", "round-0")
+        content: Sequence[Child] | Child = cards or self._empty("haarag.no_search", "round-0")
         if len(cards) > 1 and self.over:
             more = self.t("haarag.rounds.more", count=len(cards) - 1)
             content = [cards[0], fold(more, tag("div.vs-stack", cards[1:]), key="more-rounds")]

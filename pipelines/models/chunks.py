@@ -123,7 +123,7 @@ def _raise_error(answer: Mapping[str, Any]) -> None:
     if not error and not bare:
         return
     body = error or answer
-    code = body.get("code") if isinstance(body, Mapping) else None
+    code: Any = body.get("code") if isinstance(body, Mapping) else None
     word = str(body.get("type") or "") if isinstance(body, Mapping) else ""
     status = int(code) if str(code or "").isdigit() else 0
     if not 400 <= status < 600:
@@ -242,8 +242,8 @@ class AnswerReader:
 
     def _number(self, choice: Mapping[str, Any], position: int) -> int:
         """Return which text a choice belongs to; -1 for one that was not asked for."""
-        index = choice.get("index")
-        index = int(index) if isinstance(index, int) or str(index).isdigit() else None
+        given: Any = choice.get("index")
+        index = int(given) if isinstance(given, int) or str(given).isdigit() else None
         if self._count > 1:
             return position if index is None else index
         if position:
@@ -261,7 +261,8 @@ class AnswerReader:
         return 0 if counts else -1
 
     def _part(self, choice: Mapping[str, Any], number: int) -> ReplyPart:
-        delta, message = choice.get("delta"), choice.get("message")
+        delta: Any = choice.get("delta")
+        message: Any = choice.get("message")
         whole = not isinstance(delta, Mapping) and isinstance(message, Mapping)
         said: Mapping[str, Any] = message if whole else delta if isinstance(delta, Mapping) else {}
         reason = choice.get("finish_reason") or choice.get("finishReason")

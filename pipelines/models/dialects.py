@@ -221,13 +221,14 @@ def objections(words: str, body: Mapping[str, Any], named: str = "") -> set[Conc
         found -= {"logprobs"}
         return found
     lengths: set[Concession] = {"max_tokens", "max_completion_tokens"}
-    length = lengths & sent
+    length: set[Concession] = {one for one in lengths if one in sent}
     if not found and any(_names(said, one) for one in length) and _UNSUPPORTED.search(words):
         return length
     if not found and not named and _GENERIC.search(words.strip(" .")):
         found = optional
     for fields in _TOGETHER:
-        found |= fields & sent if found & fields else set()
+        if found & fields:
+            found |= {one for one in fields if one in sent}
     return found
 
 

@@ -718,8 +718,9 @@ class HostedModel(Model, Generic[Client]):
             done = [first, *(reply for reply in others if reply.finish_reason is not None)]
             counts = [usage or Usage(), *(Usage() for _ in others)]
             texts = [reply.generation(used) for reply, used in zip(done, counts, strict=False)]
-        for delta in rest if watch is not None else ():
-            watch(delta)
+        if watch is not None:
+            for delta in rest:
+                watch(delta)
         return texts
 
 

@@ -615,7 +615,7 @@ def edit_guidelines(key: str, t: Catalogue) -> str:
             **_KEPT,
         )
     with preview, st.container(border=True, key=f"card-{key}"):
-        st.markdown(without_images(text) or t("annotate.guidelines.none"))
+        st.markdown(without_images(text or "") or t("annotate.guidelines.none"))
     return text or ""
 
 

@@ -14,13 +14,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pipelines.base import Frozen
 from pipelines.engine.asking import RunPlan, RunRequest, plan_run
 from pipelines.engine.service import Service
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.judging.asking import JudgingOutcome
 from pipelines.evaluation.judging.runner import AnswerToJudge, JudgeRunner, answers_of
-from pipelines.evaluation.judging.spec import Fact, JudgeInput, Judgement, digest
+from pipelines.evaluation.judging.spec import AskedJudge, Fact, JudgeInput, Judgement, digest
 from pipelines.evaluation.metrics.answers import fact_precision
 from pipelines.evaluation.outcomes import Cost, Outcome, outcome_of, paid_in
 from pipelines.evaluation.plan import Item
@@ -44,7 +43,7 @@ _CHECKERS: dict[FactsBy, tuple[MethodSpec, What]] = {
 }
 
 
-class FactSpec(Frozen):
+class FactSpec(AskedJudge):
     """How facts are found and checked: by which models, against which article.
 
     `evidence` is what facts are looked up in where an item has no passages of its own: those are

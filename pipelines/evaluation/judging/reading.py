@@ -91,7 +91,7 @@ def with_judgements(
         undecided = 0
         if column == FACTSCORE:
             # One scorer for all: what a method said of its own facts is no score beside it.
-            own = dict.fromkeys(FACT_METRICS)
+            own: dict[str, float | None] = dict.fromkeys(FACT_METRICS)
             found = {number: _with(scores, own) for number, scores in found.items()}
         for number, body in said.items():
             judgement = Judgement.model_validate(body)

@@ -6,13 +6,13 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pipelines.aio import ended
 from pipelines.engine.service import Service
 from pipelines.errors import ErrorInfo, failure
 from pipelines.evaluation.judging.asking import JudgingOutcome, ask_judge
-from pipelines.evaluation.judging.spec import JudgeInput, Judgement, JudgeSpec
+from pipelines.evaluation.judging.spec import AskedJudge, JudgeInput, Judgement
 from pipelines.evaluation.outcomes import Cost, Outcome
 from pipelines.evaluation.plan import Budget, Item
 from pipelines.remote import RetryPolicy
@@ -109,15 +109,6 @@ def is_spent(budget: Budget, spent: Cost, seconds: float = 0.0) -> bool:
         (budget.hours, seconds / 3600),
     )
     return any(most is not None and used >= most for most, used in limits)
-
-
-class AskedJudge(Protocol):
-    """Who judges: its JSON data are kept, and its fingerprint tells it from others."""
-
-    @property
-    def fingerprint(self) -> str: ...
-
-    def model_dump(self, *, mode: str) -> dict[str, Any]: ...
 
 
 class JudgeRunner:

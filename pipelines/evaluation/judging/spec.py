@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from hashlib import sha256
@@ -32,7 +33,16 @@ _RULES = "1"
 """Changes where the way in which verdicts are asked for or read changes."""
 
 
-class JudgeSpec(Frozen):
+class AskedJudge(Frozen, ABC):
+    """Who judges answers: its data are kept, and its fingerprint tells it from others."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """What everything that decides a verdict comes to, beside what is judged: 64 digits."""
+
+
+class JudgeSpec(AskedJudge):
     """A model that judges, and how it is asked.
 
     `prompt` is the text of a prompt file (see `checked_prompts`), `prompt_name` what people see of

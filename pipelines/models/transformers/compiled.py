@@ -127,7 +127,7 @@ class CompiledStep:
         """Return keys and values of the columns [width, end) of every layer."""
         return [
             (layer.keys[:, :, width:end], layer.values[:, :, width:end])
-            for layer in self._cache.layers
+            for layer in _layers(self._cache)
         ]
 
     def _load(self, rows: Rows) -> None:
@@ -136,7 +136,7 @@ class CompiledStep:
             other.settle()
         rows.settle()
         width, count = rows.width, len(rows.lengths)
-        for fixed, layer in zip(self._cache.layers, rows.cache.layers, strict=True):
+        for fixed, layer in zip(_layers(self._cache), _layers(rows.cache), strict=True):
             if not fixed.is_initialized:
                 like = layer.keys[:1].expand(self.size, -1, -1, -1)
                 fixed.lazy_initialization(like, layer.values[:1].expand(self.size, -1, -1, -1))
@@ -239,3 +239,8 @@ class CompiledSteps:
         else:
             self._ready[size] = step
         self._preparing = None
+
+
+def _layers(cache: Any) -> list[Any]:
+    """Return the layers of a cache: each kind has attributes of its own, which no type names."""
+    return cache.layers

@@ -329,7 +329,9 @@ class Rows:
         if self.fixed is None:
             return
         fresh = self.fixed.columns_since(self.settled, self.width)
-        for layer, (keys, values) in zip(self.cache.layers, fresh, strict=True):
+        # Each kind of layer has attributes of its own, which no type names.
+        layers: list[Any] = self.cache.layers
+        for layer, (keys, values) in zip(layers, fresh, strict=True):
             layer.keys = torch.cat([layer.keys, keys[: len(self.lengths)]], dim=-2)
             layer.values = torch.cat([layer.values, values[: len(self.lengths)]], dim=-2)
         self.fixed = None

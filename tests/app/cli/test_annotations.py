@@ -341,8 +341,8 @@ def test_a_whole_session_is_imported_as_it_was(line: Line, tmp_path: Path):
     bad = tmp_path / "bad.csv"
     bad.write_text("key,task,annotator,label\nk,sentence,Ann,fine\n", encoding="utf-8")
     assert "(line 2)" in line.refused("import", str(bad), "--into", copy)
-    bad.write_text("key,label\n", encoding="utf-8")
-    assert "no column task" in line.refused("import", str(bad), "--into", copy)
+    bad.write_text("key,label\nk,fine\n", encoding="utf-8")
+    assert "no export of labels" in line.refused("import", str(bad), "--into", copy)
 
 
 def test_links_are_made_and_withdrawn(line: Line):

@@ -205,7 +205,7 @@ ONE = commands.Range(value=1.0)
 
 def test_an_error_of_every_item_is_told(line: Line):
     line.script.write_text(json.dumps({"name": "script", "replies": []}))
-    assert line.call(*line.begin, "--yes")[0] == 0
+    assert line.call(*line.begin, "--yes")[0] == 3
     (evaluation,) = line.listed()
     out = line.call("evaluations", "show", evaluation)[1]
     assert "errors" in out

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import dashscope
 import pytest
 
 from pipelines.base import Message, Usage
 from pipelines.errors import CapabilityError, RefusedRequestError
-from pipelines.models.base import ChoiceRequest, Delta, Option
+from pipelines.models.base import ChoiceRequest, Concession, Delta, Option
 from pipelines.models.dashscope_model import DashScopeModel
 from pipelines.models.dialects import RefusalError, form_objected_to, objections, spoken
 from tests.scripted.dashscope_wire import (
@@ -282,7 +282,7 @@ def sent(wire: Wire) -> list[dict[str, Any]]:
 def fields_of(refused: tuple[str, ...] = (), prefix: str = "", **request: Any) -> dict[str, Any]:
     used = DashScopeModel(name="M", model="m")
     sent = used._fields(asks(prefix=prefix, **request), request.get("n", 1), 0)
-    return spoken(sent, set(refused))
+    return spoken(sent, cast("set[Concession]", set(refused)))
 
 
 def test_a_greedy_request_has_no_seed_and_a_draw_has():

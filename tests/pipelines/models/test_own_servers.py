@@ -72,6 +72,7 @@ async def test_a_beginning_is_continued_with_probabilities_and_alternatives(own:
     assert text.tokens is not None
     first, last = text.tokens
     assert [one.text for one in first.alternatives] == [" Hope", " Little"]
+    assert first.logprob is not None
     assert exp(first.logprob) == pytest.approx(0.7788, abs=1e-4)
     assert (last.start, last.end) == (5, 6)
     assert text.usage.completion_tokens == 2

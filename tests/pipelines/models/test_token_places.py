@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import log
 from typing import Any
 
@@ -43,7 +44,7 @@ async def replies(wire: Wire, text: str, entries: Any) -> list[Generation]:
 
 
 # The text, its entries, and what is kept of them.
-LOSSES: dict[str, tuple[str, list[dict[str, Any]], list[tuple[str, bool, str | None]]]] = {
+LOSSES: dict[str, tuple[str, list[dict[str, Any]], Sequence[tuple[str, bool, str | None]]]] = {
     "U+FFFD for a character": (
         "In Paris 龘 rains.",
         [bare("In"), bare(" Paris"), bare(" \ufffd"), bare(" rains"), bare(".")],

@@ -22,7 +22,7 @@ def traced(model: Any) -> Any:
 def with_steps(config: str, compile_call: Any = uncompiled, **options: Any) -> InferenceEngine:
     engine = make_engine(CONFIGS[config])
     engine.memory = lambda: 10**9
-    chosen = {"after": 0, "columns": 64} | options
+    chosen: dict[str, Any] = {"after": 0, "columns": 64} | options
     engine.fast = CompiledSteps(engine, compile_call, **chosen)
     return engine
 
