@@ -286,13 +286,12 @@ def reading_rows(work: Work) -> list[Row]:
         write_judge(Path(folder), *_BERT[work.judge])
         hub = HubJudge(folder, name="bench")
     rows: list[Row] = []
-    read: Callable[[Any], object]
-    items: Sequence[Any]
-    for name, read, items in (
+    measured: tuple[tuple[str, Callable[[Any], object], Sequence[Any]], ...] = (
         (f"bundled judge, {work.pairs:,} pairs", judge.read, claims),
         (f"hub judge ({work.judge}), {work.pairs:,} pairs", hub.read, claims),
         (f"embedder, {work.sentences:,} sentences", embedder.embed, sentences),
-    ):
+    )
+    for name, read, items in measured:
         # Some first, for kernels that are chosen when they are first needed.
         read(items[:8])
         begun = time.perf_counter()

@@ -424,7 +424,8 @@ def _group(
         tag("summary", names),
         tag("div.vs-glossary-entries", (_entry(one, term, t) for one in group)),
         open=unfolded,
-        key=f"entries-{kind}",
+        # A fold that is there stays as its reader left it, so one that a search opens is another.
+        key=f"entries-{kind}-{'open' if unfolded else 'folded'}",
     )
     return tag(
         "section.vs-section",

@@ -88,7 +88,7 @@ def test_every_text_is_a_run_and_what_cannot_be_checked_is_said(engine: Engine):
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("a.csv", "id,question\n1,Who?\n", "has no column text or answer"),
+        ("a.csv", "id,question\n1,Who?\n", "has no column of a usual name"),
         ("a.txt", " \n", "holds no text"),
         ("a.json", "{", "cannot be used"),
         ("a.txt", "Tea.\n\n" * (MAX_TEXTS + 1), "100 can be checked at once"),

@@ -233,7 +233,8 @@ PAGES = {
         (draw_models, {"new.kind": "hub_judge"}),
     ],
     SESSION.base: [(draw_a_session, {"annotate.make.unfolded": True})],
-    MAPPING.base: [(draw_a_mapping, {})],
+    # What a label means is asked where it is not known.
+    MAPPING.base: [(draw_a_mapping, {}), (draw_a_mapping, {"here.label_is": "supported"})],
 }
 
 

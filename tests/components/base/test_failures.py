@@ -13,7 +13,9 @@ EN, ZH = Catalogue("en"), Catalogue("zh")
 
 def test_an_error_is_told_in_the_language_of_the_page():
     error = failure("service.timeout", host="a.example").info()
-    assert explained(error, ZH) == "a.example 没有及时响应。请重试，或要求更短的文本。"
+    assert explained(error, ZH) == (
+        "a.example 没有及时响应。请稍后重试。如果仍无响应，请检查该服务，或选择其他模型。"
+    )
     assert explained(error, EN) == f"{error.message} {error.remedy}"
     assert (happened(error, EN), happened(None, ZH)) == (error.message, "")
 

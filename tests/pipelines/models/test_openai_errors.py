@@ -162,7 +162,6 @@ async def test_how_long_to_wait(wire: Wire, headers: dict[str, str], seconds: fl
         says({"choices": [{"index": 0}]}),
         says({"choices": None}),
         says(said(True)),
-        says(said({"text": "Hi"})),
         says("<html>Welcome</html>", content_type="text/html"),
         breaks_off,
     ],

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from pipelines.base import minilm_folder
 from pipelines.errors import (
@@ -194,6 +195,12 @@ def test_queries_are_embedded_as_their_model_wants():
 
 class Prompted:
     """A model of sentence-transformers that remembers what it read."""
+
+    device = torch.device("cpu")
+    max_seq_length = 8
+
+    def __getitem__(self, at: int) -> object:
+        return self
 
     def __init__(self, prompts: dict[str, str]) -> None:
         self.prompts = prompts

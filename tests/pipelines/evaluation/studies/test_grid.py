@@ -21,7 +21,7 @@ def test_values_as_they_are_written():
 
 def test_the_whole_range_without_values():
     assert default_axis(SLM, "mean").values == ("harmonic", "arithmetic", "geometric", "min", "max")
-    assert default_axis(METHODS["ever"], "max_rounds").values == (1, 2, 3, 4)
+    assert default_axis(METHODS["ever"], "max_rounds").values == (0, 1, 2, 3, 4)
     theta = default_axis(DRAD, "theta_1").values
     assert (theta[0], theta[1], theta[-1], len(theta)) == (0.0, 0.05, 1.0, 21)
 
