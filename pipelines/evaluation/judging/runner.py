@@ -12,7 +12,7 @@ from pipelines.aio import ended
 from pipelines.engine.service import Service
 from pipelines.errors import ErrorInfo, failure
 from pipelines.evaluation.judging.asking import JudgingOutcome, ask_judge
-from pipelines.evaluation.judging.spec import AskedJudge, JudgeInput, Judgement
+from pipelines.evaluation.judging.spec import AskedJudge, JudgeInput, Judgement, JudgeSpec
 from pipelines.evaluation.outcomes import Cost, Outcome
 from pipelines.evaluation.plan import Budget, Item
 from pipelines.remote import RetryPolicy
