@@ -13,8 +13,9 @@ FROM python:3.12-slim
 RUN useradd --create-home --uid 1000 veriscope && mkdir -m 700 /data && chown veriscope /data
 WORKDIR /home/veriscope/app
 
-# The packages take 2.3 GB: torch is for processors alone, unless the image is built with --build-arg GPU=1 (then run with --gpus all).
-# Everything else is installed by its checksum; uv, which knows where that build of torch is, too.
+# The packages take 2.3 GB: torch is for processors alone, unless the image is built with
+# --build-arg GPU=1 (then run it with --gpus all). Everything else is installed by its checksum, also uv,
+# which knows where that build of torch is.
 ARG GPU=
 COPY requirements.txt requirements*.lock ./
 RUN pip install --no-cache-dir --require-hashes -r requirements-uv.lock \
