@@ -12,7 +12,6 @@ from typing import Literal
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
-from truescore import ppi_estimate, rogan_gladen_estimate
 
 from pipelines.base import Frozen
 from pipelines.evaluation.statistics.estimates import (
@@ -245,6 +244,8 @@ def corrected_rate(
     all were as probable, `corrected` is the usual prediction-powered rate, else `powered_mean`'s.
     Raises ValueError without answers.
     """
+    from truescore import ppi_estimate, rogan_gladen_estimate
+
     if not judge:
         raise ValueError("There is no judged answer.")
     rate = float(np.mean(judge))
