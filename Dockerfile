@@ -13,9 +13,20 @@ FROM python:3.12-slim
 RUN useradd --create-home --uid 1000 veriscope && mkdir -m 700 /data && chown veriscope /data
 WORKDIR /home/veriscope/app
 
-COPY requirements.txt requirements-embedded.txt requirements-postgres.txt requirements.lock ./
-RUN pip install --no-cache-dir -c requirements.lock -r requirements.txt -r requirements-postgres.txt \
-    && pip install --no-cache-dir --no-deps -r requirements-embedded.txt
+# The packages take 2.3 GB: torch is for processors alone, unless the image is built with
+# --build-arg GPU=1 (then run it with --gpus all). Everything else is installed by its checksum, also uv,
+# which knows where that build of torch is.
+ARG GPU=
+COPY requirements.txt requirements*.lock ./
+RUN pip install --no-cache-dir --require-hashes -r requirements-uv.lock \
+    && if [ -n "$GPU" ]; then \
+        pip install --no-cache-dir --no-deps --require-hashes -r requirements-torch.lock; \
+    else \
+        uv pip install --system --no-cache --no-deps --torch-backend cpu \
+            "$(grep '^torch==' requirements.txt)+cpu"; \
+    fi \
+    && pip install --no-cache-dir --no-deps --require-hashes \
+        -r requirements.lock -r requirements-embedded.lock -r requirements-postgres.lock
 COPY --chown=veriscope . .
 
 USER veriscope

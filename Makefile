@@ -4,6 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8501
 ARGS ?=
 LOCKED ?=
+GPU ?=
 MODEL ?=
 
 VENV_PYTHON := .venv/bin/python
@@ -12,7 +13,7 @@ FETCH := $(VENV_PYTHON) -m pipelines.models.fetch $(or $(MODEL),default)
 # Nothing reports home: neither the interface libraries nor the model library.
 export GRADIO_ANALYTICS_ENABLED := False
 export HF_HUB_DISABLE_TELEMETRY := 1
-export PYTHON LOCKED
+export PYTHON LOCKED GPU
 
 .DEFAULT_GOAL := help
 .PHONY: help run space index install models test pytest lint format verify bench bench-gpu samples screenshots lock audit install-dev install-research browser postgresql clean
@@ -24,7 +25,8 @@ help: ## Print this list
 	@echo "Variables: PYTHON=python3.12   the Python to build .venv with (3.11 or newer)"
 	@echo "           HOST=127.0.0.1 PORT=8501   where \`make run\` serves"
 	@echo "           MODEL=small|large   fetch fewer or more weights than the default's (README.md)"
-	@echo "           LOCKED=1   install the very versions of requirements.lock"
+	@echo "           LOCKED=1   install the very versions of the locks, by their checksums"
+	@echo "           GPU=1      on Linux, PyTorch with CUDA (4.5 GB more); GPU=0 goes back"
 	@echo "           ARGS=\"-k drad -x\"   passed on to pytest by \`make test\` and \`make verify\`"
 
 run: install ## Install what is missing, then serve the workbench
@@ -80,7 +82,7 @@ samples: install models ## Record sample questions anew with the embedded model,
 screenshots: install-dev browser models ## Picture every page of both front ends into screenshots/; ARGS="--readme"
 	$(VENV_PYTHON) -m scripts.screenshots $(ARGS)
 
-lock: install-dev ## Choose the newest versions; writes requirements.lock and docs/licences.md
+lock: install-dev ## Choose the newest versions; writes requirements*.lock and docs/licences.md
 	$(VENV_PYTHON) -m scripts.dependencies lock
 
 audit: install-dev ## Ask, over the network, which locked packages have known vulnerabilities

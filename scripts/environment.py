@@ -1,7 +1,13 @@
 """Bring the virtual environment up to date: `python scripts/environment.py [--dev | --research]`.
 
-With LOCKED=1 in the environment every package is installed at the version in `requirements.lock`,
-else at the newest that the requirement files allow.
+With LOCKED=1 in the environment every package is installed at the version, and with the checksum,
+in the lock beside its requirement file (`requirements.lock` beside `requirements.txt`), else at the
+newest that the requirement files allow.
+
+On Linux torch is the build for processors alone: with CUDA the installation is 4.5 GB larger. GPU=1
+takes the build with CUDA, GPU=0 goes back; without either an environment keeps what it has. The
+builds for processors are not on the index of packages that pip asks by default. uv knows where they
+are (`--torch-backend`), so that it fetches them, installed for that by pip where there is none.
 
 Uses the standard library alone, because nothing is installed yet. A stamp in the environment has a
 fingerprint of the requirement files and of the Python; while it matches, nothing is done. The stamp
@@ -24,10 +30,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LOCK = "requirements.lock"
-_KINDS = ("", "-embedded", "-research", "-postgres", "-qdrant", "-ray", "-dev")
+_KINDS = ("", "-embedded", "-uv", "-research", "-postgres", "-qdrant", "-ray", "-dev")
 REQUIREMENTS = tuple(f"requirements{kind}.txt" for kind in _KINDS)
-"""What the application needs, its weights; what research, databases, clusters and tests need."""
+"""What the application needs, its weights, what fetches torch; what research, databases, clusters
+and tests need."""
+TORCH_LOCK = "requirements-torch.lock"
+"""torch as packages are published by default: with CUDA on Linux."""
 IDENTITY = (
     "import importlib.util, platform, sys, sysconfig\n"
     "assert sys.version_info >= (3, 11) and importlib.util.find_spec('pip')\n"
@@ -35,6 +43,11 @@ IDENTITY = (
 )
 SOURCES = re.compile(r"(?:url|links|index|proxy|cert|host|constraint)=")
 """Ends of the names of pip's settings that say where packages come from (`pip config list`)."""
+
+NO_PROCESSOR_BUILD = """
+No build of torch for processors alone could be fetched: the reason is above. Either name an index
+that has it (PIP_EXTRA_INDEX_URL), or repeat the command with GPU=1: this takes the build with CUDA,
+which needs no graphics card, but 4.5 GB more."""
 
 Runner = Callable[[Sequence[str]], None]
 
@@ -91,6 +104,72 @@ def torch_requirement(requirements: str) -> str:
     raise SystemExit("requirements.txt does not pin torch with a line torch==...")
 
 
+def torch_in(venv: Path) -> str | None:
+    """Return the version of torch in an environment, with its build (2.13.0+cpu), or None."""
+    for found in venv.glob("lib/python*/site-packages/torch-*.dist-info"):
+        return found.name.removeprefix("torch-").removesuffix(".dist-info")
+    return None
+
+
+def wants_cuda(said: str, installed: str | None) -> bool:
+    """Return whether torch is to be the build that is published by default, by what GPU `said`.
+
+    Where it said nothing, an environment keeps its build, and a new one on Linux is for processors.
+    """
+    if not sys.platform.startswith("linux"):
+        return True
+    if said:
+        return said != "0"
+    return installed is not None and "+cpu" not in installed
+
+
+def lock_of(requirements: Path) -> Path:
+    """Return the file that locks what a requirements file asks for."""
+    return requirements.with_suffix(".lock")
+
+
+def install_torch(
+    root: Path, *, cuda: bool, locked: bool, install: Sequence[str], run: Runner
+) -> None:
+    """Install torch alone, so that nothing that comes later pulls another build of it.
+
+    The build with CUDA is locked with its checksums. Of a build for processors the version is
+    locked: where it comes from, checksums are not asked for.
+    """
+    venv = root / ".venv"
+    wanted = torch_requirement((root / REQUIREMENTS[0]).read_text(encoding="utf-8"))
+    if cuda:
+        if "+" in (torch_in(venv) or ""):
+            # This build satisfies the requirement, so that it would stay.
+            run([str(venv / "bin" / "python"), "-m", "pip", "uninstall", "--yes", "torch"])
+        run([*install, *(checked(root / TORCH_LOCK) if locked else [wanted])])
+        return
+    build = [*(["--no-deps"] if locked else []), f"{wanted}+cpu"]
+    if "-m" in install:
+        try:
+            run([*install, *build])
+        except SystemExit:
+            print("\nWhat pip asks has no build of torch for processors alone. uv looks for it.")
+        else:
+            return
+    uv = shutil.which("uv")
+    if uv is None:
+        name = root / "requirements-uv.txt"
+        run([*install, *(checked(lock_of(name)) if locked else ["-r", str(name)])])
+        uv = str(venv / "bin" / "uv")
+    python = ["--python", str(venv / "bin" / "python"), "--torch-backend", "cpu"]
+    try:
+        # What it needs besides comes from where everything else does.
+        run([uv, "pip", "install", *python, "--no-deps", build[-1]])
+    except SystemExit as error:
+        raise SystemExit(NO_PROCESSOR_BUILD) from error
+
+
+def checked(lock: Path) -> list[str]:
+    """Return the words after `install` that install exactly what is in `lock`, by its checksums."""
+    return ["--no-deps", "--require-hashes", "-r", str(lock)]
+
+
 def ensure_venv(python: Path, chosen: str | None, run: Runner) -> str:
     """Create the environment of `python` where it is missing, broken, or of another Python line
     than this one although that was `chosen`.
@@ -124,37 +203,51 @@ def prepare(
     python = venv / "bin" / "python"
     present = ensure_venv(python, environ.get("PYTHON"), run)
     install = installer(python)
-    runtime, embedded, for_research, *for_development = (root / name for name in REQUIREMENTS)
-    files = [runtime, embedded]
-    if environ.get("LOCKED", "") not in ("", "0"):
-        install += ["-c", str(root / LOCK)]
-        files.append(root / LOCK)
+    locked = environ.get("LOCKED", "") not in ("", "0")
+    cuda = wants_cuda(environ.get("GPU", ""), torch_in(venv))
+    identified = f"{present} {'as published' if cuda else 'for processors'}"
+    paths = [root / name for name in REQUIREMENTS]
+    runtime, embedded, _, for_research, *for_development = paths
+    files: list[Path] = []
 
-    def update(stamp: str, *packages: Sequence[str]) -> None:
-        """Install `packages` unless the stamp says so of `files`; then make it say so at once."""
-        path, wanted = venv / f"installed-{stamp}", fingerprint(present, files)
+    def needed(*more: Path) -> None:
+        """Let the next stamp depend on `more` too."""
+        files.extend(more)
+        if locked:
+            files.extend(lock_of(file) for file in more)
+
+    def of(file: Path, *options: str) -> list[str]:
+        """Return the words that install what `file` asks for."""
+        return checked(lock_of(file)) if locked else [*options, "-r", str(file)]
+
+    def update(stamp: str, *steps: Callable[[], None]) -> None:
+        """Do `steps` unless the stamp says so of `files`; then make it say so at once."""
+        path, wanted = venv / f"installed-{stamp}", fingerprint(identified, files)
         if path.is_file() and path.read_text() == wanted:
             return
         path.unlink(missing_ok=True)
-        for one in packages:
-            run([*install, *one])
+        for step in steps:
+            step()
         unfinished = path.with_suffix(".unfinished")
         unfinished.write_text(wanted)
         unfinished.replace(path)
 
+    def installing(*words: str) -> Callable[[], None]:
+        return lambda: run([*install, *words])
+
+    needed(runtime, embedded)
     update(
         "runtime",
-        # Alone and first: with it in place nothing else pulls another build of it.
-        [torch_requirement(runtime.read_text(encoding="utf-8"))],
-        ["-r", str(runtime)],
-        ["--no-deps", "-r", str(embedded)],
+        lambda: install_torch(root, cuda=cuda, locked=locked, install=install, run=run),
+        installing(*of(runtime)),
+        installing(*of(embedded, "--no-deps")),
     )
     if dev or research:
-        files.append(for_research)
-        update("research", ["-r", str(for_research)])
+        needed(for_research)
+        update("research", installing(*of(for_research)))
     if dev:
-        files += for_development
-        update("development", *(["-r", str(file)] for file in for_development))
+        needed(*for_development)
+        update("development", *(installing(*of(file)) for file in for_development))
 
 
 def main() -> None:

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 
 from pipelines.annotation.agreement import SAMPLING
 from pipelines.annotation.types import Hidden, ItemPlace, Label, ModelVerdict, Task, is_wrong
@@ -324,6 +322,8 @@ def _platt(scores: Floats, labels: Floats) -> Platt:
     """Return the logistic regression on Platt's targets, which keep small samples from
     certainty.
     """
+    from sklearn.linear_model import LogisticRegression
+
     wrong = float((labels == 1).sum())
     right = len(labels) - wrong
     high, low = (wrong + 1) / (wrong + 2), 1 / (right + 2)
@@ -343,6 +343,8 @@ def _platt(scores: Floats, labels: Floats) -> Platt:
 
 
 def _isotonic(scores: Floats, labels: Floats) -> Isotonic:
+    from sklearn.isotonic import IsotonicRegression
+
     model = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores, labels)
     x, y = (np.asarray(one).tolist() for one in (model.X_thresholds_, model.y_thresholds_))
     return isotonic(x, np.clip(y, 0, 1).tolist())

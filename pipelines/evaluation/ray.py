@@ -442,6 +442,8 @@ def _join(ray: Any, address: str) -> None:
             _refuse_strangers(host, int(port))
         ray.init(address=address, **options)
     except (OSError, ValueError, RuntimeError) as error:
+        # It may be half connected, and would refuse the next cluster.
+        ray.shutdown()
         if "ersion mismatch" in str(error):
             said = " ".join(str(error).split())
             raise failure("ray.mismatch", address=address, said=said[:_SAID]) from None

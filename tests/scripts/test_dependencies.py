@@ -11,29 +11,28 @@ from importlib.metadata import PathDistribution, distributions
 from pathlib import Path
 
 import pytest
+from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.version import Version
 
 from scripts import dependencies
 from scripts.dependencies import (
     DEVELOPMENT,
+    GRAPHICS,
     LICENCES,
-    RUNTIME,
+    NEWEST,
+    OLDEST,
+    Described,
     canonical,
+    entries_of,
     is_copyleft,
     judge,
     licence_of,
+    locked,
     read_lock,
     write_licences,
-    write_lock,
 )
-from scripts.environment import LOCK, REQUIREMENTS, ROOT
-
-SECTIONS = {RUNTIME: {"pydantic": "2.14.0", "torch": "2.13.0"}, DEVELOPMENT: {"pytest": "9.1.0"}}
-
-
-def locked() -> dict[str, dict[str, str]]:
-    return read_lock((ROOT / LOCK).read_text(encoding="utf-8"))
+from scripts.environment import REQUIREMENTS, ROOT, TORCH_LOCK, lock_of
 
 
 def required(*files: str) -> dict[str, Requirement]:
@@ -42,44 +41,92 @@ def required(*files: str) -> dict[str, Requirement]:
     return {canonical(one.name): one for one in found}
 
 
-def test_what_was_written_is_read():
-    text = write_lock(SECTIONS)
-    assert read_lock(text) == SECTIONS
-    # As pip reads it: comments, and one exact version a line.
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    assert lines == ["pydantic==2.14.0", "torch==2.13.0", "pytest==9.1.0"]
+COMPILED = """a==1 ; sys_platform == 'darwin' or sys_platform == 'linux' \\
+    --hash=sha256:00 \\
+    --hash=sha256:01
+b-c==2.0 ; python_version >= '3.13' and (sys_platform == 'darwin' or sys_platform == 'linux') \\
+    --hash=sha256:02
+"""
 
 
-@pytest.mark.parametrize(
-    ("section", "files"), [(RUNTIME, REQUIREMENTS[:2]), (DEVELOPMENT, REQUIREMENTS[2:])]
-)
-def test_the_lock_has_every_requirement_at_a_version_that_it_allows(
-    section: str, files: tuple[str, ...]
-):
-    versions = {**locked()[RUNTIME], **locked()[section]}
+def test_what_every_system_needs_is_needed_unconditionally():
+    found = entries_of(COMPILED)
+    assert found["a"].splitlines()[0] == "a==1 \\"
+    assert found["b-c"].splitlines()[0] == "b-c==2.0 ; python_version >= '3.13' \\"
+    assert read_lock("# x==1\n" + "".join(found.values())) == {"a": "1", "b-c": "2.0"}
+
+
+@pytest.mark.parametrize("name", REQUIREMENTS)
+def test_the_lock_has_every_requirement_at_a_version_that_it_allows(name: str):
+    versions = {n: v for part in locked(ROOT).values() for n, v in part.items()}
+    versions |= read_lock(lock_of(ROOT / name).read_text())
     wrong = {
         name: versions.get(name)
-        for name, one in required(*files).items()
+        for name, one in required(name).items()
         if name not in versions or Version(versions[name]) not in one.specifier
     }
     assert not wrong, "`make lock` chooses versions anew."
 
 
-def test_the_lock_holds_for_every_machine():
-    text = (ROOT / LOCK).read_text(encoding="utf-8")
-    names = [line for line in text.splitlines() if line and not line.startswith("#")]
-    assert all(re.fullmatch(r"[a-z0-9-]+==[0-9][0-9a-z.]*", line) for line in names)
-    assert len(names) == len({line.partition("==")[0] for line in names})
+def test_every_package_is_locked_once_with_checksums():
+    for path in [*(lock_of(ROOT / name) for name in REQUIREMENTS), ROOT / TORCH_LOCK]:
+        lines = path.read_text().splitlines()
+        entries = re.findall(
+            r"^([a-z0-9-]+)==\S+(?: ; (.+?))? \\\n((?: {4}--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)",
+            path.read_text(),
+            flags=re.MULTILINE,
+        )
+        # Nothing else is in it: no index, no place, no version of a second source.
+        hashes = sum(rest.count("--hash") for _, _, rest in entries)
+        comments = sum(line.startswith("#") for line in lines)
+        assert len(entries) + hashes + comments == len(lines)
+        assert len({name for name, _, _ in entries}) == len(entries)
+        for _, marker, _ in entries:
+            assert not marker or Marker(marker)
+
+
+def test_what_cuda_needs_is_locked_apart():
+    runtime = read_lock((ROOT / "requirements.lock").read_text())
+    apart = read_lock((ROOT / TORCH_LOCK).read_text())
+    assert apart["torch"] == required("requirements.txt")["torch"].specifier.__str__()[2:]
+    assert not runtime.keys() & apart.keys()
+    assert not [name for name in runtime if name.startswith(("nvidia", "cuda"))]
+
+
+@pytest.mark.parametrize("python", [OLDEST, "3.12", "3.13", NEWEST])
+@pytest.mark.parametrize("system", ["linux", "darwin"])
+def test_what_a_locked_package_needs_is_locked(python: str, system: str):
+    """By what the packages that are installed here declare."""
+    environment = {"python_version": python, "python_full_version": f"{python}.0"}
+    environment |= {"sys_platform": system, "platform_system": system.capitalize(), "extra": ""}
+    environment |= {"platform_machine": "arm64" if system == "darwin" else "x86_64"}
+    lock = (ROOT / "requirements.lock").read_text() + (ROOT / TORCH_LOCK).read_text()
+    there = {
+        name
+        for name, marker in re.findall(r"^([a-z0-9-]+)==\S+(?: ; (.+?))? \\$", lock, re.MULTILINE)
+        if not marker or Marker(marker).evaluate(environment)
+    }
+    missing = {
+        (package.metadata["Name"], needed.name)
+        for package in distributions()
+        if canonical(package.metadata["Name"]) in there
+        for needed in map(Requirement, package.requires or ())
+        if (not needed.marker or needed.marker.evaluate(environment))
+        and canonical(needed.name) not in there
+    }
+    assert not missing
 
 
 def test_the_licences_are_those_of_the_lock_and_none_is_the_gpl():
     text = LICENCES.read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([a-z0-9-]+) \| (\S+) \| (.+) \|$", text, flags=re.MULTILINE)
     assert {name: version for name, version, _ in rows if name != "package"} == {
-        name: version for part in locked().values() for name, version in part.items()
+        name: version for part in locked(ROOT).values() for name, version in part.items()
     }
     assert [row for row in rows if is_copyleft(row[2])] == []
-    assert [row for row in rows if row[2] == "not declared"] == []
+    # A package without files, which only names others.
+    assert [row[0] for row in rows if row[2] == "not declared"] == ["cuda-toolkit"]
+    assert "cuda-toolkit" in locked(ROOT)[GRAPHICS]
     installed = {canonical(one.metadata["Name"]): one for one in distributions()}
     for name, version, licence in rows:
         if name in installed and installed[name].version.partition("+")[0] == version:
@@ -151,6 +198,13 @@ def test_where_nothing_is_declared_the_licence_that_it_brings_is_named(
 )
 def test_the_gpl_is_recognised(licence: str, copyleft: bool):
     assert is_copyleft(licence) == copyleft
+
+
+def test_what_is_not_installed_is_described_by_the_index():
+    declared = {"name": "Nvidia_X", "version": "1", "license": "Own terms\nand more"}
+    package = Described({**declared, "classifier": ["License :: Other/Proprietary License"]})
+    assert (package.metadata["Name"], package.version) == ("Nvidia_X", "1")
+    assert licence_of(package) == "Own terms"
 
 
 def test_a_table_has_one_row_a_package(tmp_path: Path):

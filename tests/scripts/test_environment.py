@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 from scripts import environment
-from scripts.environment import LOCK, fingerprint, prepare, torch_requirement
+from scripts.environment import (
+    TORCH_LOCK,
+    fingerprint,
+    prepare,
+    torch_requirement,
+    wants_cuda,
+)
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}.7 linux-x86_64"
 
@@ -52,6 +58,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / ".venv").mkdir()
     (tmp_path / "requirements.txt").write_text("# first\ntorch==2.13.0\npydantic>=2,<3\n")
     (tmp_path / "requirements-embedded.txt").write_text("weights==1.0\n")
+    (tmp_path / "requirements-uv.txt").write_text("uv>=0.13,<1\n")
     (tmp_path / "requirements-research.txt").write_text("scikit-learn>=1,<2\n")
     (tmp_path / "requirements-postgres.txt").write_text("psycopg>=3,<4\n")
     (tmp_path / "requirements-qdrant.txt").write_text("qdrant-client>=1,<2\n")
@@ -59,10 +66,11 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "requirements-dev.txt").write_text("pytest>=9,<10\n")
     monkeypatch.setattr(environment, "identity", lambda python: PYTHON)
     monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(sys, "platform", "linux")
     return tmp_path
 
 
-RUNTIME = ["torch==2.13.0", "requirements.txt", "--no-deps requirements-embedded.txt"]
+RUNTIME = ["torch==2.13.0+cpu", "requirements.txt", "--no-deps requirements-embedded.txt"]
 RESEARCH = ["requirements-research.txt"]
 DEVELOPMENT = [
     "requirements-postgres.txt",
@@ -84,7 +92,12 @@ def test_uv_and_pip_install_the_same(
     python = root / ".venv" / "bin" / "python"
     assert pip.used == {"uv" if uv else python.name}
     assert all(uv is None or python.name in command for command in pip.commands)
-    assert pip.drain() == RUNTIME + RESEARCH + DEVELOPMENT
+    fetched = "pip install --torch-backend cpu --no-deps torch==2.13.0+cpu"
+    said = pip.drain()
+    # uv alone knows the builds for processors; pip is told where they are.
+    assert said[0].endswith("torch==2.13.0+cpu")
+    assert (said[0] == fetched.replace("pip install ", "")) is bool(uv)
+    assert said[1:] == RUNTIME[1:] + RESEARCH + DEVELOPMENT
     prepare(root, dev=True, environ={}, run=pip)
     assert pip.drain() == []
 
@@ -186,18 +199,89 @@ def test_a_changed_file_is_installed_again(
     assert pip.drain() == expected
 
 
-def test_locked_versions_are_installed_where_they_are_asked_for(root: Path, pip: FakePip):
-    (root / LOCK).write_text("pydantic==2.14.0\n")
+def lock_everything(root: Path) -> None:
+    for file in root.glob("requirements*.txt"):
+        file.with_suffix(".lock").write_text("pydantic==2.14.0 --hash=sha256:00\n")
+    (root / TORCH_LOCK).write_text("torch==2.13.0 --hash=sha256:00\n")
+
+
+def checked(*names: str) -> list[str]:
+    return [f"--no-deps --require-hashes {name}" for name in names]
+
+
+def test_what_is_locked_is_installed_by_its_checksum(root: Path, pip: FakePip):
+    lock_everything(root)
+    locked = checked("requirements.lock", "requirements-embedded.lock")
     prepare(root, environ={"LOCKED": "1"}, run=pip)
-    assert pip.drain() == [f"-c {LOCK} {what}" for what in RUNTIME]
+    assert pip.drain() == ["--no-deps torch==2.13.0+cpu", *locked]
     prepare(root, environ={"LOCKED": "1"}, run=pip)
     assert pip.drain() == []
-    # Another lock, and none, are other installations.
-    (root / LOCK).write_text("pydantic==2.14.1\n")
+    # Another lock, none, and another build of torch are other installations.
+    (root / "requirements.lock").write_text("pydantic==2.14.1 --hash=sha256:00\n")
     prepare(root, environ={"LOCKED": "1"}, run=pip)
     assert len(pip.drain()) == len(RUNTIME)
+    prepare(root, environ={"LOCKED": "1", "GPU": "1"}, run=pip)
+    assert pip.drain() == [*checked(TORCH_LOCK), *locked]
     prepare(root, environ={"LOCKED": "0"}, run=pip)
     assert pip.drain() == RUNTIME
+    prepare(root, dev=True, environ={"LOCKED": "1"}, run=pip)
+    names = [Path(name).with_suffix(".lock").name for name in RESEARCH + DEVELOPMENT]
+    assert pip.drain()[len(RUNTIME) :] == checked(*names)
+
+
+@pytest.mark.parametrize(
+    ("system", "said", "installed", "cuda"),
+    [
+        ("linux", "", None, False),
+        ("linux", "1", None, True),
+        # Nobody loses the build that is there by saying nothing.
+        ("linux", "", "2.13.0", True),
+        ("linux", "", "2.13.0+cpu", False),
+        ("linux", "0", "2.13.0", False),
+        ("linux", "1", "2.13.0+cpu", True),
+        ("darwin", "", None, True),
+    ],
+)
+def test_the_build_of_torch(
+    monkeypatch: pytest.MonkeyPatch, system: str, said: str, installed: str | None, cuda: bool
+):
+    monkeypatch.setattr(sys, "platform", system)
+    assert wants_cuda(said, installed) is cuda
+
+
+def test_another_build_takes_the_place_of_the_one_that_satisfies_the_requirement(
+    root: Path, pip: FakePip
+):
+    prepare(root, environ={}, run=pip)
+    pip.drain()
+    (root / ".venv/lib/python3.12/site-packages/torch-2.13.0+cpu.dist-info").mkdir(parents=True)
+    prepare(root, environ={"GPU": "1"}, run=pip)
+    assert pip.drain() == ["uninstall --yes torch", "torch==2.13.0", *RUNTIME[1:]]
+
+
+def test_where_pip_finds_no_build_for_processors_uv_fetches_it_or_it_is_said(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    said: list[list[str]] = []
+
+    def run(command: Sequence[str], *, broken: str) -> None:
+        said.append([Path(part).name for part in command])
+        if command[-1].endswith("+cpu") and Path(command[0]).name in broken.split():
+            raise SystemExit("no such build")
+
+    prepare(root, environ={}, run=lambda command: run(command, broken="python"))
+    assert [line[-1] for line in said] == [
+        "torch==2.13.0+cpu",
+        "requirements-uv.txt",
+        "torch==2.13.0+cpu",
+        *("requirements.txt", "requirements-embedded.txt"),
+    ]
+    assert said[2][0] == "uv"
+    assert said[2][5:7] == ["--torch-backend", "cpu"]
+    assert "uv looks for it" in capsys.readouterr().out
+    (root / ".venv" / "installed-runtime").unlink()
+    with pytest.raises(SystemExit, match="GPU=1"):
+        prepare(root, environ={}, run=lambda command: run(command, broken="python uv"))
 
 
 def test_another_python_is_installed_for_again(

@@ -16,7 +16,6 @@ from math import exp
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from pipelines.base import Passage
 from pipelines.evaluation.metrics.reference import Outcome, Reference, score
@@ -468,6 +467,8 @@ def count_spans(
     `minimum` of their union; each is matched once, so that as many as possible are. Equal spans
     and overlapping characters of one side count once.
     """
+    from scipy.optimize import linear_sum_assignment
+
     if match == "characters":
         ours, theirs = _characters(predicted), _characters(labelled)
         return SpanCounts(len(ours & theirs), len(ours), len(theirs))

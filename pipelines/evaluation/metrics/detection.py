@@ -8,13 +8,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import (
-    average_precision_score,
-    balanced_accuracy_score,
-    confusion_matrix_at_thresholds,
-    precision_recall_fscore_support,
-    roc_auc_score,
-)
 
 
 class Cut(NamedTuple):
@@ -31,6 +24,8 @@ def auroc(scores: Sequence[float], positive: Sequence[bool]) -> float:
 
     Equal scores count half. An item without a score has -inf.
     """
+    from sklearn.metrics import roc_auc_score
+
     _count(positive)
     return float(roc_auc_score(positive, _finite(scores)))
 
@@ -41,12 +36,16 @@ def average_precision(scores: Sequence[float], positive: Sequence[bool]) -> floa
     It is the sum of precision times recall gained; nothing is interpolated. A score that says
     nothing reaches the share of positives. An item without a score has -inf.
     """
+    from sklearn.metrics import average_precision_score
+
     _count(positive)
     return float(average_precision_score(positive, _finite(scores)))
 
 
 def youden(flagged: Sequence[bool], positive: Sequence[bool]) -> float:
     """Return Youden's J = sensitivity + specificity - 1 in [-1, 1]; 0 is what chance reaches."""
+    from sklearn.metrics import balanced_accuracy_score
+
     _count(positive)
     return float(balanced_accuracy_score(positive, flagged, adjusted=True))
 
@@ -58,6 +57,8 @@ def best_cut(scores: Sequence[float], positive: Sequence[bool]) -> Cut | None:
     J is constant between neighbouring scores. Of several best intervals that do not touch, the
     widest is taken, of equally wide ones the lowest.
     """
+    from sklearn.metrics import confusion_matrix_at_thresholds
+
     positives, negatives = _count(positive)
     _, false, _, true, levels = confusion_matrix_at_thresholds(positive, scores)
     # J times both counts: whole numbers, so that equal means equal.
@@ -104,6 +105,8 @@ def best_balanced_accuracy(scores: Sequence[float], positive: Sequence[bool]) ->
 
 def best_accuracies(scores: Sequence[float], positive: Sequence[bool]) -> tuple[float, float]:
     """Return `best_accuracy` and `best_balanced_accuracy`, from one look at all thresholds."""
+    from sklearn.metrics import confusion_matrix_at_thresholds
+
     positives, negatives = _count(positive)
     _, false, _, true, _ = confusion_matrix_at_thresholds(positive, _finite(scores))
     # A threshold above all scores flags nothing.
@@ -118,6 +121,8 @@ def precision_recall_f1(
     """Return precision, recall and F1 of each label in [0, 1], shape [labels, 3]; 0 where
     undefined.
     """
+    from sklearn.metrics import precision_recall_fscore_support
+
     undefined: Any = 0
     rows = precision_recall_fscore_support(truth, predicted, labels=labels, zero_division=undefined)
     return np.array(rows[:3], dtype=np.float64).T

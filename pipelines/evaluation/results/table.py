@@ -19,7 +19,6 @@ from typing import NamedTuple, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.stats import rankdata
 
 from pipelines.base import Frozen, Language
 from pipelines.errors import failure
@@ -511,6 +510,8 @@ def larger_ranks(first: Floats, second: Floats) -> Floats:
     the mean of their ranks, and where fewer items have the one score its ranks are spread over as
     many as the other's.
     """
+    from scipy.stats import rankdata
+
     found = first.copy()
     for row in np.flatnonzero(np.isfinite(second).any(axis=1)):
         most = int(np.isfinite(np.vstack([first[row], second[row]])).any(axis=0).sum())

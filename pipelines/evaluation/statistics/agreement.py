@@ -12,10 +12,6 @@ from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array
-from sklearn.metrics import cohen_kappa_score, confusion_matrix
-from statsmodels.stats.inter_rater import fleiss_kappa
 
 from pipelines.base import Frozen
 from pipelines.evaluation.statistics.estimates import Floats, Sampling, draws, wilson
@@ -116,6 +112,8 @@ def pair_agreement(
     """Compare two of the people of `ratings` [people, items]; categories are 0 to
     `categories` - 1.
     """
+    from sklearn.metrics import confusion_matrix
+
     both = ratings[[first, second]]
     both = both[:, np.isfinite(both).all(axis=0)]
     table = np.zeros((categories, categories), dtype=int)
@@ -184,6 +182,8 @@ def fleiss(ratings: Floats) -> float | None:
 
     None where it is not defined.
     """
+    from statsmodels.stats.inter_rater import fleiss_kappa
+
     people, items = ratings.shape
     values = np.unique(ratings)
     if people < 2 or not items or len(values) < 2:
@@ -312,6 +312,8 @@ def _fleisses(ratings: Floats) -> tuple[Floats, Sums]:
 
 def _cohen(ratings: Floats, sampling: Sampling, why: Undefined) -> Coefficient:
     """Return Cohen's kappa (1960) of the two people of `ratings`, who rated every item of it."""
+    from sklearn.metrics import cohen_kappa_score
+
     values = np.unique(ratings[np.isfinite(ratings)])
     size = len(values)
     ones = (ratings[:, :, None] == values).astype(np.float64)
@@ -454,6 +456,9 @@ def disorder(people: Sequence[Sequence[MarkedSpan]]) -> float:
     people of how their spans differ, 1 where one of two has none. Divided by the spans of one
     person on average it is the disorder of Mathet and others (2015, section 4.3).
     """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array
+
     spans = [(who, one) for who, own in enumerate(people) for one in own]
     found = list(_parts(spans, len(people)))
     if not found:

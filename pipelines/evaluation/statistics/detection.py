@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import precision_recall_curve, roc_curve
 
 from pipelines.base import Frozen
 from pipelines.evaluation.metrics.answers import SpanMatch
@@ -574,6 +573,8 @@ def curves(scores: Floats, labels: Floats) -> tuple[Curve, Curve] | None:
 
     Both arguments are [items]; items without a score or a label are left out.
     """
+    from sklearn.metrics import precision_recall_curve, roc_curve
+
     known = np.isfinite(scores) & np.isfinite(labels)
     scores, labels = scores[known], labels[known]
     if not len(labels) or np.ptp(labels) == 0:

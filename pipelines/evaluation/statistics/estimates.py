@@ -17,8 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import ndtr, ndtri
-from scipy.stats import binom
-from statsmodels.stats.proportion import proportion_confint
 
 from pipelines.base import Frozen
 
@@ -188,6 +186,8 @@ def _corrected(value: float, distribution: Floats, left_out: Floats, tails: Floa
 
 def wilson(hits: int, n: int, level: float) -> tuple[float, float]:
     """Return the Wilson score interval of a proportion of `hits` among `n` (1 or more) items."""
+    from statsmodels.stats.proportion import proportion_confint
+
     low, high = proportion_confint(hits, n, alpha=1 - level, method="wilson")
     return float(np.asarray(low)), float(np.asarray(high))
 
@@ -457,6 +457,8 @@ def mcnemar_midp(only_first: int, only_second: int) -> float:
     The exact binomial p value without half of the probability of what was observed (Fagerland,
     Lydersen and Laake 2013, equations 5 and 6). 1 where nothing is discordant.
     """
+    from scipy.stats import binom
+
     if min(only_first, only_second) < 0:
         raise ValueError("Counts are 0 or more.")
     trials, fewer = only_first + only_second, min(only_first, only_second)

@@ -12,9 +12,6 @@ from typing import Literal
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
-from sklearn.metrics import cohen_kappa_score, confusion_matrix
-from statsmodels.stats.inter_rater import cohens_kappa
-from truescore import ppi_estimate, rogan_gladen_estimate
 
 from pipelines.base import Frozen
 from pipelines.evaluation.statistics.estimates import (
@@ -175,6 +172,8 @@ def agreement(
 
     Raises ValueError for lists of different lengths, or empty ones.
     """
+    from sklearn.metrics import confusion_matrix
+
     if len(people) != len(judge) or not people:
         raise ValueError("There must be one verdict for each label, and one label at least.")
     table = confusion_matrix(people, judge, labels=list(grades))
@@ -210,6 +209,9 @@ def _kappa(
     """Return Cohen's kappa with its interval; without a value where all grades are one and
     the same.
     """
+    from sklearn.metrics import cohen_kappa_score
+    from statsmodels.stats.inter_rater import cohens_kappa
+
     value = float("nan") if len({*people, *judge}) < 2 else float(cohen_kappa_score(people, judge))
     if not isfinite(value):
         return Estimate(value=None, n=n, groups=n, reason="all_equal")
@@ -242,6 +244,8 @@ def corrected_rate(
     all were as probable, `corrected` is the usual prediction-powered rate, else `powered_mean`'s.
     Raises ValueError without answers.
     """
+    from truescore import ppi_estimate, rogan_gladen_estimate
+
     if not judge:
         raise ValueError("There is no judged answer.")
     rate = float(np.mean(judge))

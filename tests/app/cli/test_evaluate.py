@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from app.cli import evaluate as commands
 from app.cli import main as cli
 from app.cli.shared import OWNER
-from pipelines.errors import ErrorInfo
+from pipelines.errors import ErrorInfo, failure
 from pipelines.evaluation.plan import EvaluationSpec
 from pipelines.evaluation.runner import EvaluationProgress
 from pipelines.store import RunStore, file_url
@@ -205,11 +205,64 @@ ONE = commands.Range(value=1.0)
 
 def test_an_error_of_every_item_is_told(line: Line):
     line.script.write_text(json.dumps({"name": "script", "replies": []}))
-    assert line.call(*line.begin, "--yes")[0] == 3
+    status, _, err = line.call(*line.begin, "--yes")
+    assert status == 3
+    assert "5 of 5 answers ended in an error" in err
     (evaluation,) = line.listed()
     out = line.call("evaluations", "show", evaluation)[1]
     assert "errors" in out
     assert line.call("evaluations", "compare", evaluation)[0] == 2
+
+
+def test_one_answer_in_error_is_another_exit_status(line: Line):
+    script = json.loads(line.script.read_text())
+    script["replies"] = script["replies"][:4]
+    line.script.write_text(json.dumps(script))
+    status, out, err = line.call(*line.begin, "--yes")
+    assert status == 3
+    assert "1 of 5 answers ended in an error; the table counts them." in err
+    assert "direct" in out
+
+
+def test_a_cluster_that_cannot_be_reached_leaves_no_evaluation(line: Line):
+    pytest.importorskip("ray")
+    status, _, err = line.call(*line.begin, "--yes", "--ray", "127.0.0.1:1")
+    assert status != 0
+    assert "There is no Ray cluster at 127.0.0.1:1" in err
+    assert line.listed() == []
+    # One that was there before stays.
+    evaluation = line.evaluated()
+    again = ("evaluate", "--resume", evaluation, "--yes", "--ray", "127.0.0.1:1", *line.go_on)
+    assert line.call(*again)[0] != 0
+    assert line.listed() == [evaluation]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_after_the_database_is_lost_it_says_how_to_go_on(
+    line: Line, monkeypatch: pytest.MonkeyPatch, named: bool
+):
+    database = f"sqlite:///{line.folder / 'other.db'}"
+    before = ("--database", database) if named else ()
+    run = commands.Runner.run
+
+    async def losing(self: commands.Runner, most: int | None = None):
+        async for progress in run(self, most):
+            yield progress
+            if progress.answered == 2:
+                raise failure("storage.lost")
+
+    monkeypatch.setattr(commands.Runner, "run", losing)
+    status, _, err = line.call(*before, *line.begin, "--yes")
+    assert status != 0
+    monkeypatch.undo()
+    evaluation = line.call(*before, "evaluations", "list")[1].split()[0]
+    # The address may have a password in it: it is not repeated.
+    place = " --database URL" if named else ""
+    told = f"once the database is back: python -m pipelines{place} evaluate --resume {evaluation}\n"
+    assert told in err
+    assert database not in err
+    again = ("evaluate", "--resume", evaluation, "--yes", *line.go_on)
+    assert line.call(*before, *again)[0] == 0
 
 
 def test_results_in_every_form(line: Line):

@@ -13,12 +13,20 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.pool import QueuePool
 
 from pipelines.errors import InvalidInputError
 from pipelines.run.events import ModelSpec
 from pipelines.store import DEFAULT_URL, RunStore, StorageError
 from pipelines.store import database as storage
-from pipelines.store.database import Database, open_engine, sqlite_path, storage_error
+from pipelines.store.database import (
+    POOL,
+    Database,
+    open_engine,
+    pool_size,
+    sqlite_path,
+    storage_error,
+)
 from pipelines.store.migrations import check, upgrade
 from tests.pipelines.store import examples
 from tests.schema import migrated
@@ -241,3 +249,24 @@ def test_the_cause_is_told_without_what_the_driver_says(error: Exception, code: 
     assert told.code == code
     assert told.remedy
     assert not any(secret in str(told) for secret in ("hunter2", "/secret"))
+
+
+@pytest.mark.parametrize(("said", "size"), [(None, 10), ("", 10), (" 25 ", 25), ("500", 500)])
+def test_how_many_connections_are_kept_is_a_setting(
+    monkeypatch: pytest.MonkeyPatch, said: str | None, size: int
+):
+    pytest.importorskip("psycopg")
+    if said is None:
+        monkeypatch.delenv(POOL, raising=False)
+    else:
+        monkeypatch.setenv(POOL, said)
+    # It connects to nobody before it is used.
+    engine = open_engine("postgresql://someone@127.0.0.1:1/nothing")
+    assert isinstance(engine.pool, QueuePool)
+    assert engine.pool.size() == size
+
+
+@pytest.mark.parametrize("said", ["0", "-1", "501", "many", "1.5"])
+def test_a_number_of_connections_that_cannot_be_is_refused(said: str):
+    with pytest.raises(InvalidInputError, match=POOL):
+        pool_size({POOL: said})

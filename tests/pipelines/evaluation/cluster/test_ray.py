@@ -317,3 +317,32 @@ async def test_what_is_no_cluster_is_told(tmp_path: Path) -> None:
             await RayCluster.connect("127.0.0.1:1", service.store, owner="me", keys={})
         with pytest.raises(InvalidInputError, match="ray://"):
             await RayCluster.connect("ray://here:1", service.store, owner="me", keys={})
+
+
+async def test_a_cluster_of_another_version_is_told(
+    tmp_path: Path, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.import_module("ray"), "__version__", "0.0.1")
+    async with opened(tmp_path) as service:
+        with pytest.raises(InvalidInputError, match=r"another version of Python or Ray.*0\.0\.1"):
+            await RayCluster.connect(nodes.address, service.store, owner="me", keys={})
+
+
+def in_home() -> list[Path]:
+    return sorted(Path(os.environ["HOME"]).rglob("*"))
+
+
+async def test_a_cluster_of_its_own_leaves_no_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model_server: tuple[Wire, type[Holding]]
+) -> None:
+    wire, _ = model_server
+    # What it puts there is taken away with the test.
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "")
+    monkeypatch.delenv("RAY_AUTH_TOKEN")
+    before = in_home()
+    async with opened(tmp_path) as service:
+        cluster = await RayCluster.connect(
+            "local", service.store, owner="me", keys={}, workers=1, spec=asked(wire.url)
+        )
+        await cluster.aclose()
+    assert in_home() == before
