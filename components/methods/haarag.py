@@ -250,7 +250,13 @@ class _HaaragPanel(MethodPanel):
         """Return the course of C_a, every draft, and the one that is being written."""
         drafts = self.method.drafts
         parts: list[Child] = [self._course()] if len(drafts) > 1 else []
-        parts += [self._draft(number) for number in range(len(drafts))]
+        cards = [self._draft(number) for number in range(len(drafts))]
+        if len(cards) > 1 and self.over:
+            # The last one is what the method came to.
+            more = self.t("haarag.drafts.earlier", count=len(cards) - 1)
+            parts.append(fold(more, tag("div.vs-stack", cards[:-1]), key="earlier-drafts"))
+            cards = cards[-1:]
+        parts += cards
         under_way = (s for s in self.method.steps if s.name == "draft" and s.outcome is None)
         writing = next(under_way, None)
         if writing is not None and not self.over and writing.at.draft == len(drafts):
