@@ -528,10 +528,10 @@ def _bands(results: ResultsTable, t: Catalogue) -> Html | None:
             groups = "; ".join(t("list.separator").join(band) for band in several)
             metrics.setdefault(groups, []).append(metric_title(metric, t))
             if metric in deciding and groups not in why:
-                lines = (
+                reasons = (
                     _why_alike(band, results.differences.get(metric, ()), t) for band in several
                 )
-                why[groups] = t("sentence.separator").join(filter(None, lines))
+                why[groups] = t("sentence.separator").join(filter(None, reasons))
     lines = [
         tag(
             "li",
