@@ -54,6 +54,13 @@ _NARROW = 0.02
 _STEPS = 6
 """Tints of a confusion matrix."""
 
+_DECIDING = ("accuracy", "truthful")
+"""Metrics that say whether an answer is right; `JUDGED` does, too."""
+
+_MOST_DECIDING = 3
+_FIRST_COUNTS = ("n", "calls", "seconds", *MONEY)
+"""What stands beside the deciding metrics: of how many items they are, and what they cost."""
+
 
 def digits_of(estimate: Estimate) -> int:
     """Return decimals that an estimate of a share deserves: three where its interval is
@@ -346,9 +353,12 @@ def sampling_text(sampling: Sampling, t: Catalogue) -> str:
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def results_view(results: ResultsTable, t: Catalogue) -> str:
+def results_view(results: ResultsTable, t: Catalogue, *, whole: bool = False) -> str:
     """Return the table, what papers print, and how it was computed; detectors have a view of
     their own.
+
+    The metrics that decide and the costs are in view, the other columns unfold; with `whole` all
+    are in view, as where a reader chose the metrics.
     """
     return tag(
         "div.vs-run.vs-evaluation",
@@ -356,7 +366,7 @@ def results_view(results: ResultsTable, t: Catalogue) -> str:
             "evaluation",
             t("evaluate.table"),
             _about(results, t),
-            _table(results, t),
+            _table(results, t, whole=whole),
             *_judges(results, t),
         ),
         _papers(results, t),
@@ -422,7 +432,7 @@ def _judge(name: str, judge: JudgeInfo, t: Catalogue) -> str:
     return ("" if t.language == "zh" else " ").join(words)
 
 
-def _table(results: ResultsTable, t: Catalogue) -> Html:
+def _table(results: ResultsTable, t: Catalogue, *, whole: bool) -> Html:
     systems = [line for line in lines(results) if line.row is not None]
     # Detectors have a table of their own. A metric without any value says why there is none.
     names = {info.name for info in results.metrics}
@@ -439,18 +449,45 @@ def _table(results: ResultsTable, t: Catalogue) -> Html:
         band = letters[column.key].get(line.system, "") if column.group == "metric" else ""
         return tag("sup.vs-band", band, title=t("evaluate.band.help")) if band else None
 
-    body = columns_table(
-        t("evaluate.table"),
-        t("evaluate.system"),
-        columns,
-        systems,
-        t,
-        name=lambda line: _system(line.row, t) if line.row else [],
-        key=lambda line: f"system-{line.system}",
-        items=results.items,
-        mark=mark,
+    def part(shown: Sequence[ResultsColumn[Line]], title: str, key: str) -> Html:
+        return columns_table(
+            title,
+            t("evaluate.system"),
+            shown,
+            systems,
+            t,
+            name=lambda line: _system(line.row, t) if line.row else [],
+            key=lambda line: f"{key}-{line.system}",
+            items=results.items,
+            mark=mark,
+        )
+
+    first = set(_deciding(results))
+
+    def decides(one: ResultsColumn[Line]) -> bool:
+        about = one.key if one.group == "metric" else one.of
+        return about in first or one.key in _FIRST_COUNTS
+
+    shown = [one for one in columns if whole or decides(one)]
+    rest = [one for one in columns if one not in shown]
+    more = t("evaluate.more_columns", count=len(rest))
+    return tag(
+        "div.vs-stack",
+        part(shown, t("evaluate.table"), "system"),
+        _bands(results, t),
+        fold(more, part(rest, more, "more"), key="more-columns") if rest else None,
     )
-    return tag("div.vs-stack", body, _bands(results, t))
+
+
+def _deciding(results: ResultsTable) -> list[str]:
+    """Return the metrics that say which system is better: whether answers are right, by rule and
+    by judges; of a table without these, the first that have a better direction.
+    """
+    named_first = [
+        name for name in results.held if name in _DECIDING or name.split(" ")[0] == JUDGED
+    ]
+    directed = [name for name in results.held if results.metric(name).better is not None]
+    return named_first or directed[:_MOST_DECIDING] or list(results.held[:_MOST_DECIDING])
 
 
 def _system(row: ResultsRow, t: Catalogue) -> list[Child]:
@@ -479,18 +516,60 @@ def _letters(results: ResultsTable, metric: str) -> dict[str, str]:
 
 
 def _bands(results: ResultsTable, t: Catalogue) -> Html | None:
-    """Return, in words, which systems cannot be told apart, and on which metrics."""
+    """Return, in words, which systems cannot be told apart, on which metrics, and for the deciding
+    metrics why: items, difference with its interval, and p of the pair that differs most.
+    """
     metrics: dict[str, list[str]] = {}
+    why: dict[str, str] = {}
+    deciding = _deciding(results)
     for metric, found in results.bands.items():
         several = [band for band in found if len(band) > 1]
         if several:
             groups = "; ".join(t("list.separator").join(band) for band in several)
             metrics.setdefault(groups, []).append(metric_title(metric, t))
+            if metric in deciding and groups not in why:
+                reasons = (
+                    _why_alike(band, results.differences.get(metric, ()), t) for band in several
+                )
+                why[groups] = t("sentence.separator").join(filter(None, reasons))
     lines = [
-        tag("li", visible(t("evaluate.band", metric=t("list.separator").join(names), list=groups)))
+        tag(
+            "li",
+            visible(t("evaluate.band", metric=t("list.separator").join(names), list=groups)),
+            tag("span.vs-note", " ", visible(why[groups])) if why.get(groups) else None,
+        )
         for groups, names in metrics.items()
     ]
     return tag("ul.vs-source-notes", lines, key="bands") if lines else None
+
+
+def _why_alike(band: Sequence[str], pairs: Sequence[PairedDifference], t: Catalogue) -> str:
+    """Return why systems of a band are not told apart; empty where no pair of it was tested."""
+    tested = [
+        (abs(one.difference.value), one)
+        for one in pairs
+        if {one.first, one.second} <= set(band)
+        and one.difference.value is not None
+        and one.adjusted is not None
+    ]
+    if not tested:
+        return ""
+    _, widest = max(tested, key=lambda one: one[0])
+    return alike_words(widest, t)
+
+
+def alike_words(pair: PairedDifference, t: Catalogue) -> str:
+    """Return, in a sentence, why the two of a pair cannot be told apart: items, difference with
+    its interval, p.
+    """
+    return t(
+        "evaluate.alike.why",
+        first=pair.first,
+        second=pair.second,
+        n=integer(pair.difference.n),
+        value=estimate_text(pair.difference, t, signed=True),
+        p=p_text(pair.adjusted),
+    )
 
 
 def ranking_view(found: DetectorRankings, results: ResultsTable, t: Catalogue) -> str:

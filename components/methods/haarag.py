@@ -116,7 +116,7 @@ class _HaaragPanel(MethodPanel):
             if value is not None:
                 values["value"] = two_digits(value)
             notes.append(t(f"haarag.{name}.{source}", **values))
-        return source_notes(notes, "origin")
+        return fold(t("haarag.origin"), source_notes(notes, "origin"), key="origin-fold")
 
     def fault(self) -> Html | None:
         """Return why the method failed, or that the run was cancelled."""
@@ -250,7 +250,13 @@ class _HaaragPanel(MethodPanel):
         """Return the course of C_a, every draft, and the one that is being written."""
         drafts = self.method.drafts
         parts: list[Child] = [self._course()] if len(drafts) > 1 else []
-        parts += [self._draft(number) for number in range(len(drafts))]
+        cards = [self._draft(number) for number in range(len(drafts))]
+        if len(cards) > 1 and self.over:
+            # The last one is what the method came to.
+            more = self.t("haarag.drafts.earlier", count=len(cards) - 1)
+            parts.append(fold(more, tag("div.vs-stack", cards[:-1]), key="earlier-drafts"))
+            cards = cards[-1:]
+        parts += cards
         under_way = (s for s in self.method.steps if s.name == "draft" and s.outcome is None)
         writing = next(under_way, None)
         if writing is not None and not self.over and writing.at.draft == len(drafts):
@@ -324,13 +330,13 @@ class _HaaragPanel(MethodPanel):
         parts: list[Child] = [
             tag("h4.vs-label", title),
             table(title, names, rows, css="vs-aligned", key=f"sentences-{number}"),
-            tag("p.vs-note", t("haarag.sentences.note")),
         ]
+        how: list[Child] = [tag("p.vs-note", t("haarag.sentences.note"))]
         if any(self.unsupported.of(event) for event in sentences):
-            parts.append(unsupported_help(t, f"unsupported-{number}"))
+            how.append(unsupported_help(t, f"unsupported-{number}"))
         explained = ["sentence_alignment", "sentence_evidence"]
         explained += ["entailment"] if entailed else []
-        parts.append(means_list(explained, t, key=f"sentences-means-{number}"))
+        how.append(means_list(explained, t, key=f"sentences-means-{number}"))
         if entailed:
             asking = {step.span for step in self.method.steps if step.name == "entail"}
             calls = self.method.calls
@@ -341,13 +347,13 @@ class _HaaragPanel(MethodPanel):
             aligned = (event for event in sentences if event.verdict == "aligned")
             opinions = [score_of(event, "entailment") for event in aligned]
             count = sum(score is not None and score.flagged for score in opinions)
-            parts += [
-                count > 0 and tag("p.vs-flag", t("haarag.judges.disagree", count=count)),
+            parts.append(count > 0 and tag("p.vs-flag", t("haarag.judges.disagree", count=count)))
+            how += [
                 tag("p.vs-note", t("haarag.by", names=t("list.separator").join(judges))),
                 tag("p.vs-note", t(effect)),
                 *(judge_quality(name, t) for name in judges),
             ]
-        return parts
+        return [*parts, fold(t("haarag.sentences.how"), how, key=f"sentences-how-{number}")]
 
     def _sentence(self, event: Judged) -> list[Child]:
         found = event.detail if isinstance(event.detail, SentenceAligned) else None

@@ -53,7 +53,7 @@ def test_the_result_head_is_on_the_first_screen(
     "address",
     [
         *("/", "/check", "/baselines", "/models", "/glossary", "/library", "/prompts", "/evaluate"),
-        *(f"/{name}?run={ENGLISH}" for name in ("rowen", "drad", "ever", "compare")),
+        *(f"/{name}?run={ENGLISH}" for name in ("rowen", "drad", "ever", "compare", "grounding")),
     ],
 )
 def test_no_page_is_tall_before_something_is_unfolded(visit: Visit, address: str):

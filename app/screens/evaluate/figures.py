@@ -8,7 +8,7 @@ from typing import Literal, cast
 import streamlit as st
 from plotly.graph_objects import Figure
 
-from app.page import choose_one, section_title, show_figure
+from app.page import choose_one, show_figure
 from app.results import Filter, ResultKey, computed, curves_of, detection_of
 from app.session import theme
 from components.base.html import tag
@@ -31,7 +31,6 @@ _FIRST_METRIC = "accuracy"
 
 def draw_figures(key: ResultKey, part: Filter, table: ResultsTable, t: Catalogue) -> None:
     """Draw one figure at a time, of those that there is something to draw in."""
-    section_title(t("evaluate.figures"))
     # What has no better direction, such as a length, is compared by none.
     metrics = [name for name in table.held if table.metric(name).better is not None]
     drawn = computed(curves_of, key, part)

@@ -105,10 +105,11 @@ def _draw(key: ResultKey, spec: EvaluationSpec, t: Catalogue) -> None:
     first = computed(overview_of, key)
     part, chosen = _filter(first, t)
     table = computed(table_of, key, part, chosen)
-    show_html(results_view(table, t), key="evaluation-results")
+    show_html(results_view(table, t, whole=bool(chosen)), key="evaluation-results")
     # The detectors of a part take longest to compute, so that they are drawn last, in their place.
     place = st.container(key="evaluate-detectors")
-    draw_figures(key, part, table, t)
+    fold = st.expander(t("evaluate.figures"), key="evaluate.figures", on_change="rerun")
+    draw_unfolded(fold, partial(draw_figures, key, part, table, t))
     fold = st.expander(t("action.export"), key="evaluate.export", on_change="rerun")
     draw_unfolded(fold, partial(_exports, key, part, table, t))
     if "accuracy" in first.table.held:
