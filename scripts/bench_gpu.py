@@ -17,7 +17,7 @@ from itertools import count, pairwise
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 import transformers
@@ -39,6 +39,8 @@ from pipelines.models.judges.trained import TrainedJudge
 from pipelines.models.transformers import LocalModel
 from pipelines.models.transformers.batcher import Batcher
 from pipelines.retrieval.indexes import EnglishEmbedder
+
+T = TypeVar("T")
 
 
 class Shape(NamedTuple):
@@ -285,19 +287,19 @@ def reading_rows(work: Work) -> list[Row]:
     with TemporaryDirectory() as folder:
         write_judge(Path(folder), *_BERT[work.judge])
         hub = HubJudge(folder, name="bench")
-    rows: list[Row] = []
-    measured: tuple[tuple[str, Callable[[Any], object], Sequence[Any]], ...] = (
-        (f"bundled judge, {work.pairs:,} pairs", judge.read, claims),
-        (f"hub judge ({work.judge}), {work.pairs:,} pairs", hub.read, claims),
-        (f"embedder, {work.sentences:,} sentences", embedder.embed, sentences),
-    )
-    for name, read, items in measured:
-        # Some first, for kernels that are chosen when they are first needed.
-        read(items[:8])
-        begun = time.perf_counter()
-        read(items[8:])
-        rows.append(Row(name, time.perf_counter() - begun, "s", str(device_for("reading"))))
-    return rows
+    return [
+        _reading_row(f"bundled judge, {work.pairs:,} pairs", judge.read, claims),
+        _reading_row(f"hub judge ({work.judge}), {work.pairs:,} pairs", hub.read, claims),
+        _reading_row(f"embedder, {work.sentences:,} sentences", embedder.embed, sentences),
+    ]
+
+
+def _reading_row(name: str, read: Callable[[list[T]], object], items: list[T]) -> Row:
+    # Some first, for kernels that are chosen when they are first needed.
+    read(items[:8])
+    begun = time.perf_counter()
+    read(items[8:])
+    return Row(name, time.perf_counter() - begun, "s", str(device_for("reading")))
 
 
 def write_judge(folder: Path, width: int, layers: int, heads: int, inner: int) -> None:

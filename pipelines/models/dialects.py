@@ -209,7 +209,7 @@ def objections(words: str, body: Mapping[str, Any], named: str = "") -> set[Conc
         return {"max_tokens"}
     optional: set[Concession] = {field for field in _FIELDS if field in sent}
     optional -= {"max_tokens", "max_completion_tokens"}
-    found = {
+    found: set[Concession] = {
         field
         for field in optional
         if _names(words, field) or any(_names(one, field) for one in named.split(" ") if one)
@@ -218,8 +218,7 @@ def objections(words: str, body: Mapping[str, Any], named: str = "") -> set[Conc
         re.sub(r"top[_ ]?logprobs", "", said, flags=re.I)
     ):
         # Probabilities without alternatives are worth more than none.
-        found -= {"logprobs"}
-        return found
+        return found - {"logprobs"}
     lengths: set[Concession] = {"max_tokens", "max_completion_tokens"}
     length: set[Concession] = {one for one in lengths if one in sent}
     if not found and any(_names(said, one) for one in length) and _UNSUPPORTED.search(words):
