@@ -128,8 +128,10 @@ def from_page(table: ResultsTable) -> Cells:
     assert table.detection is not None
     found: Cells = {}
     for view in (results_view(table, t), ranking_view(table.detection, table, t)):
-        row = read(view).all("table")[0].one("tbody").all("tr")[0]
-        found |= {one.attributes.get("data-label", ""): one.text("vs-sr") for one in row.all("td")}
+        # What does not decide stands in a table of its own, one press away.
+        for part in read(view).all("table"):
+            cells = part.one("tbody").all("tr")[0].all("td")
+            found |= {one.attributes.get("data-label", ""): one.text("vs-sr") for one in cells}
     return found
 
 
