@@ -1,8 +1,8 @@
 """`POST /api/check/stream`: an answer is read while it is written, and each sentence reported.
 
 The body is a stream of lines: first an object with what is known of the answer, then its pieces, in
-the words of whoever writes it. Reports are sent while the body still comes (full duplex); a client
-that sends the whole body first gets them as well.
+the format of the server that writes the answer. Reports are sent while the body still comes (full
+duplex); a client that sends the whole body first gets them as well.
 """
 
 from __future__ import annotations

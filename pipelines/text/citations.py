@@ -1,4 +1,4 @@
-"""Which sources a text cites, where, and which of the texts at hand each citation means.
+"""Which sources a text cites, where, and which of the given sources each citation means.
 
 Read are numbers ([1], [2, 4-6], 【1†source】, [^1], ¹, [doc2], [来源3]), author and year ("(Lee et
 al., 2020)", "Lee and Kim (2020)") and links ([words](https://...), a bare address).
@@ -103,8 +103,8 @@ _HEAD = 400
 class _Mark:
     """One thing that is named at [start, end): a number, an address, or an author and a year.
 
-    `sure` is False for words that are a citation only where something at hand answers to it, such
-    as "(Paris, 1867)".
+    `sure` is False for words that are a citation only where a given source has this author and
+    year, such as "(Paris, 1867)".
     """
 
     start: int

@@ -111,7 +111,7 @@ def chunks(*texts: str) -> list[Any]:
          f"?question=What%3F&source={SOURCES[0].replace(' ', '+')}"),
     ],
 )  # fmt: skip
-def test_pieces_come_in_the_words_of_whoever_writes(
+def test_pieces_come_in_the_format_of_any_server(
     answering: Served, lines: Sequence[str], kind: str, query: str
 ):
     body = "\n".join(lines).encode()
