@@ -600,7 +600,7 @@ class Libraries:
         if evidence.source == "library" and evidence.collection is not None:
             return self._own().retriever(evidence, owner, key)
         if evidence.source == "library":
-            self._folder(evidence.library)
+            self.folder(evidence.library)
             return _OpenedBySearching(evidence, self)
         ours = configured() if evidence.source == "qdrant" else None
         is_ours = ours is not None and ours.url == evidence.base_url
@@ -701,7 +701,7 @@ class Libraries:
         """Return the library's retriever; its index is built, or brought up to date, at
         first use.
         """
-        folder = self._folder(evidence.library)
+        folder = self.folder(evidence.library)
         async with self._lock:
             if evidence.library not in self._open:
                 index = await asyncio.to_thread(self._build, evidence.library, folder)
@@ -712,7 +712,7 @@ class Libraries:
         self, name: str, *, rebuild: bool = False, progress: Progress | None = None
     ) -> LibraryIndex:
         """Bring the index of a library up to date, or rebuild it."""
-        folder = self._folder(name)
+        folder = self.folder(name)
         async with self._lock:
             self._open.pop(name, None)
             target, embedder = self._indexes / name, self._find_embedder()
@@ -737,11 +737,6 @@ class Libraries:
         if self.collections is None:
             raise failure("library.no_collection")
         return self.collections
-
-    def _folder(self, name: str) -> Path:
-        if name not in self._folders:
-            raise failure("library.unknown", name=name)
-        return self._folders[name]
 
     def _build(self, name: str, folder: Path) -> LibraryIndex:
         def progress(done: int, total: int) -> None:

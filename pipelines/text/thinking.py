@@ -320,8 +320,8 @@ def declared_marks(template: str, prompt: str = "") -> Marks:
     """Return the marks that a chat template puts around its model's thinking.
 
     Those are the literals around the field that holds it (`reasoning_content` and the like), and
-    those at which an earlier answer is split. `prompt` is a prompt that the template wrote, or empty:
-    if it ends with an opening mark, each reply begins inside the thinking.
+    those at which an earlier answer is split. `prompt` is a prompt that the template wrote, or
+    empty: if it ends with an opening mark, each reply begins inside the thinking.
     """
     pairs = [(found["open"], found["close"]) for found in _AROUND.finditer(template)]
     pairs += [
