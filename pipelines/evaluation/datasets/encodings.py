@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 
-from pipelines.retrieval.reading.parsed import unmarked_utf_16
+from pipelines.retrieval.reading.parsed import marked_encoding, unmarked_utf_16
 
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 _HEAD = 2**16
 """Bytes that show whether every second one is zero."""
 
@@ -50,16 +42,15 @@ def decoded_table(data: bytes) -> tuple[str, str] | None:
     which the other one's bytes make rare ones, and Windows-1252 by accents that are rare among
     plain letters. No other guess is made: a wrong one would be silent.
     """
-    marked = next((name for mark, name in _MARKS if data.startswith(mark)), None)
+    marked = marked_encoding(data)
     if marked is None and b"\x00" in data[:_HEAD]:
         marked = unmarked_utf_16(data[:_HEAD])
-    for encoding in [marked] if marked else ["utf-8"]:
-        try:
-            return data.decode(encoding), encoding
-        except UnicodeDecodeError:
-            continue
-    if marked:
-        return None
+    encoding = marked or "utf-8"
+    try:
+        return data.decode(encoding), encoding
+    except UnicodeDecodeError:
+        if marked:
+            return None
     shares = {name: _chinese_share(data, name) for name in _CHINESE}
     best = max(shares, key=shares.__getitem__)
     if shares[best] >= _LEAST_COMMON:

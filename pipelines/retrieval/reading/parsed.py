@@ -261,12 +261,17 @@ _TITLE = re.compile(r"(?m)^title[ \t]*:[ \t]*(.+)$", re.I)
 _HEADING = re.compile(r"(?m)^#[ \t]+(.+?)[ \t#]*$")
 
 
+def marked_encoding(data: bytes) -> str | None:
+    """Return the encoding that the first bytes name; None where they name none."""
+    return next((name for mark, name in _MARKS if data.startswith(mark)), None)
+
+
 def decoded(data: bytes) -> tuple[str, str | None]:
     """Return the text of `data`, and the encoding where it had to be guessed.
 
     Line ends become line feeds. Raises RefusedError for what is no text in any usual encoding.
     """
-    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
+    encoding = marked_encoding(data) or "utf-8"
     guessed = None
     try:
         text = data.decode(encoding)
