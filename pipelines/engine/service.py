@@ -634,10 +634,14 @@ class Service:
     async def _supervise(self, live: LiveRun) -> None:
         """End a run that nobody watches any more, or that passed one of the limits."""
         assert live.task is not None
+        left = False
         while not live.task.done():
             await asyncio.wait({live.task}, timeout=self._look_every)
             reason = live.spent(self._limits)
-            if live.unwatched_for() > self._unwatched_after:
+            # Where the whole process stood still (while a model loads), readers could not look
+            # either: they get until the next look.
+            was_left, left = left, live.unwatched_for() > self._unwatched_after
+            if was_left and left:
                 reason = "unwatched"
             if reason is not None:
                 await self.stop(live.run_id, owner=live.owner, reason=reason)

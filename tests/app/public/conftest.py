@@ -81,7 +81,7 @@ def serving(folder: Path, **limits: Any) -> Iterator[Served]:
         space = Space(
             folder,
             VisitorLimits(
-                **{"max_runs": 1, "max_queue": 2, "idle_timeout": 5.0, "runs_per_hour": 0} | limits
+                **{"max_runs": 1, "max_queue": 2, "idle_timeout": 60.0, "runs_per_hour": 0} | limits
             ),
             pool=ModelPool(build),
             libraries=Libraries(folder / "index", find_embedder=lambda: None),

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator
 from itertools import count
 from pathlib import Path
@@ -287,6 +288,25 @@ async def test_a_run_nobody_watches_ends_by_itself(bench):
     assert isinstance(trace.terminal, RunCancelled)
     assert trace.terminal.reason == "unwatched"
     assert model.busy == 0
+
+
+async def test_readers_may_look_again_after_the_whole_process_stood_still(bench):
+    model = FakeModel("one", gated=True)
+    it = bench(model, unwatched_after=0.5, look_every=0.2)
+    run_id = await it.service.start(spec(), owner=ANN)
+    reader = await it.service.watch(run_id, owner=ANN)
+    reader.drain()
+    time.sleep(1.0)  # noqa: ASYNC251 - stands for code that lets nothing else run
+    for _ in range(50):
+        await asyncio.sleep(0.01)
+        reader.drain()
+    model.gate.set()
+    trace = await it.service.load(run_id, owner=ANN)
+    while trace.terminal is None:
+        await asyncio.sleep(0.01)
+        reader.drain()
+        trace = await it.service.load(run_id, owner=ANN)
+    assert isinstance(trace.terminal, RunFinished)
 
 
 @pytest.mark.parametrize("failures", [1, 9])
