@@ -34,8 +34,8 @@ class LabelledStatement(NamedTuple):
     """A statement with its label.
 
     `group` names the article or the page it is about: statements of one group are never on both
-    sides of a fold. `wording` is "near" the article's, "reworded" or "absent" (its subject is not
-    in the library), or the name of a public data set. `sources` is empty where the library is
+    sides of a fold. `wording` is "near" the article's, "paraphrased", "reworded" to what follows
+    from it, or "absent" (its subject is not in the library), or the name of a public data set. `sources` is empty where the library is
     searched.
     """
 
