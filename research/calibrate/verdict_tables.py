@@ -37,6 +37,13 @@ def tables(
     return "\n".join([*parts, _curves(combinations)])
 
 
+_WORDINGS = {
+    "near": "near the article's words",
+    "paraphrased": "in other words",
+    "reworded": "what follows from the article",
+}
+
+
 def _kinds(seen: Sequence[Seen]) -> Iterator[tuple[str, list[Seen]]]:
     reported = [one for one in seen if one.statement.part == "report"]
     names = {"en": "English", "zh": "Chinese"}
@@ -46,9 +53,10 @@ def _kinds(seen: Sequence[Seen]) -> Iterator[tuple[str, list[Seen]]]:
         ]
         pairs = [o for o in of if o.statement.wording != "absent"]
         kinds = {
-            f"{name}, near the article's words": [o for o in of if o.statement.wording == "near"],
-            f"{name}, in other words": [o for o in of if o.statement.wording == "reworded"],
-            f"{name}, both": pairs,
+            f"{name}, {title}": [o for o in of if o.statement.wording == wording]
+            for wording, title in _WORDINGS.items()
+        } | {
+            f"{name}, all pairs": pairs,
             f"{name}, with statements about subjects that the library does not have": of,
         }
         yield from ((title, kind) for title, kind in kinds.items() if kind)

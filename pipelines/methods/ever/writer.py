@@ -26,6 +26,7 @@ from pipelines.methods.ever.settings import EverSettings
 from pipelines.methods.nearest import takes_sentence
 from pipelines.methods.replies.lists import asks_yes_or_no
 from pipelines.methods.replies.parsing import declines, visible
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.slm.method import taught_judges
 from pipelines.methods.writing import (
@@ -212,12 +213,16 @@ class EverRun(ABC):
     def conclude(self, step: Scope, *, short: str | None = None, abstained: bool = False) -> Answer:
         """Record the verdict on the original, which ends the run, and give its answer.
 
-        It is that of all concepts of the sentences as first written.
+        It is that of all concepts of the sentences as first written; what says no more than the
+        question does is no answer that evidence could support.
         """
         first = [sentence.checks[0] for sentence in self.sentences]
         decision = decided(first)
-        score = _supported_share(first, decision.share)
-        step.judged("answer", self.original.text, verdict=decision.verdict, scores=(score,))
+        verdict, score = decision.verdict, _supported_share(first, decision.share)
+        if verdict == "supported" and (remark := no_answer(self.original.text, self.question)):
+            verdict = "unchecked"
+            self.flag(remark)
+        step.judged("answer", self.original.text, verdict=verdict, scores=(score,))
         return Answer(
             text=self.current.text,
             original=self.original.text,

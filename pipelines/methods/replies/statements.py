@@ -7,11 +7,11 @@ a detector would measure on them says nothing of a fact (ours).
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 from pipelines.methods.base import Question, load_wording
 from pipelines.methods.replies.lists import asks_yes_or_no, echoes, says_yes
 from pipelines.methods.replies.parsing import asked_kind, declines, is_named
+from pipelines.methods.subjects import SMALL_WORDS
 from pipelines.models.error_texts import is_error_text
 from pipelines.retrieval.indexes import content_terms, terms
 from pipelines.text import has_han, split_sentences
@@ -19,8 +19,19 @@ from pipelines.text import has_han, split_sentences
 _WORDING = load_wording("replies")
 _STANCE, _POLAR = _WORDING.words("stance"), _WORDING.words("polar")
 _NONE = _WORDING.words("names_none")
-_CHOICE = re.compile(r"\b(?:or|and|between|both)\b|还是|更|和|与|、", re.IGNORECASE)
+_CHOICE = re.compile(
+    r"\b(?:or|and|between|both)\b|还是|或|更|(?:和|与|、).*(?:哪|谁)", re.IGNORECASE
+)
 """What a question has that may be answered by one of the things that it names itself."""
+
+_LONG_NAME = re.compile(r"[^\W\d_a-z][\w'’-]*(?:\s+[^\W\d_a-z][\w'’-]*)+|\w+(?:·\w+)+")
+"""Capitalised words in a row, or a foreign name in Chinese: a part of one is another name."""
+
+_ROOT = 4
+"""Letters that forms of one word share: "marry" and "married"."""
+
+_LETTER = re.compile(r"(?<![A-Za-z])(?!A\b|I\b)[A-Z](?![A-Za-z])")
+"""A letter as a name: vitamin C, the base T."""
 
 _FEW = 2
 """Content terms of the shortest text that can state something without a question."""
@@ -59,8 +70,7 @@ def _is_empty(sentence: str, question: Question, *, alone: bool, stance: bool) -
             return not any(term in _POLAR for term in terms(sentence))
         # A name may look like small words, and is written as one: "The Who".
         return not _is_name(sentence)
-    # "The Eiffel Tower was designed." But Florence Nightingale was born in Florence.
-    repeats = len(said) > _FEW and Counter(said) <= Counter(content_terms(question.text))
+    repeats = len(said) > _FEW and _repeats(sentence, question.text)
     if repeats and not (alone or stance or _CHOICE.search(question.text)):
         return True
     numbers = all(term.replace(".", "").isdigit() for term in said)
@@ -69,6 +79,34 @@ def _is_empty(sentence: str, question: Question, *, alone: bool, stance: bool) -
     kind = asked_kind(question)
     named = kind is not None and is_named(kind)
     return (numbers and (stance or named)) or (named and all(term in _NONE for term in said))
+
+
+def _repeats(sentence: str, question: str) -> bool:
+    """Return whether a sentence has no word that is not the question's, in whatever form.
+
+    "The Eiffel Tower was designed." repeats; Florence Nightingale was born in Florence does not.
+    """
+    for name in _LONG_NAME.findall(question):
+        known = name.removeprefix(f"{name.split()[0]} ") if _opens(name, question) else name
+        question, sentence = question.replace(known, " "), sentence.replace(known, " ")
+    if set(_LETTER.findall(sentence)) - set(_LETTER.findall(question)):
+        return False
+    asked = content_terms(question)
+    names = {term for word in sentence.split() if word[:1].isupper() for term in terms(word)}
+    return all(
+        term in asked or (term not in names and any(_of_one_root(term, one) for one in asked))
+        for term in content_terms(sentence)
+    )
+
+
+def _opens(name: str, question: str) -> bool:
+    """Return whether a name begins with the question's first word, which may be "Was" or "Did"."""
+    return question.startswith(name) and name.split()[0].casefold() in SMALL_WORDS
+
+
+def _of_one_root(one: str, other: str) -> bool:
+    root = max(_ROOT, min(len(one), len(other)) - 3)
+    return one[:root] == other[:root] and len(one) >= root and not has_han(one)
 
 
 def _is_name(sentence: str) -> bool:

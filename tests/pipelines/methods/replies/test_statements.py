@@ -52,6 +52,8 @@ def test_what_states_nothing(question: str, text: str) -> None:
         ("Which band is it?", "The Who"),
         ("Where was Florence Nightingale born?", "Florence Nightingale was born in Florence."),
         ("Which river is longer, the Nile or the Amazon river?", "The Nile river is longer."),
+        ("What is the capital of Mexico?", "The capital of Mexico is Mexico City."),
+        ("Which vitamin do oranges have?", "Oranges have vitamin C."),
     ],
 )
 def test_short_answers_are_answers(question: str, text: str) -> None:
@@ -63,6 +65,24 @@ def test_chinese() -> None:
     for text in ("不适用", "从来没有。真的吗？不可能。", "服务暂时不可用，请稍后再试。"):
         assert states_nothing(text, question)
     assert not states_nothing("毕昇", question)
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "repeats"),
+    [
+        ("Whom did Bill Clinton marry in 1975?", "Bill Clinton married in 1975.", True),
+        ("哪位数学家朋友帮助爱因斯坦学习几何学？", "爱因斯坦的朋友帮助爱因斯坦学习几何学。", True),
+        ("柏林墙供外国人和外交官使用的过境通道叫什么？", "柏林墙的过境通道叫“柏林墙”。", True),
+        ("弗洛伦斯·南丁格尔出生在哪里？", "弗洛伦斯·南丁格尔出生在弗洛伦斯。", False),
+        ("长江和黄河，哪一条长？", "长江比较长。", False),
+        ("DNA中与腺嘌呤配对的碱基是什么？", "DNA中与腺嘌呤配对的碱基是T。", False),
+    ],
+)
+def test_the_words_of_the_question_in_another_form_state_nothing(
+    question: str, text: str, repeats: bool
+) -> None:
+    language = "zh" if "？" in question else "en"
+    assert states_nothing(text, asked(question, language)) is repeats
     assert not states_nothing("是的", asked("长城是连续的墙吗？", "zh"))
 
 
