@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple, get_args
 from pydantic import Field
 
 from pipelines.base import Frozen, Passage
+from pipelines.methods.telling import is_mistaken, is_of_a_part
 from pipelines.models.base import Capabilities
 from pipelines.models.judges.base import OVERLAP_NAME, SIMILARITY_NAME
 from pipelines.retrieval.indexes import content_terms, word_spans
@@ -266,7 +267,7 @@ def evidence_of(statement: str, passages: Sequence[Passage], before: str = "") -
                 missing_names=tuple(n for n in names if _folded(n) not in folded),
                 missing_numbers=tuple(n for n in numbers if n not in own),
                 other_numbers=bool(set(own) - set(numbers)),
-                denies=_negated(statement) != _negated(span),
+                denies=_denies(span, statement),
                 disorder=_disorder(statement, span),
                 pairs_shared=_share(_pairs(statement), _pairs(span) | _pairs(passage.title)),
                 names_apart=tuple(n for n in names if not _content(n) & said),
@@ -359,6 +360,15 @@ def _negated(text: str) -> bool:
     if has_han(text):
         return sum(one in _CHINESE_NEGATIONS for one in text) % 2 == 1
     return sum(one in _NEGATIONS for one in _TOKEN.findall(text.casefold())) % 2 == 1
+
+
+def _denies(sentence: str, statement: str) -> bool:
+    """Return whether one is put in the negative and the other not; what people wrongly believe
+    is denied, and what holds of a part is not said of all.
+    """
+    language = "zh" if has_han(statement) else "en"
+    denied = _negated(sentence) or is_mistaken(sentence, language)
+    return _negated(statement) != denied or is_of_a_part(sentence, statement, language)
 
 
 def _disorder(statement: str, sentence: str) -> float:
