@@ -100,9 +100,7 @@ class _ExplainedError(Exception):
             self.retryable = retryable
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what the error is made of anew: errors come back from other processes as
-        they were.
-        """
+        """Return what the error is made of anew: it comes back from other processes as it was."""
         return partial(type(self), **vars(self)), ()
 
     @classmethod
@@ -172,9 +170,7 @@ LIMIT_CODES = {
 
 
 def limit_in(code: str) -> str | None:
-    """Return the name of the limit that an error of this code is about; None for every
-    other error.
-    """
+    """Return the name of the limit that an error of this code is about; None for others."""
     return LIMIT_CODES.get(code)
 
 

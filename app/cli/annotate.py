@@ -284,9 +284,7 @@ def _collected(store: RunStore, options: argparse.Namespace) -> Collected:
 
 
 def _steps(store: RunStore, options: argparse.Namespace) -> tuple[Iterator[Step], int]:
-    """Return the steps in which the source is read, and how many there are (1: not worth
-    a word).
-    """
+    """Return the steps in which the source is read, and their number (1: not worth a word)."""
     if options.run:
         return run_steps(store, OWNER, options.run), len(options.run)
     if options.evaluation:

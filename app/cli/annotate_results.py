@@ -220,9 +220,7 @@ def _profile(
 def session_results(
     whole: WholeSession, options: argparse.Namespace, behind: Mapping[str, Behind]
 ) -> list[TaskResults]:
-    """Return what the labels say of the detectors, by task. Raises InvalidInputError
-    without labels.
-    """
+    """Return what the labels say of detectors, by task; raises InvalidInputError without labels."""
     people = None
     if options.annotator is not None:
         names = {one.name: one.number for one in whole.annotators if one.kind != "lead"}

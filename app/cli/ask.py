@@ -1,6 +1,4 @@
-"""`ask`, and what every command shares that runs methods: its options, what they ask for, and how
-its run is begun and followed.
-"""
+"""`ask`, and what every command shares that runs methods: options, request, how it is followed."""
 
 from __future__ import annotations
 

@@ -157,9 +157,7 @@ async def _check(service: Service, options: argparse.Namespace) -> int:
 
 
 def _asked(given: TextToCheck, request: RunRequest, names: Sequence[str]) -> RunRequest:
-    """Return the request to check a text by those of the detectors that can; of the others, what
-    they need is said on standard error.
-    """
+    """Return the check of a text by the detectors that can; says of the others what they need."""
     models = models_for(given, request.models)
     needs = unmet_needs(
         {role: known_capabilities(spec) or Capabilities() for role, spec in models.items()},
@@ -294,10 +292,7 @@ class _ResultWriter:
 
 
 def describe_check(view: RunView, found: CheckedText) -> str:
-    """Return a check as text: a line for each detector, then every sentence with all verdicts.
-
-    Every text in it is `printable`.
-    """
+    """Return a check as printable text: a line a detector, every sentence with all verdicts."""
     lines = [f"run {view.run}, {view.status}, {view.time:.1f} s", ""]
     if found.together is not None:
         lines += [*_together_lines(found.together, found.language), ""]
@@ -357,9 +352,7 @@ _STATES: Mapping[str | None, str] = {
 
 
 def _citation_lines(found: CheckedText) -> list[str]:
-    """Return a line for each citation: its sentence, its mark, and whether its source supports
-    that.
-    """
+    """Return a line for each citation: sentence, mark, and whether its source supports that."""
     if not found.citations:
         return []
     lines = ["", "citations:"]

@@ -106,9 +106,7 @@ from pipelines.store.evaluations import StoredEvaluation
 
 
 def add_plan_options(run: argparse.ArgumentParser) -> None:
-    """Add options for what the items are, and for what is done with them; the data set itself is
-    not among these.
-    """
+    """Add options for the items and for what is done with them, but not for the data set."""
     run.add_argument("--kind", help="the kind of the file, where it is not recognised")
     run.add_argument(
         "--map",
@@ -269,9 +267,7 @@ def _with_passages(items: Sequence[Item]) -> list[Item]:
 
 
 def column_mapping(assignments: Sequence[str]) -> ColumnMapping | None:
-    """Return what `--map` says; None without it. Raises InvalidInputError for no part of
-    an item.
-    """
+    """Return what `--map` says, None without it; raises InvalidInputError for unknown parts."""
     parts: dict[str, Any] = {}
     for assignment in assignments:
         part, _, column = assignment.partition("=")
@@ -514,9 +510,7 @@ def _ended(progress: EvaluationProgress, evaluation: str) -> int:
 
 
 def _show(progress: EvaluationProgress) -> None:
-    """Show it on one line of a terminal; elsewhere, such as in a log, on a line for every
-    hundredth.
-    """
+    """Show it on one line of a terminal; in a log, on a line for every hundredth."""
     left = "" if progress.left is None else f", {progress.left / 60:.1f} minutes left"
     line = f"{progress.answered} of {progress.total} answered{left}"
     if sys.stderr.isatty():
@@ -600,9 +594,7 @@ def _with_made(found: Evaluation, options: argparse.Namespace) -> Evaluation:
 
 
 def selected(found: Evaluation, tags: Sequence[str]) -> Evaluation:
-    """Return the part of an evaluation on items with all of `tags`. Raises InvalidInputError
-    where there is no such item.
-    """
+    """Return the part on items with all of `tags`; raises InvalidInputError if there are none."""
     part = found.selected(tags=tuple(tags))
     if not part.items:
         known = sorted({tag for item in found.items.values() for tag in item.tags})

@@ -24,10 +24,7 @@ def terminal_words() -> Catalogue:
 def add_option(
     parser: argparse._ActionsContainer, field: FormField, option: str = "", **look: Any
 ) -> None:
-    """Add the option of a field, --NAME by default.
-
-    `look` is what the parser is told besides, or instead.
-    """
+    """Add a field's option, --NAME by default; `look` adds to what the parser is told."""
     told = {"help": field.option(terminal_words()).replace("%", "%%"), **_taken(field), **look}
     parser.add_argument(option or f"--{field.name.replace('_', '-')}", **told)
 

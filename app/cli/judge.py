@@ -174,9 +174,7 @@ async def score_facts(service: Service, options: argparse.Namespace, owner: str)
 
 
 async def _known(options: argparse.Namespace) -> tuple[str, list[KnownAnswer]]:
-    """Return the data set `--against`, and its answers whose truth is known. Raises
-    InvalidInputError.
-    """
+    """Return the data set `--against` and its answers of known truth; raises InvalidInputError."""
     data = await asyncio.to_thread(
         open_data_set, options.against, limit=options.against_limit, seed=options.seed
     )

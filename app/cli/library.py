@@ -60,9 +60,7 @@ async def chosen_evidence(
 
 
 def _is_path(name: str) -> bool:
-    """Return whether a name is meant as a path: collections that are made from folders have
-    such names.
-    """
+    """Return whether a name is meant as a path: collections made from folders have such names."""
     return "/" in name or name in (".", "..", "~")
 
 
@@ -155,9 +153,7 @@ def _beginning(path: Path) -> bytes:
 
 
 def _files(places: list[Path]) -> Iterator[tuple[str, Path]]:
-    """Yield every file with its name: in a folder, hidden files, unknown kinds and links that
-    lead out of it are passed over.
-    """
+    """Yield every file with its name; hidden files, unknown kinds and links out are passed over."""
     for place in places:
         if place.is_file():
             yield place.name, place

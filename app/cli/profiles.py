@@ -57,9 +57,7 @@ _SEVERAL: dict[str, Any] = {"action": "append", "default": []}
 
 
 async def chosen_profile(service: Service, options: argparse.Namespace) -> Profile | None:
-    """Return what `--settings-profile` names, None without it. Raises NotFoundError,
-    InvalidInputError.
-    """
+    """Return what `--settings-profile` names, if any; raises NotFoundError, InvalidInputError."""
     if not options.settings_profile:
         return None
     store = service.store.profiles
@@ -142,9 +140,7 @@ async def _edit(service: Service, options: argparse.Namespace) -> int:
 
 
 def _changed(profile: Profile, options: argparse.Namespace) -> Profile:
-    """Return `profile` with the models, settings and prompts of the options. Raises
-    InvalidInputError.
-    """
+    """Return `profile` with the options' models, settings, prompts; raises InvalidInputError."""
     given = read_settings(METHODS, options.set, "METHOD.SETTING=VALUE", "drad.theta_1=0.5")
     settings = {
         name: found
@@ -189,9 +185,7 @@ async def _keep(service: Service, profile: Profile, *, replace: bool) -> None:
 
 
 def described(profile: Profile) -> str:
-    """Return a profile in lines: settings, prompts, models with prices and needs,
-    calibrations, source.
-    """
+    """Return a profile in lines: settings, prompts, models and prices, calibrations, source."""
     lines = [profile.name]
     if profile.description:
         lines.append(f"  {profile.description}")
@@ -387,9 +381,7 @@ def _problems(wording: Wording) -> Iterator[str]:
 
 
 async def _diff(service: Service, options: argparse.Namespace) -> int:
-    """Print what a profile's or a file's texts change, as a unified diff; 1 where something
-    differs.
-    """
+    """Print what a profile's or file's texts change, as a unified diff; 1 where they differ."""
     profile = await chosen_profile(service, options)
     if options.prompts is None and profile is None:
         raise failure("prompts.nothing_to_compare")

@@ -175,10 +175,7 @@ async def _checked(
 
 
 async def main_model(service: Service, options: argparse.Namespace) -> tuple[ModelSpec, str | None]:
-    """Return the one model that the options name, probed where it is hosted, and its key.
-
-    Raises InvalidInputError when an option cannot be understood.
-    """
+    """Return the options' one model, probed if hosted, and its key; raises InvalidInputError."""
     every = argparse.ArgumentParser()
     add_model_options(every)
     # The other roles are left as they are without their options.
@@ -325,9 +322,7 @@ def keys_of(options: argparse.Namespace, models: Mapping[str, ModelSpec]) -> dic
 
 
 def _judges(named: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return a map from role to provider and model, for the models of --judge; raises
-    InvalidInputError.
-    """
+    """Return a map from role to provider and model for --judge; raises InvalidInputError."""
     free = [role for role in JUDGES if role not in given]
     if len(named) > len(free):
         raise failure("command.many_judges", given=len(named), free=len(free), roles=[*JUDGES])
@@ -339,9 +334,7 @@ def _judges(named: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
 def _with_readings(
     specs: Mapping[str, ModelSpec], options: argparse.Namespace
 ) -> dict[str, ModelSpec]:
-    """Return the models with what the options say of how judges are read; raises
-    InvalidInputError.
-    """
+    """Return the models with what the options say of judges; raises InvalidInputError."""
     found = dict(specs)
     said = (
         ("judge_format", "--judge-format", options.judge_format, parse_format),
@@ -547,9 +540,7 @@ def _less(limits: RunLimits, check: ModelCheck, models: Mapping[str, ModelSpec])
 
 
 def budget_words(budget: RunBudget) -> str:
-    """Return a text such as "Expected: about 41 calls, 5,000 tokens, 12 s, 0.01 USD; limit:
-    50 calls".
-    """
+    """Return a text such as "Expected: about 41 calls, 5,000 tokens, 12 s; limit: 50 calls"."""
     found, limits = budget.expected, budget.limits
     if found is None:
         return ""
@@ -662,10 +653,7 @@ def add_qdrant_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_evidence(options: argparse.Namespace, keys: dict[str, str]) -> EvidenceSpec:
-    """Return what the options name; the key of a Qdrant server is added to `keys`.
-
-    Raises InvalidInputError where they cannot be understood.
-    """
+    """Return what the options name, a key of Qdrant added to `keys`; raises InvalidInputError."""
     if options.evidence != "qdrant":
         return EvidenceSpec(library=options.library, mode=options.evidence)
     server = _server(options)
@@ -723,9 +711,7 @@ def add_index_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _server(options: argparse.Namespace) -> Configured:
-    """Return the server that the options or the environment name. Raises InvalidInputError
-    for none.
-    """
+    """Return the server of the options or the environment; raises InvalidInputError for none."""
     known = configured()
     if options.qdrant_url:
         example = "http://localhost:6333"
@@ -757,10 +743,7 @@ def add_limit_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_limits(options: argparse.Namespace, spec: EvaluationSpec) -> Budget:
-    """Return the limits of `spec` with those that the options change.
-
-    Raises InvalidInputError for a limit that cannot be kept.
-    """
+    """Return `spec`'s limits with those that the options change; raises InvalidInputError."""
     given = {name: getattr(options, f"max_{name}") for name in LIMITS}
     changed = {
         name: None if value == _NONE else value

@@ -83,9 +83,7 @@ def reading_lines(found: Iterable[CalibratedReading]) -> list[str]:
 
 
 def calibration_words(one: Calibration) -> str:
-    """Return which score a calibration is of, what it was fitted to, and how good it is on
-    the rest.
-    """
+    """Return a calibration's score, what it was fitted to, and how good it is on the rest."""
     said = f"{one.method} {one.score}, task {one.task}: {_basis(one)}"
     errors = {"Brier score": one.brier, "calibration error": one.calibration_error}
     told = [f"{name} {value:.3f}" for name, value in errors.items() if value is not None]

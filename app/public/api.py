@@ -129,9 +129,7 @@ def result_of(view: RunView, run: str, shared: str | None = None) -> RunResult:
 
 
 def _checked(view: RunView) -> CheckResult | None:
-    """Return the check of a given text, with what the standard detectors lack that were
-    not asked.
-    """
+    """Return the check of a given text, with the needs of standard detectors not asked."""
     found = checked_text(view)
     if found is None:
         return None
@@ -603,10 +601,7 @@ class Api:
         return (await begin).follow(asked.wait, leave=asked.wait == 0)
 
     async def follow(self, asked: GetRunRequest) -> AsyncGenerator[RunResult]:
-        """Yield how far a run comes in the seconds that the caller waits; closing it ends nothing.
-
-        Raises NotFoundError.
-        """
+        """Yield how far a run comes; closing it ends nothing. Raises NotFoundError."""
         if pending := self._pending.get(asked.run):
             async with aclosing(pending.follow(asked.wait, leave=True)) as stages:
                 async for stage in stages:
@@ -623,10 +618,7 @@ class Api:
             await asyncio.sleep(min(_LOOK, left))
 
     async def get(self, run: str) -> RunResult:
-        """Return a run by its id: the caller's own, a shared one or a recorded sample.
-
-        Raises NotFoundError.
-        """
+        """Return a run by id: the caller's own, a shared one, a sample. Raises NotFoundError."""
         if pending := self._pending.get(run):
             return pending.result()
         # One that is shared belongs to nobody, as do samples.
@@ -719,9 +711,7 @@ class Api:
             self._over.popitem(last=False)
 
     async def _stored_here(self, run: str) -> str | None:
-        """Return what `_stored` returns, for who changes the run; raises Refused where another
-        process runs it.
-        """
+        """Return what `_stored` returns, to change it; raises Refused where another runs it."""
         found = await self._stored(run)
         if found is None:
             return None

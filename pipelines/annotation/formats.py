@@ -137,10 +137,7 @@ def label_records(lead: Lead) -> LabelRecords:
 
 
 def export_csv(lead: Lead) -> str:
-    """Return `label_records` as CSV.
-
-    What a spreadsheet would take for a formula is made a text by an apostrophe.
-    """
+    """Return `label_records` as CSV; formulas of a spreadsheet are made texts by an apostrophe."""
     records = label_records(lead)
     return csv_text(records.rows, records.columns)
 
@@ -294,9 +291,7 @@ def _label_of_row(row: Mapping[str, str | None], line: int) -> Label:
 
 
 def _unescaped(cell: str) -> str:
-    """Return a cell without the apostrophe that keeps a spreadsheet from taking it for a
-    formula.
-    """
+    """Return a cell without the apostrophe that keeps it from being taken for a formula."""
     return cell[1:] if cell[:1] == "'" and harmless(cell[1:]) == cell else cell
 
 
@@ -352,9 +347,7 @@ def _provenance(one: GivenLabel, names: Mapping[int, str]) -> dict[str, Any]:
 def _told_of(
     task: _TaskOfLabelStudio, annotation: _Annotation, person: str
 ) -> Mapping[str, object]:
-    """Return what `_provenance` and the `meta` of the results say of an annotation; the
-    latter first.
-    """
+    """Return what `_provenance` and the results' `meta` say of an annotation; the latter first."""
     ours = task.data.get("veriscope")
     listed = ours.get("labels") if isinstance(ours, dict) else None
     entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
@@ -375,9 +368,7 @@ def _version(told: object) -> int | None:
 
 
 def moment(told: object) -> datetime | None:
-    """Return a time as ISO 8601 writes it, in UTC where it names no zone; None for
-    anything else.
-    """
+    """Return a time as in ISO 8601, in UTC where it names no zone; None for anything else."""
     try:
         found = datetime.fromisoformat(told.strip()) if isinstance(told, str) else None
         return found and (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)

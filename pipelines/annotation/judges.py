@@ -207,9 +207,7 @@ def detector_agreements(
 
 
 def _labels(whole: WholeSession, evaluation: str, which: Which) -> _Labels:
-    """Return, by answer, what people say of it; a control item that was drawn keeps its
-    right label.
-    """
+    """Return, by answer, what people say of it; a drawn control item keeps its right label."""
     items = [
         item
         for item in whole.items

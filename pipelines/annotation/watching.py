@@ -71,9 +71,7 @@ class SessionProgress(Frozen):
 
 
 def session_progress(lead: Lead) -> SessionProgress:
-    """Return the progress of a session as it is now. `gaps` are items that show gaps of the
-    guidelines.
-    """
+    """Return a session's progress as it is now; `gaps` are items with gaps of the guidelines."""
     return progress_of(lead.whole())
 
 

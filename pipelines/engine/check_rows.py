@@ -81,10 +81,7 @@ def together_record(found: TogetherFound) -> dict[str, Any]:
 
 
 def row_columns(methods: Sequence[str], calibrated: Collection[str] = ()) -> list[str]:
-    """Return the columns of a table of texts that were checked by `methods`.
-
-    Those in `calibrated` have a column more.
-    """
+    """Return the columns of texts checked by `methods`; those in `calibrated` have one more."""
     own: list[str] = []
     for name in methods:
         own += [f"{name}_{what}" for what in ("verdict", "score", "threshold")]

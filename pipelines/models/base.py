@@ -282,9 +282,7 @@ class Model(ABC):
         """Write `request.n` texts; `watch` sees the first one grow."""
 
     async def choose(self, request: ChoiceRequest) -> Choice:
-        """Return the probability of each option as the reply's beginning (see
-        `pipelines.models.base`).
-        """
+        """Return each option's probability as the reply's beginning (see `models.base`)."""
 
         return await choose_by_generating(self, request)
 
@@ -366,9 +364,7 @@ async def choose_by_generating(
 
 
 def _agrees(reply: Generation, choice: Choice, options: Sequence[Option]) -> bool:
-    """Return whether the first token is the answer, and what follows it, if more came, agrees
-    with it.
-    """
+    """Return whether the first token is the answer, and what follows, if any, agrees with it."""
     said = reply.text.strip().casefold()
     if said and (is_thinking(said) or "<think>".startswith(said)):
         # The answer comes after the thinking.

@@ -337,9 +337,7 @@ _PARTS = re.compile(
 def form_objected_to(
     refusal: RefusalError, body: Mapping[str, Any], made: Iterable[Concession], *, streamed: bool
 ) -> Concession | None:
-    """Return the concession of form that a refusal asks for and that was not `made` yet; None where
-    it asks for none.
-    """
+    """Return the concession of form that a refusal asks for and that was not `made`; or None."""
     said = f"{refusal.words}\n{refusal.named}"
     turns = body.get("messages") or ()
     roles = [turn.get("role") for turn in turns]

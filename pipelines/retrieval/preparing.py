@@ -153,9 +153,7 @@ class PreparedDocument:
         return Section.model_validate_json(self._sections[number])
 
     def section_of(self, passage: int) -> int:
-        """Return the section in which a passage begins: the last one whose first passage is
-        not later.
-        """
+        """Return the section a passage begins in: the last that does not begin later."""
         low, high = 0, self.sections - 1
         while low < high:
             middle = (low + high + 1) // 2

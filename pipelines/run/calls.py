@@ -50,9 +50,7 @@ def request_key(request: ModelRequest | SimilarityRequest) -> str:
 
 
 def is_random(request: object) -> bool:
-    """Return whether the same request may be answered differently each time: its reply is
-    not kept.
-    """
+    """Return whether the same request may be answered differently: its reply is not kept."""
     return isinstance(request, GenerationRequest) and request.is_random
 
 
@@ -166,9 +164,7 @@ def _weight(reply: Any) -> int:
 
 
 async def _follow(in_flight: _InFlight, watch: Watcher | None) -> Any:
-    """Return the reply that another caller requested, None when it got none, or our own
-    early stop.
-    """
+    """Return another caller's reply, None when it got none, or our own early stop."""
     if watch is None:
         return await asyncio.shield(in_flight.done)
     stopped: asyncio.Future[tuple[Generation, ...]] = asyncio.get_running_loop().create_future()

@@ -347,10 +347,7 @@ class AnnotationStore:
         return found[session_id]
 
     def whole(self, session_id: str) -> WholeSession:
-        """Return all of a session in one transaction: nothing is done in it meanwhile.
-
-        Raises NotFoundError.
-        """
+        """Return all of a session in one transaction, so of one moment; raises NotFoundError."""
         with self._database.read() as session:
             # SQLite reads one state anyhow; elsewhere changes wait, as they do for each other.
             locked(session, session_id)
@@ -551,10 +548,7 @@ def _named_once() -> Iterator[None]:
 
 
 def locked(session: Session, session_id: str) -> AnnotationSessionRow:
-    """Return the row of a session, locked until the transaction ends: changes take turns.
-
-    Raises NotFoundError.
-    """
+    """Return a session's row, locked until the transaction ends; raises NotFoundError."""
     row = session.get(AnnotationSessionRow, session_id, with_for_update=True)
     if row is None:
         raise failure("annotation.no_session")
@@ -569,10 +563,7 @@ def enrolled(
     joined: datetime,
     most: int | None = None,
 ) -> Annotator:
-    """Return a new annotator, in a transaction in which the row of the session is locked.
-
-    Raises InvalidInputError if `most` persons take part already.
-    """
+    """Return a new annotator, the session locked; InvalidInputError beyond `most` persons."""
     row = AnnotatorRow
     kinds = session.scalars(select(row.kind).where(row.session == session_id)).all()
     if kind == "person" and most is not None and kinds.count("person") >= most:
@@ -585,9 +576,7 @@ def enrolled(
 def participating(
     session: Session, session_id: str, name: str, kind: AnnotatorKind, now: datetime
 ) -> Annotator:
-    """Do as `AnnotationStore.participant` does, in a transaction in which the session's row
-    is locked.
-    """
+    """Do as `AnnotationStore.participant`, in a transaction with the session's row locked."""
     row = AnnotatorRow
     found = _read(
         session, Annotator, row, (row.number,), row.session == session_id, row.name == name
@@ -709,9 +698,7 @@ class AnnotationLinks:
         annotator: int | None = None,
         seconds: float | None = None,
     ) -> str:
-        """Make a link that expires after `seconds` (None: never); return the link, told
-        this once.
-        """
+        """Make a link that expires after `seconds` (None: never); return it, told this once."""
         name, secret = token_hex(8), token_urlsafe(32)
         now = self._clock()
         row = {

@@ -49,9 +49,7 @@ _SECRET_VALUE = re.compile(
 
 
 def new_run_id() -> str:
-    """Return 128 random bits as 32 hexadecimal digits: safe in URLs, file names and
-    command lines.
-    """
+    """Return 128 random bits as 32 hexadecimal digits: safe in URLs, file names, commands."""
     return token_hex(16)
 
 
@@ -372,10 +370,7 @@ INSERT = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 def insert_or_replace(
     session: Session, table: type[Base], key: dict[str, Any], values: dict[str, Any]
 ) -> None:
-    """Store a row under its primary key `key`, in place of the one that is there.
-
-    It is one statement: two that save at the same time do not collide.
-    """
+    """Store a row under its primary key in one statement, in place of the one that is there."""
     kind = INSERT[session.get_bind().dialect.name]
     statement = kind(table).values(**key, **values)
     session.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
