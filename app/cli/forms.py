@@ -1,8 +1,9 @@
-"""Makes options of the fields of a form, see `components/forms.py`."""
+"""Makes options: of the fields of a form (`components/forms.py`), or worded by the catalogue."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from functools import partial
 from math import inf
 from typing import Any
@@ -27,6 +28,17 @@ def add_option(
     """Add a field's option, --NAME by default; `look` adds to what the parser is told."""
     told = {"help": field.option(terminal_words()).replace("%", "%%"), **_taken(field), **look}
     parser.add_argument(option or f"--{field.name.replace('_', '-')}", **told)
+
+
+def add_worded(
+    parser: argparse._ActionsContainer,
+    key: str,
+    *names: str,
+    facts: Mapping[str, object] | None = None,
+    **look: Any,
+) -> None:
+    """Add an option or argument whose help is the text under `key`, filled with `facts`."""
+    parser.add_argument(*names, help=terminal_words()(key, **(facts or {})), **look)
 
 
 def number(field: FormField, text: str) -> float:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from app.cli.forms import add_option
+from app.cli.forms import add_option, add_worded
 from app.cli.library import chosen_evidence
 from app.cli.run_options import (
     add_evidence_options,
@@ -285,40 +285,21 @@ def add_judge_command(parts: Any, command: Any) -> None:
     parser.set_defaults(command=command)
     parser.add_argument("evaluation")
     add_main_model_options(parser)
-    parser.add_argument(
-        "--prompt",
-        type=Path,
-        metavar="FILE",
-        help="use a prompt of your own (TOML); it is checked first",
-    )
+    add_worded(parser, "cli.judge.prompt", "--prompt", type=Path, metavar="FILE")
     parser.add_argument("--seed", type=whole, default=0)
-    parser.add_argument(
+    add_worded(
+        parser,
+        "cli.judge.temperature",
         "--temperature",
         type=partial(amount, most=MAX_TEMPERATURE),
         default=0.0,
-        help=f"above 0 a reply is drawn with --seed; {MAX_TEMPERATURE:g} at most",
+        facts={"most": f"{MAX_TEMPERATURE:g}"},
     )
     held_against = parser.add_mutually_exclusive_group()
-    held_against.add_argument(
-        "--labels",
-        type=Path,
-        metavar="FILE",
-        help="a file of people's labels of these answers: id, label and, if need"
-        " be, system and repeat",
-    )
-    held_against.add_argument(
-        "--against",
-        metavar="DATA",
-        help="measure the judge on this data set of right and wrong answers instead",
-    )
+    add_worded(held_against, "cli.judge.labels", "--labels", type=Path, metavar="FILE")
+    add_worded(held_against, "cli.judge.against", "--against", metavar="DATA")
     parser.add_argument("--against-limit", type=count, default=100, metavar="N")
-    parser.add_argument(
-        "--at-once",
-        type=count,
-        default=4,
-        metavar="N",
-        help="judge this many answers at a time (default: %(default)s)",
-    )
+    add_worded(parser, "cli.judge.at_once", "--at-once", type=count, default=4, metavar="N")
     for name, field in BUDGET.fields.items():
         add_option(parser, field, f"--max-{name}")
 
@@ -330,21 +311,9 @@ def add_facts_command(parts: Any, command: Any) -> None:
     )
     parser.set_defaults(command=command)
     parser.add_argument("evaluation")
-    parser.add_argument(
-        "--by",
-        choices=get_args(FactsBy),
-        default="concepts",
-        help="take answers apart by EVER's concepts, or by the claims that a prompt lists"
-        " (default: %(default)s)",
-    )
+    add_worded(parser, "cli.facts.by", "--by", choices=get_args(FactsBy), default="concepts")
     parser.add_argument("--seed", type=whole, default=0)
-    parser.add_argument(
-        "--at-once",
-        type=count,
-        default=2,
-        metavar="N",
-        help="score this many answers at a time (default: %(default)s)",
-    )
+    add_worded(parser, "cli.facts.at_once", "--at-once", type=count, default=2, metavar="N")
     for name, field in BUDGET.fields.items():
         add_option(parser, field, f"--max-{name}")
     add_model_options(parser)

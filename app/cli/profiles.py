@@ -11,6 +11,7 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any, get_args
 
+from app.cli.forms import add_worded
 from app.cli.run_options import (
     add_prompts_option,
     by_role,
@@ -66,12 +67,7 @@ async def chosen_profile(service: Service, options: argparse.Namespace) -> Profi
 
 def add_profile_option(parser: argparse.ArgumentParser) -> None:
     """Add the option `--settings-profile`; `--profile` names the kind of the main model."""
-    parser.add_argument(
-        "--settings-profile",
-        metavar="NAME",
-        help="use the models, settings and prompts saved under this name; --set,"
-        " --prompts and the options of models go before them",
-    )
+    add_worded(parser, "cli.settings_profile", "--settings-profile", metavar="NAME")
 
 
 async def _list(service: Service, options: argparse.Namespace) -> int:
@@ -239,7 +235,7 @@ def add_profile_commands(commands: Any) -> None:
     )
     templates.set_defaults(command=_templates)
     for part in (listed, templates):
-        part.add_argument("--json", action="store_true", help="print a JSON line per profile")
+        add_worded(part, "cli.json.profile", "--json", action="store_true")
     for name, command, text in (
         ("show", _show, "print a profile"),
         ("export", _export, "write a profile as JSON"),
@@ -251,38 +247,23 @@ def add_profile_commands(commands: Any) -> None:
         part.set_defaults(command=command)
         part.add_argument("name")
         if name == "export":
-            part.add_argument(
-                "--to",
-                type=Path,
-                metavar="FILE",
-                help="write to this file (default: standard output)",
-            )
+            add_worded(part, "cli.to", "--to", type=Path, metavar="FILE")
         if name in ("save", "edit"):
             _add_content(part)
         if name == "save":
-            part.add_argument(
-                "--description", default="", help="description: what the profile is for"
-            )
+            add_worded(part, "cli.description", "--description", default="")
             _add_replace(part)
         if name == "edit":
-            part.add_argument("--description", help="description: what the profile is for")
-            part.add_argument("--rename", metavar="NAME", help="give the profile another name")
-            part.add_argument(
-                "--default-prompts",
-                action="store_true",
-                help="remove the profile's own texts of prompts",
-            )
+            add_worded(part, "cli.description", "--description")
+            add_worded(part, "cli.rename", "--rename", metavar="NAME")
+            add_worded(part, "cli.default_prompts", "--default-prompts", action="store_true")
     maker = parts.add_parser("make", help="make a profile of a template")
     maker.set_defaults(command=_make)
     maker.add_argument("template", choices=list(TEMPLATES))
-    maker.add_argument(
-        "--name", default="", help="name of the profile (default: the template's title)"
-    )
-    maker.add_argument("--address", metavar="ROLE=URL", help="address of a model", **_SEVERAL)
-    maker.add_argument(
-        "--model", metavar="ROLE=ID", help="use another model than the template's", **_SEVERAL
-    )
-    maker.add_argument("--description", default="", help="description: what the profile is for")
+    add_worded(maker, "cli.profile.name", "--name", default="")
+    add_worded(maker, "cli.profile.address", "--address", metavar="ROLE=URL", **_SEVERAL)
+    add_worded(maker, "cli.profile.model", "--model", metavar="ROLE=ID", **_SEVERAL)
+    add_worded(maker, "cli.description", "--description", default="")
     _add_replace(maker)
     imported = parts.add_parser("import", help="save a profile from its file")
     imported.set_defaults(command=_import)
@@ -291,32 +272,15 @@ def add_profile_commands(commands: Any) -> None:
 
 
 def _add_content(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        metavar="METHOD.SETTING=VALUE",
-        help="change a setting of a method; repeat for several",
-        **_SEVERAL,
-    )
-    parser.add_argument(
-        "--role",
-        metavar="ROLE=KIND[:MODEL]",
-        help="give a role a model, for example main=openai:gpt-4o-mini",
-        **_SEVERAL,
-    )
-    parser.add_argument(
-        "--role-url", metavar="ROLE=URL", help="address of the model in this role", **_SEVERAL
-    )
-    parser.add_argument("--prices", metavar="FILE", help="prices of models by name, as JSON")
-    parser.add_argument(
-        "--prompts",
-        type=Path,
-        metavar="FILE",
-        help="use these texts in place of shipped prompts (a TOML file)",
-    )
+    add_worded(parser, "cli.set.method", "--set", metavar="METHOD.SETTING=VALUE", **_SEVERAL)
+    add_worded(parser, "cli.profile.role", "--role", metavar="ROLE=KIND[:MODEL]", **_SEVERAL)
+    add_worded(parser, "cli.role_url", "--role-url", metavar="ROLE=URL", **_SEVERAL)
+    add_worded(parser, "cli.profile.prices", "--prices", metavar="FILE")
+    add_worded(parser, "cli.profile.prompts", "--prompts", type=Path, metavar="FILE")
 
 
 def _add_replace(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--replace", action="store_true", help="replace a profile of the same name")
+    add_worded(parser, "cli.replace", "--replace", action="store_true")
 
 
 # `prompts`: show the prompts of methods, and check and compare texts that replace them.
@@ -423,15 +387,11 @@ def add_prompt_commands(commands: Any) -> None:
     parts = group.add_subparsers(required=True)
     listed = parts.add_parser("list", help="list every prompt, with its placeholders")
     listed.set_defaults(command=_list_prompts)
-    listed.add_argument(
-        "--method", choices=list(METHODS), help="list only the prompts of one method"
-    )
-    listed.add_argument("--json", action="store_true", help="print a JSON line per prompt")
+    add_worded(listed, "cli.prompts.method", "--method", choices=list(METHODS))
+    add_worded(listed, "cli.json.prompt", "--json", action="store_true")
     shown = parts.add_parser("show", help="print the text of a prompt")
     shown.set_defaults(command=_show_prompt)
-    shown.add_argument(
-        "prompt", metavar="FILE/NAME", help="name of the prompt, for example ever/verify"
-    )
+    add_worded(shown, "cli.prompts.name", "prompt", metavar="FILE/NAME")
     shown.add_argument("--language", choices=get_args(Language), default="en")
     checked = parts.add_parser("check", help="check whether texts of your own can be used")
     checked.set_defaults(command=_check)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from app.cli.forms import add_option
+from app.cli.forms import add_option, add_worded
 from app.cli.shared import (
     OWNER,
     happened,
@@ -471,15 +471,8 @@ def _option(field: FormField) -> str:
 def add_filter_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that filter runs; a run must fulfil each option that is given."""
     so_many = partial(whole, most=_MOST)
-    parser.add_argument(
-        "--limit",
-        type=so_many,
-        default=20,
-        help="list at most this many runs (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--offset", type=so_many, default=0, help="skip this many runs (default: %(default)s)"
-    )
+    add_worded(parser, "cli.runs.limit", "--limit", type=so_many, default=20)
+    add_worded(parser, "cli.runs.offset", "--offset", type=so_many, default=0)
     for name, field in RUN_FILTER.fields.items():
         look: dict[str, Any] = {}
         if field.kind is not bool:
@@ -529,18 +522,16 @@ def add_run_commands(commands: Any) -> None:
         return added
 
     listing = add("list", list_runs, "list runs, newest first")
-    listing.add_argument("--json", action="store_true", help="print a JSON line per run")
+    add_worded(listing, "cli.json.run", "--json", action="store_true")
     add_filter_options(listing)
     add("show", show_run, "print a run in words", "one")
     exported = add(
         "export", export_run, "write a run as JSON lines, several as a zip file", "several"
     )
-    exported.add_argument(
-        "--to", type=Path, metavar="FILE", help="write to this file (default: standard output)"
-    )
+    add_worded(exported, "cli.to", "--to", type=Path, metavar="FILE")
     add("import", import_runs, "store exported runs").add_argument("file", type=Path)
     deleted = add("delete", delete_runs, "delete runs; several after asking", "several")
-    deleted.add_argument("--yes", action="store_true", help="delete without asking")
+    add_worded(deleted, "cli.runs.yes", "--yes", action="store_true")
     add("rename", _rename, "give a run a name; an empty one takes it away", "one").add_argument(
         "name"
     )
@@ -548,7 +539,7 @@ def add_run_commands(commands: Any) -> None:
         "text"
     )
     star = add("star", _star, "give runs a star", "several")
-    star.add_argument("--remove", action="store_true", help="remove the star")
+    add_worded(star, "cli.runs.unstar", "--remove", action="store_true")
     tag = add("tag", _tag, "give runs tags, or take them away", "several")
     for name in ("add", "remove"):
         tag.add_argument(f"--{name}", action="append", default=[], metavar="TAG")
@@ -556,16 +547,5 @@ def add_run_commands(commands: Any) -> None:
         "other", metavar="OTHER"
     )
     report = add("report", _report, "write a run as one HTML file that opens offline", "one")
-    report.add_argument(
-        "--output",
-        "--to",
-        type=Path,
-        metavar="FILE",
-        help="write to this file (default: standard output)",
-    )
-    report.add_argument(
-        "--language",
-        choices=["en", "zh"],
-        default="en",
-        help="language of the report (default: %(default)s)",
-    )
+    add_worded(report, "cli.to", "--output", "--to", type=Path, metavar="FILE")
+    add_worded(report, "cli.report.language", "--language", choices=["en", "zh"], default="en")
