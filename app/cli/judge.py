@@ -100,12 +100,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
             " works, not how good the answers are."
         )
     graded = await asyncio.to_thread(
-        graded_answers,
-        evaluations,
-        options.evaluation,
-        owner,
-        spec.fingerprint,
-        systems,
+        graded_answers, evaluations, options.evaluation, owner, spec.fingerprint, systems
     )
     found: JudgeCalibration | None = None
     ended = last.reason

@@ -223,10 +223,7 @@ async def _ready(
 
 
 async def system_models(
-    service: Service,
-    names: Iterable[str],
-    options: argparse.Namespace,
-    keys: dict[str, str],
+    service: Service, names: Iterable[str], options: argparse.Namespace, keys: dict[str, str]
 ) -> dict[str, dict[str, ModelSpec]]:
     """Return the models that single systems have instead of the others', by system and role.
 

@@ -79,11 +79,7 @@ from pipelines.error_words import Phrase, phrase, phrase_in
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
-from pipelines.methods.together.verdict import (
-    TogetherFound,
-    answer_together,
-    text_together,
-)
+from pipelines.methods.together.verdict import TogetherFound, answer_together, text_together
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import known_capabilities
 from pipelines.run.calibrated import readings
@@ -290,14 +286,7 @@ def check_settings(
 class PendingRun:
     """A run that a program asked for, from its place in the queue to its end."""
 
-    def __init__(
-        self,
-        runs: Runs,
-        plan: RunPlan,
-        visitor: Caller,
-        *,
-        share: bool,
-    ) -> None:
+    def __init__(self, runs: Runs, plan: RunPlan, visitor: Caller, *, share: bool) -> None:
         self.run = new_owner()
         self._runs = runs
         self._share = share
@@ -673,10 +662,7 @@ class Api:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _begin(
-        self,
-        wanted: RunRequest,
-        request: Connection | None,
-        asked: AskRequest | CheckRequest,
+        self, wanted: RunRequest, request: Connection | None, asked: AskRequest | CheckRequest
     ) -> PendingRun:
         wanted = replace(wanted, limits=RunLimits(**asked.limits.model_dump()))
         # Every run has an owner of its own, who has no earlier ones.

@@ -259,9 +259,7 @@ def _reply(result: BaseModel, *, failed: bool = False) -> types.CallToolResult:
     data = result.model_dump(mode="json", exclude_none=failed)
     text = json.dumps(data, ensure_ascii=False)
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)],
-        structuredContent=data,
-        isError=failed,
+        content=[types.TextContent(type="text", text=text)], structuredContent=data, isError=failed
     )
 
 

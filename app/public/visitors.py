@@ -91,10 +91,7 @@ class Rates:
     """
 
     def __init__(
-        self,
-        per_visitor: int,
-        per_address: int,
-        clock: Callable[[], float] = time.monotonic,
+        self, per_visitor: int, per_address: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._most = {"visitor": per_visitor, "address": per_address}
         self._clock = clock

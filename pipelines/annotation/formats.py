@@ -46,11 +46,7 @@ from pipelines.annotation.types import (
 from pipelines.base import Frozen, printable_json
 from pipelines.error_words import Fact, PhraseError, phrase, problem_at
 from pipelines.errors import InvalidInputError, VeriscopeError, failure
-from pipelines.evaluation.datasets.labelled import (
-    LabelStudioTask,
-    code_point_offset,
-    person_of,
-)
+from pipelines.evaluation.datasets.labelled import LabelStudioTask, code_point_offset, person_of
 from pipelines.evaluation.datasets.mapping import label_in
 from pipelines.evaluation.results.export import Cell, csv_text, harmless
 from pipelines.store import RunStore
@@ -531,10 +527,7 @@ def export_ragtruth_sources(lead: Lead) -> Iterator[str]:
                 "source_id": one.source,
                 "task_type": "QA",
                 "source": one.body.place.data or "Veriscope",
-                "source_info": {
-                    "question": one.body.question,
-                    "passages": "\n\n".join(passages),
-                },
+                "source_info": {"question": one.body.question, "passages": "\n\n".join(passages)},
                 "prompt": "",
             }
         )

@@ -97,9 +97,7 @@ class Comment(NamedTuple):
 
 
 def standing_labels(
-    events: Iterable[StoredEvent],
-    which: Which = "last",
-    annotators: Collection[int] | None = None,
+    events: Iterable[StoredEvent], which: Which = "last", annotators: Collection[int] | None = None
 ) -> list[GivenLabel]:
     """Return the labels that stand, by item and person.
 

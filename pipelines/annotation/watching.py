@@ -231,10 +231,7 @@ def agreement_now(whole: WholeSession, task: Task) -> Coefficient:
 
 
 def _task(
-    task: Task,
-    whole: WholeSession,
-    labels: Sequence[GivenLabel],
-    bodies: dict[int, ItemBody],
+    task: Task, whole: WholeSession, labels: Sequence[GivenLabel], bodies: dict[int, ItemBody]
 ) -> TaskWatch:
     own = [one for one in labels if bodies[one.item].task == task]
     items = [item for item in whole.items if item.task == task and item.gold is None]

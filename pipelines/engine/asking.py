@@ -168,10 +168,7 @@ def question_of(spec: RunSpec, language: Language | None) -> Question:
 
 
 def within_limits(
-    plan: RunPlan,
-    limits: RunLimits,
-    models: Mapping[str, ModelSpec],
-    past: PastRuns | None = None,
+    plan: RunPlan, limits: RunLimits, models: Mapping[str, ModelSpec], past: PastRuns | None = None
 ) -> RunPlan:
     """Return the plan with these limits, the prices of its `models`, and what it will use by the
     runs of the `past`.

@@ -9,12 +9,7 @@ from pipelines.base import Language
 from pipelines.engine.checking import CellFound, CheckedText, CitationFound, DetectorFound
 from pipelines.methods.together.verdict import TogetherFound
 
-TOGETHER_COLUMNS = (
-    "together_verdict",
-    "together_probability",
-    "together_evidence",
-    "together_why",
-)
+TOGETHER_COLUMNS = ("together_verdict", "together_probability", "together_evidence", "together_why")
 """The one verdict of the detectors together, its probability, the sentence it rests on, and why."""
 
 _ERROR = {"code", "message", "remedy"}

@@ -173,11 +173,7 @@ class MeasuredChecks(Frozen):
             for part in (self.methods, self.alone)
         )
         return MeasuredEffort(
-            model=self.model,
-            questions=self.texts,
-            methods=methods,
-            shares=self.shares,
-            alone=alone,
+            model=self.model, questions=self.texts, methods=methods, shares=self.shares, alone=alone
         )
 
 

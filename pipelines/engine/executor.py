@@ -140,10 +140,7 @@ def start_event(live: LiveRun, plan: RunPlan) -> RunStarted:
 
 
 async def execute(
-    live: LiveRun,
-    plan: RunPlan,
-    gather: Callable[[], Awaitable[Materials]],
-    retry: RetryPolicy,
+    live: LiveRun, plan: RunPlan, gather: Callable[[], Awaitable[Materials]], retry: RetryPolicy
 ) -> None:
     """Run every method of `plan` on what `gather` finds; record exactly one event that ends it.
 

@@ -342,10 +342,7 @@ class Collections:
         """Return the collection as it is now, as the evidence of a run."""
         stored = self.store.get(owner, collection)
         return EvidenceSpec(
-            library=stored.name,
-            mode=mode,
-            collection=collection,
-            edition=self._edition(stored),
+            library=stored.name, mode=mode, collection=collection, edition=self._edition(stored)
         )
 
     def pinned(self, evidence: EvidenceSpec, owner: str) -> EvidenceSpec:
@@ -468,11 +465,7 @@ class _CollectionRetriever(Retriever):
             evidence = self._evidence
             assert evidence.collection is not None
             self._opened = await asyncio.to_thread(
-                self._collections.open,
-                self._owner,
-                evidence.collection,
-                evidence.mode,
-                self._key,
+                self._collections.open, self._owner, evidence.collection, evidence.mode, self._key
             )
             self.name = self._opened.name
         return await self._opened.search(query, k)
@@ -554,10 +547,7 @@ class Libraries:
     def for_another_loop(self) -> Libraries:
         """Return the same libraries for another event loop; those that are open are shared."""
         other = Libraries(
-            self._indexes,
-            self._folders,
-            self._find_embedder,
-            any_address=self._any_address,
+            self._indexes, self._folders, self._find_embedder, any_address=self._any_address
         )
         other._open.update(self._open)
         other.collections = self.collections
@@ -659,12 +649,7 @@ class Libraries:
             await self._qdrant.popitem()[1].close()
 
     async def dense_search(
-        self,
-        evidence: EvidenceSpec,
-        language: Language,
-        key: str | None = None,
-        *,
-        owner: str = "",
+        self, evidence: EvidenceSpec, language: Language, key: str | None = None, *, owner: str = ""
     ) -> Retriever | None:
         """Return a search of the library by vectors, None where there are none in `language`."""
         if evidence.collection is not None:

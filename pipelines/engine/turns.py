@@ -105,10 +105,7 @@ def turns_of(
         elif one.speaker == "assistant" and one.text.strip():
             text = without_thinking(one.text).strip()
             given = TextToCheck(
-                text=text,
-                question=question,
-                sources=_newest(said, sources),
-                language=language,
+                text=text, question=question, sources=_newest(said, sources), language=language
             )
             wrong = problem_of(given)
             if wrong is not None and wrong.name in ("repeats", "long_question"):

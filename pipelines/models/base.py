@@ -389,10 +389,7 @@ def _by_probability(token: Token, options: Sequence[Option]) -> Choice:
     if total > 1.0:
         masses = {label: mass / total for label, mass in masses.items()}
     return Choice(
-        probabilities=masses,
-        other_mass=max(0.0, 1.0 - total),
-        source="logprobs",
-        text=token.text,
+        probabilities=masses, other_mass=max(0.0, 1.0 - total), source="logprobs", text=token.text
     )
 
 

@@ -560,10 +560,7 @@ class HostedModel(Model, Generic[Client]):
         )
 
     def _without_repeats(
-        self,
-        request: GenerationRequest,
-        texts: list[Generation],
-        replies: Sequence[ReplyBuilder],
+        self, request: GenerationRequest, texts: list[Generation], replies: Sequence[ReplyBuilder]
     ) -> list[Generation]:
         """Return the texts, marked where the service answered a draw with an earlier one.
 

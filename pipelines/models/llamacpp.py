@@ -532,12 +532,7 @@ def shared_server() -> GgufServer:
 @cache
 def _shared_server() -> GgufServer:
     adapter = adapter_of(EMBEDDED_NAME)
-    return GgufServer(
-        gguf_path(),
-        name=EMBEDDED_NAME,
-        faster=faster_copy,
-        adapter=adapter,
-    )
+    return GgufServer(gguf_path(), name=EMBEDDED_NAME, faster=faster_copy, adapter=adapter)
 
 
 def faster_copy(path: Path) -> Path | None:

@@ -335,11 +335,7 @@ def _local(request: BuildRequest) -> Model:
         path = source.fetch(request.progress) / (source.gguf_file or "")
         adapter = adapter_of(spec.name) if spec.is_listed else None
         return GgufModel(
-            path,
-            name=spec.name,
-            progress=request.progress,
-            adapter=adapter,
-            **spec.found_locally,
+            path, name=spec.name, progress=request.progress, adapter=adapter, **spec.found_locally
         )
     return _loaded(request, spec.model, **spec.found_locally)
 

@@ -93,8 +93,7 @@ class PassageStore:
 
 
 def ranked(
-    passages: PassageStore | Sequence[Passage],
-    hits: Iterable[tuple[int, float, dict[str, float]]],
+    passages: PassageStore | Sequence[Passage], hits: Iterable[tuple[int, float, dict[str, float]]]
 ) -> list[Passage]:
     """Return `passages` of `(position, score, scores by retriever)`, best first, ranked from 1."""
     return [

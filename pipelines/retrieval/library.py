@@ -215,9 +215,7 @@ class _Plan:
 
 
 def _plan(
-    documents: Sequence[Document],
-    embedder: Embedder | None,
-    previous: LibraryIndex | None,
+    documents: Sequence[Document], embedder: Embedder | None, previous: LibraryIndex | None
 ) -> _Plan:
     plan = _Plan([], [], [], {})
     # Where each unchanged document's passages are, and their vectors by the same embedder.

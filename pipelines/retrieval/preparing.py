@@ -27,12 +27,7 @@ from pipelines.retrieval.indexes import terms
 from pipelines.retrieval.lines import LineStore
 from pipelines.retrieval.reading.files import read_file
 from pipelines.retrieval.reading.parsed import MAX_TEXT, DocumentPart, ParsedFile, RefusedError
-from pipelines.retrieval.reading.quality import (
-    FEW_LETTERS,
-    SAMPLE,
-    SOME_UNREADABLE,
-    check_text,
-)
+from pipelines.retrieval.reading.quality import FEW_LETTERS, SAMPLE, SOME_UNREADABLE, check_text
 from pipelines.text.languages import detect_language
 
 PREPARED_BY = f"2.{CUTTING_RULES}"

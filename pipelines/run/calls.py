@@ -119,10 +119,7 @@ class Cache:
             self._keep(_key(request, scope), reply)
 
     async def _ask(
-        self,
-        key: str,
-        watch: Watcher | None,
-        ask: Callable[[Watcher | None], Awaitable[T]],
+        self, key: str, watch: Watcher | None, ask: Callable[[Watcher | None], Awaitable[T]]
     ) -> T:
         in_flight = self._in_flight[key] = _InFlight()
 

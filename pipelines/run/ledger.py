@@ -302,7 +302,5 @@ class Ledger:
             )
         most = getattr(self.limits, self.reached)
         return LimitReached.of(
-            f"limit.{self.reached}",
-            most=f"{most:,.10g}",
-            used=f"{self.spent.tokens:,.0f}",
+            f"limit.{self.reached}", most=f"{most:,.10g}", used=f"{self.spent.tokens:,.0f}"
         )

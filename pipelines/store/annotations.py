@@ -155,14 +155,7 @@ MAX_NAME = 200
 AnnotatorKind = Literal["person", "lead", "imported"]
 State = Literal["open", "labelled", "skipped", "lost"]
 EventKind = Literal[
-    "given",
-    "changed",
-    "undone",
-    "redone",
-    "skipped",
-    "comment",
-    "revealed",
-    "adjudicated",
+    "given", "changed", "undone", "redone", "skipped", "comment", "revealed", "adjudicated"
 ]
 """What somebody did: gave a label, changed it, took it back, restored what was taken back, skipped
 the item with a reason, commented on it, was shown what the models said, or decided as adjudicator.

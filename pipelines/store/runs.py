@@ -578,12 +578,7 @@ class RunStore:
         return [run_id for run_id in run_ids if run_id in known]
 
     def _insert(
-        self,
-        session: Session,
-        run_id: str,
-        owner: str,
-        created: datetime,
-        events: Sequence[Event],
+        self, session: Session, run_id: str, owner: str, created: datetime, events: Sequence[Event]
     ) -> None:
         header = events[0]
         assert isinstance(header, RunStarted)

@@ -265,10 +265,7 @@ class EvaluationAttemptRow(Base):
     counted: Mapped[bool]
     spent: Mapped[dict[str, Any]] = mapped_column(JSON)
 
-    __table_args__ = (
-        Index(None, "evaluation", "counted"),
-        Index(None, "evaluation", "number"),
-    )
+    __table_args__ = (Index(None, "evaluation", "counted"), Index(None, "evaluation", "number"))
 
 
 class OutcomeRow(Base):

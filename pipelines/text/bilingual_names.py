@@ -14,12 +14,7 @@ from functools import cache
 from typing import NamedTuple
 
 from pipelines.base import Language, kept
-from pipelines.text.chinese import (
-    chinese_tokenizer,
-    in_dictionary,
-    tagged_words,
-    word_boundaries,
-)
+from pipelines.text.chinese import chinese_tokenizer, in_dictionary, tagged_words, word_boundaries
 from pipelines.text.english import base_forms, is_common
 from pipelines.text.languages import has_han, simplified
 

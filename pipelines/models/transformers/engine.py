@@ -251,13 +251,7 @@ class InferenceEngine:
         return arguments | ({"logits_to_keep": count} if self._keeps else {})
 
     def _forward(
-        self,
-        ids: list[list[int]],
-        cache: Any,
-        *,
-        before: int,
-        lengths: list[int],
-        count: int,
+        self, ids: list[list[int]], cache: Any, *, before: int, lengths: list[int], count: int
     ) -> torch.Tensor:
         """Return logits [rows, >= count, vocabulary] of the last columns, in float32.
 
