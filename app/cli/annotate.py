@@ -15,7 +15,7 @@ from typing import Any
 
 from app.cli.annotate_results import add_result_commands
 from app.cli.evaluate import column_mapping
-from app.cli.forms import add_option, add_worded, terminal_words
+from app.cli.forms import add_command, add_group, add_option, add_worded, terminal_words
 from app.cli.shared import (
     OWNER,
     amount,
@@ -151,10 +151,7 @@ def _rate(one: LabelledRate) -> str:
 
 def add_judges_command(parts: Any) -> None:
     """Add the command `annotations judges`."""
-    parser = parts.add_parser(
-        "judges", help="print models' scores of an evaluation, corrected by people's labels"
-    )
-    parser.set_defaults(command=_judges)
+    parser = add_command(parts, "cli.command.annotations.judges", _judges)
     parser.add_argument("session")
     add_worded(parser, "cli.blind", "--blind", action="store_true")
     add_worded(parser, "cli.json.judge", "--json", action="store_true")
@@ -406,39 +403,27 @@ async def _delete(service: Service, options: argparse.Namespace) -> int:
 
 def add_annotation_commands(commands: Any) -> None:
     """Add the command `annotations`."""
-    group = commands.add_parser("annotations", help="have people label runs, texts and answers")
-    parts = group.add_subparsers(required=True)
-    listed = parts.add_parser("list", help="list all sessions, newest first")
-    listed.set_defaults(command=_list)
+    parts = add_group(commands, "cli.command.annotations")
+    listed = add_command(parts, "cli.command.annotations.list", _list)
     add_worded(listed, "cli.json.session", "--json", action="store_true")
     _add_create(parts)
-    invited = parts.add_parser("invite", help="make a link to a session; it is told this once")
-    invited.set_defaults(command=_invite)
+    invited = add_command(parts, "cli.command.annotations.invite", _invite)
     add_worded(invited, "cli.link.role", "--role", choices=["join", "lead"])
     add_worded(invited, "cli.link.annotator", "--annotator", metavar="NAME")
     _add_days(invited)
-    links = parts.add_parser("links", help="list the links to a session, without their secrets")
-    links.set_defaults(command=_links)
+    links = add_command(parts, "cli.command.annotations.links", _links)
     add_worded(links, "cli.link.revoke", "--revoke", metavar="LINK")
-    exported = parts.add_parser(
-        "export", help="write a session with everything in it, or its labels"
-    )
-    exported.set_defaults(command=_export)
+    exported = add_command(parts, "cli.command.annotations.export", _export)
     formats = [*_FORMATS, _EXCEL, _OF_TASK]
     add_worded(exported, "cli.format", "--format", choices=formats, default="jsonl")
     add_worded(exported, "cli.format.task", "--task", choices=TASKS, facts={"format": _OF_TASK})
     add_worded(exported, "cli.to", "--to", type=Path, metavar="FILE")
-    closed = parts.add_parser("close", help="take no more labels")
-    closed.set_defaults(command=_close)
+    closed = add_command(parts, "cli.command.annotations.close", _close)
     add_worded(closed, "cli.reopen", "--reopen", action="store_true")
-    deleted = parts.add_parser("delete", help="delete a session with everything in it")
-    deleted.set_defaults(command=_delete)
+    deleted = add_command(parts, "cli.command.annotations.delete", _delete)
     for command in (invited, links, exported, closed, deleted):
         command.add_argument("session")
-    imported = parts.add_parser(
-        "import", help="store an exported session, or labels into a session"
-    )
-    imported.set_defaults(command=_import)
+    imported = add_command(parts, "cli.command.annotations.import", _import)
     imported.add_argument("file", type=Path)
     add_worded(imported, "cli.into", "--into", metavar="SESSION")
     add_worded(imported, "cli.as", "--as", dest="name", metavar="NAME")
@@ -447,8 +432,7 @@ def add_annotation_commands(commands: Any) -> None:
 
 
 def _add_create(parts: Any) -> None:
-    parser = parts.add_parser("create", help="make a session, and a link to join it")
-    parser.set_defaults(command=_create)
+    parser = add_command(parts, "cli.command.annotations.create", _create)
     add_worded(parser, "cli.session.name", "name")
     source = parser.add_mutually_exclusive_group(required=True)
     add_worded(source, "cli.label.run", "--run", action="append", metavar="ID")

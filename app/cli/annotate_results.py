@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from pydantic import Field
 
-from app.cli.forms import add_worded
+from app.cli.forms import add_command, add_worded
 from app.cli.shared import OWNER, listed_names, whole
 from pipelines.annotation.adjudication import Status
 from pipelines.annotation.agreement import SAMPLING, TaskAgreement, task_agreement
@@ -318,13 +318,11 @@ def _fit(one: FittedDetector) -> str:
 
 def add_result_commands(parts: Any) -> None:
     """Add the commands `annotations status` and `results`."""
-    status = parts.add_parser("status", help="print the progress, the people and their agreement")
-    status.set_defaults(command=_status)
+    status = add_command(parts, "cli.command.annotations.status", _status)
     status.add_argument("session")
     add_worded(status, "cli.seed.intervals", "--seed", type=whole, default=0)
     add_worded(status, "cli.json", "--json", action="store_true")
-    results = parts.add_parser("results", help="measure the detectors against people's labels")
-    results.set_defaults(command=_results)
+    results = add_command(parts, "cli.command.annotations.results", _results)
     results.add_argument("session")
     add_worded(results, "cli.results.task", "--task", choices=TASKS)
     add_worded(results, "cli.results.annotator", "--annotator", metavar="NAME")

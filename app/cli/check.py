@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from app.cli.ask import add_run_options, begun, requested
-from app.cli.forms import add_worded, terminal_words
+from app.cli.forms import add_command, add_worded, terminal_words
 from app.cli.library import chosen_evidence
 from app.cli.run_options import ModelCheck, taken_words
 from app.cli.runs import Terminal, reading_lines
@@ -61,13 +61,8 @@ _REASONS: Mapping[str, str] = {
 
 def add_check_command(commands: Any) -> None:
     """Add `check` to the commands."""
-    parser = commands.add_parser(
-        "check",
-        help="check a text, or a file of texts",
-        description="Check texts that somebody else wrote by every detector that can work on them."
-        " Each text is a recorded run. Exit status: 0 when all were checked, 3 when some or a"
-        " detector failed, 1 when none was checked, 2 for unusable input.",
-    )
+    parser = add_command(commands, "cli.command.check", _check)
+    parser.description = terminal_words()("cli.command.check.about")
     add_worded(parser, "cli.check.text", "text", nargs="?")
     add_worded(parser, "cli.check.file", "--file", type=Path)
     add_worded(parser, "cli.check.question", "--question", default="")
@@ -86,7 +81,6 @@ def add_check_command(commands: Any) -> None:
     add_worded(parser, "cli.check.output", "--output", choices=("text", "jsonl", "csv"))
     add_worded(parser, "cli.to", "--to", type=Path, metavar="FILE")
     add_run_options(parser, "detector")
-    parser.set_defaults(command=_check)
 
 
 async def _check(service: Service, options: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from app.cli.ask import library_or_web, requested
-from app.cli.forms import add_worded, terminal_words
+from app.cli.forms import add_command, add_group, add_worded, terminal_words
 from app.cli.judge import add_facts_command, add_judge_command, judge, score_facts
 from app.cli.profiles import add_profile_option
 from app.cli.run_options import (
@@ -389,10 +389,7 @@ async def _carried_out(
 
 def add_evaluate_command(commands: Any) -> None:
     """Add the command `evaluate`."""
-    run = commands.add_parser(
-        "evaluate", help="run methods on a data set; report intervals and costs"
-    )
-    run.set_defaults(command=evaluate)
+    run = add_command(commands, "cli.command.evaluate", evaluate)
     what = run.add_mutually_exclusive_group(required=True)
     add_worded(what, "cli.data", "--data", dest="data_set", metavar="FILE")
     add_worded(what, "cli.resume", "--resume", metavar="ID")
@@ -587,13 +584,9 @@ async def _score_facts(service: Service, options: argparse.Namespace) -> int:
 
 def add_evaluations_commands(commands: Any) -> None:
     """Add the command `evaluations`."""
-    group = commands.add_parser("evaluations", help="show, compare and judge evaluations")
-    parts = group.add_subparsers(required=True)
-    parts.add_parser("list", help="list all evaluations, newest first").set_defaults(
-        command=show_evaluations
-    )
-    table = parts.add_parser("show", help="print the results of an evaluation")
-    table.set_defaults(command=show_table)
+    parts = add_group(commands, "cli.command.evaluations")
+    add_command(parts, "cli.command.evaluations.list", show_evaluations)
+    table = add_command(parts, "cli.command.evaluations.show", show_table)
     add_worded(table, "cli.format.table", "--format", choices=[*_FORMATS, _EXCEL], default="text")
     add_worded(table, "cli.to", "--to", type=Path, metavar="FILE")
     add_worded(table, "cli.metrics", "--metrics", default="", metavar="A,B")
@@ -607,8 +600,7 @@ def add_evaluations_commands(commands: Any) -> None:
         default=[],
         metavar="NAME=DETECTOR>CUT:REPAIR",
     )
-    compared = parts.add_parser("compare", help="compare systems item by item")
-    compared.set_defaults(command=compare)
+    compared = add_command(parts, "cli.command.evaluations.compare", compare)
     add_worded(compared, "cli.systems", "--systems", default="")
     compared.add_argument("--metric", default="accuracy")
     add_worded(
@@ -619,7 +611,6 @@ def add_evaluations_commands(commands: Any) -> None:
     add_worded(compared, "cli.same_ids", "--same-ids", action="store_true")
     add_judge_command(parts, _judge)
     add_facts_command(parts, _score_facts)
-    deleted = parts.add_parser("delete", help="delete an evaluation; its runs stay")
-    deleted.set_defaults(command=delete_evaluation)
+    deleted = add_command(parts, "cli.command.evaluations.delete", delete_evaluation)
     for command in (table, compared, deleted):
         command.add_argument("evaluation")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from math import inf
 from typing import Any
@@ -28,6 +28,21 @@ def add_option(
     """Add a field's option, --NAME by default; `look` adds to what the parser is told."""
     told = {"help": field.option(terminal_words()).replace("%", "%%"), **_taken(field), **look}
     parser.add_argument(option or f"--{field.name.replace('_', '-')}", **told)
+
+
+def add_command(
+    commands: Any, key: str, command: Callable[..., Awaitable[int]]
+) -> argparse.ArgumentParser:
+    """Add the command whose name ends `key`, the key of its help."""
+    parser = commands.add_parser(key.rpartition(".")[2], help=terminal_words()(key))
+    parser.set_defaults(command=command)
+    return parser
+
+
+def add_group(commands: Any, key: str) -> Any:
+    """Add a command that only holds others; return what these are added to."""
+    group = commands.add_parser(key.rpartition(".")[2], help=terminal_words()(key))
+    return group.add_subparsers(required=True)
 
 
 def add_worded(

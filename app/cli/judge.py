@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from app.cli.forms import add_option, add_worded
+from app.cli.forms import add_command, add_option, add_worded
 from app.cli.library import chosen_evidence
 from app.cli.run_options import (
     add_evidence_options,
@@ -276,8 +276,7 @@ def _spent(progress: JudgingProgress) -> str:
 
 def add_judge_command(parts: Any, command: Any) -> None:
     """Add the command `evaluations judge`, which calls `command`."""
-    parser = parts.add_parser("judge", help="have a model judge the answers of an evaluation")
-    parser.set_defaults(command=command)
+    parser = add_command(parts, "cli.command.evaluations.judge", command)
     parser.add_argument("evaluation")
     add_main_model_options(parser)
     add_worded(parser, "cli.judge.prompt", "--prompt", type=Path, metavar="FILE")
@@ -301,10 +300,7 @@ def add_judge_command(parts: Any, command: Any) -> None:
 
 def add_facts_command(parts: Any, command: Any) -> None:
     """Add the command `evaluations facts`, which calls `command`."""
-    parser = parts.add_parser(
-        "facts", help="score the facts of all answers of an evaluation (FActScore)"
-    )
-    parser.set_defaults(command=command)
+    parser = add_command(parts, "cli.command.evaluations.facts", command)
     parser.add_argument("evaluation")
     add_worded(parser, "cli.facts.by", "--by", choices=get_args(FactsBy), default="concepts")
     parser.add_argument("--seed", type=whole, default=0)

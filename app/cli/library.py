@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
-from app.cli.forms import add_worded
+from app.cli.forms import add_command, add_group, add_worded
 from app.cli.run_options import named_key, read_evidence
 from app.cli.shared import OWNER, count, said, say, text_of_file
 from pipelines.base import Language, printable, printable_json
@@ -321,20 +321,17 @@ def _embedder(options: argparse.Namespace) -> EmbedderSpec | None:
 
 def add_library_commands(commands: Any) -> None:
     """Add the command `library`."""
-    group = commands.add_parser("library", help="keep collections of your own documents")
-    parts = group.add_subparsers(required=True)
+    parts = add_group(commands, "cli.command.library")
 
-    def add(name: str, command: Any, text: str, *, named: bool = True) -> argparse.ArgumentParser:
-        part = parts.add_parser(name, help=text)
-        part.set_defaults(command=command)
-        if named:
-            add_worded(part, "cli.library.name", "name")
+    def add(key: str, command: Any) -> argparse.ArgumentParser:
+        part = add_command(parts, key, command)
+        add_worded(part, "cli.library.name", "name")
         return part
 
-    adding = add("add", _add, "add files, folders or pages, and index them; Ctrl-C stops")
+    adding = add("cli.command.library.add", _add)
     adding.add_argument("files", nargs="*", type=Path, metavar="FILE|FOLDER")
     add_worded(adding, "cli.urls", "--urls", type=Path, metavar="FILE")
-    indexing = add("index", _index, "go on with indexing, or index with another embedder")
+    indexing = add("cli.command.library.index", _index)
     for part in (adding, indexing):
         add_worded(part, "cli.embedder", "--embedder", metavar="NAME")
         add_worded(part, "cli.embedder_url", "--embedder-url", metavar="URL")
@@ -346,20 +343,20 @@ def add_library_commands(commands: Any) -> None:
             choices=["en", "zh"],
             default=["en", "zh"],
         )
-    listing = add("list", _list, "list all collections", named=False)
+    listing = add_command(parts, "cli.command.library.list", _list)
     add_worded(listing, "cli.json.collection", "--json", action="store_true")
-    showing = add("show", _show_one, "list the documents of a collection")
+    showing = add("cli.command.library.show", _show_one)
     add_worded(showing, "cli.json.document", "--json", action="store_true")
-    searching = add("search", _search, "search one by words, by meaning and by both")
+    searching = add("cli.command.library.search", _search)
     searching.add_argument("query")
     searching.add_argument("--mode", choices=[*MODES, "all"], default="all")
     add_worded(searching, "cli.k", "-k", type=count, default=5)
     add_worded(searching, "cli.json.passage", "--json", action="store_true")
-    deleting = add("delete", _delete, "delete a collection, or one of its documents")
+    deleting = add("cli.command.library.delete", _delete)
     add_worded(deleting, "cli.library.document", "document", nargs="?")
     for part in (adding, indexing, searching, deleting):
         add_worded(part, "cli.library.key_env", "--embedder-key-env", metavar="NAME")
-    add("rename", _rename, "rename a collection").add_argument("to")
+    add("cli.command.library.rename", _rename).add_argument("to")
 
 
 # The commands `models catalogue` and `models download`.

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from app.cli.evaluate import add_evaluate_command, add_evaluations_commands
-from app.cli.forms import add_worded
+from app.cli.forms import add_command, add_worded
 from app.cli.shared import OWNER, say
 from app.cli.study import add_study_command
 from pipelines.base import printable
@@ -127,10 +127,7 @@ def _printed(recipe: Recipe) -> str:
 
 def add_papers_command(commands: Any) -> None:
     """Add the command `papers`."""
-    parser = commands.add_parser(
-        "papers", help="make a table or figure of one of the five papers; lists them without a name"
-    )
-    parser.set_defaults(command=papers)
+    parser = add_command(commands, "cli.command.papers", papers)
     add_worded(parser, "cli.recipe", "recipe", nargs="?", default="")
     add_worded(parser, "cli.paper.data", "--data-set", metavar="DATA")
     add_worded(parser, "cli.limit", "--limit", type=int, metavar="N")

@@ -11,7 +11,7 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any, get_args
 
-from app.cli.forms import add_worded
+from app.cli.forms import add_command, add_group, add_worded
 from app.cli.run_options import (
     add_prompts_option,
     by_role,
@@ -226,25 +226,19 @@ def _needs(one: Lack) -> str:
 
 def add_profile_commands(commands: Any) -> None:
     """Add the command `profiles`."""
-    group = commands.add_parser("profiles", help="keep models, settings and prompts under a name")
-    parts = group.add_subparsers(required=True)
-    listed = parts.add_parser("list", help="list all profiles, by name")
-    listed.set_defaults(command=_list)
-    templates = parts.add_parser(
-        "templates", help="list the built-in templates, and what they still need"
-    )
-    templates.set_defaults(command=_templates)
+    parts = add_group(commands, "cli.command.profiles")
+    listed = add_command(parts, "cli.command.profiles.list", _list)
+    templates = add_command(parts, "cli.command.profiles.templates", _templates)
     for part in (listed, templates):
         add_worded(part, "cli.json.profile", "--json", action="store_true")
-    for name, command, text in (
-        ("show", _show, "print a profile"),
-        ("export", _export, "write a profile as JSON"),
-        ("delete", _delete, "delete a profile; runs that used it stay"),
-        ("save", _save, "save models, settings and prompts under a name"),
-        ("edit", _edit, "change a profile"),
+    for name, command in (
+        ("show", _show),
+        ("export", _export),
+        ("delete", _delete),
+        ("save", _save),
+        ("edit", _edit),
     ):
-        part = parts.add_parser(name, help=text)
-        part.set_defaults(command=command)
+        part = add_command(parts, f"cli.command.profiles.{name}", command)
         part.add_argument("name")
         if name == "export":
             add_worded(part, "cli.to", "--to", type=Path, metavar="FILE")
@@ -257,16 +251,14 @@ def add_profile_commands(commands: Any) -> None:
             add_worded(part, "cli.description", "--description")
             add_worded(part, "cli.rename", "--rename", metavar="NAME")
             add_worded(part, "cli.default_prompts", "--default-prompts", action="store_true")
-    maker = parts.add_parser("make", help="make a profile of a template")
-    maker.set_defaults(command=_make)
+    maker = add_command(parts, "cli.command.profiles.make", _make)
     maker.add_argument("template", choices=list(TEMPLATES))
     add_worded(maker, "cli.profile.name", "--name", default="")
     add_worded(maker, "cli.profile.address", "--address", metavar="ROLE=URL", **_SEVERAL)
     add_worded(maker, "cli.profile.model", "--model", metavar="ROLE=ID", **_SEVERAL)
     add_worded(maker, "cli.description", "--description", default="")
     _add_replace(maker)
-    imported = parts.add_parser("import", help="save a profile from its file")
-    imported.set_defaults(command=_import)
+    imported = add_command(parts, "cli.command.profiles.import", _import)
     imported.add_argument("file", type=Path)
     _add_replace(imported)
 
@@ -381,23 +373,16 @@ def _json(row: dict[str, Any]) -> str:
 
 def add_prompt_commands(commands: Any) -> None:
     """Add the command `prompts`."""
-    group = commands.add_parser(
-        "prompts", help="show the prompts of methods, and check texts of your own"
-    )
-    parts = group.add_subparsers(required=True)
-    listed = parts.add_parser("list", help="list every prompt, with its placeholders")
-    listed.set_defaults(command=_list_prompts)
+    parts = add_group(commands, "cli.command.prompts")
+    listed = add_command(parts, "cli.command.prompts.list", _list_prompts)
     add_worded(listed, "cli.prompts.method", "--method", choices=list(METHODS))
     add_worded(listed, "cli.json.prompt", "--json", action="store_true")
-    shown = parts.add_parser("show", help="print the text of a prompt")
-    shown.set_defaults(command=_show_prompt)
+    shown = add_command(parts, "cli.command.prompts.show", _show_prompt)
     add_worded(shown, "cli.prompts.name", "prompt", metavar="FILE/NAME")
     shown.add_argument("--language", choices=get_args(Language), default="en")
-    checked = parts.add_parser("check", help="check whether texts of your own can be used")
-    checked.set_defaults(command=_check)
+    checked = add_command(parts, "cli.command.prompts.check", _check)
     checked.add_argument("file", type=Path, metavar="FILE")
-    compared = parts.add_parser("diff", help="compare texts of your own with the shipped ones")
-    compared.set_defaults(command=_diff)
+    compared = add_command(parts, "cli.command.prompts.diff", _diff)
     add_prompts_option(compared)
     for part in (listed, shown, compared):
         add_profile_option(part)

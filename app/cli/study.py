@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from app.cli.evaluate import selected
-from app.cli.forms import add_worded
+from app.cli.forms import add_command, add_worded
 from app.cli.run_options import add_tag_option
 from app.cli.shared import OWNER, listed_names, option_error
 from pipelines.base import printable
@@ -54,10 +54,7 @@ async def study(service: Service, options: argparse.Namespace) -> int:
 
 def add_study_command(commands: Any) -> None:
     """Add the command `study`."""
-    parser = commands.add_parser(
-        "study", help="try other settings of an evaluated system, from its recorded runs alone"
-    )
-    parser.set_defaults(command=study)
+    parser = add_command(commands, "cli.command.study", study)
     add_worded(parser, "cli.study.name", "name", nargs="?", default="")
     add_worded(parser, "cli.study.list", "--list", action="store_true")
     add_worded(parser, "cli.study.evaluation", "--evaluation", default="", metavar="ID")
