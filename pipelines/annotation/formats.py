@@ -677,8 +677,7 @@ def import_session(store: RunStore, owner: str, lines: Iterable[str]) -> Lead:
     if session is None or not found["item"] or not found["guidelines"]:
         raise _bad_line(1, phrase("import.no_session"))
     session = session.model_copy(update={"guidelines": len(found["guidelines"])})
-    made = store.annotations.restore(
-        owner,
+    whole = WholeSession(
         session,
         found["guidelines"],
         found["annotator"],
@@ -686,7 +685,7 @@ def import_session(store: RunStore, owner: str, lines: Iterable[str]) -> Lead:
         found["claim"],
         found["event"],
     )
-    return Lead(store, made, owner)
+    return Lead(store, store.annotations.restore(owner, whole), owner)
 
 
 class _Checker:
