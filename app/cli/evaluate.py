@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from app.cli.ask import library_or_web, requested
 from app.cli.forms import add_command, add_group, add_worded, terminal_words
-from app.cli.judge import add_facts_command, add_judge_command, judge, score_facts
+from app.cli.judge import add_facts_command, add_judge_command
 from app.cli.profiles import add_profile_option
 from app.cli.run_options import (
     add_evidence_options,
@@ -574,14 +574,6 @@ async def delete_evaluation(service: Service, options: argparse.Namespace) -> in
     return 0
 
 
-async def _judge(service: Service, options: argparse.Namespace) -> int:
-    return await judge(service, options, OWNER)
-
-
-async def _score_facts(service: Service, options: argparse.Namespace) -> int:
-    return await score_facts(service, options, OWNER)
-
-
 def add_evaluations_commands(commands: Any) -> None:
     """Add the command `evaluations`."""
     parts = add_group(commands, "cli.command.evaluations")
@@ -609,8 +601,8 @@ def add_evaluations_commands(commands: Any) -> None:
     add_worded(compared, "cli.items", "--items", type=whole, default=10)
     add_worded(compared, "cli.reference", "--reference", default="", metavar="OTHER_ID")
     add_worded(compared, "cli.same_ids", "--same-ids", action="store_true")
-    add_judge_command(parts, _judge)
-    add_facts_command(parts, _score_facts)
+    add_judge_command(parts)
+    add_facts_command(parts)
     deleted = add_command(parts, "cli.command.evaluations.delete", delete_evaluation)
     for command in (table, compared, deleted):
         command.add_argument("evaluation")

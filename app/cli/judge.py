@@ -21,7 +21,7 @@ from app.cli.run_options import (
     main_model,
     models_by_role,
 )
-from app.cli.shared import amount, count, happened, say, whole
+from app.cli.shared import OWNER, amount, count, happened, say, whole
 from components.forms import BUDGET
 from pipelines.base import printable
 from pipelines.engine.service import Service
@@ -63,7 +63,7 @@ _ENDS = {
 }
 
 
-async def judge(service: Service, options: argparse.Namespace, owner: str) -> int:
+async def judge(service: Service, options: argparse.Namespace) -> int:
     """Have what is not judged yet judged, hold it against labels, and print the table."""
     labels = read_labels(options.labels) if options.labels else None
     source = read_source(options.prompt) if options.prompt else shipped_source()
@@ -77,7 +77,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
         temperature=options.temperature,
     )
     evaluations, judgements = service.store.evaluations, service.store.judgements
-    stored = await asyncio.to_thread(evaluations.get, options.evaluation, owner)
+    stored = await asyncio.to_thread(evaluations.get, options.evaluation, OWNER)
     systems = [one.name for one in EvaluationSpec.model_validate(stored.spec).systems]
     if options.max_money is not None and model.price is None:
         raise failure("judging.unpriced")
@@ -86,7 +86,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
         service,
         options.evaluation,
         spec,
-        owner=owner,
+        owner=OWNER,
         key=key,
         budget=budget,
         at_once=options.at_once,
@@ -100,7 +100,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
             " works, not how good the answers are."
         )
     graded = await asyncio.to_thread(
-        graded_answers, evaluations, options.evaluation, owner, spec.fingerprint, systems
+        graded_answers, evaluations, options.evaluation, OWNER, spec.fingerprint, systems
     )
     found: JudgeCalibration | None = None
     ended = last.reason
@@ -108,7 +108,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
         found = calibrated(graded, labels)
     elif known and last.reason != "failing":
         there = await _judged_known(
-            service, spec, key, known, options.evaluation, owner, budget, last.spent, began
+            service, spec, key, known, options.evaluation, OWNER, budget, last.spent, began
         )
         ended = there.reason
         if ended != "done":
@@ -124,10 +124,10 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
             found = calibrated_elsewhere(there.said, values, against)
     if found is not None:
         await asyncio.to_thread(
-            judgements.calibrate, options.evaluation, owner, spec.fingerprint, to_json(found)
+            judgements.calibrate, options.evaluation, OWNER, spec.fingerprint, to_json(found)
         )
         print(printable(calibration_text(found)))
-    _, results = await asyncio.to_thread(read_results, evaluations, options.evaluation, owner)
+    _, results = await asyncio.to_thread(read_results, evaluations, options.evaluation, OWNER)
     print(printable(await asyncio.to_thread(evaluation_text, results)), end="")
     return 0 if last.reason == ended == "done" else 1
 
@@ -143,7 +143,7 @@ async def _watched(runner: JudgeRunner) -> JudgingProgress:
     return last
 
 
-async def score_facts(service: Service, options: argparse.Namespace, owner: str) -> int:
+async def score_facts(service: Service, options: argparse.Namespace) -> int:
     """Have the facts of all answers checked by one scorer, and print the table."""
     models, keys = await models_by_role(service, options)
     evidence = await chosen_evidence(service, options, keys)
@@ -155,7 +155,7 @@ async def score_facts(service: Service, options: argparse.Namespace, owner: str)
         service,
         options.evaluation,
         spec,
-        owner=owner,
+        owner=OWNER,
         keys=keys,
         budget=budget,
         at_once=options.at_once,
@@ -163,7 +163,7 @@ async def score_facts(service: Service, options: argparse.Namespace, owner: str)
     last = await _watched(runner)
     say(_spent(last))
     store = service.store.evaluations
-    _, results = await asyncio.to_thread(read_results, store, options.evaluation, owner)
+    _, results = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
     print(printable(await asyncio.to_thread(evaluation_text, results)), end="")
     return 0 if last.reason == "done" else 1
 
@@ -274,9 +274,9 @@ def _spent(progress: JudgingProgress) -> str:
     )
 
 
-def add_judge_command(parts: Any, command: Any) -> None:
-    """Add the command `evaluations judge`, which calls `command`."""
-    parser = add_command(parts, "cli.command.evaluations.judge", command)
+def add_judge_command(parts: Any) -> None:
+    """Add the command `evaluations judge`."""
+    parser = add_command(parts, "cli.command.evaluations.judge", judge)
     parser.add_argument("evaluation")
     add_main_model_options(parser)
     add_worded(parser, "cli.judge.prompt", "--prompt", type=Path, metavar="FILE")
@@ -298,9 +298,9 @@ def add_judge_command(parts: Any, command: Any) -> None:
         add_option(parser, field, f"--max-{name}")
 
 
-def add_facts_command(parts: Any, command: Any) -> None:
-    """Add the command `evaluations facts`, which calls `command`."""
-    parser = add_command(parts, "cli.command.evaluations.facts", command)
+def add_facts_command(parts: Any) -> None:
+    """Add the command `evaluations facts`."""
+    parser = add_command(parts, "cli.command.evaluations.facts", score_facts)
     parser.add_argument("evaluation")
     add_worded(parser, "cli.facts.by", "--by", choices=get_args(FactsBy), default="concepts")
     parser.add_argument("--seed", type=whole, default=0)

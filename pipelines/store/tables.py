@@ -103,6 +103,11 @@ class Base(DeclarativeBase):
     )
 
 
+def _part_of(table: str, **key: Any) -> Mapped[str]:
+    """Return the column with the id of what a row is a part of, and goes with."""
+    return mapped_column(CleanText(64), ForeignKey(f"{table}.id", ondelete="CASCADE"), **key)
+
+
 class RunRow(Base):
     """A run. `created` is when it entered this store, which for an imported run is the import.
 
@@ -141,9 +146,7 @@ class RunLabelRow(Base):
 
     __tablename__ = "run_labels"
 
-    run_id: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True
-    )
+    run_id: Mapped[str] = _part_of("runs", primary_key=True)
     name: Mapped[str] = mapped_column(CleanText(200))
     note: Mapped[str] = mapped_column(CleanText())
     starred: Mapped[bool]
@@ -157,9 +160,7 @@ class RunFacetRow(Base):
 
     __tablename__ = "run_facets"
 
-    run_id: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True
-    )
+    run_id: Mapped[str] = _part_of("runs", primary_key=True)
     kind: Mapped[str] = mapped_column(CleanText(16), primary_key=True)
     value: Mapped[str] = mapped_column(CleanText(200), primary_key=True)
     owner: Mapped[str] = mapped_column(CleanText(64))
@@ -172,9 +173,7 @@ class EventRow(Base):
 
     __tablename__ = "events"
 
-    run_id: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True
-    )
+    run_id: Mapped[str] = _part_of("runs", primary_key=True)
     seq: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     kind: Mapped[str] = mapped_column(CleanText(32))
     body: Mapped[dict[str, Any]] = mapped_column(JSON)
@@ -223,9 +222,7 @@ class EvaluationItemRow(Base):
 
     __tablename__ = "evaluation_items"
 
-    evaluation: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
-    )
+    evaluation: Mapped[str] = _part_of("evaluations", primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     item: Mapped[str] = mapped_column(CleanText())
     body: Mapped[dict[str, Any]] = mapped_column(JSON)
@@ -239,9 +236,7 @@ class EvaluationTaskRow(Base):
 
     __tablename__ = "evaluation_tasks"
 
-    evaluation: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
-    )
+    evaluation: Mapped[str] = _part_of("evaluations", primary_key=True)
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     position: Mapped[int]
     system: Mapped[int]
@@ -258,9 +253,7 @@ class EvaluationAttemptRow(Base):
     __tablename__ = "evaluation_attempts"
 
     run: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
-    evaluation: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE")
-    )
+    evaluation: Mapped[str] = _part_of("evaluations")
     number: Mapped[int]
     counted: Mapped[bool]
     spent: Mapped[dict[str, Any]] = mapped_column(JSON)
@@ -292,9 +285,7 @@ class EvaluationScoresRow(Base):
 
     __tablename__ = "evaluation_scores"
 
-    evaluation: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
-    )
+    evaluation: Mapped[str] = _part_of("evaluations", primary_key=True)
     block: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     code: Mapped[str] = mapped_column(CleanText(64))
     body: Mapped[dict[str, Any]] = mapped_column(JSON)
@@ -309,9 +300,7 @@ class EvaluationJudgeRow(Base):
 
     __tablename__ = "evaluation_judges"
 
-    evaluation: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
-    )
+    evaluation: Mapped[str] = _part_of("evaluations", primary_key=True)
     judge: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
     created: Mapped[datetime] = mapped_column(UtcDateTime())
     spec: Mapped[dict[str, Any]] = mapped_column(JSON)
@@ -323,9 +312,7 @@ class EvaluationJudgementRow(Base):
 
     __tablename__ = "evaluation_judgements"
 
-    evaluation: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
-    )
+    evaluation: Mapped[str] = _part_of("evaluations", primary_key=True)
     judge: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     key: Mapped[str] = mapped_column(CleanText(64))
@@ -351,9 +338,7 @@ class JudgingCostRow(Base):
     __tablename__ = "judging_costs"
 
     id: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
-    evaluation: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE")
-    )
+    evaluation: Mapped[str] = _part_of("evaluations")
     judge: Mapped[str] = mapped_column(CleanText(64))
     spent: Mapped[dict[str, Any]] = mapped_column(JSON)
 
@@ -522,12 +507,7 @@ class _OfSession:
 
     @declared_attr
     def session(self) -> Mapped[str]:
-        return mapped_column(
-            CleanText(64),
-            ForeignKey("annotation_sessions.id", ondelete="CASCADE"),
-            primary_key=True,
-            sort_order=-1,
-        )
+        return _part_of("annotation_sessions", primary_key=True, sort_order=-1)
 
 
 class GuidelinesRow(_OfSession, Base):
@@ -565,9 +545,7 @@ class LinkRow(Base):
     __tablename__ = "annotation_links"
 
     id: Mapped[str] = mapped_column(CleanText(32), primary_key=True)
-    session: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("annotation_sessions.id", ondelete="CASCADE")
-    )
+    session: Mapped[str] = _part_of("annotation_sessions")
     role: Mapped[str] = mapped_column(CleanText(16))
     annotator: Mapped[int | None]
     digest: Mapped[str] = mapped_column(CleanText(64))
@@ -698,9 +676,7 @@ class CollectionDocumentRow(Base):
     __tablename__ = "collection_documents"
 
     id: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
-    collection: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("collections.id", ondelete="CASCADE")
-    )
+    collection: Mapped[str] = _part_of("collections")
     number: Mapped[int]
     name: Mapped[str] = mapped_column(CleanText())
     digest: Mapped[str] = mapped_column(CleanText(64))
