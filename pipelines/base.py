@@ -338,6 +338,41 @@ def product_version() -> str:
         return ""
 
 
+# Words and phrases by which texts are read, as data: `assets/wording/<name>.toml`.
+
+_PART = re.compile(r"\$\{(\w+)\}")
+
+
+class WordingFile:
+    """The entries of one file: words between white space, regular expressions, tables."""
+
+    def __init__(self, entries: dict[str, Any]) -> None:
+        self.entries = entries
+
+    def words(self, key: str) -> frozenset[str]:
+        """Return the words of an entry."""
+        return frozenset(self.entries[key].split())
+
+    def pattern(self, key: str, flags: int = re.I) -> re.Pattern[str]:
+        """Return the regular expression of an entry, in any case; a list holds its alternatives.
+
+        `${name}` in it stands for the entry of that name.
+        """
+        return re.compile(self._expression(key), flags)
+
+    def _expression(self, key: str) -> str:
+        entry = self.entries[key]
+        whole = entry if isinstance(entry, str) else f"(?:{'|'.join(entry)})"
+        return _PART.sub(lambda part: self._expression(part[1]), whole)
+
+
+@cache
+def load_wording(name: str) -> WordingFile:
+    """Return the wording `name`, read once."""
+    source = (ASSETS / "wording" / f"{name}.toml").read_text(encoding="utf-8")
+    return WordingFile(tomllib.loads(source))
+
+
 # Defaults that the papers leave open, derived from data and shipped under `assets/calibration`.
 #
 # Each file is written by a command and says which data, model and records it was derived from.
