@@ -64,9 +64,7 @@ async def together(*work: Awaitable[T]) -> list[T]:
 
 
 async def _result(work: Awaitable[T]) -> T:
-    """Return a coroutine around anything that can be awaited, since a TaskGroup takes
-    nothing else.
-    """
+    """Return a coroutine around anything awaitable, since a TaskGroup takes nothing else."""
     return await work
 
 
@@ -119,9 +117,7 @@ class Merger(Generic[T, R]):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="merged")
 
     def submit(self, items: Sequence[T]) -> Future[list[R]]:
-        """Return the results for `items`, later; a future that is cancelled before is not
-        worked for.
-        """
+        """Return the results for `items`, later; one that is cancelled before is not worked for."""
         part = _Part[T, R](list(items), Future())
         with self._lock:
             self._waiting.append(part)
@@ -240,9 +236,7 @@ def _is_special(path: Path) -> bool:
 
 @contextmanager
 def _partial(path: Path, mode: int | None) -> Iterator[tuple[Path, TextIO]]:
-    """Give the empty file `path`, ours alone until the end of the block, and removed if it
-    is left.
-    """
+    """Give the empty file `path`, ours alone until the block ends; removed if it is left."""
     with _locked(path, 0o666 if mode is None else mode) as file:
         file.truncate()
         try:

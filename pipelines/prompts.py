@@ -71,9 +71,7 @@ class Prompts:
         return self.hash_with(_in_force.get({}))
 
     def hash_with(self, wording: Wording) -> str:
-        """Return 16 hexadecimal digits of the SHA-256 of the file, with what `wording`
-        has for it.
-        """
+        """Return 16 hexadecimal digits of the SHA-256 of the file, with the texts of `wording`."""
         own = wording.get(self.name)
         if not own:
             return self._shipped
@@ -222,9 +220,7 @@ class PromptProblem(NamedTuple):
 
 
 def prompt_problems(text: str, placeholders: Sequence[str]) -> list[PromptProblem]:
-    """Return everything that is wrong with `text` as a prompt with these placeholders, in
-    its order.
-    """
+    """Return all that is wrong with `text` as a prompt with these placeholders, in its order."""
     if not text.strip():
         return [PromptProblem("empty")]
     if len(text) > MAX_PROMPT:

@@ -76,9 +76,7 @@ def read_address(
 
 
 def usable_key(key: str | None, provider: str) -> str | None:
-    """Return `key` without space around it, None when empty; AuthenticationError when no key
-    looks so.
-    """
+    """Return `key` without space around it, None if empty; AuthenticationError for no key."""
     key = (key or "").strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise failure("address.bad_key", provider)
@@ -225,9 +223,7 @@ def connection_failure(error: BaseException) -> str | None:
 
 
 def server_words(body: object) -> str:
-    """Return what a server said is wrong, from any of the shapes in use; an HTML page says
-    nothing.
-    """
+    """Return what a server said is wrong, in any usual shape; an HTML page says nothing."""
     if isinstance(body, str):
         return "" if body.lstrip().startswith("<") else body
     if isinstance(body, Mapping):

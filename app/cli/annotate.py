@@ -15,7 +15,7 @@ from typing import Any
 
 from app.cli.annotate_results import add_result_commands
 from app.cli.evaluate import column_mapping
-from app.cli.forms import add_option, terminal_words
+from app.cli.forms import add_command, add_group, add_option, add_worded, terminal_words
 from app.cli.shared import (
     OWNER,
     amount,
@@ -151,17 +151,10 @@ def _rate(one: LabelledRate) -> str:
 
 def add_judges_command(parts: Any) -> None:
     """Add the command `annotations judges`."""
-    parser = parts.add_parser(
-        "judges", help="print models' scores of an evaluation, corrected by people's labels"
-    )
-    parser.set_defaults(command=_judges)
+    parser = add_command(parts, "cli.command.annotations.judges", _judges)
     parser.add_argument("session")
-    parser.add_argument(
-        "--blind",
-        action="store_true",
-        help="use the labels from before models' verdicts were shown",
-    )
-    parser.add_argument("--json", action="store_true", help="print a JSON line per judge")
+    add_worded(parser, "cli.blind", "--blind", action="store_true")
+    add_worded(parser, "cli.json.judge", "--json", action="store_true")
 
 
 JOIN_DAYS = 30.0
@@ -284,9 +277,7 @@ def _collected(store: RunStore, options: argparse.Namespace) -> Collected:
 
 
 def _steps(store: RunStore, options: argparse.Namespace) -> tuple[Iterator[Step], int]:
-    """Return the steps in which the source is read, and how many there are (1: not worth
-    a word).
-    """
+    """Return the steps in which the source is read, and their number (1: not worth a word)."""
     if options.run:
         return run_steps(store, OWNER, options.run), len(options.run)
     if options.evaluation:
@@ -412,149 +403,60 @@ async def _delete(service: Service, options: argparse.Namespace) -> int:
 
 def add_annotation_commands(commands: Any) -> None:
     """Add the command `annotations`."""
-    group = commands.add_parser("annotations", help="have people label runs, texts and answers")
-    parts = group.add_subparsers(required=True)
-    listed = parts.add_parser("list", help="list all sessions, newest first")
-    listed.set_defaults(command=_list)
-    listed.add_argument("--json", action="store_true", help="print a JSON line per session")
+    parts = add_group(commands, "cli.command.annotations")
+    listed = add_command(parts, "cli.command.annotations.list", _list)
+    add_worded(listed, "cli.json.session", "--json", action="store_true")
     _add_create(parts)
-    invited = parts.add_parser("invite", help="make a link to a session; it is told this once")
-    invited.set_defaults(command=_invite)
-    invited.add_argument(
-        "--role", choices=["join", "lead"], help="what the link is for (default: join)"
-    )
-    invited.add_argument(
-        "--annotator", metavar="NAME", help="make a personal link for somebody who has joined"
-    )
+    invited = add_command(parts, "cli.command.annotations.invite", _invite)
+    add_worded(invited, "cli.link.role", "--role", choices=["join", "lead"])
+    add_worded(invited, "cli.link.annotator", "--annotator", metavar="NAME")
     _add_days(invited)
-    links = parts.add_parser("links", help="list the links to a session, without their secrets")
-    links.set_defaults(command=_links)
-    links.add_argument("--revoke", metavar="LINK", help="withdraw one link for good")
-    exported = parts.add_parser(
-        "export", help="write a session with everything in it, or its labels"
-    )
-    exported.set_defaults(command=_export)
+    links = add_command(parts, "cli.command.annotations.links", _links)
+    add_worded(links, "cli.link.revoke", "--revoke", metavar="LINK")
+    exported = add_command(parts, "cli.command.annotations.export", _export)
     formats = [*_FORMATS, _EXCEL, _OF_TASK]
-    exported.add_argument(
-        "--format",
-        choices=formats,
-        default="jsonl",
-        help="format of the file (default: %(default)s)",
-    )
-    exported.add_argument(
-        "--task", choices=TASKS, help=f"the task whose labels the format {_OF_TASK} holds"
-    )
-    exported.add_argument(
-        "--to", type=Path, metavar="FILE", help="write to this file (default: standard output)"
-    )
-    closed = parts.add_parser("close", help="take no more labels")
-    closed.set_defaults(command=_close)
-    closed.add_argument("--reopen", action="store_true", help="take labels again")
-    deleted = parts.add_parser("delete", help="delete a session with everything in it")
-    deleted.set_defaults(command=_delete)
+    add_worded(exported, "cli.format", "--format", choices=formats, default="jsonl")
+    add_worded(exported, "cli.format.task", "--task", choices=TASKS, facts={"format": _OF_TASK})
+    add_worded(exported, "cli.to", "--to", type=Path, metavar="FILE")
+    closed = add_command(parts, "cli.command.annotations.close", _close)
+    add_worded(closed, "cli.reopen", "--reopen", action="store_true")
+    deleted = add_command(parts, "cli.command.annotations.delete", _delete)
     for command in (invited, links, exported, closed, deleted):
         command.add_argument("session")
-    imported = parts.add_parser(
-        "import", help="store an exported session, or labels into a session"
-    )
-    imported.set_defaults(command=_import)
+    imported = add_command(parts, "cli.command.annotations.import", _import)
     imported.add_argument("file", type=Path)
-    imported.add_argument(
-        "--into",
-        metavar="SESSION",
-        help="store the labels of the file in a session: exported JSONL, CSV or Excel, or an export"
-        " of Label Studio, doccano, Argilla or Potato",
-    )
-    imported.add_argument(
-        "--as",
-        dest="name",
-        metavar="NAME",
-        help="with --into: store the labels as those of one person",
-    )
+    add_worded(imported, "cli.into", "--into", metavar="SESSION")
+    add_worded(imported, "cli.as", "--as", dest="name", metavar="NAME")
     add_result_commands(parts)
     add_judges_command(parts)
 
 
 def _add_create(parts: Any) -> None:
-    parser = parts.add_parser("create", help="make a session, and a link to join it")
-    parser.set_defaults(command=_create)
-    parser.add_argument("name", help="what the session is called")
+    parser = add_command(parts, "cli.command.annotations.create", _create)
+    add_worded(parser, "cli.session.name", "name")
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--run", action="append", metavar="ID", help="label this run; repeat for several"
+    add_worded(source, "cli.label.run", "--run", action="append", metavar="ID")
+    add_worded(source, "cli.label.evaluation", "--evaluation", metavar="ID")
+    add_worded(source, "cli.label.data", "--data", dest="data_set", metavar="FILE")
+    add_worded(source, "cli.label.file", "--file", type=Path)
+    add_worded(parser, "cli.label.systems", "--systems", type=listed_names, metavar="A,B")
+    add_worded(parser, "cli.kind", "--kind")
+    add_worded(
+        parser, "cli.map.as_evaluate", "--map", action="append", default=[], metavar="PART=COLUMN"
     )
-    source.add_argument(
-        "--evaluation",
-        metavar="ID",
-        help="label the answers of this evaluation, or the texts that it checked",
-    )
-    source.add_argument(
-        "--data",
-        dest="data_set",
-        metavar="FILE",
-        help="label the texts of this data set, named as in `evaluate`",
-    )
-    source.add_argument(
-        "--file",
-        type=Path,
-        help="label the items of an exported session, or of Label Studio (.json)",
-    )
-    parser.add_argument(
-        "--systems", type=listed_names, metavar="A,B", help="use these systems of the evaluation"
-    )
-    parser.add_argument("--kind", help="the kind of the file, where it is not recognised")
-    parser.add_argument(
-        "--map",
-        action="append",
-        default=[],
-        metavar="PART=COLUMN",
-        help="which column holds which part, as in `evaluate`",
-    )
-    parser.add_argument(
-        "--leave-out-bad",
-        action="store_true",
-        help="leave out rows that cannot be read; they are listed",
-    )
+    add_worded(parser, "cli.leave_out_bad", "--leave-out-bad", action="store_true")
     parser.add_argument("--part", choices=["all", "even", "odd"], default="all")
-    parser.add_argument(
-        "--sample",
-        type=count,
-        metavar="N",
-        help="draw N at random, from the items of the evaluation's data set, else"
-        " from the items to label",
-    )
-    parser.add_argument(
-        "--seed", type=whole, default=0, help="seed of the draws (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--overlap",
-        type=count,
-        default=2,
-        metavar="N",
-        help="how many people label each item (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--guidelines", type=Path, metavar="FILE", help="a Markdown file with the guidelines"
-    )
+    add_worded(parser, "cli.sample", "--sample", type=count, metavar="N")
+    add_worded(parser, "cli.seed.draws", "--seed", type=whole, default=0)
+    add_worded(parser, "cli.overlap", "--overlap", type=count, default=2, metavar="N")
+    add_worded(parser, "cli.guidelines", "--guidelines", type=Path, metavar="FILE")
     controls = parser.add_mutually_exclusive_group()
-    controls.add_argument(
-        "--gold",
-        type=count,
-        metavar="N",
-        help="draw this many control items from those with a label",
-    )
+    add_worded(controls, "cli.gold", "--gold", type=count, metavar="N")
     for name, field in SESSION.fields.items():
         add_option(controls if name == "without_gold" else parser, field)
-    parser.add_argument(
-        "--keep-labels", metavar="NAME", help="store the data's own labels as those of NAME"
-    )
+    add_worded(parser, "cli.keep_labels", "--keep-labels", metavar="NAME")
     _add_days(parser)
 
 
 def _add_days(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--days",
-        type=amount,
-        default=JOIN_DAYS,
-        help="how many days the link works (default: %(default)g)",
-    )
+    add_worded(parser, "cli.days", "--days", type=amount, default=JOIN_DAYS)

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from pydantic import Field
 
+from app.cli.forms import add_command, add_worded
 from app.cli.shared import OWNER, listed_names, whole
 from pipelines.annotation.adjudication import Status
 from pipelines.annotation.agreement import SAMPLING, TaskAgreement, task_agreement
@@ -220,9 +221,7 @@ def _profile(
 def session_results(
     whole: WholeSession, options: argparse.Namespace, behind: Mapping[str, Behind]
 ) -> list[TaskResults]:
-    """Return what the labels say of the detectors, by task. Raises InvalidInputError
-    without labels.
-    """
+    """Return what the labels say of detectors, by task; raises InvalidInputError without labels."""
     people = None
     if options.annotator is not None:
         names = {one.name: one.number for one in whole.annotators if one.kind != "lead"}
@@ -319,66 +318,41 @@ def _fit(one: FittedDetector) -> str:
 
 def add_result_commands(parts: Any) -> None:
     """Add the commands `annotations status` and `results`."""
-    status = parts.add_parser("status", help="print the progress, the people and their agreement")
-    status.set_defaults(command=_status)
+    status = add_command(parts, "cli.command.annotations.status", _status)
     status.add_argument("session")
-    status.add_argument(
-        "--seed", type=whole, default=0, help="seed of the intervals (default: %(default)s)"
-    )
-    status.add_argument("--json", action="store_true", help="print it as JSON")
-    results = parts.add_parser("results", help="measure the detectors against people's labels")
-    results.set_defaults(command=_results)
+    add_worded(status, "cli.seed.intervals", "--seed", type=whole, default=0)
+    add_worded(status, "cli.json", "--json", action="store_true")
+    results = add_command(parts, "cli.command.annotations.results", _results)
     results.add_argument("session")
-    results.add_argument(
-        "--task", choices=TASKS, help="print this task alone (default: all there are)"
-    )
-    results.add_argument(
-        "--annotator", metavar="NAME", help="use one person's labels instead of the final ones"
-    )
-    results.add_argument(
-        "--blind",
-        action="store_true",
-        help="use the labels from before models' verdicts were shown",
-    )
-    results.add_argument(
+    add_worded(results, "cli.results.task", "--task", choices=TASKS)
+    add_worded(results, "cli.results.annotator", "--annotator", metavar="NAME")
+    add_worded(results, "cli.blind", "--blind", action="store_true")
+    add_worded(
+        results,
+        "cli.results.format",
         "--format",
         choices=["text", "markdown", "json"],
         default="text",
-        help="how the results are written; json is a line per task (default: %(default)s)",
     )
-    results.add_argument(
-        "--seed",
-        type=whole,
-        default=0,
-        help="seed of the intervals and the split (default: %(default)s)",
-    )
-    results.add_argument("--fit", action="store_true", help="fit thresholds and calibrations")
-    results.add_argument(
+    add_worded(results, "cli.seed.split", "--seed", type=whole, default=0)
+    add_worded(results, "cli.fit", "--fit", action="store_true")
+    add_worded(
+        results,
+        "cli.train",
         "--train",
         type=partial(whole, least=1, most=99),
         default=50,
         metavar="PERCENT",
-        help="percentage of the texts to fit on; the others report (default: %(default)s)",
     )
-    results.add_argument(
-        "--detectors",
-        type=listed_names,
-        default=[],
-        metavar="A,B",
-        help="save what was fitted for these detectors, with commas between them",
+    add_worded(
+        results, "cli.fit.detectors", "--detectors", type=listed_names, default=[], metavar="A,B"
     )
-    results.add_argument(
-        "--save-profile",
-        metavar="NAME",
-        help="save thresholds and calibrations as a profile of this name",
-    )
-    results.add_argument(
+    add_worded(results, "cli.fit.save_profile", "--save-profile", metavar="NAME")
+    add_worded(
+        results,
+        "cli.fit.calibration",
         "--calibration",
         choices=[*get_args(CalibrationKind), "none"],
         default="platt",
-        help="which calibration is saved; isotonic needs some hundred labels"
-        " (default: %(default)s)",
     )
-    results.add_argument(
-        "--replace", action="store_true", help="replace a profile of the same name"
-    )
+    add_worded(results, "cli.replace", "--replace", action="store_true")

@@ -1,6 +1,4 @@
-"""`ask`, and what every command shares that runs methods: its options, what they ask for, and how
-its run is begun and followed.
-"""
+"""`ask`, and what every command shares that runs methods: options, request, how it is followed."""
 
 from __future__ import annotations
 
@@ -11,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
+from app.cli.forms import add_worded
 from app.cli.library import chosen_evidence
 from app.cli.profiles import add_profile_option, chosen_profile
 from app.cli.run_options import (
@@ -42,24 +41,20 @@ from pipelines.run.view import fold
 def add_ask_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `ask`."""
     parser.add_argument("question")
-    parser.add_argument(
-        "--method",
-        action="append",
-        choices=list(METHODS),
-        help="run this method; repeat for several (default: drad)",
-    )
+    add_worded(parser, "cli.method", "--method", action="append", choices=list(METHODS))
     add_run_options(parser, "method")
     add_web_options(parser)
 
 
 def add_run_options(parser: argparse.ArgumentParser, what: str) -> None:
     """Add the options that `requested` and `begun` read; methods are called `what` here."""
-    parser.add_argument(
+    add_worded(
+        parser,
+        f"cli.set.{what}",
         "--set",
         action="append",
         default=[],
         metavar=f"{what.upper()}.SETTING=VALUE",
-        help=f"change a setting of a {what}; repeat for several",
     )
     for add in (
         add_profile_option,
@@ -70,15 +65,9 @@ def add_run_options(parser: argparse.ArgumentParser, what: str) -> None:
         add_evidence_options,
     ):
         add(parser)
-    parser.add_argument(
-        "--language",
-        choices=["en", "zh"],
-        help="language of the run (default: that of the question or text)",
-    )
+    add_worded(parser, "cli.language", "--language", choices=["en", "zh"])
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--reproducible", action="store_true", help="make one call at a time, for identical results"
-    )
+    add_worded(parser, "cli.reproducible", "--reproducible", action="store_true")
 
 
 async def requested(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from app.cli.ask import add_run_options, begun, requested
-from app.cli.forms import terminal_words
+from app.cli.forms import add_command, add_worded, terminal_words
 from app.cli.library import chosen_evidence
 from app.cli.run_options import ModelCheck, taken_words
 from app.cli.runs import Terminal, reading_lines
@@ -61,49 +61,26 @@ _REASONS: Mapping[str, str] = {
 
 def add_check_command(commands: Any) -> None:
     """Add `check` to the commands."""
-    parser = commands.add_parser(
-        "check",
-        help="check a text, or a file of texts",
-        description="Check texts that somebody else wrote by every detector that can work on them."
-        " Each text is a recorded run. Exit status: 0 when all were checked, 3 when some or a"
-        " detector failed, 1 when none was checked, 2 for unusable input.",
-    )
-    parser.add_argument("text", nargs="?", help="the text; '-' reads it from standard input")
-    parser.add_argument(
-        "--file",
-        type=Path,
-        help="check the texts of this file: a table (CSV, TSV, JSON, JSON lines, Parquet, Excel)"
-        " with the columns text (or answer, response ...) and, if wanted, id, question, sources"
-        " (or context ...) and samples; conversations and traces, answer by answer; or .txt with"
-        " an empty line between two texts",
-    )
-    parser.add_argument("--question", default="", help="the question that the text answers")
-    parser.add_argument(
+    parser = add_command(commands, "cli.command.check", _check)
+    parser.description = terminal_words()("cli.command.check.about")
+    add_worded(parser, "cli.check.text", "text", nargs="?")
+    add_worded(parser, "cli.check.file", "--file", type=Path)
+    add_worded(parser, "cli.check.question", "--question", default="")
+    add_worded(
+        parser,
+        "cli.check.source",
         "--source",
         action="append",
         default=[],
         type=Path,
         metavar="FILE",
-        help="use this text file as evidence instead of a library; repeat for several",
     )
-    parser.add_argument(
-        "--detector",
-        action="append",
-        choices=list(detectors()),
-        help="ask this detector; repeat for several (default: the standard"
-        " detectors that can work)",
+    add_worded(
+        parser, "cli.check.detector", "--detector", action="append", choices=list(detectors())
     )
-    parser.add_argument(
-        "--output",
-        choices=("text", "jsonl", "csv"),
-        help="print a table to read, a JSON line for each text, or CSV with a row"
-        " for each sentence (default: text, with --file jsonl)",
-    )
-    parser.add_argument(
-        "--to", type=Path, metavar="FILE", help="write to this file (default: standard output)"
-    )
+    add_worded(parser, "cli.check.output", "--output", choices=("text", "jsonl", "csv"))
+    add_worded(parser, "cli.to", "--to", type=Path, metavar="FILE")
     add_run_options(parser, "detector")
-    parser.set_defaults(command=_check)
 
 
 async def _check(service: Service, options: argparse.Namespace) -> int:
@@ -157,9 +134,7 @@ async def _check(service: Service, options: argparse.Namespace) -> int:
 
 
 def _asked(given: TextToCheck, request: RunRequest, names: Sequence[str]) -> RunRequest:
-    """Return the request to check a text by those of the detectors that can; of the others, what
-    they need is said on standard error.
-    """
+    """Return the check of a text by the detectors that can; says of the others what they need."""
     models = models_for(given, request.models)
     needs = unmet_needs(
         {role: known_capabilities(spec) or Capabilities() for role, spec in models.items()},
@@ -294,10 +269,7 @@ class _ResultWriter:
 
 
 def describe_check(view: RunView, found: CheckedText) -> str:
-    """Return a check as text: a line for each detector, then every sentence with all verdicts.
-
-    Every text in it is `printable`.
-    """
+    """Return a check as printable text: a line a detector, every sentence with all verdicts."""
     lines = [f"run {view.run}, {view.status}, {view.time:.1f} s", ""]
     if found.together is not None:
         lines += [*_together_lines(found.together, found.language), ""]
@@ -357,9 +329,7 @@ _STATES: Mapping[str | None, str] = {
 
 
 def _citation_lines(found: CheckedText) -> list[str]:
-    """Return a line for each citation: its sentence, its mark, and whether its source supports
-    that.
-    """
+    """Return a line for each citation: sentence, mark, and whether its source supports that."""
     if not found.citations:
         return []
     lines = ["", "citations:"]

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from app.cli.ask import library_or_web, requested
-from app.cli.forms import terminal_words
-from app.cli.judge import add_facts_command, add_judge_command, judge, score_facts
+from app.cli.forms import add_command, add_group, add_worded, terminal_words
+from app.cli.judge import add_facts_command, add_judge_command
 from app.cli.profiles import add_profile_option
 from app.cli.run_options import (
     add_evidence_options,
@@ -106,77 +106,46 @@ from pipelines.store.evaluations import StoredEvaluation
 
 
 def add_plan_options(run: argparse.ArgumentParser) -> None:
-    """Add options for what the items are, and for what is done with them; the data set itself is
-    not among these.
-    """
-    run.add_argument("--kind", help="the kind of the file, where it is not recognised")
-    run.add_argument(
-        "--map",
-        action="append",
-        default=[],
-        metavar="PART=COLUMN",
-        help="which column holds question, answers, text ...; repeat for several",
-    )
-    run.add_argument(
-        "--leave-out-bad",
-        action="store_true",
-        help="leave out rows that cannot be read; they are listed",
-    )
+    """Add options for the items and for what is done with them, but not for the data set."""
+    add_worded(run, "cli.kind", "--kind")
+    add_worded(run, "cli.map", "--map", action="append", default=[], metavar="PART=COLUMN")
+    add_worded(run, "cli.leave_out_bad", "--leave-out-bad", action="store_true")
     run.add_argument("--part", choices=["all", "even", "odd"], default="all")
-    run.add_argument(
-        "--limit",
-        type=count,
-        metavar="N",
-        help="use this many items, drawn with --seed (default: all)",
+    add_worded(run, "cli.limit.drawn", "--limit", type=count, metavar="N")
+    add_worded(run, "cli.methods", "--methods", default="direct,rag")
+    add_worded(
+        run, "cli.set.method", "--set", action="append", default=[], metavar="SYSTEM.SETTING=VALUE"
     )
-    run.add_argument(
-        "--methods",
-        default="direct,rag",
-        help="names of methods, with commas between them (default: %(default)s)",
-    )
-    run.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="SYSTEM.SETTING=VALUE",
-        help="change a setting of a method; repeat for several",
-    )
-    run.add_argument(
+    add_worded(
+        run,
+        "cli.system_role",
         "--system-role",
         action="append",
         default=[],
         metavar="SYSTEM.ROLE=PROFILE:MODEL",
-        help="give one system another model, so that models stand side by side, for example"
-        " 'rowen 2.verifier=openai:qwen-plus'; repeat for several",
     )
-    run.add_argument(
+    add_worded(
+        run,
+        "cli.system_role_url",
         "--system-role-url",
         action="append",
         default=[],
         metavar="SYSTEM.ROLE=URL",
-        help="address of that model",
     )
-    run.add_argument(
+    add_worded(
+        run,
+        "cli.system_key_env",
         "--system-key-env",
         action="append",
         default=[],
         metavar="SYSTEM.ROLE=NAME",
-        help="name of the variable that holds the key of that model",
     )
-    run.add_argument("--name", default="", help="name of the evaluation")
-    run.add_argument(
-        "--texts",
-        action="store_true",
-        help="check the texts of the items; methods write no answers",
-    )
-    run.add_argument(
-        "--passages", action="store_true", help="use the items' own passages as the evidence"
-    )
+    add_worded(run, "cli.evaluation.name", "--name", default="")
+    add_worded(run, "cli.texts", "--texts", action="store_true")
+    add_worded(run, "cli.passages.own", "--passages", action="store_true")
     run.add_argument("--repeats", type=partial(whole, least=1, most=MAX_REPEATS), default=1)
     run.add_argument("--seed", type=whole, default=0)
-    run.add_argument(
-        "--reproducible", action="store_true", help="make one call at a time, for identical answers"
-    )
+    add_worded(run, "cli.reproducible.answers", "--reproducible", action="store_true")
 
 
 async def created_evaluation(
@@ -269,9 +238,7 @@ def _with_passages(items: Sequence[Item]) -> list[Item]:
 
 
 def column_mapping(assignments: Sequence[str]) -> ColumnMapping | None:
-    """Return what `--map` says; None without it. Raises InvalidInputError for no part of
-    an item.
-    """
+    """Return what `--map` says, None without it; raises InvalidInputError for unknown parts."""
     parts: dict[str, Any] = {}
     for assignment in assignments:
         part, _, column = assignment.partition("=")
@@ -422,47 +389,17 @@ async def _carried_out(
 
 def add_evaluate_command(commands: Any) -> None:
     """Add the command `evaluate`."""
-    run = commands.add_parser(
-        "evaluate", help="run methods on a data set; report intervals and costs"
-    )
-    run.set_defaults(command=evaluate)
+    run = add_command(commands, "cli.command.evaluate", evaluate)
     what = run.add_mutually_exclusive_group(required=True)
-    what.add_argument(
-        "--data",
-        dest="data_set",
-        metavar="FILE",
-        help="the data set: a file, hub:OWNER/NAME, or sample:en, sample:zh, statements:en",
-    )
-    what.add_argument("--resume", metavar="ID", help="continue the evaluation with this id")
+    add_worded(what, "cli.data", "--data", dest="data_set", metavar="FILE")
+    add_worded(what, "cli.resume", "--resume", metavar="ID")
     add_plan_options(run)
-    run.add_argument(
-        "--at-once",
-        type=count,
-        metavar="N",
-        help="work on this many answers at a time (default: 8 with a model server,"
-        " else 2, times the workers)",
-    )
-    run.add_argument(
-        "--ray",
-        metavar="ADDRESS",
-        help="run on the Ray cluster at this address; 'auto' is the cluster of"
-        " this machine, 'local' starts one on this machine alone",
-    )
-    run.add_argument(
-        "--ray-workers",
-        type=count,
-        metavar="N",
-        help="start this many workers (default: one for each machine)",
-    )
-    run.add_argument(
-        "--ray-gpus",
-        type=amount,
-        default=0.0,
-        metavar="N",
-        help="give each worker this many graphics cards (default: %(default)g)",
-    )
+    add_worded(run, "cli.at_once", "--at-once", type=count, metavar="N")
+    add_worded(run, "cli.ray", "--ray", metavar="ADDRESS")
+    add_worded(run, "cli.ray_workers", "--ray-workers", type=count, metavar="N")
+    add_worded(run, "cli.ray_gpus", "--ray-gpus", type=amount, default=0.0, metavar="N")
     add_limit_options(run)
-    run.add_argument("--yes", action="store_true", help="go on after the forecast without asking")
+    add_worded(run, "cli.yes.forecast", "--yes", action="store_true")
     add_profile_option(run)
     add_prompts_option(run)
     add_model_options(run)
@@ -514,9 +451,7 @@ def _ended(progress: EvaluationProgress, evaluation: str) -> int:
 
 
 def _show(progress: EvaluationProgress) -> None:
-    """Show it on one line of a terminal; elsewhere, such as in a log, on a line for every
-    hundredth.
-    """
+    """Show it on one line of a terminal; in a log, on a line for every hundredth."""
     left = "" if progress.left is None else f", {progress.left / 60:.1f} minutes left"
     line = f"{progress.answered} of {progress.total} answered{left}"
     if sys.stderr.isatty():
@@ -600,9 +535,7 @@ def _with_made(found: Evaluation, options: argparse.Namespace) -> Evaluation:
 
 
 def selected(found: Evaluation, tags: Sequence[str]) -> Evaluation:
-    """Return the part of an evaluation on items with all of `tags`. Raises InvalidInputError
-    where there is no such item.
-    """
+    """Return the part on items with all of `tags`; raises InvalidInputError if there are none."""
     part = found.selected(tags=tuple(tags))
     if not part.items:
         known = sorted({tag for item in found.items.values() for tag in item.tags})
@@ -641,88 +574,35 @@ async def delete_evaluation(service: Service, options: argparse.Namespace) -> in
     return 0
 
 
-async def _judge(service: Service, options: argparse.Namespace) -> int:
-    return await judge(service, options, OWNER)
-
-
-async def _score_facts(service: Service, options: argparse.Namespace) -> int:
-    return await score_facts(service, options, OWNER)
-
-
 def add_evaluations_commands(commands: Any) -> None:
     """Add the command `evaluations`."""
-    group = commands.add_parser("evaluations", help="show, compare and judge evaluations")
-    parts = group.add_subparsers(required=True)
-    parts.add_parser("list", help="list all evaluations, newest first").set_defaults(
-        command=show_evaluations
-    )
-    table = parts.add_parser("show", help="print the results of an evaluation")
-    table.set_defaults(command=show_table)
-    table.add_argument(
-        "--format",
-        choices=[*_FORMATS, _EXCEL],
-        default="text",
-        help="format of the table (default: %(default)s)",
-    )
-    table.add_argument(
-        "--to", type=Path, metavar="FILE", help="write to this file (default: standard output)"
-    )
-    table.add_argument(
-        "--metrics",
-        default="",
-        metavar="A,B",
-        help="columns of the format text (default: the most important)",
-    )
+    parts = add_group(commands, "cli.command.evaluations")
+    add_command(parts, "cli.command.evaluations.list", show_evaluations)
+    table = add_command(parts, "cli.command.evaluations.show", show_table)
+    add_worded(table, "cli.format.table", "--format", choices=[*_FORMATS, _EXCEL], default="text")
+    add_worded(table, "cli.to", "--to", type=Path, metavar="FILE")
+    add_worded(table, "cli.metrics", "--metrics", default="", metavar="A,B")
     add_tag_option(table)
-    table.add_argument(
-        "--combine",
-        action="append",
-        default=[],
-        metavar="NAME=A,B",
-        help="add a detector: the mean of the normalised scores of several systems",
-    )
-    table.add_argument(
+    add_worded(table, "cli.combine", "--combine", action="append", default=[], metavar="NAME=A,B")
+    add_worded(
+        table,
+        "cli.trigger",
         "--trigger",
         action="append",
         default=[],
         metavar="NAME=DETECTOR>CUT:REPAIR",
-        help="add a system: the answers of REPAIR where the score of DETECTOR is above CUT, else"
-        " those that REPAIR began with",
     )
-    compared = parts.add_parser("compare", help="compare systems item by item")
-    compared.set_defaults(command=compare)
-    compared.add_argument(
-        "--systems", default="", help="names of systems, with commas between them (default: all)"
-    )
+    compared = add_command(parts, "cli.command.evaluations.compare", compare)
+    add_worded(compared, "cli.systems", "--systems", default="")
     compared.add_argument("--metric", default="accuracy")
-    compared.add_argument(
-        "--format",
-        choices=["text", *_COMPARED],
-        default="text",
-        help="format; markdown and latex hold the pairs, csv and jsonl every item"
-        " (default: %(default)s)",
+    add_worded(
+        compared, "cli.format.pairs", "--format", choices=["text", *_COMPARED], default="text"
     )
-    compared.add_argument(
-        "--items",
-        type=whole,
-        default=10,
-        help="print at most this many items (default: %(default)s)",
-    )
-    compared.add_argument(
-        "--reference",
-        default="",
-        metavar="OTHER_ID",
-        help="compare with this evaluation: its systems are called 'reference:"
-        " NAME', those of the other 'new: NAME'",
-    )
-    compared.add_argument(
-        "--same-ids",
-        action="store_true",
-        help="take items of equal ids as equal, even if the data sets differ",
-    )
-    add_judge_command(parts, _judge)
-    add_facts_command(parts, _score_facts)
-    deleted = parts.add_parser("delete", help="delete an evaluation; its runs stay")
-    deleted.set_defaults(command=delete_evaluation)
+    add_worded(compared, "cli.items", "--items", type=whole, default=10)
+    add_worded(compared, "cli.reference", "--reference", default="", metavar="OTHER_ID")
+    add_worded(compared, "cli.same_ids", "--same-ids", action="store_true")
+    add_judge_command(parts)
+    add_facts_command(parts)
+    deleted = add_command(parts, "cli.command.evaluations.delete", delete_evaluation)
     for command in (table, compared, deleted):
         command.add_argument("evaluation")

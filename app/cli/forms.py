@@ -1,8 +1,9 @@
-"""Makes options of the fields of a form, see `components/forms.py`."""
+"""Makes options: of the fields of a form (`components/forms.py`), or worded by the catalogue."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from math import inf
 from typing import Any
@@ -24,12 +25,35 @@ def terminal_words() -> Catalogue:
 def add_option(
     parser: argparse._ActionsContainer, field: FormField, option: str = "", **look: Any
 ) -> None:
-    """Add the option of a field, --NAME by default.
-
-    `look` is what the parser is told besides, or instead.
-    """
+    """Add a field's option, --NAME by default; `look` adds to what the parser is told."""
     told = {"help": field.option(terminal_words()).replace("%", "%%"), **_taken(field), **look}
     parser.add_argument(option or f"--{field.name.replace('_', '-')}", **told)
+
+
+def add_command(
+    commands: Any, key: str, command: Callable[..., Awaitable[int]]
+) -> argparse.ArgumentParser:
+    """Add the command whose name ends `key`, the key of its help."""
+    parser = commands.add_parser(key.rpartition(".")[2], help=terminal_words()(key))
+    parser.set_defaults(command=command)
+    return parser
+
+
+def add_group(commands: Any, key: str) -> Any:
+    """Add a command that only holds others; return what these are added to."""
+    group = commands.add_parser(key.rpartition(".")[2], help=terminal_words()(key))
+    return group.add_subparsers(required=True)
+
+
+def add_worded(
+    parser: argparse._ActionsContainer,
+    key: str,
+    *names: str,
+    facts: Mapping[str, object] | None = None,
+    **look: Any,
+) -> None:
+    """Add an option or argument whose help is the text under `key`, filled with `facts`."""
+    parser.add_argument(*names, help=terminal_words()(key, **(facts or {})), **look)
 
 
 def number(field: FormField, text: str) -> float:

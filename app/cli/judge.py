@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from app.cli.forms import add_option
+from app.cli.forms import add_command, add_option, add_worded
 from app.cli.library import chosen_evidence
 from app.cli.run_options import (
     add_evidence_options,
@@ -21,7 +21,7 @@ from app.cli.run_options import (
     main_model,
     models_by_role,
 )
-from app.cli.shared import amount, count, happened, say, whole
+from app.cli.shared import OWNER, amount, count, happened, say, whole
 from components.forms import BUDGET
 from pipelines.base import printable
 from pipelines.engine.service import Service
@@ -63,7 +63,7 @@ _ENDS = {
 }
 
 
-async def judge(service: Service, options: argparse.Namespace, owner: str) -> int:
+async def judge(service: Service, options: argparse.Namespace) -> int:
     """Have what is not judged yet judged, hold it against labels, and print the table."""
     labels = read_labels(options.labels) if options.labels else None
     source = read_source(options.prompt) if options.prompt else shipped_source()
@@ -77,7 +77,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
         temperature=options.temperature,
     )
     evaluations, judgements = service.store.evaluations, service.store.judgements
-    stored = await asyncio.to_thread(evaluations.get, options.evaluation, owner)
+    stored = await asyncio.to_thread(evaluations.get, options.evaluation, OWNER)
     systems = [one.name for one in EvaluationSpec.model_validate(stored.spec).systems]
     if options.max_money is not None and model.price is None:
         raise failure("judging.unpriced")
@@ -86,7 +86,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
         service,
         options.evaluation,
         spec,
-        owner=owner,
+        owner=OWNER,
         key=key,
         budget=budget,
         at_once=options.at_once,
@@ -100,12 +100,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
             " works, not how good the answers are."
         )
     graded = await asyncio.to_thread(
-        graded_answers,
-        evaluations,
-        options.evaluation,
-        owner,
-        spec.fingerprint,
-        systems,
+        graded_answers, evaluations, options.evaluation, OWNER, spec.fingerprint, systems
     )
     found: JudgeCalibration | None = None
     ended = last.reason
@@ -113,7 +108,7 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
         found = calibrated(graded, labels)
     elif known and last.reason != "failing":
         there = await _judged_known(
-            service, spec, key, known, options.evaluation, owner, budget, last.spent, began
+            service, spec, key, known, options.evaluation, OWNER, budget, last.spent, began
         )
         ended = there.reason
         if ended != "done":
@@ -129,10 +124,10 @@ async def judge(service: Service, options: argparse.Namespace, owner: str) -> in
             found = calibrated_elsewhere(there.said, values, against)
     if found is not None:
         await asyncio.to_thread(
-            judgements.calibrate, options.evaluation, owner, spec.fingerprint, to_json(found)
+            judgements.calibrate, options.evaluation, OWNER, spec.fingerprint, to_json(found)
         )
         print(printable(calibration_text(found)))
-    _, results = await asyncio.to_thread(read_results, evaluations, options.evaluation, owner)
+    _, results = await asyncio.to_thread(read_results, evaluations, options.evaluation, OWNER)
     print(printable(await asyncio.to_thread(evaluation_text, results)), end="")
     return 0 if last.reason == ended == "done" else 1
 
@@ -148,7 +143,7 @@ async def _watched(runner: JudgeRunner) -> JudgingProgress:
     return last
 
 
-async def score_facts(service: Service, options: argparse.Namespace, owner: str) -> int:
+async def score_facts(service: Service, options: argparse.Namespace) -> int:
     """Have the facts of all answers checked by one scorer, and print the table."""
     models, keys = await models_by_role(service, options)
     evidence = await chosen_evidence(service, options, keys)
@@ -160,7 +155,7 @@ async def score_facts(service: Service, options: argparse.Namespace, owner: str)
         service,
         options.evaluation,
         spec,
-        owner=owner,
+        owner=OWNER,
         keys=keys,
         budget=budget,
         at_once=options.at_once,
@@ -168,15 +163,13 @@ async def score_facts(service: Service, options: argparse.Namespace, owner: str)
     last = await _watched(runner)
     say(_spent(last))
     store = service.store.evaluations
-    _, results = await asyncio.to_thread(read_results, store, options.evaluation, owner)
+    _, results = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
     print(printable(await asyncio.to_thread(evaluation_text, results)), end="")
     return 0 if last.reason == "done" else 1
 
 
 async def _known(options: argparse.Namespace) -> tuple[str, list[KnownAnswer]]:
-    """Return the data set `--against`, and its answers whose truth is known. Raises
-    InvalidInputError.
-    """
+    """Return the data set `--against` and its answers of known truth; raises InvalidInputError."""
     data = await asyncio.to_thread(
         open_data_set, options.against, limit=options.against_limit, seed=options.seed
     )
@@ -281,72 +274,37 @@ def _spent(progress: JudgingProgress) -> str:
     )
 
 
-def add_judge_command(parts: Any, command: Any) -> None:
-    """Add the command `evaluations judge`, which calls `command`."""
-    parser = parts.add_parser("judge", help="have a model judge the answers of an evaluation")
-    parser.set_defaults(command=command)
+def add_judge_command(parts: Any) -> None:
+    """Add the command `evaluations judge`."""
+    parser = add_command(parts, "cli.command.evaluations.judge", judge)
     parser.add_argument("evaluation")
     add_main_model_options(parser)
-    parser.add_argument(
-        "--prompt",
-        type=Path,
-        metavar="FILE",
-        help="use a prompt of your own (TOML); it is checked first",
-    )
+    add_worded(parser, "cli.judge.prompt", "--prompt", type=Path, metavar="FILE")
     parser.add_argument("--seed", type=whole, default=0)
-    parser.add_argument(
+    add_worded(
+        parser,
+        "cli.judge.temperature",
         "--temperature",
         type=partial(amount, most=MAX_TEMPERATURE),
         default=0.0,
-        help=f"above 0 a reply is drawn with --seed; {MAX_TEMPERATURE:g} at most",
+        facts={"most": f"{MAX_TEMPERATURE:g}"},
     )
     held_against = parser.add_mutually_exclusive_group()
-    held_against.add_argument(
-        "--labels",
-        type=Path,
-        metavar="FILE",
-        help="a file of people's labels of these answers: id, label and, if need"
-        " be, system and repeat",
-    )
-    held_against.add_argument(
-        "--against",
-        metavar="DATA",
-        help="measure the judge on this data set of right and wrong answers instead",
-    )
+    add_worded(held_against, "cli.judge.labels", "--labels", type=Path, metavar="FILE")
+    add_worded(held_against, "cli.judge.against", "--against", metavar="DATA")
     parser.add_argument("--against-limit", type=count, default=100, metavar="N")
-    parser.add_argument(
-        "--at-once",
-        type=count,
-        default=4,
-        metavar="N",
-        help="judge this many answers at a time (default: %(default)s)",
-    )
+    add_worded(parser, "cli.judge.at_once", "--at-once", type=count, default=4, metavar="N")
     for name, field in BUDGET.fields.items():
         add_option(parser, field, f"--max-{name}")
 
 
-def add_facts_command(parts: Any, command: Any) -> None:
-    """Add the command `evaluations facts`, which calls `command`."""
-    parser = parts.add_parser(
-        "facts", help="score the facts of all answers of an evaluation (FActScore)"
-    )
-    parser.set_defaults(command=command)
+def add_facts_command(parts: Any) -> None:
+    """Add the command `evaluations facts`."""
+    parser = add_command(parts, "cli.command.evaluations.facts", score_facts)
     parser.add_argument("evaluation")
-    parser.add_argument(
-        "--by",
-        choices=get_args(FactsBy),
-        default="concepts",
-        help="take answers apart by EVER's concepts, or by the claims that a prompt lists"
-        " (default: %(default)s)",
-    )
+    add_worded(parser, "cli.facts.by", "--by", choices=get_args(FactsBy), default="concepts")
     parser.add_argument("--seed", type=whole, default=0)
-    parser.add_argument(
-        "--at-once",
-        type=count,
-        default=2,
-        metavar="N",
-        help="score this many answers at a time (default: %(default)s)",
-    )
+    add_worded(parser, "cli.facts.at_once", "--at-once", type=count, default=2, metavar="N")
     for name, field in BUDGET.fields.items():
         add_option(parser, field, f"--max-{name}")
     add_model_options(parser)

@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
+from app.cli.forms import add_command, add_group, add_worded
 from app.cli.run_options import named_key, read_evidence
 from app.cli.shared import OWNER, count, said, say, text_of_file
 from pipelines.base import Language, printable, printable_json
@@ -60,9 +61,7 @@ async def chosen_evidence(
 
 
 def _is_path(name: str) -> bool:
-    """Return whether a name is meant as a path: collections that are made from folders have
-    such names.
-    """
+    """Return whether a name is meant as a path: collections made from folders have such names."""
     return "/" in name or name in (".", "..", "~")
 
 
@@ -155,9 +154,7 @@ def _beginning(path: Path) -> bytes:
 
 
 def _files(places: list[Path]) -> Iterator[tuple[str, Path]]:
-    """Yield every file with its name: in a folder, hidden files, unknown kinds and links that
-    lead out of it are passed over.
-    """
+    """Yield every file with its name; hidden files, unknown kinds and links out are passed over."""
     for place in places:
         if place.is_file():
             yield place.name, place
@@ -324,65 +321,42 @@ def _embedder(options: argparse.Namespace) -> EmbedderSpec | None:
 
 def add_library_commands(commands: Any) -> None:
     """Add the command `library`."""
-    group = commands.add_parser("library", help="keep collections of your own documents")
-    parts = group.add_subparsers(required=True)
+    parts = add_group(commands, "cli.command.library")
 
-    def add(name: str, command: Any, text: str, *, named: bool = True) -> argparse.ArgumentParser:
-        part = parts.add_parser(name, help=text)
-        part.set_defaults(command=command)
-        if named:
-            part.add_argument("name", help="the collection's name")
+    def add(key: str, command: Any) -> argparse.ArgumentParser:
+        part = add_command(parts, key, command)
+        add_worded(part, "cli.library.name", "name")
         return part
 
-    adding = add("add", _add, "add files, folders or pages, and index them; Ctrl-C stops")
+    adding = add("cli.command.library.add", _add)
     adding.add_argument("files", nargs="*", type=Path, metavar="FILE|FOLDER")
-    adding.add_argument(
-        "--urls",
-        type=Path,
-        metavar="FILE",
-        help="add the pages whose addresses are in this text file, one a line",
-    )
-    indexing = add("index", _index, "go on with indexing, or index with another embedder")
+    add_worded(adding, "cli.urls", "--urls", type=Path, metavar="FILE")
+    indexing = add("cli.command.library.index", _index)
     for part in (adding, indexing):
-        part.add_argument(
-            "--embedder",
-            metavar="NAME",
-            help="the embedder: 'default', 'none' (search by words alone), or the id"
-            " or folder of a sentence-transformers model; with --embedder-url the"
-            " service's name of a model",
-        )
-        part.add_argument(
-            "--embedder-url",
-            metavar="URL",
-            help="use the embedding service at this OpenAI-compatible address, which ends in /v1",
-        )
-        part.add_argument(
+        add_worded(part, "cli.embedder", "--embedder", metavar="NAME")
+        add_worded(part, "cli.embedder_url", "--embedder-url", metavar="URL")
+        add_worded(
+            part,
+            "cli.embedder_languages",
             "--embedder-languages",
             nargs="+",
             choices=["en", "zh"],
             default=["en", "zh"],
-            help="languages that the embedder reads (default: both)",
         )
-    listing = add("list", _list, "list all collections", named=False)
-    listing.add_argument("--json", action="store_true", help="print a JSON line per collection")
-    showing = add("show", _show_one, "list the documents of a collection")
-    showing.add_argument("--json", action="store_true", help="print a JSON line per document")
-    searching = add("search", _search, "search one by words, by meaning and by both")
+    listing = add_command(parts, "cli.command.library.list", _list)
+    add_worded(listing, "cli.json.collection", "--json", action="store_true")
+    showing = add("cli.command.library.show", _show_one)
+    add_worded(showing, "cli.json.document", "--json", action="store_true")
+    searching = add("cli.command.library.search", _search)
     searching.add_argument("query")
     searching.add_argument("--mode", choices=[*MODES, "all"], default="all")
-    searching.add_argument(
-        "-k", type=count, default=5, help="find at most this many passages (default: %(default)s)"
-    )
-    searching.add_argument("--json", action="store_true", help="print a JSON line per passage")
-    deleting = add("delete", _delete, "delete a collection, or one of its documents")
-    deleting.add_argument("document", nargs="?", help="the document's name")
+    add_worded(searching, "cli.k", "-k", type=count, default=5)
+    add_worded(searching, "cli.json.passage", "--json", action="store_true")
+    deleting = add("cli.command.library.delete", _delete)
+    add_worded(deleting, "cli.library.document", "document", nargs="?")
     for part in (adding, indexing, searching, deleting):
-        part.add_argument(
-            "--embedder-key-env",
-            metavar="NAME",
-            help="name of the variable that holds the service's key",
-        )
-    add("rename", _rename, "rename a collection").add_argument("to")
+        add_worded(part, "cli.library.key_env", "--embedder-key-env", metavar="NAME")
+    add("cli.command.library.rename", _rename).add_argument("to")
 
 
 # The commands `models catalogue` and `models download`.

@@ -22,6 +22,7 @@ from app.cli.annotate import add_annotation_commands
 from app.cli.ask import add_ask_options, ask, follow
 from app.cli.check import add_check_command
 from app.cli.evaluate import add_evaluate_command, add_evaluations_commands
+from app.cli.forms import add_command, add_group, add_worded
 from app.cli.leaving import Unawaited
 from app.cli.library import add_library_commands, download, show_catalogue
 from app.cli.papers import add_papers_command
@@ -123,47 +124,33 @@ async def _index(service: Service, options: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m pipelines", description=__doc__)
-    parser.add_argument(
-        "--data",
-        type=folder_named,
-        default=data_folder(),
-        help="keep runs and indexes in this folder (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--database",
-        metavar="URL",
-        help="where runs and saved models are kept instead: postgresql://user@host/name, or"
-        " sqlite:///file (default: VERISCOPE_DATABASE_URL, else a file in the data folder);"
-        " a password belongs in the variable, for others see the command line",
-    )
+    add_worded(parser, "cli.folder", "--data", type=folder_named, default=data_folder())
+    add_worded(parser, "cli.database", "--database", metavar="URL")
     commands = parser.add_subparsers(required=True)
 
-    def add(name: str, command: Command, text: str, prints: str = "") -> argparse.ArgumentParser:
-        """Add a command; `prints` says what it can print as JSON."""
-        added = commands.add_parser(name, help=text)
-        added.set_defaults(command=command)
+    def add(key: str, command: Command, prints: str = "") -> argparse.ArgumentParser:
+        """Add a command; `prints` is the key of what it can print as JSON."""
+        added = add_command(commands, key, command)
         if prints:
-            added.add_argument("--json", action="store_true", help=f"print {prints}")
+            add_worded(added, prints, "--json", action="store_true")
         return added
 
-    every_event = "every event as a JSON line"
-    asking = add("ask", ask, "ask a question and watch the methods work on it", every_event)
+    every_event = "cli.json.event"
+    asking = add("cli.command.ask", ask, every_event)
     add_ask_options(asking)
     add_check_command(commands)
 
-    replay = add("replay", _replay, "run a recorded run again on its own replies", every_event)
-    show = add("show", show_run, "print a recorded run in words")
-    export = add("export", export_run, "write a recorded run as JSON lines")
-    for command in (replay, show, export, add("delete", delete_runs, "delete a recorded run")):
+    replay = add("cli.command.replay", _replay, every_event)
+    show = add("cli.command.show", show_run)
+    export = add("cli.command.export", export_run)
+    for command in (replay, show, export, add("cli.command.delete", delete_runs)):
         command.add_argument("run")
-    export.add_argument(
-        "--to", type=Path, metavar="FILE", help="write to this file (default: standard output)"
-    )
+    add_worded(export, "cli.to", "--to", type=Path, metavar="FILE")
 
-    listing = add("list", list_runs, "list recorded runs, newest first", "a JSON line per run")
+    listing = add("cli.command.list", list_runs, "cli.json.run")
     add_filter_options(listing)
 
-    add("import", import_runs, "store an exported run").add_argument("file", type=Path)
+    add("cli.command.import", import_runs).add_argument("file", type=Path)
 
     add_run_commands(commands)
     add_evaluate_command(commands)
@@ -175,20 +162,14 @@ def _parser() -> argparse.ArgumentParser:
     add_prompt_commands(commands)
     add_library_commands(commands)
 
-    models = commands.add_parser("models", help="list and download models").add_subparsers(
-        required=True
-    )
-    listed = models.add_parser(
-        "catalogue", help="list the models that can be downloaded, and their sizes"
-    )
-    listed.add_argument("--json", action="store_true", help="print a JSON line per model")
-    listed.set_defaults(command=show_catalogue)
-    fetched = models.add_parser("download", help="download a model; Ctrl-C pauses")
-    fetched.add_argument("name", help=f"its name in the catalogue, or {EMBEDDER_FILE}")
-    fetched.set_defaults(command=download)
+    models = add_group(commands, "cli.command.models")
+    listed = add_command(models, "cli.command.models.catalogue", show_catalogue)
+    add_worded(listed, "cli.json.model", "--json", action="store_true")
+    fetched = add_command(models, "cli.command.models.download", download)
+    add_worded(fetched, "cli.model.name", "name", facts={"file": EMBEDDER_FILE})
 
-    index = add("index", _index, "index a library, or bring its index up to date")
+    index = add("cli.command.index", _index)
     index.add_argument("library", nargs="?", default="sample")
-    index.add_argument("--rebuild", action="store_true", help="build the index from nothing")
+    add_worded(index, "cli.rebuild", "--rebuild", action="store_true")
     add_index_options(index)
     return parser

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from app.cli.evaluate import add_evaluate_command, add_evaluations_commands
+from app.cli.forms import add_command, add_worded
 from app.cli.shared import OWNER, say
 from app.cli.study import add_study_command
 from pipelines.base import printable
@@ -126,21 +127,17 @@ def _printed(recipe: Recipe) -> str:
 
 def add_papers_command(commands: Any) -> None:
     """Add the command `papers`."""
-    parser = commands.add_parser(
-        "papers", help="make a table or figure of one of the five papers; lists them without a name"
-    )
-    parser.set_defaults(command=papers)
-    parser.add_argument("recipe", nargs="?", default="", help="name of the table, see the list")
-    parser.add_argument(
-        "--data-set", metavar="DATA", help="the paper's data set, as `evaluate --data` takes it"
-    )
-    parser.add_argument("--limit", type=int, metavar="N", help="use this many items")
-    parser.add_argument("--yes", action="store_true", help="go on after the forecast")
-    parser.add_argument(
+    parser = add_command(commands, "cli.command.papers", papers)
+    add_worded(parser, "cli.recipe", "recipe", nargs="?", default="")
+    add_worded(parser, "cli.paper.data", "--data-set", metavar="DATA")
+    add_worded(parser, "cli.limit", "--limit", type=int, metavar="N")
+    add_worded(parser, "cli.yes.paper", "--yes", action="store_true")
+    add_worded(
+        parser,
+        "cli.with",
         "--with",
         dest="more",
         nargs=argparse.REMAINDER,
         default=[],
         metavar="OPTION",
-        help="all that follows are options of `evaluate`: models, evidence, limits",
     )

@@ -11,6 +11,7 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any, get_args
 
+from app.cli.forms import add_command, add_group, add_worded
 from app.cli.run_options import (
     add_prompts_option,
     by_role,
@@ -57,9 +58,7 @@ _SEVERAL: dict[str, Any] = {"action": "append", "default": []}
 
 
 async def chosen_profile(service: Service, options: argparse.Namespace) -> Profile | None:
-    """Return what `--settings-profile` names, None without it. Raises NotFoundError,
-    InvalidInputError.
-    """
+    """Return what `--settings-profile` names, if any; raises NotFoundError, InvalidInputError."""
     if not options.settings_profile:
         return None
     store = service.store.profiles
@@ -68,12 +67,7 @@ async def chosen_profile(service: Service, options: argparse.Namespace) -> Profi
 
 def add_profile_option(parser: argparse.ArgumentParser) -> None:
     """Add the option `--settings-profile`; `--profile` names the kind of the main model."""
-    parser.add_argument(
-        "--settings-profile",
-        metavar="NAME",
-        help="use the models, settings and prompts saved under this name; --set,"
-        " --prompts and the options of models go before them",
-    )
+    add_worded(parser, "cli.settings_profile", "--settings-profile", metavar="NAME")
 
 
 async def _list(service: Service, options: argparse.Namespace) -> int:
@@ -142,9 +136,7 @@ async def _edit(service: Service, options: argparse.Namespace) -> int:
 
 
 def _changed(profile: Profile, options: argparse.Namespace) -> Profile:
-    """Return `profile` with the models, settings and prompts of the options. Raises
-    InvalidInputError.
-    """
+    """Return `profile` with the options' models, settings, prompts; raises InvalidInputError."""
     given = read_settings(METHODS, options.set, "METHOD.SETTING=VALUE", "drad.theta_1=0.5")
     settings = {
         name: found
@@ -189,9 +181,7 @@ async def _keep(service: Service, profile: Profile, *, replace: bool) -> None:
 
 
 def described(profile: Profile) -> str:
-    """Return a profile in lines: settings, prompts, models with prices and needs,
-    calibrations, source.
-    """
+    """Return a profile in lines: settings, prompts, models and prices, calibrations, source."""
     lines = [profile.name]
     if profile.description:
         lines.append(f"  {profile.description}")
@@ -236,93 +226,53 @@ def _needs(one: Lack) -> str:
 
 def add_profile_commands(commands: Any) -> None:
     """Add the command `profiles`."""
-    group = commands.add_parser("profiles", help="keep models, settings and prompts under a name")
-    parts = group.add_subparsers(required=True)
-    listed = parts.add_parser("list", help="list all profiles, by name")
-    listed.set_defaults(command=_list)
-    templates = parts.add_parser(
-        "templates", help="list the built-in templates, and what they still need"
-    )
-    templates.set_defaults(command=_templates)
+    parts = add_group(commands, "cli.command.profiles")
+    listed = add_command(parts, "cli.command.profiles.list", _list)
+    templates = add_command(parts, "cli.command.profiles.templates", _templates)
     for part in (listed, templates):
-        part.add_argument("--json", action="store_true", help="print a JSON line per profile")
-    for name, command, text in (
-        ("show", _show, "print a profile"),
-        ("export", _export, "write a profile as JSON"),
-        ("delete", _delete, "delete a profile; runs that used it stay"),
-        ("save", _save, "save models, settings and prompts under a name"),
-        ("edit", _edit, "change a profile"),
+        add_worded(part, "cli.json.profile", "--json", action="store_true")
+    for name, command in (
+        ("show", _show),
+        ("export", _export),
+        ("delete", _delete),
+        ("save", _save),
+        ("edit", _edit),
     ):
-        part = parts.add_parser(name, help=text)
-        part.set_defaults(command=command)
+        part = add_command(parts, f"cli.command.profiles.{name}", command)
         part.add_argument("name")
         if name == "export":
-            part.add_argument(
-                "--to",
-                type=Path,
-                metavar="FILE",
-                help="write to this file (default: standard output)",
-            )
+            add_worded(part, "cli.to", "--to", type=Path, metavar="FILE")
         if name in ("save", "edit"):
             _add_content(part)
         if name == "save":
-            part.add_argument(
-                "--description", default="", help="description: what the profile is for"
-            )
+            add_worded(part, "cli.description", "--description", default="")
             _add_replace(part)
         if name == "edit":
-            part.add_argument("--description", help="description: what the profile is for")
-            part.add_argument("--rename", metavar="NAME", help="give the profile another name")
-            part.add_argument(
-                "--default-prompts",
-                action="store_true",
-                help="remove the profile's own texts of prompts",
-            )
-    maker = parts.add_parser("make", help="make a profile of a template")
-    maker.set_defaults(command=_make)
+            add_worded(part, "cli.description", "--description")
+            add_worded(part, "cli.rename", "--rename", metavar="NAME")
+            add_worded(part, "cli.default_prompts", "--default-prompts", action="store_true")
+    maker = add_command(parts, "cli.command.profiles.make", _make)
     maker.add_argument("template", choices=list(TEMPLATES))
-    maker.add_argument(
-        "--name", default="", help="name of the profile (default: the template's title)"
-    )
-    maker.add_argument("--address", metavar="ROLE=URL", help="address of a model", **_SEVERAL)
-    maker.add_argument(
-        "--model", metavar="ROLE=ID", help="use another model than the template's", **_SEVERAL
-    )
-    maker.add_argument("--description", default="", help="description: what the profile is for")
+    add_worded(maker, "cli.profile.name", "--name", default="")
+    add_worded(maker, "cli.profile.address", "--address", metavar="ROLE=URL", **_SEVERAL)
+    add_worded(maker, "cli.profile.model", "--model", metavar="ROLE=ID", **_SEVERAL)
+    add_worded(maker, "cli.description", "--description", default="")
     _add_replace(maker)
-    imported = parts.add_parser("import", help="save a profile from its file")
-    imported.set_defaults(command=_import)
+    imported = add_command(parts, "cli.command.profiles.import", _import)
     imported.add_argument("file", type=Path)
     _add_replace(imported)
 
 
 def _add_content(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        metavar="METHOD.SETTING=VALUE",
-        help="change a setting of a method; repeat for several",
-        **_SEVERAL,
-    )
-    parser.add_argument(
-        "--role",
-        metavar="ROLE=KIND[:MODEL]",
-        help="give a role a model, for example main=openai:gpt-4o-mini",
-        **_SEVERAL,
-    )
-    parser.add_argument(
-        "--role-url", metavar="ROLE=URL", help="address of the model in this role", **_SEVERAL
-    )
-    parser.add_argument("--prices", metavar="FILE", help="prices of models by name, as JSON")
-    parser.add_argument(
-        "--prompts",
-        type=Path,
-        metavar="FILE",
-        help="use these texts in place of shipped prompts (a TOML file)",
-    )
+    add_worded(parser, "cli.set.method", "--set", metavar="METHOD.SETTING=VALUE", **_SEVERAL)
+    add_worded(parser, "cli.profile.role", "--role", metavar="ROLE=KIND[:MODEL]", **_SEVERAL)
+    add_worded(parser, "cli.role_url", "--role-url", metavar="ROLE=URL", **_SEVERAL)
+    add_worded(parser, "cli.profile.prices", "--prices", metavar="FILE")
+    add_worded(parser, "cli.profile.prompts", "--prompts", type=Path, metavar="FILE")
 
 
 def _add_replace(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--replace", action="store_true", help="replace a profile of the same name")
+    add_worded(parser, "cli.replace", "--replace", action="store_true")
 
 
 # `prompts`: show the prompts of methods, and check and compare texts that replace them.
@@ -387,9 +337,7 @@ def _problems(wording: Wording) -> Iterator[str]:
 
 
 async def _diff(service: Service, options: argparse.Namespace) -> int:
-    """Print what a profile's or a file's texts change, as a unified diff; 1 where something
-    differs.
-    """
+    """Print what a profile's or file's texts change, as a unified diff; 1 where they differ."""
     profile = await chosen_profile(service, options)
     if options.prompts is None and profile is None:
         raise failure("prompts.nothing_to_compare")
@@ -425,27 +373,16 @@ def _json(row: dict[str, Any]) -> str:
 
 def add_prompt_commands(commands: Any) -> None:
     """Add the command `prompts`."""
-    group = commands.add_parser(
-        "prompts", help="show the prompts of methods, and check texts of your own"
-    )
-    parts = group.add_subparsers(required=True)
-    listed = parts.add_parser("list", help="list every prompt, with its placeholders")
-    listed.set_defaults(command=_list_prompts)
-    listed.add_argument(
-        "--method", choices=list(METHODS), help="list only the prompts of one method"
-    )
-    listed.add_argument("--json", action="store_true", help="print a JSON line per prompt")
-    shown = parts.add_parser("show", help="print the text of a prompt")
-    shown.set_defaults(command=_show_prompt)
-    shown.add_argument(
-        "prompt", metavar="FILE/NAME", help="name of the prompt, for example ever/verify"
-    )
+    parts = add_group(commands, "cli.command.prompts")
+    listed = add_command(parts, "cli.command.prompts.list", _list_prompts)
+    add_worded(listed, "cli.prompts.method", "--method", choices=list(METHODS))
+    add_worded(listed, "cli.json.prompt", "--json", action="store_true")
+    shown = add_command(parts, "cli.command.prompts.show", _show_prompt)
+    add_worded(shown, "cli.prompts.name", "prompt", metavar="FILE/NAME")
     shown.add_argument("--language", choices=get_args(Language), default="en")
-    checked = parts.add_parser("check", help="check whether texts of your own can be used")
-    checked.set_defaults(command=_check)
+    checked = add_command(parts, "cli.command.prompts.check", _check)
     checked.add_argument("file", type=Path, metavar="FILE")
-    compared = parts.add_parser("diff", help="compare texts of your own with the shipped ones")
-    compared.set_defaults(command=_diff)
+    compared = add_command(parts, "cli.command.prompts.diff", _diff)
     add_prompts_option(compared)
     for part in (listed, shown, compared):
         add_profile_option(part)

@@ -19,7 +19,7 @@ from typing import Any, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from app.cli.forms import add_option, number, terminal_words
+from app.cli.forms import add_option, add_worded, number, terminal_words
 from app.cli.shared import amount, say, text_of_file
 from components.forms import BUDGET, MODEL, PRICE, RUN_LIMITS
 from pipelines.base import Language
@@ -77,53 +77,34 @@ def add_main_model_options(parser: argparse.ArgumentParser) -> None:
     add_option(parser, MODEL["kind"], "--profile", choices=list(PROVIDERS), default=_BUNDLED)
     add_option(parser, MODEL["model"], default="")
     add_option(parser, MODEL["base_url"])
-    parser.add_argument(
-        "--key-env",
-        metavar="NAME",
-        help="environment variable that holds the key; at a provider's own address"
-        f" {own} without it",
-    )
+    add_worded(parser, "cli.key_env", "--key-env", metavar="NAME", facts={"own": own})
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `models_by_role` reads."""
     add_main_model_options(parser)
-    parser.add_argument(
+    add_worded(
+        parser,
+        "cli.role",
         "--role",
         action="append",
         default=[],
         metavar="ROLE=PROFILE[:MODEL]",
-        help=f"another model beside the main one, as {', '.join(_OTHER_ROLES)}; repeat for several,"
-        " for example verifier=openai:qwen-max",
+        facts={"roles": ", ".join(_OTHER_ROLES)},
     )
-    parser.add_argument(
-        "--role-url",
-        action="append",
-        default=[],
-        metavar="ROLE=URL",
-        help="address of the model in this role",
+    add_worded(
+        parser, "cli.role_url", "--role-url", action="append", default=[], metavar="ROLE=URL"
     )
-    parser.add_argument(
+    add_worded(
+        parser,
+        "cli.role_key_env",
         "--role-key-env",
         action="append",
         default=[],
         metavar="ROLE=NAME",
-        help="name of the variable that holds the key of the model in this role",
     )
-    parser.add_argument(
-        "--proxy",
-        metavar="MODEL",
-        help="short for --role proxy=local:MODEL; 'embedded' for the bundled weights",
-    )
-    parser.add_argument(
-        "--judge",
-        action="append",
-        default=[],
-        metavar="MODEL",
-        help="a judge, in place of the bundled ones: trained, similarity, overlap, or a hub id or"
-        " folder of an NLI model or fact checker, if need be as ID@REVISION; at most three."
-        " Short for --role judge_1=hub_judge:MODEL",
-    )
+    add_worded(parser, "cli.proxy", "--proxy", metavar="MODEL")
+    add_worded(parser, "cli.judge", "--judge", action="append", default=[], metavar="MODEL")
     for option, name in _OF_JUDGES.items():
         metavar = f"ROLE={option.rpartition('-')[2].upper()}"
         look: dict[str, Any] = {"action": "append", "default": [], "metavar": metavar}
@@ -175,10 +156,7 @@ async def _checked(
 
 
 async def main_model(service: Service, options: argparse.Namespace) -> tuple[ModelSpec, str | None]:
-    """Return the one model that the options name, probed where it is hosted, and its key.
-
-    Raises InvalidInputError when an option cannot be understood.
-    """
+    """Return the options' one model, probed if hosted, and its key; raises InvalidInputError."""
     every = argparse.ArgumentParser()
     add_model_options(every)
     # The other roles are left as they are without their options.
@@ -245,10 +223,7 @@ async def _ready(
 
 
 async def system_models(
-    service: Service,
-    names: Iterable[str],
-    options: argparse.Namespace,
-    keys: dict[str, str],
+    service: Service, names: Iterable[str], options: argparse.Namespace, keys: dict[str, str]
 ) -> dict[str, dict[str, ModelSpec]]:
     """Return the models that single systems have instead of the others', by system and role.
 
@@ -325,9 +300,7 @@ def keys_of(options: argparse.Namespace, models: Mapping[str, ModelSpec]) -> dic
 
 
 def _judges(named: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return a map from role to provider and model, for the models of --judge; raises
-    InvalidInputError.
-    """
+    """Return a map from role to provider and model for --judge; raises InvalidInputError."""
     free = [role for role in JUDGES if role not in given]
     if len(named) > len(free):
         raise failure("command.many_judges", given=len(named), free=len(free), roles=[*JUDGES])
@@ -339,9 +312,7 @@ def _judges(named: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
 def _with_readings(
     specs: Mapping[str, ModelSpec], options: argparse.Namespace
 ) -> dict[str, ModelSpec]:
-    """Return the models with what the options say of how judges are read; raises
-    InvalidInputError.
-    """
+    """Return the models with what the options say of judges; raises InvalidInputError."""
     found = dict(specs)
     said = (
         ("judge_format", "--judge-format", options.judge_format, parse_format),
@@ -427,9 +398,7 @@ def add_price_options(parser: argparse.ArgumentParser) -> None:
     add_option(parser, PRICE["read"], "--price-in")
     add_option(parser, PRICE["written"], "--price-out")
     add_option(parser, PRICE["currency"])
-    parser.add_argument(
-        "--prices", metavar="FILE", help=f"prices of models by name, as JSON: {_FORM}"
-    )
+    add_worded(parser, "cli.prices", "--prices", metavar="FILE", facts={"form": _FORM})
 
 
 def priced_models(
@@ -494,11 +463,7 @@ def add_budget_options(parser: argparse.ArgumentParser) -> None:
     for name in LIMIT_NAMES:
         add_option(parser, RUN_LIMITS[name], f"--max-{name}")
     add_option(parser, RUN_LIMITS["times"], "--times-expected", type=amount)
-    parser.add_argument(
-        "--anyway",
-        action="store_true",
-        help="start even if the estimate passes a limit; the run stops at the limit",
-    )
+    add_worded(parser, "cli.anyway", "--anyway", action="store_true")
 
 
 def limited(
@@ -547,9 +512,7 @@ def _less(limits: RunLimits, check: ModelCheck, models: Mapping[str, ModelSpec])
 
 
 def budget_words(budget: RunBudget) -> str:
-    """Return a text such as "Expected: about 41 calls, 5,000 tokens, 12 s, 0.01 USD; limit:
-    50 calls".
-    """
+    """Return a text such as "Expected: about 41 calls, 5,000 tokens, 12 s; limit: 50 calls"."""
     found, limits = budget.expected, budget.limits
     if found is None:
         return ""
@@ -592,49 +555,28 @@ def _unit(name: str, currency: str) -> str:
 
 def add_evidence_options(parser: argparse.ArgumentParser) -> None:
     """Add `--library` and `--evidence`, and which Qdrant server and collection it may mean."""
-    parser.add_argument(
-        "--library",
-        default="sample",
-        metavar="NAME|FOLDER",
-        help="search this collection (by its name) or folder of documents"
-        " (default: the bundled articles)",
-    )
-    parser.add_argument(
-        "--embedder-key-env",
-        metavar="NAME",
-        help="name of the variable that holds the key of the collection's embedding service",
-    )
-    parser.add_argument(
+    add_worded(parser, "cli.library", "--library", default="sample", metavar="NAME|FOLDER")
+    add_worded(parser, "cli.embedder_key_env", "--embedder-key-env", metavar="NAME")
+    add_worded(
+        parser,
+        "cli.evidence",
         "--evidence",
         choices=[*get_args(RetrievalMode), "qdrant"],
         default="hybrid",
-        help="how the library is searched, or 'qdrant' for a collection of a Qdrant server",
     )
     add_qdrant_options(parser)
 
 
 def add_tag_option(parser: argparse.ArgumentParser) -> None:
     """Add `--tag`, which chooses items by the data set's own classes."""
-    parser.add_argument(
-        "--tag",
-        action="append",
-        default=[],
-        metavar="TAG",
-        help="only items with this tag of the data set; repeat for items that have all of them",
-    )
+    add_worded(parser, "cli.tag", "--tag", action="append", default=[], metavar="TAG")
 
 
 def add_web_options(parser: argparse.ArgumentParser) -> None:
     """Add `--web`, and the address and key of that search."""
-    parser.add_argument(
-        "--web", choices=list(WEB_SEARCHES), help="search the web instead of a library"
-    )
-    parser.add_argument("--web-url", metavar="URL", help="use this address for that search")
-    parser.add_argument(
-        "--search-key-env",
-        metavar="NAME",
-        help="name of the variable that holds the key of that search",
-    )
+    add_worded(parser, "cli.web", "--web", choices=list(WEB_SEARCHES))
+    add_worded(parser, "cli.web_url", "--web-url", metavar="URL")
+    add_worded(parser, "cli.search_key_env", "--search-key-env", metavar="NAME")
 
 
 def web_key(options: argparse.Namespace) -> str | None:
@@ -644,28 +586,13 @@ def web_key(options: argparse.Namespace) -> str | None:
 
 def add_qdrant_options(parser: argparse.ArgumentParser) -> None:
     """Add options for which Qdrant server and collection."""
-    parser.add_argument(
-        "--qdrant-url",
-        metavar="URL",
-        help="address of the Qdrant server (default: VERISCOPE_QDRANT_URL)",
-    )
-    parser.add_argument(
-        "--collection",
-        help="collection of the server (default: VERISCOPE_QDRANT_COLLECTION, else sample)",
-    )
-    parser.add_argument(
-        "--qdrant-key-env",
-        metavar="NAME",
-        help="name of the variable that holds the server's key (default:"
-        " VERISCOPE_QDRANT_KEY, for the server of VERISCOPE_QDRANT_URL alone)",
-    )
+    add_worded(parser, "cli.qdrant_url", "--qdrant-url", metavar="URL")
+    add_worded(parser, "cli.collection", "--collection")
+    add_worded(parser, "cli.qdrant_key_env", "--qdrant-key-env", metavar="NAME")
 
 
 def read_evidence(options: argparse.Namespace, keys: dict[str, str]) -> EvidenceSpec:
-    """Return what the options name; the key of a Qdrant server is added to `keys`.
-
-    Raises InvalidInputError where they cannot be understood.
-    """
+    """Return what the options name, a key of Qdrant added to `keys`; raises InvalidInputError."""
     if options.evidence != "qdrant":
         return EvidenceSpec(library=options.library, mode=options.evidence)
     server = _server(options)
@@ -709,23 +636,13 @@ async def index_in_qdrant(service: Service, options: argparse.Namespace) -> int:
 
 def add_index_options(parser: argparse.ArgumentParser) -> None:
     """Add options for what `index` uploads, and where."""
-    parser.add_argument(
-        "--qdrant", action="store_true", help="upload into a new collection of a Qdrant server"
-    )
-    parser.add_argument(
-        "--passages",
-        type=Path,
-        metavar="FILE",
-        help="with --qdrant: upload these JSON lines with id, title and text, not"
-        " the sample library",
-    )
+    add_worded(parser, "cli.qdrant", "--qdrant", action="store_true")
+    add_worded(parser, "cli.passages", "--passages", type=Path, metavar="FILE")
     add_qdrant_options(parser)
 
 
 def _server(options: argparse.Namespace) -> Configured:
-    """Return the server that the options or the environment name. Raises InvalidInputError
-    for none.
-    """
+    """Return the server of the options or the environment; raises InvalidInputError for none."""
     known = configured()
     if options.qdrant_url:
         example = "http://localhost:6333"
@@ -757,10 +674,7 @@ def add_limit_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_limits(options: argparse.Namespace, spec: EvaluationSpec) -> Budget:
-    """Return the limits of `spec` with those that the options change.
-
-    Raises InvalidInputError for a limit that cannot be kept.
-    """
+    """Return `spec`'s limits with those that the options change; raises InvalidInputError."""
     given = {name: getattr(options, f"max_{name}") for name in LIMITS}
     changed = {
         name: None if value == _NONE else value
@@ -803,14 +717,7 @@ _MOST = 1_000_000
 
 def add_prompts_option(parser: argparse.ArgumentParser) -> None:
     """Add the option `--prompts`."""
-    parser.add_argument(
-        "--prompts",
-        type=Path,
-        metavar="FILE",
-        help="use these texts in place of shipped prompts: a TOML file ([ever.en]"
-        " verify = ...) or a profile's file; they go before those of"
-        " --settings-profile (see `prompts check`)",
-    )
+    add_worded(parser, "cli.prompts", "--prompts", type=Path, metavar="FILE")
 
 
 def chosen_wording(

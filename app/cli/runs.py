@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from app.cli.forms import add_option
+from app.cli.forms import add_command, add_group, add_option, add_worded
 from app.cli.shared import (
     OWNER,
     happened,
@@ -83,9 +83,7 @@ def reading_lines(found: Iterable[CalibratedReading]) -> list[str]:
 
 
 def calibration_words(one: Calibration) -> str:
-    """Return which score a calibration is of, what it was fitted to, and how good it is on
-    the rest.
-    """
+    """Return a calibration's score, what it was fitted to, and how good it is on the rest."""
     said = f"{one.method} {one.score}, task {one.task}: {_basis(one)}"
     errors = {"Brier score": one.brier, "calibration error": one.calibration_error}
     told = [f"{name} {value:.3f}" for name, value in errors.items() if value is not None]
@@ -473,15 +471,8 @@ def _option(field: FormField) -> str:
 def add_filter_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that filter runs; a run must fulfil each option that is given."""
     so_many = partial(whole, most=_MOST)
-    parser.add_argument(
-        "--limit",
-        type=so_many,
-        default=20,
-        help="list at most this many runs (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--offset", type=so_many, default=0, help="skip this many runs (default: %(default)s)"
-    )
+    add_worded(parser, "cli.runs.limit", "--limit", type=so_many, default=20)
+    add_worded(parser, "cli.runs.offset", "--offset", type=so_many, default=0)
     for name, field in RUN_FILTER.fields.items():
         look: dict[str, Any] = {}
         if field.kind is not bool:
@@ -519,55 +510,32 @@ _UNITS = {"methods": "NAME", "models": "NAME", "tags": "TAG", "since": "DATE", "
 
 def add_run_commands(commands: Any) -> None:
     """Add the command `runs`."""
-    group = commands.add_parser("runs", help="find, name, compare and report recorded runs")
-    parts = group.add_subparsers(required=True)
+    parts = add_group(commands, "cli.command.runs")
 
-    def add(name: str, command: Any, text: str, runs: str = "") -> argparse.ArgumentParser:
+    def add(key: str, command: Any, runs: str = "") -> argparse.ArgumentParser:
         """Add a command; `runs` is "one" or "several" runs that it is for."""
-        added = parts.add_parser(name, help=text)
-        added.set_defaults(command=command)
+        added = add_command(parts, key, command)
         if runs:
             added.add_argument("run", metavar="RUN", nargs="+" if runs == "several" else None)
         return added
 
-    listing = add("list", list_runs, "list runs, newest first")
-    listing.add_argument("--json", action="store_true", help="print a JSON line per run")
+    listing = add("cli.command.runs.list", list_runs)
+    add_worded(listing, "cli.json.run", "--json", action="store_true")
     add_filter_options(listing)
-    add("show", show_run, "print a run in words", "one")
-    exported = add(
-        "export", export_run, "write a run as JSON lines, several as a zip file", "several"
-    )
-    exported.add_argument(
-        "--to", type=Path, metavar="FILE", help="write to this file (default: standard output)"
-    )
-    add("import", import_runs, "store exported runs").add_argument("file", type=Path)
-    deleted = add("delete", delete_runs, "delete runs; several after asking", "several")
-    deleted.add_argument("--yes", action="store_true", help="delete without asking")
-    add("rename", _rename, "give a run a name; an empty one takes it away", "one").add_argument(
-        "name"
-    )
-    add("note", _note, "keep a note on a run, in place of the one before", "one").add_argument(
-        "text"
-    )
-    star = add("star", _star, "give runs a star", "several")
-    star.add_argument("--remove", action="store_true", help="remove the star")
-    tag = add("tag", _tag, "give runs tags, or take them away", "several")
+    add("cli.command.runs.show", show_run, "one")
+    exported = add("cli.command.runs.export", export_run, "several")
+    add_worded(exported, "cli.to", "--to", type=Path, metavar="FILE")
+    add("cli.command.runs.import", import_runs).add_argument("file", type=Path)
+    deleted = add("cli.command.runs.delete", delete_runs, "several")
+    add_worded(deleted, "cli.runs.yes", "--yes", action="store_true")
+    add("cli.command.runs.rename", _rename, "one").add_argument("name")
+    add("cli.command.runs.note", _note, "one").add_argument("text")
+    star = add("cli.command.runs.star", _star, "several")
+    add_worded(star, "cli.runs.unstar", "--remove", action="store_true")
+    tag = add("cli.command.runs.tag", _tag, "several")
     for name in ("add", "remove"):
         tag.add_argument(f"--{name}", action="append", default=[], metavar="TAG")
-    add("diff", _diff, "print what changed from one run to another", "one").add_argument(
-        "other", metavar="OTHER"
-    )
-    report = add("report", _report, "write a run as one HTML file that opens offline", "one")
-    report.add_argument(
-        "--output",
-        "--to",
-        type=Path,
-        metavar="FILE",
-        help="write to this file (default: standard output)",
-    )
-    report.add_argument(
-        "--language",
-        choices=["en", "zh"],
-        default="en",
-        help="language of the report (default: %(default)s)",
-    )
+    add("cli.command.runs.diff", _diff, "one").add_argument("other", metavar="OTHER")
+    report = add("cli.command.runs.report", _report, "one")
+    add_worded(report, "cli.to", "--output", "--to", type=Path, metavar="FILE")
+    add_worded(report, "cli.report.language", "--language", choices=["en", "zh"], default="en")

@@ -149,10 +149,7 @@ def write_export(text: str, to: Path | None, *, json: bool = True) -> None:
 
 
 def write_archive(data: bytes, to: Path) -> None:
-    """Write `data` to the file `to`, completely or not at all.
-
-    Raises InvalidInputError for a file that cannot be written.
-    """
+    """Write `data` to the file `to`, completely or not at all; raises InvalidInputError."""
     with _writing(to):
         write_bytes(to, data)
 
@@ -166,9 +163,7 @@ def _writing(to: Path) -> Iterator[None]:
 
 
 def read_bytes(path: Path, command: str) -> bytes:
-    """Return the bytes of a file that `command` wrote; raises InvalidInputError if it cannot
-    be read.
-    """
+    """Return the bytes of a file that `command` wrote; raises InvalidInputError."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -178,7 +173,5 @@ def read_bytes(path: Path, command: str) -> bytes:
 
 
 def read_export(path: Path, command: str) -> str:
-    """Return the text of a file that `command` wrote; raises InvalidInputError if it cannot
-    be read.
-    """
+    """Return the text of a file that `command` wrote; raises InvalidInputError."""
     return text_of_file(path, phrase("wanted.made_by", command=command))

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from app.cli.evaluate import selected
+from app.cli.forms import add_command, add_worded
 from app.cli.run_options import add_tag_option
 from app.cli.shared import OWNER, listed_names, option_error
 from pipelines.base import printable
@@ -53,53 +54,22 @@ async def study(service: Service, options: argparse.Namespace) -> int:
 
 def add_study_command(commands: Any) -> None:
     """Add the command `study`."""
-    parser = commands.add_parser(
-        "study", help="try other settings of an evaluated system, from its recorded runs alone"
+    parser = add_command(commands, "cli.command.study", study)
+    add_worded(parser, "cli.study.name", "name", nargs="?", default="")
+    add_worded(parser, "cli.study.list", "--list", action="store_true")
+    add_worded(parser, "cli.study.evaluation", "--evaluation", default="", metavar="ID")
+    add_worded(parser, "cli.study.system", "--system", default="")
+    add_worded(
+        parser, "cli.study.vary", "--vary", action="append", default=[], metavar="SETTING[=VALUES]"
     )
-    parser.set_defaults(command=study)
-    parser.add_argument(
-        "name", nargs="?", default="", help="name of a paper's ablation, see --list"
-    )
-    parser.add_argument("--list", action="store_true", help="list the papers' ablations")
-    parser.add_argument("--evaluation", default="", metavar="ID", help="id of the evaluation")
-    parser.add_argument(
-        "--system", default="", help="the system to study, where the evaluation has several"
-    )
-    parser.add_argument(
-        "--vary",
-        action="append",
-        default=[],
-        metavar="SETTING[=VALUES]",
-        help="vary this setting over these values, A,B,C or FIRST:LAST:STEP;"
-        " without values over its whole range; repeat for a second setting",
-    )
-    parser.add_argument(
-        "--scores", action="store_true", help="vary the threshold on the scores of a detector"
-    )
-    parser.add_argument("--choose", metavar="METRIC", help="the metric that chooses the best point")
-    parser.add_argument(
-        "--at-least",
-        type=_minimum,
-        metavar="METRIC=VALUE",
-        help="choose only among points where this metric reaches this value",
-    )
-    parser.add_argument(
-        "--save-profile", metavar="NAME", help="save the settings of the chosen point as a profile"
-    )
+    add_worded(parser, "cli.study.scores", "--scores", action="store_true")
+    add_worded(parser, "cli.study.choose", "--choose", metavar="METRIC")
+    add_worded(parser, "cli.study.at_least", "--at-least", type=_minimum, metavar="METRIC=VALUE")
+    add_worded(parser, "cli.study.save_profile", "--save-profile", metavar="NAME")
     add_tag_option(parser)
-    parser.add_argument("--replace", action="store_true", help="replace a profile of the same name")
-    parser.add_argument(
-        "--format",
-        choices=list(STUDY_FORMATS),
-        default="text",
-        help="format of the table (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--metrics",
-        default="",
-        metavar="A,B",
-        help="columns of the format text (default: the most important)",
-    )
+    add_worded(parser, "cli.replace", "--replace", action="store_true")
+    add_worded(parser, "cli.format.table", "--format", choices=list(STUDY_FORMATS), default="text")
+    add_worded(parser, "cli.metrics", "--metrics", default="", metavar="A,B")
 
 
 def _run(service: Service, options: argparse.Namespace, job: Job[Steps, Study]) -> Study:

@@ -79,11 +79,7 @@ from pipelines.error_words import Phrase, phrase, phrase_in
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.base import Method, Need
 from pipelines.methods.registry import METHODS
-from pipelines.methods.together.verdict import (
-    TogetherFound,
-    answer_together,
-    text_together,
-)
+from pipelines.methods.together.verdict import TogetherFound, answer_together, text_together
 from pipelines.models.base import Capabilities
 from pipelines.models.providers import known_capabilities
 from pipelines.run.calibrated import readings
@@ -129,9 +125,7 @@ def result_of(view: RunView, run: str, shared: str | None = None) -> RunResult:
 
 
 def _checked(view: RunView) -> CheckResult | None:
-    """Return the check of a given text, with what the standard detectors lack that were
-    not asked.
-    """
+    """Return the check of a given text, with the needs of standard detectors not asked."""
     found = checked_text(view)
     if found is None:
         return None
@@ -292,14 +286,7 @@ def check_settings(
 class PendingRun:
     """A run that a program asked for, from its place in the queue to its end."""
 
-    def __init__(
-        self,
-        runs: Runs,
-        plan: RunPlan,
-        visitor: Caller,
-        *,
-        share: bool,
-    ) -> None:
+    def __init__(self, runs: Runs, plan: RunPlan, visitor: Caller, *, share: bool) -> None:
         self.run = new_owner()
         self._runs = runs
         self._share = share
@@ -603,10 +590,7 @@ class Api:
         return (await begin).follow(asked.wait, leave=asked.wait == 0)
 
     async def follow(self, asked: GetRunRequest) -> AsyncGenerator[RunResult]:
-        """Yield how far a run comes in the seconds that the caller waits; closing it ends nothing.
-
-        Raises NotFoundError.
-        """
+        """Yield how far a run comes; closing it ends nothing. Raises NotFoundError."""
         if pending := self._pending.get(asked.run):
             async with aclosing(pending.follow(asked.wait, leave=True)) as stages:
                 async for stage in stages:
@@ -623,10 +607,7 @@ class Api:
             await asyncio.sleep(min(_LOOK, left))
 
     async def get(self, run: str) -> RunResult:
-        """Return a run by its id: the caller's own, a shared one or a recorded sample.
-
-        Raises NotFoundError.
-        """
+        """Return a run by id: the caller's own, a shared one, a sample. Raises NotFoundError."""
         if pending := self._pending.get(run):
             return pending.result()
         # One that is shared belongs to nobody, as do samples.
@@ -681,10 +662,7 @@ class Api:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _begin(
-        self,
-        wanted: RunRequest,
-        request: Connection | None,
-        asked: AskRequest | CheckRequest,
+        self, wanted: RunRequest, request: Connection | None, asked: AskRequest | CheckRequest
     ) -> PendingRun:
         wanted = replace(wanted, limits=RunLimits(**asked.limits.model_dump()))
         # Every run has an owner of its own, who has no earlier ones.
@@ -719,9 +697,7 @@ class Api:
             self._over.popitem(last=False)
 
     async def _stored_here(self, run: str) -> str | None:
-        """Return what `_stored` returns, for who changes the run; raises Refused where another
-        process runs it.
-        """
+        """Return what `_stored` returns, to change it; raises Refused where another runs it."""
         found = await self._stored(run)
         if found is None:
             return None

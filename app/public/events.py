@@ -104,9 +104,7 @@ class Expecting:
         methods: Sequence[str] | None,
         *own: str | None,
     ) -> Any:
-        """Return what the check of a text will take, by those of these detectors that can
-        work on it.
-        """
+        """Return what checking a text will take, by those of these detectors that can do it."""
         t = Catalogue(visit.language)
         try:
             models, _ = self.models(own)
@@ -278,9 +276,7 @@ def nothing() -> list[Any]:
 
 
 def _buttons(*, busy: bool, shown: bool) -> list[Any]:
-    """Return the buttons run, stop, share, report: while something goes on, and while a run
-    is shown.
-    """
+    """Return the buttons run, stop, share, report, for what goes on and what is shown."""
     usable = (not busy, busy, shown and not busy, shown and not busy)
     return [gr.update(interactive=one) for one in usable]
 
@@ -331,9 +327,7 @@ class PageEvents:
         return gr.skip() if visit.page == "ask" else gr.update(selected=visit.page)
 
     def leave(self, request: gr.Request) -> None:
-        """Put the visit away, whose page was closed, or lost its connection: Gradio keeps its state
-        for an hour more.
-        """
+        """Put the visit of a closed or lost page away: Gradio keeps its state for an hour more."""
         session = request.session_hash or ""
         visit = self._visits.get(session)
         if visit is not None:
@@ -379,9 +373,7 @@ class PageEvents:
         return examples_for(language, by_language(self._catalog.models, language))
 
     async def play(self, visit: VisitorSession) -> list[Any]:
-        """Return the run of the address; where it names none, the walkthrough for the browser
-        to play.
-        """
+        """Return the run of the address; where it names none, the walkthrough for the browser."""
         if visit.began or visit.watched is not None:
             return ["", *await self.frames.frame(visit)]
         if visit.problem is not None:

@@ -196,9 +196,7 @@ class McpServer:
         return await tool.work(asked, request, self._teller())
 
     def _teller(self) -> Tell:
-        """Return a function that tells the client how far its call has come, where it wants
-        to know.
-        """
+        """Return a function that tells the client, where it asks, how far its call has come."""
         context = self._server.request_context
         token = context.meta.progressToken if context.meta is not None else None
         sent, last, at = 0, "", 0.0
@@ -261,9 +259,7 @@ def _reply(result: BaseModel, *, failed: bool = False) -> types.CallToolResult:
     data = result.model_dump(mode="json", exclude_none=failed)
     text = json.dumps(data, ensure_ascii=False)
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)],
-        structuredContent=data,
-        isError=failed,
+        content=[types.TextContent(type="text", text=text)], structuredContent=data, isError=failed
     )
 
 
@@ -334,9 +330,7 @@ def offer_calls(api: Api) -> None:
 def _streaming(
     begin: Callable[[R, gr.Request | None], Awaitable[PendingRun]], kind: type[R]
 ) -> Callable[..., Any]:
-    """Return a call with the fields of `kind` as its arguments, which Gradio reads from its
-    signature.
-    """
+    """Return a call with the fields of `kind` as arguments, since Gradio reads its signature."""
     fields = _fields(kind)
 
     async def call(*given: Any) -> AsyncGenerator[dict[str, Any]]:

@@ -131,7 +131,5 @@ class SpacePage(PageEvents):
 
 
 def _numbered(kind: str) -> str:
-    """Return what the browser does first with a click: its number becomes the second of
-    its inputs.
-    """
+    """Return what the browser does first with a click: its number becomes the second input."""
     return f'(...inputs) => veriscopeSpace.numbered("{kind}", inputs)'

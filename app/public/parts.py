@@ -290,9 +290,7 @@ def foreign_to(plan: RunPlan) -> bool:
 
 
 def default_words(method: str, field: str, t: Catalogue) -> str:
-    """Return the default of a setting in words, also where it is calibrated or depends
-    on others.
-    """
+    """Return the default of a setting in words, also a calibrated one or one that depends."""
     settings = METHODS[method].settings()
     value = getattr(settings, field)
     if value is not None:
@@ -523,9 +521,7 @@ class Parts:
 
 
 def space_head(catalog: ModelCatalog, t: Catalogue) -> str:
-    """Return the name and what it is; for who reads another language than the model
-    speaks, that.
-    """
+    """Return the name and what it is, or that the model does not speak the reader's language."""
     title = tag("h1.vs-title", t("app.name"))
     foreign = not speaks(by_language(catalog.models, t.language)["main"], t.language)
     return tag(
@@ -538,9 +534,7 @@ def space_head(catalog: ModelCatalog, t: Catalogue) -> str:
 
 
 def space_about(catalog: ModelCatalog, limits: VisitorLimits, t: Catalogue) -> str:
-    """Return, in one line, who answers here and how good they are; unfolded, what visitors
-    may take.
-    """
+    """Return, in one line, who answers here and how well; unfolded, what visitors may take."""
     main = by_language(catalog.models, t.language)["main"]
     judge = next((m for m in catalog.models.values() if m.kind == "judge"), None)
     most = {"seconds": f"{limits.seconds:g}", "hours": f"{limits.keep_hours:g}"}

@@ -92,10 +92,7 @@ class _Body:
         self._query = request.query_params
 
     async def asked(self) -> StreamRequest:
-        """Return what is known of the answer: the parameters of the address, or the first line.
-
-        Raises Refused, which names the field.
-        """
+        """Return what is known of the answer, by address or first line; Refused names the field."""
         known: dict[str, Any] = {
             n: v for n, v in self._query.items() if n in ("question", "context")
         }

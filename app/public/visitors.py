@@ -91,10 +91,7 @@ class Rates:
     """
 
     def __init__(
-        self,
-        per_visitor: int,
-        per_address: int,
-        clock: Callable[[], float] = time.monotonic,
+        self, per_visitor: int, per_address: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._most = {"visitor": per_visitor, "address": per_address}
         self._clock = clock
@@ -202,9 +199,7 @@ class VisitorLimits(Frozen):
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> VisitorLimits:
-        """Return the limits that `environment` sets; raises InvalidInputError naming what is
-        wrong.
-        """
+        """Return the limits that `environment` sets; raises InvalidInputError."""
         variables = {name: _PREFIX + name.upper() for name in cls.model_fields}
         values = {
             name: environment[variable]
@@ -273,9 +268,7 @@ class VisitorSession:
         return True
 
     def ended_by_visitor(self, number: int) -> bool:
-        """Return whether the run of that click is over for the visitor: stopped, or the page
-        is closed.
-        """
+        """Return whether the visitor's run is over: it was stopped, or the page was closed."""
         return self.stopped > number or self.left
 
     def show(self, watched: Watched, number: int) -> None:
@@ -410,10 +403,7 @@ class Runs:
             raise
 
     async def open(self, run_id: str, owner: str) -> Watched:
-        """Return a run of this owner, or one that was shared. Raises NotFoundError.
-
-        A walkthrough or a sample is read once and the same for everybody.
-        """
+        """Return a run that is this owner's, shared or a sample; raises NotFoundError."""
         known = self._samples.get(run_id) or await self.walkthroughs.open(run_id)
         if known is not None:
             return known

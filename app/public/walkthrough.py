@@ -124,9 +124,7 @@ class Walkthroughs:
         return played and played.watched
 
     async def open(self, run_id: str) -> Watched | None:
-        """Return the walkthrough of that address; None where it is not the address of a
-        walkthrough.
-        """
+        """Return the walkthrough of that address; None where there is none."""
         if not run_id.startswith(PREFIX):
             return None
         for name, sample in self._samples.items():

@@ -98,9 +98,7 @@ def verdict_badge(verdict: Verdict, t: Catalogue, label: str | None = None) -> H
 
 
 def status_badge(status: Status, t: Catalogue, label: str | None = None) -> Html:
-    """Return the state of something, as a badge; a running one has a quiet pulse instead
-    of a sign.
-    """
+    """Return a state as a badge; a running one has a quiet pulse instead of a sign."""
     words = tag("span", label or t(f"status.{status}"))
     return tag(f"span.vs-badge.vs-status-{status}", sign(STATUS_SIGNS[status]), words)
 
@@ -149,27 +147,20 @@ def source_notes(notes: Iterable[Child], key: str | None = None) -> Html:
 
 
 def notice(text: str, key: str, retry: str | None = None, *, role: str = "note") -> Html:
-    """Return a remark on the whole run; `retry` adds a button of that name, which asks for
-    "retry".
-    """
+    """Return a remark on the whole run; `retry` names a button that asks for "retry"."""
     again = button(retry, "retry", "run") if retry is not None else None
     return tag("div.vs-notice", tag("p", text), again, role=role, key=key)
 
 
 def divergence(diverges_at: int | None, t: Catalogue) -> Html | None:
-    """Return where re-evaluated settings leave the recorded run; None where they do not.
-
-    Drafts are counted from 1 for readers.
-    """
+    """Return where new settings leave the recorded run, drafts from 1; None where they do not."""
     if diverges_at is None:
         return None
     return notice(t("page.diverges", number=diverges_at + 1), "diverges")
 
 
 def error_note(error: ErrorInfo, t: Catalogue, retry: str | None = None) -> Html:
-    """Return what failed and what to do; `retry` adds a button that asks for "retry" with
-    that value.
-    """
+    """Return what failed and what to do; `retry` adds a button that asks for it with that value."""
     provider = tag("span", f" ({error.provider})") if error.provider else None
     details = None
     if error.message:
@@ -210,10 +201,7 @@ def judged_text(text: str, marks: Iterable[tuple[int, int, Verdict]], t: Catalog
 def marked_text(
     text: str, marks: Iterable[tuple[int, int, T]], draw: Callable[[str, T], Html]
 ) -> list[Child]:
-    """Return `text` with every stretch (start, end, what) drawn by `draw(its text, what)`.
-
-    A stretch that overlaps the one before it is left as it is.
-    """
+    """Return `text`, each stretch (start, end, what) drawn by `draw`, but for overlapping ones."""
     parts: list[Child] = []
     at = 0
     for start, end, what in sorted(marks, key=itemgetter(0, 1)):
@@ -296,16 +284,12 @@ def table(
 
 
 def score_title(score: Score, t: Catalogue) -> str:
-    """Return what the number is, e.g. "P(E), entity probability"; unknown names stay as
-    they are.
-    """
+    """Return what the number is, e.g. "P(E), entity probability"; unknown names stay."""
     return named("score", score.name, t)
 
 
 def score_value(score: Score) -> str:
-    """Return a text such as "0.42 < 0.60", or the number alone when nothing limits it, or a dash
-    without a number.
-    """
+    """Return a text such as "0.42 < 0.60"; the number alone without a limit, a dash without it."""
     if score.value is None:
         return "–"
     if score.threshold is None:
@@ -454,9 +438,7 @@ def announcement(t: Catalogue, *, status: Status, seconds: float, calls: int) ->
 
 
 def _clock(seconds: float, t: Catalogue, *, running: bool) -> Html:
-    """Return the clock; while running, `data-clock` lets the page go on counting between two
-    updates.
-    """
+    """Return the clock; by `data-clock` the page goes on counting between two updates."""
     if running and seconds < 59:
         number = tag("span", f"{seconds:.1f}", data_clock=f"{seconds:.2f}")
         before, _, after = t("unit.seconds", value="\0").partition("\0")

@@ -83,9 +83,7 @@ def visible(text: str) -> str:
 
 
 def shown(text: str) -> Html:
-    """Return foreign text as HTML: escaped, with hidden characters as small labels in
-    their place.
-    """
+    """Return foreign text as HTML: escaped, hidden characters as small labels in their place."""
 
     def label(match: re.Match[str]) -> str:
         name = unicodedata.name(match[0], _code(match[0])).lower()
@@ -106,9 +104,7 @@ def without_images(markdown: str) -> str:
 
 
 def safe_url(url: str | None) -> str | None:
-    """Return `url` when it is an absolute http, https or mailto address or a fragment,
-    else None.
-    """
+    """Return `url` if it is an absolute http(s) or mailto address or a fragment, else None."""
     if not url or _HIDDEN.search(url):
         return None
     candidate = url.strip()
@@ -262,9 +258,7 @@ def without_buttons(html: str) -> Html:
 def _rewritten(
     html: str, change: Callable[[str, str, str], tuple[str, str] | None], only: str = ""
 ) -> Html:
-    """Return `html` with every attribute as `change(element, name, value)` has it; None
-    leaves it out.
-    """
+    """Return `html` with attributes as `change(element, name, value)` has them; None drops one."""
 
     def attributes(found: re.Match[str]) -> str:
         if only and only not in found[2]:

@@ -53,9 +53,7 @@ def stylesheet() -> str:
 
 @cache
 def script() -> str:
-    """Return `assets/view.js` with the modules it imports, as one ES module that imports
-    nothing.
-    """
+    """Return `assets/view.js` and the modules it imports as one ES module without imports."""
     parts = [_EXPORT.sub("", _read(f"{name}.js")) for name in ("patch", "tooltip")]
     return "\n".join([*parts, _IMPORT.sub("", _read("view.js"))])
 
@@ -95,9 +93,7 @@ def tour_style() -> str:
 
 @cache
 def tokens(theme: Theme) -> dict[str, str]:
-    """Return a map from token name (without `--vs-`) to its value in `theme`; colours are #rrggbb
-    or #rrggbbaa.
-    """
+    """Return token names (without `--vs-`) and values in `theme`: #rrggbb or #rrggbbaa."""
     group = 1 if theme == "light" else 2
     found = _DECLARATION.findall(_read("theme/tokens.css"))
     if not found:
@@ -106,9 +102,7 @@ def tokens(theme: Theme) -> dict[str, str]:
 
 
 def plotly_template(theme: Theme) -> go.layout.Template:
-    """Return a template for figures in the same paper, ink and type: thin grid, no frame,
-    transparent ground.
-    """
+    """Return a template for figures in the same ink and type: thin grid, transparent ground."""
     colour = tokens(theme)
     axis = {
         "gridcolor": colour["line"],
@@ -142,9 +136,7 @@ def plotly_template(theme: Theme) -> go.layout.Template:
 
 
 def streamlit_theme() -> dict[str, Any]:
-    """Return Streamlit's `[theme]` section: font and shape, with `light` and `dark`
-    tables inside.
-    """
+    """Return Streamlit's `[theme]` section: font and shape, with `light` and `dark` tables."""
     shared = tokens("light")
     return {
         "font": shared["sans"],
@@ -168,9 +160,7 @@ def _streamlit_colours(theme: Theme) -> dict[str, Any]:
 
 
 def gradio_theme() -> dict[str, str]:
-    """Return keyword arguments for `set` of a Gradio theme, light and `_dark` values side
-    by side.
-    """
+    """Return arguments for `set` of a Gradio theme, light and `_dark` values side by side."""
     names, light, dark = _frameworks("gradio"), tokens("light"), tokens("dark")
     values = {key: light[token] for key, token in names.items()}
     return values | {f"{key}_dark": dark[token] for key, token in names.items()}

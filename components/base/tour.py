@@ -37,9 +37,7 @@ _WORDS = ("next", "back", "end", "finish", "waiting")
 
 
 def tour_sample(t: Catalogue) -> Walkthrough | None:
-    """Return the walkthrough that the tour plays: the first in the language of `t` with
-    its method.
-    """
+    """Return the tour's walkthrough: the first in the language of `t` with its method."""
     return next(
         (
             one

@@ -105,9 +105,7 @@ def method_names(methods: Iterable[str], t: Catalogue) -> str:
 
 
 def setting_key(method: str, field: str, t: Catalogue) -> str:
-    """Return the key of a setting's texts: the method's own, or those of all methods that
-    have it.
-    """
+    """Return the key of a setting's texts: the method's own, or that of all methods with it."""
     own = f"setting.{method}.{field}"
     return own if t.has(own) else f"setting.{field}"
 
@@ -141,9 +139,7 @@ def two_digits(value: float, digits: int = 2) -> str:
 
 
 def probability(value: float | None) -> str:
-    """Return a probability, or a sum of some; one that would round to 0 or 1 without being it
-    says so.
-    """
+    """Return a probability, or a sum of some; one that would only round to 0 or 1 says so."""
     if value is None:
         return "–"
     if 0 < value < 0.001:
@@ -154,9 +150,7 @@ def probability(value: float | None) -> str:
 
 
 def nats(value: float | None) -> str:
-    """Return an entropy in nats, without the unit; anything between 0 and 0.01 is shown
-    as <0.01.
-    """
+    """Return an entropy in nats, without the unit; between 0 and 0.01 it is shown as <0.01."""
     if value is None:
         return "–"
     return "<0.01" if 0 < value < 0.01 else two_digits(value)
@@ -185,9 +179,7 @@ def integer(value: int) -> str:
 
 
 def duration(seconds: float, t: Catalogue) -> str:
-    """Return a length of time: 0.42 s, 4.1 s, 42 s, 3 min 7 s; a dash where it is no
-    such length.
-    """
+    """Return a length of time: 0.42 s, 4.1 s, 42 s, 3 min 7 s; a dash for none."""
     if not 0 <= seconds < _BEYOND:
         return t("unit.seconds", value="–")
     if seconds < 59.5:
@@ -243,9 +235,7 @@ class GlossaryEntry(Frozen):
 
 @cache
 def entries() -> Mapping[str, GlossaryEntry]:
-    """Return all entries by id, in the order of the file. Raises ValidationError for one that
-    is wrong.
-    """
+    """Return all entries by id, in the file's order; raises ValidationError for a wrong one."""
     source = (ASSETS / "glossary.toml").read_text(encoding="utf-8")
     return {
         name: GlossaryEntry.model_validate({"id": name, "names": (name,), **value})
@@ -259,9 +249,7 @@ def _explained() -> Mapping[str, GlossaryEntry]:
 
 
 def entry_of(name: str) -> GlossaryEntry | None:
-    """Return the entry on the score, metric, coefficient or term `name`; None where there
-    is none.
-    """
+    """Return the entry on the score, metric, coefficient or term `name`; None without one."""
     # A judge's column is called by the judge, and is explained like any other.
     return _explained().get(name) or _explained().get(name.partition(" ")[0])
 
@@ -296,9 +284,7 @@ def what_it_means(name: str, t: Catalogue, *, brief: bool = False) -> Html | Non
 
 
 def means_link(name: str, t: Catalogue) -> Html | None:
-    """Return a question mark in the head of a table, which leads to the entry in its
-    `means_list`.
-    """
+    """Return a question mark for a table's head, which leads to the entry in its `means_list`."""
     entry = entry_of(name)
     if entry is None:
         return None
@@ -462,9 +448,7 @@ def _entry(entry: GlossaryEntry, term: str, t: Catalogue) -> Html:
 
 
 def _source(entry: GlossaryEntry, t: Catalogue) -> Child:
-    """Return where it was published: a link to the paper of its method, or the reference as
-    it stands.
-    """
+    """Return where it was published: a link to its method's paper, or the reference itself."""
     if not entry.method:
         return tag("span", entry.paper, lang="en") if entry.paper else None
     found, method = paper(entry.method), named("method", entry.method, t)

@@ -146,9 +146,7 @@ def final_labels(
 def overruled(
     labels: Iterable[GivenLabel], decided: Mapping[int, Adjudication]
 ) -> dict[int, tuple[int, int]]:
-    """Return, for each person, the labels that a decision contradicts, and labels on
-    decided items.
-    """
+    """Return, for each person, labels that a decision contradicts, and labels on decided items."""
     found: dict[int, tuple[int, int]] = {}
     for one in labels:
         if one.item in decided:

@@ -188,9 +188,7 @@ def labelled_scores(
 
 
 def _is_about(said: ModelVerdict, task: Task) -> bool:
-    """Return whether a verdict is about what people labelled, and not about a part or the
-    whole of it.
-    """
+    """Return whether a verdict is about what people labelled, not about a part or the whole."""
     if task == "comparison":
         return False
     # A verdict that does not say what it is about is about the text, unless it has a place.
@@ -199,9 +197,7 @@ def _is_about(said: ModelVerdict, task: Task) -> bool:
 
 
 def detector_report(found: LabelledScores, sampling: Sampling = SAMPLING) -> DetectorReport:
-    """Return rankings, curves and reliability. Raises InvalidInputError without scores
-    and labels.
-    """
+    """Return rankings, curves, reliability; raises InvalidInputError without scores and labels."""
     if not found.methods:
         raise failure("annotation.no_scores")
     every = {
@@ -319,9 +315,7 @@ def _fitted(found: LabelledScores, row: int, train: Any) -> FittedDetector:
 
 
 def _platt(scores: Floats, labels: Floats) -> Platt:
-    """Return the logistic regression on Platt's targets, which keep small samples from
-    certainty.
-    """
+    """Return the logistic regression on Platt's targets, which keep small samples uncertain."""
     from sklearn.linear_model import LogisticRegression
 
     wrong = float((labels == 1).sum())
@@ -558,9 +552,7 @@ def savable(fitted: Iterable[FittedDetector], behind: Mapping[str, Behind]) -> l
 
 
 def _has_curves(one: FittedDetector) -> bool:
-    """Return whether both calibrations are there, and can be told of the score instead of
-    the doubt.
-    """
+    """Return whether both calibrations are there and can be told of the score, not the doubt."""
     if one.platt is None or one.isotonic is None:
         return False
     try:
@@ -607,9 +599,7 @@ def _calibration(
 def _names(
     items: Iterable[StoredItem], places: Iterable[ItemPlace], known: Collection[str]
 ) -> dict[str, bool]:
-    """Return the detectors of `items`, and whether one of their runs or evaluations is not
-    `known`.
-    """
+    """Return the detectors of `items`, and whether a run or evaluation of them is not `known`."""
     found: dict[str, bool] = {}
     for item, place in zip(items, places, strict=True):
         lacking = (place.evaluation or place.run) not in known

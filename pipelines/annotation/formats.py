@@ -46,11 +46,7 @@ from pipelines.annotation.types import (
 from pipelines.base import Frozen, printable_json
 from pipelines.error_words import Fact, PhraseError, phrase, problem_at
 from pipelines.errors import InvalidInputError, VeriscopeError, failure
-from pipelines.evaluation.datasets.labelled import (
-    LabelStudioTask,
-    code_point_offset,
-    person_of,
-)
+from pipelines.evaluation.datasets.labelled import LabelStudioTask, code_point_offset, person_of
 from pipelines.evaluation.datasets.mapping import label_in
 from pipelines.evaluation.results.export import Cell, csv_text, harmless
 from pipelines.store import RunStore
@@ -137,10 +133,7 @@ def label_records(lead: Lead) -> LabelRecords:
 
 
 def export_csv(lead: Lead) -> str:
-    """Return `label_records` as CSV.
-
-    What a spreadsheet would take for a formula is made a text by an apostrophe.
-    """
+    """Return `label_records` as CSV; formulas of a spreadsheet are made texts by an apostrophe."""
     records = label_records(lead)
     return csv_text(records.rows, records.columns)
 
@@ -294,9 +287,7 @@ def _label_of_row(row: Mapping[str, str | None], line: int) -> Label:
 
 
 def _unescaped(cell: str) -> str:
-    """Return a cell without the apostrophe that keeps a spreadsheet from taking it for a
-    formula.
-    """
+    """Return a cell without the apostrophe that keeps it from being taken for a formula."""
     return cell[1:] if cell[:1] == "'" and harmless(cell[1:]) == cell else cell
 
 
@@ -352,9 +343,7 @@ def _provenance(one: GivenLabel, names: Mapping[int, str]) -> dict[str, Any]:
 def _told_of(
     task: _TaskOfLabelStudio, annotation: _Annotation, person: str
 ) -> Mapping[str, object]:
-    """Return what `_provenance` and the `meta` of the results say of an annotation; the
-    latter first.
-    """
+    """Return what `_provenance` and the results' `meta` say of an annotation; the latter first."""
     ours = task.data.get("veriscope")
     listed = ours.get("labels") if isinstance(ours, dict) else None
     entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
@@ -375,9 +364,7 @@ def _version(told: object) -> int | None:
 
 
 def moment(told: object) -> datetime | None:
-    """Return a time as ISO 8601 writes it, in UTC where it names no zone; None for
-    anything else.
-    """
+    """Return a time as in ISO 8601, in UTC where it names no zone; None for anything else."""
     try:
         found = datetime.fromisoformat(told.strip()) if isinstance(told, str) else None
         return found and (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
@@ -540,10 +527,7 @@ def export_ragtruth_sources(lead: Lead) -> Iterator[str]:
                 "source_id": one.source,
                 "task_type": "QA",
                 "source": one.body.place.data or "Veriscope",
-                "source_info": {
-                    "question": one.body.question,
-                    "passages": "\n\n".join(passages),
-                },
+                "source_info": {"question": one.body.question, "passages": "\n\n".join(passages)},
                 "prompt": "",
             }
         )
@@ -693,8 +677,7 @@ def import_session(store: RunStore, owner: str, lines: Iterable[str]) -> Lead:
     if session is None or not found["item"] or not found["guidelines"]:
         raise _bad_line(1, phrase("import.no_session"))
     session = session.model_copy(update={"guidelines": len(found["guidelines"])})
-    made = store.annotations.restore(
-        owner,
+    whole = WholeSession(
         session,
         found["guidelines"],
         found["annotator"],
@@ -702,7 +685,7 @@ def import_session(store: RunStore, owner: str, lines: Iterable[str]) -> Lead:
         found["claim"],
         found["event"],
     )
-    return Lead(store, made, owner)
+    return Lead(store, store.annotations.restore(owner, whole), owner)
 
 
 class _Checker:

@@ -207,9 +207,7 @@ def detector_agreements(
 
 
 def _labels(whole: WholeSession, evaluation: str, which: Which) -> _Labels:
-    """Return, by answer, what people say of it; a control item that was drawn keeps its
-    right label.
-    """
+    """Return, by answer, what people say of it; a drawn control item keeps its right label."""
     items = [
         item
         for item in whole.items
@@ -226,9 +224,7 @@ def _labels(whole: WholeSession, evaluation: str, which: Which) -> _Labels:
         if item.gold is not None:
             label, unresolved = label_adapter.validate_python(item.gold), False
         found[str(item.body["place"].get("record", "")), str(item.body["text"])] = _Labelled(
-            label.verdict if isinstance(label, AnswerLabel) else None,
-            unresolved,
-            item.probability,
+            label.verdict if isinstance(label, AnswerLabel) else None, unresolved, item.probability
         )
     return found
 
@@ -277,10 +273,7 @@ def _decided(
 
 
 def _rate(
-    system: str,
-    answers: Sequence[AnswerToJudge],
-    said: Mapping[int, Judgement],
-    labels: _Labels,
+    system: str, answers: Sequence[AnswerToJudge], said: Mapping[int, Judgement], labels: _Labels
 ) -> LabelledRate:
     """Return the rate of one system, whose `answers` the judge has all decided."""
     values = [said[one.number].value or 0.0 for one in answers]

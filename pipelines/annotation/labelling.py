@@ -97,9 +97,7 @@ class Comment(NamedTuple):
 
 
 def standing_labels(
-    events: Iterable[StoredEvent],
-    which: Which = "last",
-    annotators: Collection[int] | None = None,
+    events: Iterable[StoredEvent], which: Which = "last", annotators: Collection[int] | None = None
 ) -> list[GivenLabel]:
     """Return the labels that stand, by item and person.
 
@@ -273,10 +271,7 @@ class Worker:
         return self._session.guidelines
 
     def own(self, item: int) -> AssignedItem:
-        """Return an item that was given to this person before, labelled or not; no lease is taken.
-
-        Raises InvalidInputError for any other item.
-        """
+        """Return an item that this person was given, without a lease; raises InvalidInputError."""
         claims = self._store.annotations.claims(self._session_id, self.annotator)
         claim = next((one for one in claims if one.item == item), None)
         if claim is None:
@@ -376,9 +371,7 @@ class Worker:
         return Hidden.model_validate(stored.hidden)
 
     def can_reveal(self, item: int) -> bool:
-        """Return whether `reveal` has something to show of an item that this person has
-        labelled.
-        """
+        """Return whether `reveal` can show something of an item that this person has labelled."""
         if self.spec.show != "after":
             return False
         hidden = Hidden.model_validate(self._store.annotations.item(self._session_id, item).hidden)

@@ -125,9 +125,7 @@ class Answers(NamedTuple):
 def answers_of_evaluation(
     store: RunStore, owner: str, evaluation: str, systems: Collection[str]
 ) -> Answers:
-    """Return what `systems` answered, without reading any run. Of repeated answers it is
-    the first.
-    """
+    """Return the first answers of `systems` to the items, without reading any run."""
     evaluations = store.evaluations
     spec = EvaluationSpec.model_validate(evaluations.get(evaluation, owner).spec)
     names = [one.name for one in spec.systems]
@@ -288,9 +286,7 @@ def _of_export(text: str) -> Collected:
 
 
 def _unanimous(people: People) -> dict[str, Label]:
-    """Return labels by item on which everybody who labelled it agrees, and at least two
-    people did.
-    """
+    """Return labels by item on which everybody agrees, and at least two people labelled it."""
     said: dict[str, list[Label]] = {}
     for labels in people.values():
         for one in labels:

@@ -289,9 +289,7 @@ def parse_label(value: object, body: ItemBody) -> Label:
 
 
 def parse_spec(value: object) -> SessionSpec:
-    """Return `value` as the settings of a session. Raises InvalidInputError naming what
-    is wrong.
-    """
+    """Return `value` as the settings of a session; raises InvalidInputError."""
     try:
         return SessionSpec.model_validate(value)
     except ValidationError as error:

@@ -71,9 +71,7 @@ class SessionProgress(Frozen):
 
 
 def session_progress(lead: Lead) -> SessionProgress:
-    """Return the progress of a session as it is now. `gaps` are items that show gaps of the
-    guidelines.
-    """
+    """Return a session's progress as it is now; `gaps` are items with gaps of the guidelines."""
     return progress_of(lead.whole())
 
 
@@ -233,10 +231,7 @@ def agreement_now(whole: WholeSession, task: Task) -> Coefficient:
 
 
 def _task(
-    task: Task,
-    whole: WholeSession,
-    labels: Sequence[GivenLabel],
-    bodies: dict[int, ItemBody],
+    task: Task, whole: WholeSession, labels: Sequence[GivenLabel], bodies: dict[int, ItemBody]
 ) -> TaskWatch:
     own = [one for one in labels if bodies[one.item].task == task]
     items = [item for item in whole.items if item.task == task and item.gold is None]

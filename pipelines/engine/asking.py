@@ -134,9 +134,7 @@ def plan_run(request: RunRequest, past: PastRuns | None = None) -> RunPlan:
 
 
 def make_plan(spec: RunSpec) -> RunPlan:
-    """Return the plan of a run as it is recorded, without limits; raises InvalidInputError with
-    what to change.
-    """
+    """Return the plan of a run as it is recorded, without limits; raises InvalidInputError."""
     text = " ".join(spec.question.split())
     if is_blank(text):
         raise failure("asking.no_question")
@@ -163,19 +161,14 @@ def make_plan(spec: RunSpec) -> RunPlan:
 
 
 def question_of(spec: RunSpec, language: Language | None) -> Question:
-    """Return what `spec` asks in `language`; without one, in that of the question or the
-    given text.
-    """
+    """Return what `spec` asks in `language`, else in that of the question or the given text."""
     text = " ".join(spec.question.split())
     about = spec.answer.text.strip() if spec.answer is not None and not spec.answer.asked else ""
     return Question(text=text, language=language or detect_language(about or text), about=about)
 
 
 def within_limits(
-    plan: RunPlan,
-    limits: RunLimits,
-    models: Mapping[str, ModelSpec],
-    past: PastRuns | None = None,
+    plan: RunPlan, limits: RunLimits, models: Mapping[str, ModelSpec], past: PastRuns | None = None
 ) -> RunPlan:
     """Return the plan with these limits, the prices of its `models`, and what it will use by the
     runs of the `past`.

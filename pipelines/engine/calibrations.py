@@ -29,10 +29,7 @@ def conditions(method: str, settings: Mapping[str, Any], wording: Wording, setti
 def holding(
     calibrations: Iterable[Calibration], methods: Iterable[MethodSpec], wording: Wording
 ) -> tuple[Calibration, ...]:
-    """Return those of `calibrations` that hold for these methods with this wording.
-
-    Raises as `conditions`, for the methods that `calibrations` are of.
-    """
+    """Return those of `calibrations` that hold here with this wording; raises as `conditions`."""
     ran = {one.name: one.settings for one in methods}
     return tuple(
         one

@@ -9,12 +9,7 @@ from pipelines.base import Language
 from pipelines.engine.checking import CellFound, CheckedText, CitationFound, DetectorFound
 from pipelines.methods.together.verdict import TogetherFound
 
-TOGETHER_COLUMNS = (
-    "together_verdict",
-    "together_probability",
-    "together_evidence",
-    "together_why",
-)
+TOGETHER_COLUMNS = ("together_verdict", "together_probability", "together_evidence", "together_why")
 """The one verdict of the detectors together, its probability, the sentence it rests on, and why."""
 
 _ERROR = {"code", "message", "remedy"}
@@ -81,10 +76,7 @@ def together_record(found: TogetherFound) -> dict[str, Any]:
 
 
 def row_columns(methods: Sequence[str], calibrated: Collection[str] = ()) -> list[str]:
-    """Return the columns of a table of texts that were checked by `methods`.
-
-    Those in `calibrated` have a column more.
-    """
+    """Return the columns of texts checked by `methods`; those in `calibrated` have one more."""
     own: list[str] = []
     for name in methods:
         own += [f"{name}_{what}" for what in ("verdict", "score", "threshold")]

@@ -146,9 +146,7 @@ def unmet_needs(
 
 
 def _spoken(name: str, language: Language | None) -> tuple[Need, ...]:
-    """Return the need that somebody whose word counts with this detector speaks the language of
-    the text.
-    """
+    """Return the need that somebody whose word counts here speaks the language of the text."""
     if language is None:
         return ()
     # Tokens are measured by the proxy where there is one.
@@ -214,9 +212,7 @@ def check_spec(spec: RunSpec, given: TextToCheck) -> RunSpec:
 
 
 def unasked_question(language: Language) -> str:
-    """Return what stands where a question has to stand, for a text of which nobody knows what it
-    answers.
-    """
+    """Return what stands in place of a question, for a text whose question nobody knows."""
     return load_prompts("check").fill(language, "question")
 
 
@@ -226,9 +222,7 @@ def is_check(spec: RunSpec) -> bool:
 
 
 def text_of(spec: RunSpec) -> TextToCheck:
-    """Return what a run checks, as it was given; raises ValueError for a run that checks
-    nothing.
-    """
+    """Return what a run checks, as it was given; raises ValueError where it checks nothing."""
     if spec.answer is None:
         raise PhraseError("own.run_text")
     given = spec.evidence.text if spec.evidence.source == "given" else ""
@@ -470,9 +464,7 @@ class CheckedText(Frozen):
 
 
 def checked_text(view: RunView) -> CheckedText | None:
-    """Return what the run of `view` has found about its given text; None where it was
-    given none.
-    """
+    """Return what the run of `view` has found about its given text; None without one."""
     header = view.header
     if header is None or not is_check(header.spec) or header.spec.answer is None:
         return None
@@ -553,9 +545,7 @@ def _unavailable(header: RunStarted, asked: Collection[str]) -> dict[str, str]:
 
 
 def read_tokens(view: RunView) -> tuple[Token, ...]:
-    """Return the given text's tokens, with probabilities by the model that read it; empty if
-    none did.
-    """
+    """Return the given text's tokens, with the reading model's probabilities; maybe none."""
     checked = view.header and view.header.spec.answer
     if not checked:
         return ()
@@ -700,9 +690,7 @@ def _of_entities(events: Sequence[Judged]) -> CellFound:
 
 
 def _concepts(method: MethodView, spans: Sequence[Span]) -> dict[int, CellFound]:
-    """Return verdicts on the concepts of each sentence as it was given, before anything was
-    rectified.
-    """
+    """Return verdicts on the concepts of each sentence as given, before anything was rectified."""
     found: dict[int, list[Judged]] = {}
     dropped: dict[int, int] = {}
     for event in method.judged:

@@ -173,11 +173,7 @@ class MeasuredChecks(Frozen):
             for part in (self.methods, self.alone)
         )
         return MeasuredEffort(
-            model=self.model,
-            questions=self.texts,
-            methods=methods,
-            shares=self.shares,
-            alone=alone,
+            model=self.model, questions=self.texts, methods=methods, shares=self.shares, alone=alone
         )
 
 
@@ -530,9 +526,7 @@ def _scaled(roles: Efforts, factor: float) -> dict[str, Effort]:
 
 
 def _with_bases(methods: Iterable[str]) -> list[str]:
-    """Return `methods` and the baselines whose answers they start from: somebody has to
-    write these.
-    """
+    """Return `methods` and the baselines that write the answers they start from."""
     names = list(methods)
     return list(dict.fromkeys([*names, *filter(None, (METHODS[n].starts_from for n in names))]))
 
@@ -575,9 +569,7 @@ def _all_of(roles: Efforts) -> Effort:
 
 
 def _answering(role: str, models: Mapping[str, ModelSpec]) -> str:
-    """Return the role that answers for `role`: without a verifier the main model is asked again,
-    without a judge nobody.
-    """
+    """Return the role that answers for `role`: main without a verifier, nobody without a judge."""
     if role in models:
         return role
     return "main" if role == "verifier" else ""
@@ -653,10 +645,7 @@ class RunBudget(NamedTuple):
 
 
 class Account(NamedTuple):
-    """The budget of a run, and what the run has used so far.
-
-    It stays up to date, in any thread, and after the end of the run.
-    """
+    """A run's budget and what it has used so far, up to date in any thread and after its end."""
 
     budget: RunBudget
     ledger: Ledger
@@ -696,9 +685,7 @@ def budget_for(
 
 
 def expected_of(estimate: RunEstimate, name: LimitName, currency: str = "USD") -> float | None:
-    """Return what a run is expected to take of what the limit `name` counts; None where
-    not known.
-    """
+    """Return what a run is expected to take of the limit `name`; None where not known."""
     if name == "calls":
         return estimate.calls + estimate.judge_calls
     if name == "tokens":

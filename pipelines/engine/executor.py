@@ -140,10 +140,7 @@ def start_event(live: LiveRun, plan: RunPlan) -> RunStarted:
 
 
 async def execute(
-    live: LiveRun,
-    plan: RunPlan,
-    gather: Callable[[], Awaitable[Materials]],
-    retry: RetryPolicy,
+    live: LiveRun, plan: RunPlan, gather: Callable[[], Awaitable[Materials]], retry: RetryPolicy
 ) -> None:
     """Run every method of `plan` on what `gather` finds; record exactly one event that ends it.
 
@@ -263,10 +260,7 @@ async def run_method(
 
 
 def _what_there_is(drafts: Sequence[Generation], flag: str) -> Answer | None:
-    """Return the answer of a method that ended early, with these drafts; None without any.
-
-    `flag` says why.
-    """
+    """Return the answer of a method ended early, with these drafts, if any; `flag` says why."""
     texts = [draft.text for draft in drafts]
     if not any(text.strip() for text in texts):
         return None

@@ -309,9 +309,7 @@ class Indexing:
     # Vectors
 
     def _embed_all(self, documents: Sequence[StoredDocument]) -> list[IndexSource]:
-        """Return the documents as sources of an index, after those without vectors have
-        got them.
-        """
+        """Return the documents as sources of an index; those without vectors get them first."""
         embedder, identity = self._task.embedder, self._task.identity
         if embedder is None or identity is None:
             return [self._source(one) for one in documents]

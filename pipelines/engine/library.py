@@ -265,9 +265,7 @@ class Collections:
         self._forget(collection, [document])
 
     def document(self, owner: str, collection: str, document: str) -> PreparedDocument:
-        """Return what was read of a document. Raises NotFoundError where it is not there, or
-        damaged.
-        """
+        """Return what was read of a document; raises NotFoundError for none or a damaged one."""
         self.store.document(owner, collection, document)
         try:
             return PreparedDocument(document_folder(self._place(collection), document))
@@ -331,9 +329,7 @@ class Collections:
         return held == ready and index.manifest.embedder == identity
 
     def build(self, collection: str) -> str | None:
-        """Return the name of the index in use, which changes with every build; None without
-        an index.
-        """
+        """Return the name of the index in use, another after every build; None without one."""
         return build_name(self._place(collection) / "index")
 
     # Searching
@@ -346,10 +342,7 @@ class Collections:
         """Return the collection as it is now, as the evidence of a run."""
         stored = self.store.get(owner, collection)
         return EvidenceSpec(
-            library=stored.name,
-            mode=mode,
-            collection=collection,
-            edition=self._edition(stored),
+            library=stored.name, mode=mode, collection=collection, edition=self._edition(stored)
         )
 
     def pinned(self, evidence: EvidenceSpec, owner: str) -> EvidenceSpec:
@@ -372,9 +365,7 @@ class Collections:
     def open(
         self, owner: str, collection: str, mode: RetrievalMode, key: str | None = None
     ) -> LibraryRetriever:
-        """Return a search of the index there is. Raises NotFoundError, and InvalidInputError
-        for none.
-        """
+        """Return a search of the index; raises NotFoundError, and InvalidInputError for none."""
         stored = self.store.get(owner, collection)
         index = self._index(collection)
         if index is None:
@@ -474,11 +465,7 @@ class _CollectionRetriever(Retriever):
             evidence = self._evidence
             assert evidence.collection is not None
             self._opened = await asyncio.to_thread(
-                self._collections.open,
-                self._owner,
-                evidence.collection,
-                evidence.mode,
-                self._key,
+                self._collections.open, self._owner, evidence.collection, evidence.mode, self._key
             )
             self.name = self._opened.name
         return await self._opened.search(query, k)
@@ -558,14 +545,9 @@ class Libraries:
         return self.collections
 
     def for_another_loop(self) -> Libraries:
-        """Return the same libraries for use on another event loop; those that are open
-        are shared.
-        """
+        """Return the same libraries for another event loop; those that are open are shared."""
         other = Libraries(
-            self._indexes,
-            self._folders,
-            self._find_embedder,
-            any_address=self._any_address,
+            self._indexes, self._folders, self._find_embedder, any_address=self._any_address
         )
         other._open.update(self._open)
         other.collections = self.collections
@@ -621,9 +603,7 @@ class Libraries:
         return self._web[service]
 
     def _in_qdrant(self, evidence: EvidenceSpec, key: str | None) -> Retriever:
-        """Return a search of a Qdrant server, with one client for all runs that have the
-        same key.
-        """
+        """Return a search of a Qdrant server, with one client for all runs with the same key."""
         example = "http://localhost:6333"
         address = read_address(
             evidence.base_url or "", example=example, what=phrase("server.qdrant")
@@ -669,12 +649,7 @@ class Libraries:
             await self._qdrant.popitem()[1].close()
 
     async def dense_search(
-        self,
-        evidence: EvidenceSpec,
-        language: Language,
-        key: str | None = None,
-        *,
-        owner: str = "",
+        self, evidence: EvidenceSpec, language: Language, key: str | None = None, *, owner: str = ""
     ) -> Retriever | None:
         """Return a search of the library by vectors, None where there are none in `language`."""
         if evidence.collection is not None:
@@ -688,9 +663,7 @@ class Libraries:
         return _OpenedBySearching(evidence.model_copy(update={"mode": "dense"}), self)
 
     def similarity(self, language: Language) -> Similarity:
-        """Return what compares texts in `language`: by meaning where an embedder reads it,
-        else words.
-        """
+        """Return what compares texts in `language`: by meaning with an embedder, else by words."""
         return EmbedderSimilarity(self._embedder(language) or LexicalEmbedder())
 
     def _embedder(self, language: Language) -> Embedder | None:
@@ -698,9 +671,7 @@ class Libraries:
         return embedder if embedder is not None and language in embedder.languages else None
 
     async def retriever(self, evidence: EvidenceSpec) -> Retriever:
-        """Return the library's retriever; its index is built, or brought up to date, at
-        first use.
-        """
+        """Return the library's retriever; its index is built or updated at first use."""
         folder = self.folder(evidence.library)
         async with self._lock:
             if evidence.library not in self._open:
@@ -722,9 +693,7 @@ class Libraries:
             )
 
     def _until_closed(self, progress: Progress) -> Progress:
-        """Return `progress`, which ends the building of an index where nobody waits for it
-        any more.
-        """
+        """Return `progress`, which ends building an index where nobody waits for it any more."""
 
         def tell(done: int, total: int) -> None:
             if self._closing.is_set():

@@ -155,9 +155,7 @@ class ModelPool:
         return slot
 
     def learned(self, spec: ModelSpec, key: str | None = None) -> tuple[Concession, ...]:
-        """Return what the server of a model that is in use turned out not to take as it is usually
-        asked; safe to call from any thread.
-        """
+        """Return what the server of a model in use does not take; safe from any thread."""
         slot = self._slots.get(_identity(spec, key))
         return () if slot is None else slot.model.capabilities.concessions
 

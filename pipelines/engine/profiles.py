@@ -73,23 +73,17 @@ def follows(
 def recorded_name(
     profile: Profile | None, methods: Iterable[MethodSpec], wording: Wording | None = None
 ) -> str:
-    """Return the profile's name for what runs with these methods; "" where one has other
-    settings.
-    """
+    """Return the profile's name for what runs with these methods; "" with other settings."""
     return profile.name if profile is not None and follows(profile, methods, wording) else ""
 
 
 def held_calibrations(profile: Profile | None) -> tuple[Calibration, ...]:
-    """Return the profile's calibrations, for a run; which of them hold for it is seen in
-    its plan.
-    """
+    """Return the profile's calibrations, for a run; its plan tells which of them hold."""
     return profile.calibrations if profile is not None else ()
 
 
 def idle_calibrations(profile: Profile) -> list[Calibration]:
-    """Return those of the profile's calibrations that do not hold for its own settings and
-    prompts.
-    """
+    """Return the profile's calibrations that do not hold for its own settings and prompts."""
     idle: list[Calibration] = []
     for one in profile.calibrations:
         method = MethodSpec(name=one.method, settings=profile.settings.get(one.method, {}))
@@ -133,9 +127,7 @@ def lacks(models: Mapping[str, ModelSpec], has_key: Mapping[str, bool]) -> list[
 
 
 def setting_rows(profile: Profile) -> list[tuple[str, str, Any, Any]]:
-    """Return method, setting, value and default of every setting that differs, in the
-    methods' order.
-    """
+    """Return method, setting, value, default of every setting that differs, by method."""
     rows: list[tuple[str, str, Any, Any]] = []
     for name in [one for one in METHODS if one in profile.settings]:
         defaults = get_method(name).settings().model_dump(mode="json")
@@ -243,9 +235,7 @@ def _calls(trace: Trace) -> list[ModelCalled]:
 
 
 def fill(file: str, language: str, key: str, text: str, values: Mapping[str, str]) -> str:
-    """Return `text`, checked as a text of this prompt, filled with `values`; raises
-    InvalidInputError.
-    """
+    """Return `text`, checked as this prompt's, filled with `values`; raises InvalidInputError."""
     checked = checked_text(file, language, key, text)
     return Template(checked).substitute(values).strip()
 

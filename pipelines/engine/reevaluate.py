@@ -118,9 +118,7 @@ def threshold_ends(
 
 
 def recorded_plan(trace: Trace) -> RunPlan:
-    """Return the run as it was recorded, to be run again; raises InvalidInputError when it
-    cannot be.
-    """
+    """Return the run as recorded, to be run again; raises InvalidInputError when it cannot."""
     plan = make_plan(trace.header.spec)
     # Only what says how methods began: folding every event would take long.
     view = fold(event for event in trace.events if _begins(event))

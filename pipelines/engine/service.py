@@ -412,9 +412,7 @@ class Service:
         return True
 
     async def load(self, run_id: str, *, owner: str) -> Trace:
-        """Return what was recorded of a run, whether it has ended or not; everybody may read
-        samples.
-        """
+        """Return what was recorded of a run, ended or not; everybody may read samples."""
         if is_recording(run_id):
             return await asyncio.to_thread(load_recording, run_id)
         if live := self._live_of(run_id, owner):
@@ -452,9 +450,7 @@ class Service:
         await asyncio.to_thread(self.store.delete, run_id, owner)
 
     async def delete_many(self, run_ids: Sequence[str], *, owner: str) -> int:
-        """Delete those of these runs that are the owner's, as `delete` does each; return
-        how many.
-        """
+        """Delete those of these runs that are the owner's, each as `delete`; return how many."""
         live = [run_id for run_id in run_ids if self._live_of(run_id, owner)]
         gone = 0
         for run_id in live:
@@ -487,9 +483,7 @@ class Service:
     async def model(
         self, spec: ModelSpec, key: str | None = None, ledger: Ledger | None = None
     ) -> Model:
-        """Return a configured model, loaded, for the capability probe: tried again, never from
-        a cache. `ledger` counts its calls.
-        """
+        """Return a loaded model for the probe, tried again, never cached; `ledger` counts calls."""
         slot = replace(await self.pool.get(spec, key), cache=None)
 
         def emit(*_: object, **__: object) -> None:
@@ -498,9 +492,7 @@ class Service:
         return RunModel("main", slot, self._retry, emit, time.monotonic, ledger=ledger)
 
     async def pinned(self, spec: ModelSpec) -> ModelSpec:
-        """Return the model with what a run records of it, see
-        `pipelines.models.providers.pinned`.
-        """
+        """Return the model with what a run records of it, see `models.providers.pinned`."""
         return await self.pool.pin(spec)
 
     async def _pinned(self, plan: RunPlan, owner: str) -> RunPlan:

@@ -1,6 +1,4 @@
-"""An answer while it is written: each sentence as a text to check, as soon as no more text can
-change it.
-"""
+"""An answer while it is written: each sentence a text to check as soon as it cannot change."""
 
 from __future__ import annotations
 
@@ -13,9 +11,7 @@ from pipelines.text import Span, split_sentences, without_thinking
 
 
 class StreamedSentence(NamedTuple):
-    """A sentence, counted from 0, at [start, end) of the answer, and the check of it; None where
-    there is nothing in it to check.
-    """
+    """A sentence, from 0, at [start, end) of the answer, and its check; None: nothing to check."""
 
     number: int
     start: int

@@ -105,10 +105,7 @@ def turns_of(
         elif one.speaker == "assistant" and one.text.strip():
             text = without_thinking(one.text).strip()
             given = TextToCheck(
-                text=text,
-                question=question,
-                sources=_newest(said, sources),
-                language=language,
+                text=text, question=question, sources=_newest(said, sources), language=language
             )
             wrong = problem_of(given)
             if wrong is not None and wrong.name in ("repeats", "long_question"):
@@ -148,9 +145,7 @@ def _asked(text: str) -> tuple[str, str]:
 
 
 def _with_context(asked: str, before: str, answered: str) -> str:
-    """Return a question that stands alone: with what was asked and answered before it, where its
-    words point back to that.
-    """
+    """Return a question that stands alone: with earlier turns if its words point back to them."""
     if not before or not _depends(asked):
         return asked
     first = next((span.text for span in split_sentences(answered)), "")[:_MOST_OF_ANSWER]

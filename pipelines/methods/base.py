@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import cache
 from types import NoneType
 from typing import (
     Annotated,
@@ -23,7 +20,8 @@ from typing import (
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-from pipelines.base import ASSETS, Answer, Frozen, Language
+from pipelines.base import Answer, Frozen, Language
+from pipelines.base import load_wording as load_wording
 from pipelines.error_words import first_problem
 from pipelines.errors import failure
 from pipelines.models.base import Capabilities
@@ -304,38 +302,3 @@ def field_bound(field: FieldInfo, name: Literal["ge", "gt", "le", "lt"]) -> Any:
 def _without_none(field: FieldInfo) -> Any:
     members = [part for part in get_args(field.annotation) if part is not NoneType]
     return members[0] if is_optional(field) else field.annotation
-
-
-# Words and phrases by which texts are read, as data: `assets/wording/<name>.toml`.
-
-_PART = re.compile(r"\$\{(\w+)\}")
-
-
-class WordingFile:
-    """The entries of one file: words between white space, regular expressions, tables."""
-
-    def __init__(self, entries: dict[str, Any]) -> None:
-        self.entries = entries
-
-    def words(self, key: str) -> frozenset[str]:
-        """Return the words of an entry."""
-        return frozenset(self.entries[key].split())
-
-    def pattern(self, key: str) -> re.Pattern[str]:
-        """Return the regular expression of an entry, in any case; a list holds its alternatives.
-
-        `${name}` in it stands for the entry of that name.
-        """
-        return re.compile(self._expression(key), re.I)
-
-    def _expression(self, key: str) -> str:
-        entry = self.entries[key]
-        whole = entry if isinstance(entry, str) else f"(?:{'|'.join(entry)})"
-        return _PART.sub(lambda part: self._expression(part[1]), whole)
-
-
-@cache
-def load_wording(name: str) -> WordingFile:
-    """Return the wording `name`, read once."""
-    source = (ASSETS / "wording" / f"{name}.toml").read_text(encoding="utf-8")
-    return WordingFile(tomllib.loads(source))

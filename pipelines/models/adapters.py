@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -15,34 +14,32 @@ from pipelines.models.base import AdaptedStep
 _FOLDER = ASSETS / "adapter"
 
 
-class Adapter(NamedTuple):
+class Adapter(Frozen):
     """A file of llama.cpp beside a model's weights, and the steps that it is made for.
 
     One that is `always` on serves every step: llama.cpp computes calls together that have
     the same adapters, so that switching one makes the others wait.
     """
 
-    path: Path
-    steps: tuple[AdaptedStep, ...]
-    always: bool = False
-
-
-class _Listed(Frozen):
     file: str
     steps: tuple[AdaptedStep, ...]
     always: bool = False
 
+    @property
+    def path(self) -> Path:
+        """Where its file is."""
+        return _FOLDER / self.file
+
 
 @cache
-def _listed() -> dict[str, _Listed]:
+def _listed() -> dict[str, Adapter]:
     source = (_FOLDER / "adapters.toml").read_text(encoding="utf-8")
-    return TypeAdapter(dict[str, _Listed]).validate_python(tomllib.loads(source))
+    return TypeAdapter(dict[str, Adapter]).validate_python(tomllib.loads(source))
 
 
 def adapter_of(model: str) -> Adapter | None:
     """Return the adapter of the model that people see by this name; None where none ships."""
-    found = _listed().get(model)
-    return None if found is None else Adapter(_FOLDER / found.file, found.steps, found.always)
+    return _listed().get(model)
 
 
 def adapted_steps(model: str) -> tuple[AdaptedStep, ...]:

@@ -12,7 +12,15 @@ from typing import Annotated, Any, ClassVar, Literal, TypedDict, Unpack, get_arg
 
 from pydantic import Field, PlainSerializer
 
-from pipelines.base import Choice, Frozen, Generation, Language, Message, Token
+from pipelines.base import (
+    Choice,
+    Frozen,
+    Generation,
+    Language,
+    Message,
+    Token,
+    load_wording,
+)
 from pipelines.errors import CapabilityError, failure
 from pipelines.models.error_texts import is_error_text
 from pipelines.text.languages import other_language, simplified
@@ -282,9 +290,7 @@ class Model(ABC):
         """Write `request.n` texts; `watch` sees the first one grow."""
 
     async def choose(self, request: ChoiceRequest) -> Choice:
-        """Return the probability of each option as the reply's beginning (see
-        `pipelines.models.base`).
-        """
+        """Return each option's probability as the reply's beginning (see `models.base`)."""
 
         return await choose_by_generating(self, request)
 
@@ -366,9 +372,7 @@ async def choose_by_generating(
 
 
 def _agrees(reply: Generation, choice: Choice, options: Sequence[Option]) -> bool:
-    """Return whether the first token is the answer, and what follows it, if more came, agrees
-    with it.
-    """
+    """Return whether the first token is the answer, and what follows, if any, agrees with it."""
     said = reply.text.strip().casefold()
     if said and (is_thinking(said) or "<think>".startswith(said)):
         # The answer comes after the thinking.
@@ -393,10 +397,7 @@ def _by_probability(token: Token, options: Sequence[Option]) -> Choice:
     if total > 1.0:
         masses = {label: mass / total for label, mass in masses.items()}
     return Choice(
-        probabilities=masses,
-        other_mass=max(0.0, 1.0 - total),
-        source="logprobs",
-        text=token.text,
+        probabilities=masses, other_mass=max(0.0, 1.0 - total), source="logprobs", text=token.text
     )
 
 
@@ -429,102 +430,24 @@ def _may_become(word: str, spelling: str, options: Sequence[Option]) -> bool:
     return not (following.isascii() and following.isalnum())
 
 
+_wording = load_wording("choices")
 _MARKUP = re.compile(r"[*_`#<>\"'“”‘’「」『』《》\[\](){}]|\\boxed")
 # "NEI (not enough information)", "True [passage 2]": a remark ends the words before it.
 _REMARK = re.compile(r"(?<=[\w*`\"'”’])[ \t]*[(（\[【](?=\w)")
 # What may follow an option for it to be a complete answer; 的 ends a Chinese one.
 _END = r"(?=的?\s*(?:$|\n|[.,;:!。、]|[-–—]\s|\s(?:because|since|as)\b|因为))"
-_LEAD = re.compile(
-    r"(?:^|(?<=[\n.!?。;,]))\s*"
-    r"(?:(?:so|thus|hence|therefore|in conclusion|i (?:think|believe)|that|my|the|this|final|"
-    r"correct|overall|所以|因此|综上|我的|最终|最后|正确)[\s,]*)*"
-    r"(?:answer|verdict|judge?ment|conclusion|decision|result|statement|sentence|claim|this|that|"
-    r"it|答案|回答|判断|结论|结果|判定)\s*(?:is|was|:|=|应该是|应为|为|是)\s*:?\s*",
-    re.I,
-)
+_LEAD = _wording.pattern("lead")
 _AGREES = ("yes", "true", "correct")
-_BUT = (
-    r"(?:(?:but|however|though|although|except|nevertheless|that said)\b(?! also\b)"
-    r"|但(?!丁)|不过|然而|可是|只是)"
-)
-# What is said after an answer, if need be after an interjection, to take back all of it: a yes, and
-# a no as well.
-_INTERJECTIONS = r"(?:(?:hm+|um+|uh|er+|ah|oh|well|no|嗯|呃|哦|噢|啊|哎呀?)[\s.,;:!。、–—-]+)*"
-_WRONGLY_SAID = (
-    r"(?:wait|on second thoughts?|(?:im |just )?kidding|w?oops|i (?:was|am) (?:wrong|mistaken)"
-    r"|im (?:wrong|mistaken)|i (?:made a mistake|misspoke)|i stand corrected"
-    r"|i take (?:that|it|this) back|my (?:mistake|bad)|scratch that|let me reconsider)\b"
-    r"|等等|开玩笑|我(?:刚才|刚刚|之前|前面)?[说弄搞记看答]错|我错了|我?收回"
-)
-# Behind a yes these do too; behind a no they say what is right instead: "No. Actually, in 1868." A
-# "no" is one only where it stands alone: "no doubt" agrees.
-_SAID_OTHERWISE = (
-    r"(?:actually|correction|sorry|let me (?:correct|rephrase)"
-    r"|more (?:precisely|accurately|exactly)|no(?=\s*(?:[.,;:!–—-]|$)))\b"
-    r"|其实|实际上|更正|纠正|不对|抱歉|不(?=\s*[.,;:!。、])"
-    r"|(?:刚才|刚刚|之前|前面)?[说弄搞记看答]错|更(?:准确|确切|精确)地?[说讲]"
-)
-_LESS = (
-    r"(?:apart from|only that|mostly|partly|partially|almost|not (?:quite|entirely|exactly)|in part"
-    r"|(?:for the|in) most part|to (?:some|a certain|an?) extent"
-    r"|only (?:if|when|partly|partially))\b"
-    r"|(?:largely|mainly|somewhat)\b(?! (?:because|since|due|as)\b)"
-    r"|(?:unless|if|provided|assuming)\b|not\s*(?:[.!]|$)"
-    r"|虽然|尽管|除了|部分|基本|除非|如果|假如|若(?!干)|前提|才怪|也不"
-    r"|不(?:完全|全|都|尽)|[只仅](?:有|是|对)?了?一?(?:部分|半)|一(?:部分|半)|大部分|大体|大致|几乎"
-)
-# An apostrophe is no part of the text any more.
-_WRONG = (
-    r"\b(?:not|no|never|wrong|incorrect|false|error|mistake"
-    r"|(?:is|are|was|were|do|does|did|has|have|had|ca|could|would|should|wo)nt\b)"
-    r"|inaccura|错|误|不|没|非"
-)
-# An agreement is taken back by a reservation right behind it or in a sentence of its own, or by one
-# later in its sentence that says what is wrong. "Not only ..., but also ..." is none.
-_TAKEN_BACK = re.compile(
-    rf"的?[\s.,;:!。、–—-]*(?:{_BUT}|{_LESS})"
-    rf"|.*?[.;!。\n]\s*{_BUT}"
-    rf"|.*?,\s*{_BUT}[^.;!。\n]*?(?:{_WRONG})",
-    re.DOTALL,
-)
-# "True, the year is wrong" agrees with less than all of it, although no "but" says so.
-_PART_WRONG = re.compile(
-    r"的?[\s.,;:!。、–—-]+(?:[a-z]{1,6},\s)?[^.,;:!?。、\n]{1,60}?(?:"
-    r"(?:(?<=that|this)s|(?<=it)s|\s(?:is|are|was|were|seems?|looks?))\s"
-    r"(?:wrong|incorrect|mistaken|inaccurate|off|false|not (?:right|correct|true|accurate))"
-    r"|有误|错了|错误|不对|不符|不正确|不准确|除外|存疑)\s*(?:[.,;!。、\n]|$)"
-)
-_UNSURE = re.compile(
-    r"的?[\s.,;:!。、–—-]+(?:(?:most )?(?:probably|possibly|likely)|perhaps|maybe"
-    r"|i (?:guess|suppose)|im (?:guessing|unsure)"
-    r"|(?:im )?not (?:(?:entirely|quite|very) )?(?:sure|certain)|unsure|uncertain"
-    r"|more or less|kind of|sort of|roughly|in a (?:sense|way)|arguably|presumably|apparently"
-    r"|seemingly|i assume"
-    r"|不太?(?:确定|肯定)|也许|可能|大概|或许|存疑|我猜|似乎|好像|差不多|算是|应该)"
-    r"\s*(?:[.,;!。、\n]|吧|$)"
-)
-# A condition in the sentence of the answer: "False, unless the passage is about her sister."
-_CONDITIONAL = re.compile(
-    r"的?[\s,;:、–—-]+(?:(?:only )?(?:unless|if|provided|assuming)\b|除非|如果|假如|若(?!干)|前提)"
-)
-# A reply that begins so decides nothing, whatever it ends with.
-_DOUBT = re.compile(
-    r"(?:(?:hm+|well|honestly|sorry)[\s.,;:!]+)*"
-    r"(?:i(?:m| am) (?:not (?:(?:entirely|quite|very) )?(?:sure|certain)|unsure|uncertain)"
-    r"|i (?:cant|cannot|can not) (?:say|tell|decide|determine|judge|be (?:sure|certain))"
-    r"|i (?:dont|do not) know)\b"
-    r"|我(?:并?不太?|无法|不能|不敢)(?:确定|肯定|知道|清楚|判断)|我[说拿]不准"
-)
+_TAKEN_BACK = _wording.pattern("taken_back", flags=re.DOTALL)
+_PART_WRONG = _wording.pattern("part_wrong", flags=0)
+_UNSURE = _wording.pattern("unsure", flags=0)
+_CONDITIONAL = _wording.pattern("conditional", flags=0)
+_DOUBT = _wording.pattern("doubt", flags=0)
 _DECIDED = ("yes", "true", "correct", "no", "false", "wrong")
-# What a clause before "the answer is True" may make depend on something.
-_CONDITION = re.compile(
-    r"\s*(?:(?:so|but|and|then|however|now)[\s,]+)?(?:(?:if|unless|assuming|suppos(?:e|ing)|provided"
-    r"|should|were|only if|in case)\b|如果|假如|假设|若|倘若|要是|除非|只要|只有)"
-)
+_CONDITION = _wording.pattern("condition", flags=0)
 _SENTENCE_ENDS = ".;!?。\n"
-_BACK = rf"(?:的?[\s.,;:!。、–—-]*|.*?[.;!。\n]\s*){_INTERJECTIONS}"
-_RETRACTED = re.compile(rf"{_BACK}(?:{_WRONGLY_SAID})", re.DOTALL)
-_CORRECTED = re.compile(rf"{_BACK}(?:{_SAID_OTHERWISE})", re.DOTALL)
+_RETRACTED = _wording.pattern("retracted", flags=re.DOTALL)
+_CORRECTED = _wording.pattern("corrected", flags=re.DOTALL)
 # Behind an option in a list ("True, False or NEI") more words may stand, but not more of the word.
 _LISTED_END = r"(?![a-z0-9])"
 _CLAUSE = re.compile(r"[.,;:!?。、\n]+|\s[-–—]\s")

@@ -129,10 +129,7 @@ def catalogue_entry(name: str) -> CatalogueEntry:
 
 
 def download_named(name: str) -> Download:
-    """Return the model of the catalogue, or the pinned file, of that name, in capitals or not.
-
-    Raises NotFoundError naming those there are.
-    """
+    """Return the model of the catalogue, or pinned file, of that name; raises NotFoundError."""
     models = {entry.name for entry in catalogue()}
     return _named(name, (*catalogue(), *(one for one in pinned_files() if one.name not in models)))
 
@@ -169,9 +166,7 @@ def part_of(file: Path) -> Path:
 
 
 def read_manifest(folder: Path) -> DownloadManifest | None:
-    """Return what the download in `folder` consists of; None where there is none that can
-    be read.
-    """
+    """Return what the download in `folder` consists of; None where none can be read."""
     try:
         return DownloadManifest.model_validate_json((folder / _MANIFEST).read_bytes())
     except (OSError, ValidationError):
@@ -208,16 +203,12 @@ def forget_manifest(folder: Path) -> None:
 
 
 def is_complete(folder: Path, manifest: DownloadManifest) -> bool:
-    """Return whether every file is there under its name, which it gets when its checksum
-    was right.
-    """
+    """Return whether every file has its name, which it gets when its checksum was right."""
     return all(_size(folder / file.name) == file.size for file in manifest.files)
 
 
 def downloaded(repository: str, file: str = "") -> Path | None:
-    """Return the folder of a downloaded model, with `file` in it where one is named; None
-    without it.
-    """
+    """Return the folder of a downloaded model, with `file` in it if named; None without it."""
     for folder in _places(repository):
         manifest = read_manifest(folder)
         if manifest is None or not is_complete(folder, manifest):

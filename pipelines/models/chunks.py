@@ -207,9 +207,7 @@ class AnswerReader:
         self._over = False
 
     def parts(self, answer: Mapping[str, Any]) -> list[ReplyPart]:
-        """Return what an answer adds; raises RefusalError where it is an error, ValueError for the
-        call of a tool: none was offered.
-        """
+        """Return what an answer adds; RefusalError for an error, ValueError for a tool's call."""
         if isinstance(answer, End):
             self._over = True
             return []
@@ -230,9 +228,7 @@ class AnswerReader:
         return parts
 
     def closing(self) -> list[ReplyPart]:
-        """Return the ends of texts whose server gave no reason for them, in a stream that it
-        ended properly.
-        """
+        """Return the ends of texts without a reason, in a stream that was ended properly."""
         return [ReplyPart(number, "", (), "stop") for number in self._open if self._over]
 
     @property
@@ -287,9 +283,7 @@ class AnswerReader:
 
 
 def merged(parts: Sequence[ReplyPart]) -> list[ReplyPart]:
-    """Return one part for each text, in their order: of a whole answer, or of a stream that nobody
-    asked for.
-    """
+    """Return one part for each text, in order: of an answer, or of a stream nobody asked for."""
     made: dict[int, ReplyPart] = {}
     for part in parts:
         if part.number < 0:

@@ -17,12 +17,7 @@ from pipelines.models.base import DASHSCOPE, DASHSCOPE_URL, GenerationRequest, O
 from pipelines.models.chunks import texts_of
 from pipelines.models.dialects import RefusalError
 from pipelines.models.entries import listed_entries
-from pipelines.models.hosted import (
-    CONNECT_SECONDS,
-    LONGEST_SECONDS,
-    HostedModel,
-    prefix_of,
-)
+from pipelines.models.hosted import CONNECT_SECONDS, LONGEST_SECONDS, HostedModel, prefix_of
 from pipelines.models.replies import ReplyPart, usage_of
 from pipelines.remote import HEADERS, Address, bounded, read_address
 

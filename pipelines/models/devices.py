@@ -1,6 +1,4 @@
-"""Where models are computed: the graphics card where there is one, in numbers that suit it, in
-batches that its memory holds.
-"""
+"""Where models are computed: a graphics card if there is one, numbers and batches that fit it."""
 
 from __future__ import annotations
 

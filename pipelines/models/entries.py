@@ -148,9 +148,7 @@ class TokenEntry(NamedTuple):
         return self.token.model_copy(update=span)
 
     def respelled(self) -> TokenEntry:
-        """Return the entry with its spelling, and that of its alternatives, read as a
-        vocabulary's.
-        """
+        """Return the entry with its spelling, and its alternatives', read as a vocabulary's."""
         others = tuple(
             other.model_copy(
                 update={"text": from_vocabulary(other.text.encode()).decode("utf-8", "replace")}
@@ -298,9 +296,7 @@ def _same_token(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def decode_complete(pieces: Iterable[TokenEntry]) -> str:
-    """Return what the pieces spell, without a character at the end whose bytes are not all
-    there yet.
-    """
+    """Return what the pieces spell, without a last character whose bytes are not all there."""
     data = b"".join(piece.data for piece in pieces)
     return codecs.getincrementaldecoder("utf-8")("replace").decode(data)
 

@@ -113,9 +113,7 @@ class ErrorReader:
         return failure(f"service.{kind}", self.provider, **{"tried": "", **self.facts, **facts})
 
     def refused(self, refusal: RefusalError, tried: Sequence[Concession] = ()) -> VeriscopeError:
-        """Return the typed error for what the service answered; its remedy names what was
-        `tried` before.
-        """
+        """Return the typed error for the service's answer; its remedy names what was `tried`."""
         words = showable(refusal.words, self.key)
         if not words and refusal.named:
             words = showable(refusal.named, self.key)
@@ -411,9 +409,7 @@ class HostedModel(Model, Generic[Client]):
                 raise not_again(self._errors.failure("timeout")) from error
 
     async def choose(self, request: ChoiceRequest) -> Choice:
-        """Choose as every model does, but by its text where the service refuses
-        log-probabilities.
-        """
+        """Choose as every model does, but by text where log-probabilities are refused."""
         return await choose_by_generating(self, request, by_text="logprobs" in self._made)
 
     @property
@@ -505,9 +501,7 @@ class HostedModel(Model, Generic[Client]):
         """Return the texts in pieces, and the tokens used so far where the service tells."""
 
     def _adapts(self, refusal: RefusalError, fields: dict[str, Any], left_out: set[Any]) -> bool:
-        """Return whether to ask again in a way of this protocol; `left_out` holds for this request
-        alone.
-        """
+        """Return whether to ask again in this protocol; `left_out` holds for this request alone."""
         return False
 
     async def _ask(
@@ -566,10 +560,7 @@ class HostedModel(Model, Generic[Client]):
         )
 
     def _without_repeats(
-        self,
-        request: GenerationRequest,
-        texts: list[Generation],
-        replies: Sequence[ReplyBuilder],
+        self, request: GenerationRequest, texts: list[Generation], replies: Sequence[ReplyBuilder]
     ) -> list[Generation]:
         """Return the texts, marked where the service answered a draw with an earlier one.
 
@@ -671,9 +662,7 @@ class HostedModel(Model, Generic[Client]):
         return texts
 
     async def _learn_marks(self, replies: Sequence[ReplyBuilder]) -> None:
-        """Ask once what the model's template declares, where a reply may hold thinking in marks
-        that are not known.
-        """
+        """Ask once what the model's template declares, if a reply may think in unknown marks."""
         if self._marks is not None or not any(reply.is_doubtful for reply in replies):
             return
         self._marks = await self._declared_marks()
@@ -777,9 +766,7 @@ def longest_text(request: GenerationRequest, tokens: int | None = None) -> int:
 
 
 def sampling_seed(request: GenerationRequest, index: int) -> int:
-    """Return a seed in [0, 2**31) of the `index`-th text: differs by seed, sample, index and
-    question.
-    """
+    """Return a seed in [0, 2**31) of the `index`-th text, by seed, sample, index and question."""
     draw = (request.sample or 0) * request.n + index
     turns = "\x00".join(f"{turn.role}\x01{turn.content}" for turn in request.messages)
     digest = hashlib.sha256(f"{request.seed}/{draw}/{turns}".encode()).digest()

@@ -513,10 +513,7 @@ def threads_for(cores: int) -> int:
 
 
 def gguf_path() -> Path:
-    """Return the weights file of the embedded model, inside its package, whose code is not run.
-
-    Raises UnknownModelError when the package is not installed.
-    """
+    """Return the weights file of the embedded model; raises UnknownModelError without it."""
     folder = package_folder(_PACKAGE)
     if folder is None or not (folder / _FILE).is_file():
         raise failure("loading.no_weights", "embedded", label=EMBEDDED_NAME)
@@ -535,12 +532,7 @@ def shared_server() -> GgufServer:
 @cache
 def _shared_server() -> GgufServer:
     adapter = adapter_of(EMBEDDED_NAME)
-    return GgufServer(
-        gguf_path(),
-        name=EMBEDDED_NAME,
-        faster=faster_copy,
-        adapter=adapter,
-    )
+    return GgufServer(gguf_path(), name=EMBEDDED_NAME, faster=faster_copy, adapter=adapter)
 
 
 def faster_copy(path: Path) -> Path | None:

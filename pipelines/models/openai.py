@@ -150,18 +150,14 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
             yield reader.closing(), None
 
     def _headers(self) -> dict[str, Any]:
-        """Return how the key is given; without one the client insists on being told that none is
-        meant.
-        """
+        """Return how the key is given; the client insists on being told that none is meant."""
         if self._key and "api-version" in self._query:
             # Azure takes its own keys under another name.
             return {"Authorization": openai.omit, "api-key": self._key}
         return {} if self._key else {"Authorization": openai.omit}
 
     async def _declared_marks(self) -> Marks:
-        """Ask llama.cpp for its chat template, or vLLM and its kin how they would write a
-        prompt.
-        """
+        """Ask llama.cpp for its chat template, or vLLM and its kin how they write a prompt."""
         root = self._address.url.removesuffix("/v1")
         turns = [{"role": "user", "content": "?"}]
         known = await self._aside(f"{root}/props")

@@ -155,9 +155,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _bytes_in(folder: Path) -> int:
-    """Return how large the wheels in the folder are, some of which the client may move away
-    meanwhile.
-    """
+    """Return how large the wheels in the folder are, even while the client moves some away."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:

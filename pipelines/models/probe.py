@@ -189,10 +189,7 @@ _CHINESE = (
     ("一个星期的第一天叫星期一，最后一天叫什么？请只用中文回答。", "星期日", "星期天", "周日"),
 )
 _CHINESE_SHARE = 0.6
-_YES_NO = (
-    Option(label="yes", spellings=("YES",)),
-    Option(label="no", spellings=("NO",)),
-)
+_YES_NO = (Option(label="yes", spellings=("YES",)), Option(label="no", spellings=("NO",)))
 _SCHEMA = {
     "type": "object",
     "properties": {"town": {"type": "string", "maxLength": 40}, "age": {"type": "integer"}},

@@ -122,9 +122,7 @@ class ModelSpec(Frozen):
         return self.model_copy(update=update)
 
     def to_be_checked(self) -> ModelSpec:
-        """Return this configuration, of which nobody knows yet whether it can judge: the next
-        run asks.
-        """
+        """Return this configuration, unknown whether it can judge: the next run asks."""
         if self.judges is not None or self.unknown or provider_of(self.kind).only_judges:
             return self
         return self.model_copy(update={"unknown": ("judging",)})
@@ -253,10 +251,7 @@ def build_model(
     *,
     public_only: bool = False,
 ) -> Model:
-    """Load the model that `spec` describes; blocks.
-
-    Raises InvalidInputError for an unknown kind, and whatever loading raises.
-    """
+    """Load the model of `spec`; blocks. Raises InvalidInputError and what loading raises."""
     return provider_of(spec.kind).build(BuildRequest(spec, key, progress, public_only))
 
 
@@ -340,11 +335,7 @@ def _local(request: BuildRequest) -> Model:
         path = source.fetch(request.progress) / (source.gguf_file or "")
         adapter = adapter_of(spec.name) if spec.is_listed else None
         return GgufModel(
-            path,
-            name=spec.name,
-            progress=request.progress,
-            adapter=adapter,
-            **spec.found_locally,
+            path, name=spec.name, progress=request.progress, adapter=adapter, **spec.found_locally
         )
     return _loaded(request, spec.model, **spec.found_locally)
 
@@ -556,9 +547,7 @@ def why_refused(spec: ModelSpec) -> VeriscopeError | None:
 def build_for_strangers(
     spec: ModelSpec, key: str | None = None, progress: Progress = no_progress
 ) -> Model:
-    """Build as `build_model` does, for a model that a stranger named; raises
-    InvalidInputError too.
-    """
+    """Build as `build_model`, for a model that a stranger named; raises InvalidInputError too."""
     refusal = why_refused(spec)
     if refusal is not None:
         raise refusal

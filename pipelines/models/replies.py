@@ -77,16 +77,12 @@ def finish_of(reason: object) -> tuple[FinishReason, str]:
 
 
 def storable(text: str) -> str:
-    """Return `text` with U+FFFD in the place of what cannot be stored: null and halves of
-    surrogates.
-    """
+    """Return `text` with U+FFFD for what cannot be stored: null and halves of surrogates."""
     return _UNSTORABLE.sub(REPLACEMENT, text)
 
 
 def usage_of(read: object, written: object, thought: object = None) -> Usage:
-    """Return the tokens that a service says it has read and written, and thought among the
-    latter; 0 for what cannot be a number.
-    """
+    """Return the tokens that a service says it read, wrote, and thought among these; 0 for none."""
     return Usage(
         prompt_tokens=_count(read),
         completion_tokens=_count(written),

@@ -40,9 +40,7 @@ class Retriever(ABC):
 
     @abstractmethod
     async def search(self, query: str, k: int) -> list[Passage]:
-        """Return at most `k` passages, best first, ranks from 1. An empty list is a valid
-        outcome.
-        """
+        """Return at most `k` passages, best first, ranks from 1; none is a valid outcome."""
 
 
 class Embedder(Protocol):
@@ -95,12 +93,9 @@ class PassageStore:
 
 
 def ranked(
-    passages: PassageStore | Sequence[Passage],
-    hits: Iterable[tuple[int, float, dict[str, float]]],
+    passages: PassageStore | Sequence[Passage], hits: Iterable[tuple[int, float, dict[str, float]]]
 ) -> list[Passage]:
-    """Return `passages` of `(position, score, scores by retriever)`, best first, with
-    ranks from 1.
-    """
+    """Return `passages` of `(position, score, scores by retriever)`, best first, ranked from 1."""
     return [
         passages[position].model_copy(update={"score": score, "scores": scores, "rank": rank})
         for rank, (position, score, scores) in enumerate(hits, start=1)

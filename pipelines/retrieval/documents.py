@@ -222,16 +222,12 @@ def cut_document(document: Document) -> list[Passage]:
 
 
 def indexed_text(passage: Passage) -> str:
-    """Return what retrievers index: the title goes first, because a passage seldom names its
-    subject.
-    """
+    """Return what is indexed: the title first, because a passage seldom names its subject."""
     return f"{passage.title}\n{passage.text}"
 
 
 def passage_key(passage: Passage) -> str:
-    """Return what two passages share exactly when they say the same words; without words it
-    is the id.
-    """
+    """Return what passages share exactly if they say the same words; the id without words."""
     return text_key(passage.text) or passage.id
 
 
@@ -264,9 +260,7 @@ _GIVEN = re.compile(r"given(?:-(\d+))?#\d+")
 
 
 def source_number(passage: Passage | str) -> int:
-    """Return which of the given sources a passage, or one with this id, is from, counted from 1; 0
-    where it was not given.
-    """
+    """Return the source, from 1, that a passage, or one with this id, is from; 0 for none."""
     found = _GIVEN.fullmatch(passage if isinstance(passage, str) else passage.id)
     return int(found[1] or 1) if found else 0
 

@@ -333,9 +333,7 @@ class Embedders:
         return spec.model_copy(update={"model": default.name})
 
     def get(self, spec: EmbedderSpec, key: str | None = None) -> Embedder | None:
-        """Return the embedder of `spec`, None to search by words alone; a model is not
-        loaded yet.
-        """
+        """Return the embedder of `spec`, None for words alone; no model is loaded yet."""
         if spec.kind == "none":
             return None
         if spec.kind == "default":

@@ -130,9 +130,7 @@ class Encoder:
 
 
 def network_of(packed: PackedEncoder) -> Any:
-    """Return the layers of the file as a BertModel in float32 that does not learn; it is given the
-    vectors of word pieces.
-    """
+    """Return the file's layers as a frozen BertModel in float32, fed with word pieces' vectors."""
     shape = packed.shape
     with loading():
         from transformers import BertConfig, BertModel

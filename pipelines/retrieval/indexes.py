@@ -117,9 +117,7 @@ class LoadedEmbedder(ABC):
         return known
 
     def _read(self, texts: Sequence[str]) -> list[Vector]:
-        """Return a vector for every text; what another caller has had read meanwhile is not
-        read again.
-        """
+        """Return a vector for every text; what another caller had read is not read again."""
         if self._model is None:
             with loading():
                 self._model = self._load()
@@ -360,9 +358,7 @@ class DenseIndex:
         return cls(vectors, positions)
 
     def search(self, vector: NDArray[np.float32], k: int) -> list[tuple[int, float]]:
-        """Return the `k` passages nearest to a unit vector [d]: positions with cosines,
-        best first.
-        """
+        """Return the `k` passages nearest a unit vector [d]: positions and cosines, best first."""
         count = min(k, len(self._vectors))
         if count <= 0:
             return []
@@ -451,9 +447,7 @@ def _normalised(text: str) -> str:
 
 
 def _singular(word: str) -> str:
-    """Return Harman's S-stemmer ("How effective is suffixing?", 1991), which changes
-    plurals only.
-    """
+    """Return Harman's S-stemmer ("How effective is suffixing?", 1991): plurals only."""
     if len(word) <= 3 or not word.endswith("s"):
         return word
     if word.endswith("ies") and not word.endswith(("eies", "aies")):
@@ -511,9 +505,7 @@ class BM25Index:
 
 
 def best_positions(scores: NDArray[np.float32], k: int) -> list[int]:
-    """Return positions of the `k` largest scores above 0, best first, equal ones in order of
-    position.
-    """
+    """Return positions of the `k` largest scores above 0, best first, equal ones by position."""
     order = np.argsort(-scores, kind="stable")[: max(k, 0)]
     return order[scores[order] > 0].tolist()
 
@@ -534,9 +526,7 @@ class LexicalEmbedder:
     languages: frozenset[Language] = frozenset({"en", "zh"})
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors, shape [len(texts), 4096], float32; a text without a word is
-        all zeros.
-        """
+        """Return unit vectors, shape [len(texts), 4096], float32; zeros without words."""
         vectors = np.zeros((len(texts), _DIMENSION), np.float32)
         for row, text in enumerate(texts):
             for feature, count in Counter(_features(text)).items():

@@ -58,9 +58,7 @@ class DocumentEntry(Frozen):
 
 
 def current_rules() -> str:
-    """Return a name for the rules by which an index is made. An index with other rules cannot
-    be used.
-    """
+    """Return a name for the rules of making an index; one made by others cannot be used."""
     return f"format {_FORMAT}, cutting {CUTTING_RULES}, terms {TERM_RULES}"
 
 
@@ -217,9 +215,7 @@ class _Plan:
 
 
 def _plan(
-    documents: Sequence[Document],
-    embedder: Embedder | None,
-    previous: LibraryIndex | None,
+    documents: Sequence[Document], embedder: Embedder | None, previous: LibraryIndex | None
 ) -> _Plan:
     plan = _Plan([], [], [], {})
     # Where each unchanged document's passages are, and their vectors by the same embedder.
@@ -306,9 +302,7 @@ def build_name(target: Path) -> str | None:
 
 
 def _current_build(target: Path) -> Path | None:
-    """Return the folder of the build in use, which need not be sound; None when nothing
-    was built.
-    """
+    """Return the folder of the build in use, maybe not sound; None when nothing was built."""
     try:
         return target / (target / _CURRENT).read_text(encoding="utf-8").strip()
     except (OSError, ValueError):

@@ -27,12 +27,7 @@ from pipelines.retrieval.indexes import terms
 from pipelines.retrieval.lines import LineStore
 from pipelines.retrieval.reading.files import read_file
 from pipelines.retrieval.reading.parsed import MAX_TEXT, DocumentPart, ParsedFile, RefusedError
-from pipelines.retrieval.reading.quality import (
-    FEW_LETTERS,
-    SAMPLE,
-    SOME_UNREADABLE,
-    check_text,
-)
+from pipelines.retrieval.reading.quality import FEW_LETTERS, SAMPLE, SOME_UNREADABLE, check_text
 from pipelines.text.languages import detect_language
 
 PREPARED_BY = f"2.{CUTTING_RULES}"
@@ -153,9 +148,7 @@ class PreparedDocument:
         return Section.model_validate_json(self._sections[number])
 
     def section_of(self, passage: int) -> int:
-        """Return the section in which a passage begins: the last one whose first passage is
-        not later.
-        """
+        """Return the section a passage begins in: the last that does not begin later."""
         low, high = 0, self.sections - 1
         while low < high:
             middle = (low + high + 1) // 2

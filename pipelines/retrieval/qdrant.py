@@ -54,9 +54,7 @@ class Configured(NamedTuple):
 
 
 def configured() -> Configured | None:
-    """Return the server that is configured by VERISCOPE_QDRANT_URL, _KEY and _COLLECTION (or
-    "sample"); None without an address.
-    """
+    """Return the server of VERISCOPE_QDRANT_URL, _KEY, _COLLECTION (or "sample"); None without."""
     url = os.environ.get("VERISCOPE_QDRANT_URL")
     if not url:
         return None

@@ -126,9 +126,7 @@ class LibraryRetriever(Retriever):
             yield position, score, {"bm25": float(words[position]), **near_by}
 
     def _near(self, hits: list[tuple[int, float]], language: Language) -> _Near:
-        """Return the nearest passages; of the other language last, unless it has the
-        nearest by far.
-        """
+        """Return the nearest passages; other languages last, unless one is nearest by far."""
         foreign = {
             position
             for position, _ in hits

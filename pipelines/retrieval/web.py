@@ -611,9 +611,7 @@ def _read_page(reply: Reply) -> _PageReader:
 
 
 def _target(link: str) -> str | None:
-    """Return where a link of the page leads in the end; None for an advertisement's or
-    none at all.
-    """
+    """Return where a link of the page leads; None for an advertisement's or none at all."""
     try:
         parts = urlsplit(urljoin(_HOME, link.strip()))
         if _is_duckduckgo(parts) and parts.path == "/l/":

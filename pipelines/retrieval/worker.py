@@ -89,9 +89,7 @@ class PreparationWorker:
         return PreparedSummary.model_validate(reply["prepared"])
 
     def assemble(self, assembly: Assembly, tell: Tell) -> int:
-        """Assemble as `pipelines.retrieval.library.assemble` does. Raises WorkerFailedError,
-        PreparationStoppedError.
-        """
+        """Assemble as `library.assemble`; raises WorkerFailedError, PreparationStoppedError."""
         task = {"do": "assemble", "assembly": assembly.model_dump(mode="json")}
         try:
             reply = self._ask(task, None, tell)

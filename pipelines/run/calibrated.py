@@ -70,7 +70,5 @@ def readings(
 def deciding_readings(
     spec: RunSpec, method: str, event: Judged | None
 ) -> tuple[CalibratedReading, ...]:
-    """Return what `readings` returns, of the score that decided a verdict; none without a
-    verdict.
-    """
+    """Return what `readings` returns, of the score that decided; none without a verdict."""
     return () if event is None else readings(spec, method, event.what, event.deciding)

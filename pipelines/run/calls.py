@@ -50,9 +50,7 @@ def request_key(request: ModelRequest | SimilarityRequest) -> str:
 
 
 def is_random(request: object) -> bool:
-    """Return whether the same request may be answered differently each time: its reply is
-    not kept.
-    """
+    """Return whether the same request may be answered differently: its reply is not kept."""
     return isinstance(request, GenerationRequest) and request.is_random
 
 
@@ -121,10 +119,7 @@ class Cache:
             self._keep(_key(request, scope), reply)
 
     async def _ask(
-        self,
-        key: str,
-        watch: Watcher | None,
-        ask: Callable[[Watcher | None], Awaitable[T]],
+        self, key: str, watch: Watcher | None, ask: Callable[[Watcher | None], Awaitable[T]]
     ) -> T:
         in_flight = self._in_flight[key] = _InFlight()
 
@@ -166,9 +161,7 @@ def _weight(reply: Any) -> int:
 
 
 async def _follow(in_flight: _InFlight, watch: Watcher | None) -> Any:
-    """Return the reply that another caller requested, None when it got none, or our own
-    early stop.
-    """
+    """Return another caller's reply, None when it got none, or our own early stop."""
     if watch is None:
         return await asyncio.shield(in_flight.done)
     stopped: asyncio.Future[tuple[Generation, ...]] = asyncio.get_running_loop().create_future()

@@ -151,9 +151,7 @@ def _wording(
 
 
 def model_words(model: ModelSpec | None) -> str:
-    """Return what distinguishes a model from others: name, id, address and revision, as
-    one text.
-    """
+    """Return what tells a model from others: name, id, address and revision, as one text."""
     if model is None:
         return ""
     parts = (model.name, model.model, model.base_url, model.revision)

@@ -127,8 +127,7 @@ class RunSpec(Frozen):
     seed: int = 0
     reproducible: bool = False
     prompts: Annotated[
-        dict[str, dict[str, dict[str, str]]],
-        Field(exclude_if=lambda prompts: not prompts),
+        dict[str, dict[str, dict[str, str]]], Field(exclude_if=lambda prompts: not prompts)
     ] = Field(default_factory=dict)
     profile: str = ""
     calibrations: Calibrations = ()

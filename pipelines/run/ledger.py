@@ -216,10 +216,7 @@ class Ledger:
 
     @asynccontextmanager
     async def within_time(self, now: float) -> AsyncIterator[None]:
-        """Cancel the block when the run's time limit is reached; the run began `now` seconds ago.
-
-        Raises LimitReached if that happens.
-        """
+        """Cancel the block at the run's time limit, begun `now` s ago; raises LimitReached then."""
         most = self.limits.seconds
         clock = asyncio.timeout(None if most is None else max(0.0, most - now))
         try:
@@ -231,9 +228,7 @@ class Ledger:
             raise self._refusal("seconds") from None
 
     def late(self, now: float) -> LimitReached | None:
-        """Return the error of the time limit if it is reached `now` seconds after the start,
-        else None.
-        """
+        """Return the time limit's error if reached `now` seconds after the start, else None."""
         most = self.limits.seconds
         return None if most is None or now < most else self._refusal("seconds")
 
@@ -307,7 +302,5 @@ class Ledger:
             )
         most = getattr(self.limits, self.reached)
         return LimitReached.of(
-            f"limit.{self.reached}",
-            most=f"{most:,.10g}",
-            used=f"{self.spent.tokens:,.0f}",
+            f"limit.{self.reached}", most=f"{most:,.10g}", used=f"{self.spent.tokens:,.0f}"
         )

@@ -201,9 +201,7 @@ class LiveRun:
         return Trace(events=tuple(self._events))
 
     def unwatched_for(self) -> float:
-        """Return seconds since any reader last looked; 0 while one is waiting for the
-        next event.
-        """
+        """Return seconds since a reader last looked; 0 while one waits for the next event."""
         if any(reader.waiting for reader in self._readers):
             return 0.0
         return self._clock() - self._last_read

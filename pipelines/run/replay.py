@@ -15,10 +15,7 @@ from typing import TypeVar
 
 from pipelines.base import Choice, Generation, Language, Passage
 from pipelines.error_words import Phrase, phrase
-from pipelines.errors import (
-    MissingReply,
-    revived,
-)
+from pipelines.errors import MissingReply, revived
 from pipelines.models.base import (
     Capabilities,
     ChoiceRequest,
@@ -320,10 +317,7 @@ def replay_materials(
 
 
 def _slots(
-    trace: Trace,
-    details: Iterable[MethodStarted],
-    method: str | None,
-    record: ReplayRecord,
+    trace: Trace, details: Iterable[MethodStarted], method: str | None, record: ReplayRecord
 ) -> dict[str, Slot]:
     own = {event.seq for event in trace.of_method(method)} if method else set[int]()
     calls = sorted(_of(trace.events, ModelCalled), key=lambda call: call.seq not in own)

@@ -154,17 +154,13 @@ def number_setting(method: MethodView, name: str) -> float | None:
 
 
 def whole_setting(method: MethodView, name: str, default: int, *, most: int = 1000) -> int:
-    """Return a count among the settings that the method ran with, from 0 to `most`; else
-    `default`.
-    """
+    """Return a count among the method's settings, from 0 to `most`; else `default`."""
     value = number_setting(method, name)
     return default if value is None or value < 0 else int(min(value, most))
 
 
 def passages_found(methods: Iterable[MethodView]) -> list[tuple[Passage, str]]:
-    """Return every passage that `methods` found, each once, in the order in which it was found,
-    with the query that found it first.
-    """
+    """Return each passage that `methods` found once, as found, with the query that was first."""
     found: dict[str, tuple[Passage, str]] = {}
     for method in methods:
         for search in method.searches:
@@ -327,9 +323,7 @@ class UnsupportedWords:
 
 
 def _pieces(call: ModelCalled, text: str) -> _Pieces:
-    """Return what a call says, with offsets in `text`; a run from elsewhere may hold any
-    numbers.
-    """
+    """Return what a call says, with offsets in `text`; runs from elsewhere hold any numbers."""
     assert isinstance(call.request, ChoiceRequest)
     assert call.request.claim is not None
     assert call.choice is not None

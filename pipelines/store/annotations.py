@@ -155,14 +155,7 @@ MAX_NAME = 200
 AnnotatorKind = Literal["person", "lead", "imported"]
 State = Literal["open", "labelled", "skipped", "lost"]
 EventKind = Literal[
-    "given",
-    "changed",
-    "undone",
-    "redone",
-    "skipped",
-    "comment",
-    "revealed",
-    "adjudicated",
+    "given", "changed", "undone", "redone", "skipped", "comment", "revealed", "adjudicated"
 ]
 """What somebody did: gave a label, changed it, took it back, restored what was taken back, skipped
 the item with a reason, commented on it, was shown what the models said, or decided as adjudicator.
@@ -347,20 +340,17 @@ class AnnotationStore:
         return found[session_id]
 
     def whole(self, session_id: str) -> WholeSession:
-        """Return all of a session in one transaction: nothing is done in it meanwhile.
-
-        Raises NotFoundError.
-        """
+        """Return all of a session in one transaction, so of one moment; raises NotFoundError."""
         with self._database.read() as session:
             # SQLite reads one state anyhow; elsewhere changes wait, as they do for each other.
             locked(session, session_id)
             return WholeSession(
                 _listed(session, AnnotationSessionRow.id == session_id)[0],
-                _guidelines(session, session_id),
-                _annotators(session, session_id),
-                _items(session, session_id),
-                _claims(session, session_id),
-                _events(session, session_id),
+                _parts(session, session_id, Guidelines),
+                _parts(session, session_id, Annotator),
+                _parts(session, session_id, StoredItem),
+                _parts(session, session_id, StoredClaim),
+                _parts(session, session_id, StoredEvent),
             )
 
     def delete(self, session_id: str, owner: str) -> None:
@@ -405,7 +395,7 @@ class AnnotationStore:
     def guidelines(self, session_id: str) -> builtins.list[Guidelines]:
         """Return every version of the guidelines, oldest first."""
         with self._database.read() as session:
-            return _guidelines(session, session_id)
+            return _parts(session, session_id, Guidelines)
 
     def add_items(self, session_id: str, items: Iterable[NewItem]) -> int:
         """Add items that are not there yet, by their keys; return how many were new."""
@@ -447,14 +437,12 @@ class AnnotationStore:
     def items(self, session_id: str) -> builtins.list[StoredItem]:
         """Return all items in order, with what only the lead may see."""
         with self._database.read() as session:
-            return _items(session, session_id)
+            return _parts(session, session_id, StoredItem)
 
     def item(self, session_id: str, number: int) -> StoredItem:
         """Return one item, with what only the lead may see. Raises NotFoundError."""
-        row = AnnotationItemRow
-        conditions = row.session == session_id, row.number == number
         with self._database.read() as session:
-            found = _read(session, StoredItem, row, (row.number,), *conditions)
+            found = _parts(session, session_id, StoredItem, AnnotationItemRow.number == number)
         if not found:
             raise failure("annotation.no_item")
         return found[0]
@@ -487,7 +475,7 @@ class AnnotationStore:
     def annotators(self, session_id: str) -> builtins.list[Annotator]:
         """Return everybody who takes part, in the order of joining."""
         with self._database.read() as session:
-            return _annotators(session, session_id)
+            return _parts(session, session_id, Annotator)
 
     def events(
         self, session_id: str, *, annotator: int | None = None, item: int | None = None
@@ -500,40 +488,31 @@ class AnnotationStore:
         if item is not None:
             conditions.append(row.item == item)
         with self._database.read() as session:
-            return _events(session, session_id, *conditions)
+            return _parts(session, session_id, StoredEvent, *conditions)
 
     def claims(self, session_id: str, annotator: int | None = None) -> builtins.list[StoredClaim]:
         """Return what was given to whom, by item and person."""
         conditions = [] if annotator is None else [ClaimRow.annotator == annotator]
         with self._database.read() as session:
-            return _claims(session, session_id, *conditions)
+            return _parts(session, session_id, StoredClaim, *conditions)
 
-    def restore(
-        self,
-        owner: str,
-        stored: StoredSession,
-        guidelines: Sequence[Guidelines],
-        annotators: Sequence[Annotator],
-        items: Sequence[StoredItem],
-        claims: Sequence[StoredClaim],
-        events: Sequence[StoredEvent],
-    ) -> str:
+    def restore(self, owner: str, whole: WholeSession) -> str:
         """Store a whole session that was exported, under a new id, which is returned.
 
         Raises InvalidInputError where two of its parts are one in this database.
         """
         made = token_hex(16)
-        fields = stored.model_dump(exclude={"id", "owner", "items"})
-        row = {**fields, "id": made, "owner": owner, "events": len(events)}
+        fields = whole.session.model_dump(exclude={"id", "owner", "items"})
+        row = {**fields, "id": made, "owner": owner, "events": len(whole.events)}
         taken = {"taken": self._clock()}
         with _named_once(), self._database.write() as session:
             session.execute(insert(AnnotationSessionRow), [row])
             for table, values, more in (
-                (GuidelinesRow, guidelines, {}),
-                (AnnotatorRow, annotators, {}),
-                (AnnotationItemRow, items, {}),
-                (ClaimRow, claims, taken),
-                (AnnotationEventRow, events, {}),
+                (GuidelinesRow, whole.guidelines, {}),
+                (AnnotatorRow, whole.annotators, {}),
+                (AnnotationItemRow, whole.items, {}),
+                (ClaimRow, whole.claims, taken),
+                (AnnotationEventRow, whole.events, {}),
             ):
                 rows = [{"session": made, **more, **value.model_dump()} for value in values]
                 for start in range(0, len(rows), _AT_ONCE):
@@ -551,10 +530,7 @@ def _named_once() -> Iterator[None]:
 
 
 def locked(session: Session, session_id: str) -> AnnotationSessionRow:
-    """Return the row of a session, locked until the transaction ends: changes take turns.
-
-    Raises NotFoundError.
-    """
+    """Return a session's row, locked until the transaction ends; raises NotFoundError."""
     row = session.get(AnnotationSessionRow, session_id, with_for_update=True)
     if row is None:
         raise failure("annotation.no_session")
@@ -569,10 +545,7 @@ def enrolled(
     joined: datetime,
     most: int | None = None,
 ) -> Annotator:
-    """Return a new annotator, in a transaction in which the row of the session is locked.
-
-    Raises InvalidInputError if `most` persons take part already.
-    """
+    """Return a new annotator, the session locked; InvalidInputError beyond `most` persons."""
     row = AnnotatorRow
     kinds = session.scalars(select(row.kind).where(row.session == session_id)).all()
     if kind == "person" and most is not None and kinds.count("person") >= most:
@@ -585,13 +558,8 @@ def enrolled(
 def participating(
     session: Session, session_id: str, name: str, kind: AnnotatorKind, now: datetime
 ) -> Annotator:
-    """Do as `AnnotationStore.participant` does, in a transaction in which the session's row
-    is locked.
-    """
-    row = AnnotatorRow
-    found = _read(
-        session, Annotator, row, (row.number,), row.session == session_id, row.name == name
-    )
+    """Do as `AnnotationStore.participant`, in a transaction with the session's row locked."""
+    found = _parts(session, session_id, Annotator, AnnotatorRow.name == name)
     if not found:
         return enrolled(session, session_id, name, kind, now)
     if found[0].kind != kind:
@@ -631,38 +599,24 @@ def _listed(session: Session, *conditions: Any) -> builtins.list[StoredSession]:
     return [StoredSession(**found._mapping) for found in session.execute(query)]
 
 
-def _guidelines(session: Session, session_id: str) -> builtins.list[Guidelines]:
-    row = GuidelinesRow
-    return _read(session, Guidelines, row, (row.version,), row.session == session_id)
-
-
-def _annotators(session: Session, session_id: str) -> builtins.list[Annotator]:
-    row = AnnotatorRow
-    return _read(session, Annotator, row, (row.number,), row.session == session_id)
-
-
-def _items(session: Session, session_id: str) -> builtins.list[StoredItem]:
-    row = AnnotationItemRow
-    return _read(session, StoredItem, row, (row.number,), row.session == session_id)
-
-
-def _claims(session: Session, session_id: str, *more: Any) -> builtins.list[StoredClaim]:
-    row = ClaimRow
-    order = row.item, row.annotator
-    return _read(session, StoredClaim, row, order, row.session == session_id, *more)
-
-
-def _events(session: Session, session_id: str, *more: Any) -> builtins.list[StoredEvent]:
-    row = AnnotationEventRow
-    return _read(session, StoredEvent, row, (row.seq,), row.session == session_id, *more)
-
-
-def _read(
-    session: Session, kind: type[_Kind], table: Any, order: Sequence[Any], *conditions: Any
+def _parts(
+    session: Session, session_id: str, kind: type[_Kind], *conditions: Any
 ) -> builtins.list[_Kind]:
+    """Return what a session holds of `kind`, in its order."""
+    table, *order = _TABLES[kind]
     columns = [getattr(table, name) for name in kind.model_fields]
-    query = select(*columns).where(*conditions).order_by(*order)
+    query = select(*columns).where(table.session == session_id, *conditions).order_by(*order)
     return [kind(**one._mapping) for one in session.execute(query)]
+
+
+_TABLES: dict[type[Frozen], Sequence[Any]] = {
+    Guidelines: (GuidelinesRow, GuidelinesRow.version),
+    Annotator: (AnnotatorRow, AnnotatorRow.number),
+    StoredItem: (AnnotationItemRow, AnnotationItemRow.number),
+    StoredClaim: (ClaimRow, ClaimRow.item, ClaimRow.annotator),
+    StoredEvent: (AnnotationEventRow, AnnotationEventRow.seq),
+}
+"""The parts of a session: the table of each, and by what it is ordered."""
 
 
 # Secret links to annotation sessions: made, checked, withdrawn, and protected against guessing.
@@ -690,8 +644,8 @@ class Link(Frozen):
     role: Role
     annotator: int | None
     created: datetime
-    expires: datetime | None
-    revoked: datetime | None
+    expires: datetime | None = None
+    revoked: datetime | None = None
 
 
 class AnnotationLinks:
@@ -709,23 +663,20 @@ class AnnotationLinks:
         annotator: int | None = None,
         seconds: float | None = None,
     ) -> str:
-        """Make a link that expires after `seconds` (None: never); return the link, told
-        this once.
-        """
+        """Make a link that expires after `seconds` (None: never); return it, told this once."""
         name, secret = token_hex(8), token_urlsafe(32)
         now = self._clock()
-        row = {
-            "id": name,
-            "session": session_id,
-            "role": role,
-            "annotator": annotator,
-            "digest": _digest(secret),
-            "created": now,
-            "expires": None if seconds is None else now + timedelta(seconds=seconds),
-            "revoked": None,
-        }
+        expires = None if seconds is None else now + timedelta(seconds=seconds)
+        link = Link(
+            id=name,
+            session=session_id,
+            role=role,
+            annotator=annotator,
+            created=now,
+            expires=expires,
+        )
         with self._database.write() as session:
-            session.execute(insert(LinkRow), [row])
+            _add_link(session, link, secret)
         return f"{name}.{secret}"
 
     def check(self, token: str, address: str) -> Link:
@@ -789,17 +740,11 @@ class AnnotationLinks:
             names = (name, *(f"{name} {number}" for number in range(2, len(taken) + 3)))
             free = next(one for one in names if skeleton(one) not in taken)
             joined = enrolled(session, session_id, free, "person", now, most)
-            link = {
-                "id": mark,
-                "session": session_id,
-                "role": "annotator",
-                "annotator": joined.number,
-                "digest": _digest(token_urlsafe(32)),
-                "created": now,
-                "expires": None,
-                "revoked": None,
-            }
-            session.execute(insert(LinkRow), [link])
+            number = joined.number
+            link = Link(
+                id=mark, session=session_id, role="annotator", annotator=number, created=now
+            )
+            _add_link(session, link, token_urlsafe(32))
             return joined.number
 
     def list(self, session_id: str) -> list[Link]:
@@ -821,6 +766,10 @@ class AnnotationLinks:
         with self._database.write() as session:
             if session.execute(statement).one_or_none() is None:
                 raise failure("annotation.no_link")
+
+
+def _add_link(session: Session, link: Link, secret: str) -> None:
+    session.execute(insert(LinkRow), [{**link.model_dump(), "digest": _digest(secret)}])
 
 
 def _of_login(session: Session, mark: str) -> int | None:

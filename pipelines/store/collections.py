@@ -127,9 +127,7 @@ class CollectionStore:
         self._database = database
 
     def create(self, owner: str, name: str, embedder: EmbedderSpec) -> str:
-        """Create a collection without documents; return its id. Raises InvalidInputError for
-        its name.
-        """
+        """Create an empty collection; return its id. Raises InvalidInputError for its name."""
         name = checked_name(name)
         _refuse_key(embedder)
         collection = token_hex(16)

@@ -97,9 +97,7 @@ def _code(error: sqlite3.Error) -> int:
 
 @contextmanager
 def storage_errors() -> Iterator[None]:
-    """Turn errors of the driver and of files into StorageErrors inside the block, except broken
-    constraints.
-    """
+    """Turn errors of driver and files into StorageErrors, except broken constraints."""
     try:
         yield
     except IntegrityError:
@@ -158,10 +156,7 @@ def file_url(data: Path) -> URL:
 
 
 def parse_url(url: str | URL) -> URL:
-    """Return `url` in parts, of a kind that is supported.
-
-    Raises InvalidInputError, whose text does not repeat the URL.
-    """
+    """Return a supported `url` in parts; InvalidInputError does not repeat it."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -497,9 +492,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """Give a transaction that commits at the end of the block, or undoes all of it on
-        an error.
-        """
+        """Give a transaction that commits when the block ends, or undoes all on an error."""
         self.require_writing()
         if self._one_writer is None:
             with self._write() as session:
@@ -551,9 +544,7 @@ class Database:
     def _open_to_read(
         self, path: Path, check: Check, error: StorageError
     ) -> tuple[Engine, Presence]:
-        """Return the file as it is; raises `error`, which forbids to write it, where that
-        fails too.
-        """
+        """Return the file as it is; raises `error`, which forbids to write it, if that fails."""
         engine = None
         try:
             engine = open_to_read(path)

@@ -211,9 +211,7 @@ class JudgementStore:
             raise failure("storage.no_evaluation")
 
     def spent(self, evaluation: str, owner: str, judge: str) -> list[dict[str, Any]]:
-        """Return what was asked of a judge for an evaluation, judgement by judgement, failed
-        ones too.
-        """
+        """Return what a judge was asked for an evaluation, each judgement, failed ones too."""
         row = JudgingCostRow
         query = select(row.spent).where(row.evaluation == evaluation, row.judge == judge)
         with self._database.read() as session:
@@ -379,9 +377,7 @@ class EvaluationStore:
             return [AnswerTask(*found) for found in session.execute(query)]
 
     def attempt(self, evaluation: str, number: int, run: str) -> None:
-        """Store that a run is about to be begun for a task: whatever happens, what it spends
-        is found.
-        """
+        """Store that a task's run is about to begin: whatever happens, its spending is found."""
         with self._database.write() as session:
             session.execute(
                 insert(EvaluationAttemptRow),
@@ -423,9 +419,7 @@ class EvaluationStore:
     def take_answered(
         self, evaluation: str, owner: str, task: AnswerTask
     ) -> tuple[str, dict[str, Any]] | None:
-        """Return what answers a task already, under its key: the run and the outcome; it is
-        done then.
-        """
+        """Return what answers a task by its key, run and outcome; the task is done then."""
         with self._database.write() as session:
             known = session.get(OutcomeRow, (owner, task.key))
             if known is None:
@@ -439,9 +433,7 @@ class EvaluationStore:
             session.execute(_counted(run, spent))
 
     def attempts(self, evaluation: str, *, counted: bool) -> list[Attempt]:
-        """Return the runs that were begun, those that failed too; or those that nobody has
-        counted.
-        """
+        """Return the runs that were begun, failed ones too; or those that nobody has counted."""
         row = EvaluationAttemptRow
         query = select(row.run, row.number, row.spent).where(
             row.evaluation == evaluation, row.counted.is_(counted)
@@ -468,9 +460,7 @@ class EvaluationStore:
             return [(number, run) for number, run in found]
 
     def answered(self, evaluation: str, owner: str) -> list[int]:
-        """Return the numbers of the tasks that `outcomes` gives, in order, without what was
-        answered.
-        """
+        """Return the numbers of the tasks of `outcomes`, in order, without what was answered."""
         row = EvaluationTaskRow
         query = (
             select(row.number)
@@ -485,9 +475,7 @@ class EvaluationStore:
     def outcomes(
         self, evaluation: str, owner: str, after: int = -1
     ) -> list[tuple[AnswerTask, str, dict[str, Any]]]:
-        """Return what was answered for the tasks after number `after`, with the run: some
-        hundreds.
-        """
+        """Return what was answered for some hundred tasks after number `after`, with the run."""
         row = EvaluationTaskRow
         query = (
             select(
@@ -514,10 +502,7 @@ class EvaluationStore:
             return list(session.scalars(query.order_by(row.block)))
 
     def keep_scores(self, evaluation: str, code: str, blocks: Mapping[int, dict[str, Any]]) -> None:
-        """Keep blocks of computed scores, in place of those with the same numbers.
-
-        Raises NotFoundError where the evaluation was deleted meanwhile.
-        """
+        """Keep blocks of scores in place of same numbers; NotFoundError if all was deleted."""
         with self._database.write() as session:
             if session.get(EvaluationRow, evaluation) is None:
                 raise failure("storage.no_evaluation")

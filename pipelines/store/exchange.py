@@ -120,9 +120,7 @@ def cancelled_after(events: Sequence[Event], reason: CancelReason = "shutdown") 
 
 
 def _problem(event: Event, before: Sequence[Event], spans: Collection[str]) -> Phrase | None:
-    """Return what is wrong with an event that follows on `before`, in which `spans` were
-    started.
-    """
+    """Return what is wrong with an event after `before`, in which `spans` were started."""
     if len(before) == MOST_EVENTS:
         return phrase("run_file.many_events", most=MOST_EVENTS)
     if isinstance(event, RunStarted) != (not before):

@@ -88,9 +88,7 @@ def conditions(owner: str, where: RunFilter) -> list[ColumnElement[bool]]:
 
 
 def asked(spec: RunSpec) -> set[tuple[Facet, str]]:
-    """Return the values by which a run is found as soon as it has begun, each at most
-    MAX_FACET long.
-    """
+    """Return the values by which a run is found from its beginning, each within MAX_FACET."""
     found: set[tuple[Facet, str]] = {("method", method.name) for method in spec.methods}
     for model in spec.models.values():
         found |= {("model", model.name), ("model_id", model.model)}

@@ -175,10 +175,7 @@ class AnnotationWork:
             return turn.left() or turn.gold(gold_every) or turn.next() or turn.nothing()
 
     def renew(self, session_id: str, annotator: int, item: int, *, lease: float) -> datetime:
-        """Prolong the lease of an open item; return when it ends.
-
-        Raises InvalidInputError where it was lost to other people.
-        """
+        """Prolong an open item's lease; return its end. InvalidInputError where it was lost."""
         with self._database.write() as session:
             row = locked(session, session_id)
             turn = _Turn(session, row, annotator, self._clock(), lease)
@@ -312,9 +309,7 @@ class _Turn:
         )
 
     def left(self) -> Given | None:
-        """Return the item that was given before and not labelled, where it was not lost
-        meanwhile.
-        """
+        """Return the item that was given before, not labelled, and not lost meanwhile."""
         row = ClaimRow
         query = (
             select(row)
@@ -372,9 +367,7 @@ class _Turn:
             done, left = done + 1, left + 1
 
     def _controls(self) -> tuple[int, set[int], set[int]]:
-        """Return how many items this person was given, and the control items that they were
-        and not.
-        """
+        """Return how many items this person was given, and control items given and not."""
         item, claim = AnnotationItemRow, ClaimRow
         given = select(claim.item).where(
             claim.session == self.row.id, claim.annotator == self.annotator
@@ -488,9 +481,7 @@ class _Turn:
         return self._given(claim)
 
     def _free_slot(self, number: int) -> int | None:
-        """Return a place of the item that nobody holds; places whose lease has expired are
-        taken away.
-        """
+        """Return a place of the item that nobody holds; expired leases are taken away."""
         row = ClaimRow
         query = select(row).where(
             row.session == self.row.id, row.item == number, row.slot.is_not(None)

@@ -65,8 +65,7 @@ class Profile(Frozen):
     settings: dict[str, dict[str, Any]] = Field(default_factory=dict)
     models: dict[str, ModelSpec] = Field(default_factory=dict)
     prompts: Annotated[
-        dict[str, dict[str, dict[str, str]]],
-        Field(exclude_if=lambda prompts: not prompts),
+        dict[str, dict[str, dict[str, str]]], Field(exclude_if=lambda prompts: not prompts)
     ] = Field(default_factory=dict)
     calibrations: Calibrations = ()
     origin: ProfileOrigin | None = None

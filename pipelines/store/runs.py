@@ -372,10 +372,7 @@ class RunStore:
                 _add(session, run, stored)
 
     def load(self, run_id: str, owner: str) -> Trace:
-        """Return what is stored of a run of `owner`, or of one that was shared.
-
-        Raises NotFoundError if there is none of that id.
-        """
+        """Return what is stored of a run of `owner`, or a shared one; raises NotFoundError."""
         with self._database.read() as session:
             events = _load_events(session, run_id, owner)
             if not isinstance(events[-1], TerminalEvent):
@@ -385,9 +382,7 @@ class RunStore:
             return Trace(events=events)
 
     def specs(self, owner: str, run_ids: Sequence[str]) -> dict[str, RunSpec]:
-        """Return the specifications of these runs of `owner`, by id; without those that cannot
-        be read.
-        """
+        """Return the specifications of these runs of `owner`, by id, that can be read."""
         found: dict[str, RunSpec] = {}
         with self._database.read() as session:
             for start in range(0, len(run_ids), _LOOKED_FOR):
@@ -557,9 +552,7 @@ class RunStore:
             return summary_of(run, labels, alive=alive)
 
     def count(self, owner: str, where: RunFilter | None = None) -> int:
-        """Return how many runs of `owner` match `where`. Raises InvalidInputError as
-        `list` does.
-        """
+        """Return how many runs of `owner` match `where`; raises InvalidInputError as `list`."""
         query = runs_where(owner, where or RunFilter(), (func.count(),))
         with self._database.read() as session:
             return session.scalar(query) or 0
@@ -585,12 +578,7 @@ class RunStore:
         return [run_id for run_id in run_ids if run_id in known]
 
     def _insert(
-        self,
-        session: Session,
-        run_id: str,
-        owner: str,
-        created: datetime,
-        events: Sequence[Event],
+        self, session: Session, run_id: str, owner: str, created: datetime, events: Sequence[Event]
     ) -> None:
         header = events[0]
         assert isinstance(header, RunStarted)

@@ -49,9 +49,7 @@ _SECRET_VALUE = re.compile(
 
 
 def new_run_id() -> str:
-    """Return 128 random bits as 32 hexadecimal digits: safe in URLs, file names and
-    command lines.
-    """
+    """Return 128 random bits as 32 hexadecimal digits: safe in URLs, file names, commands."""
     return token_hex(16)
 
 
@@ -105,6 +103,11 @@ class Base(DeclarativeBase):
     )
 
 
+def _part_of(table: str, **key: Any) -> Mapped[str]:
+    """Return the column with the id of what a row is a part of, and goes with."""
+    return mapped_column(CleanText(64), ForeignKey(f"{table}.id", ondelete="CASCADE"), **key)
+
+
 class RunRow(Base):
     """A run. `created` is when it entered this store, which for an imported run is the import.
 
@@ -143,9 +146,7 @@ class RunLabelRow(Base):
 
     __tablename__ = "run_labels"
 
-    run_id: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True
-    )
+    run_id: Mapped[str] = _part_of("runs", primary_key=True)
     name: Mapped[str] = mapped_column(CleanText(200))
     note: Mapped[str] = mapped_column(CleanText())
     starred: Mapped[bool]
@@ -159,9 +160,7 @@ class RunFacetRow(Base):
 
     __tablename__ = "run_facets"
 
-    run_id: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True
-    )
+    run_id: Mapped[str] = _part_of("runs", primary_key=True)
     kind: Mapped[str] = mapped_column(CleanText(16), primary_key=True)
     value: Mapped[str] = mapped_column(CleanText(200), primary_key=True)
     owner: Mapped[str] = mapped_column(CleanText(64))
@@ -174,9 +173,7 @@ class EventRow(Base):
 
     __tablename__ = "events"
 
-    run_id: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True
-    )
+    run_id: Mapped[str] = _part_of("runs", primary_key=True)
     seq: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     kind: Mapped[str] = mapped_column(CleanText(32))
     body: Mapped[dict[str, Any]] = mapped_column(JSON)
@@ -225,9 +222,7 @@ class EvaluationItemRow(Base):
 
     __tablename__ = "evaluation_items"
 
-    evaluation: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
-    )
+    evaluation: Mapped[str] = _part_of("evaluations", primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     item: Mapped[str] = mapped_column(CleanText())
     body: Mapped[dict[str, Any]] = mapped_column(JSON)
@@ -241,9 +236,7 @@ class EvaluationTaskRow(Base):
 
     __tablename__ = "evaluation_tasks"
 
-    evaluation: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
-    )
+    evaluation: Mapped[str] = _part_of("evaluations", primary_key=True)
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     position: Mapped[int]
     system: Mapped[int]
@@ -260,17 +253,12 @@ class EvaluationAttemptRow(Base):
     __tablename__ = "evaluation_attempts"
 
     run: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
-    evaluation: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE")
-    )
+    evaluation: Mapped[str] = _part_of("evaluations")
     number: Mapped[int]
     counted: Mapped[bool]
     spent: Mapped[dict[str, Any]] = mapped_column(JSON)
 
-    __table_args__ = (
-        Index(None, "evaluation", "counted"),
-        Index(None, "evaluation", "number"),
-    )
+    __table_args__ = (Index(None, "evaluation", "counted"), Index(None, "evaluation", "number"))
 
 
 class OutcomeRow(Base):
@@ -297,9 +285,7 @@ class EvaluationScoresRow(Base):
 
     __tablename__ = "evaluation_scores"
 
-    evaluation: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
-    )
+    evaluation: Mapped[str] = _part_of("evaluations", primary_key=True)
     block: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     code: Mapped[str] = mapped_column(CleanText(64))
     body: Mapped[dict[str, Any]] = mapped_column(JSON)
@@ -314,9 +300,7 @@ class EvaluationJudgeRow(Base):
 
     __tablename__ = "evaluation_judges"
 
-    evaluation: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
-    )
+    evaluation: Mapped[str] = _part_of("evaluations", primary_key=True)
     judge: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
     created: Mapped[datetime] = mapped_column(UtcDateTime())
     spec: Mapped[dict[str, Any]] = mapped_column(JSON)
@@ -328,9 +312,7 @@ class EvaluationJudgementRow(Base):
 
     __tablename__ = "evaluation_judgements"
 
-    evaluation: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
-    )
+    evaluation: Mapped[str] = _part_of("evaluations", primary_key=True)
     judge: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     key: Mapped[str] = mapped_column(CleanText(64))
@@ -356,9 +338,7 @@ class JudgingCostRow(Base):
     __tablename__ = "judging_costs"
 
     id: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
-    evaluation: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("evaluations.id", ondelete="CASCADE")
-    )
+    evaluation: Mapped[str] = _part_of("evaluations")
     judge: Mapped[str] = mapped_column(CleanText(64))
     spent: Mapped[dict[str, Any]] = mapped_column(JSON)
 
@@ -372,10 +352,7 @@ INSERT = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 def insert_or_replace(
     session: Session, table: type[Base], key: dict[str, Any], values: dict[str, Any]
 ) -> None:
-    """Store a row under its primary key `key`, in place of the one that is there.
-
-    It is one statement: two that save at the same time do not collide.
-    """
+    """Store a row under its primary key in one statement, in place of the one that is there."""
     kind = INSERT[session.get_bind().dialect.name]
     statement = kind(table).values(**key, **values)
     session.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
@@ -530,12 +507,7 @@ class _OfSession:
 
     @declared_attr
     def session(self) -> Mapped[str]:
-        return mapped_column(
-            CleanText(64),
-            ForeignKey("annotation_sessions.id", ondelete="CASCADE"),
-            primary_key=True,
-            sort_order=-1,
-        )
+        return _part_of("annotation_sessions", primary_key=True, sort_order=-1)
 
 
 class GuidelinesRow(_OfSession, Base):
@@ -573,9 +545,7 @@ class LinkRow(Base):
     __tablename__ = "annotation_links"
 
     id: Mapped[str] = mapped_column(CleanText(32), primary_key=True)
-    session: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("annotation_sessions.id", ondelete="CASCADE")
-    )
+    session: Mapped[str] = _part_of("annotation_sessions")
     role: Mapped[str] = mapped_column(CleanText(16))
     annotator: Mapped[int | None]
     digest: Mapped[str] = mapped_column(CleanText(64))
@@ -706,9 +676,7 @@ class CollectionDocumentRow(Base):
     __tablename__ = "collection_documents"
 
     id: Mapped[str] = mapped_column(CleanText(64), primary_key=True)
-    collection: Mapped[str] = mapped_column(
-        CleanText(64), ForeignKey("collections.id", ondelete="CASCADE")
-    )
+    collection: Mapped[str] = _part_of("collections")
     number: Mapped[int]
     name: Mapped[str] = mapped_column(CleanText())
     digest: Mapped[str] = mapped_column(CleanText(64))

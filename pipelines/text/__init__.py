@@ -3,11 +3,7 @@
 from pipelines.text.alignment import Span, by_characters, token_spans, tokens_covering
 from pipelines.text.entities import Entity, EntityRecognizer
 from pipelines.text.languages import changes_to_chinese, detect_language, has_han
-from pipelines.text.sentences import (
-    repeats_question,
-    split_sentences,
-    text_key,
-)
+from pipelines.text.sentences import repeats_question, split_sentences, text_key
 from pipelines.text.thinking import is_thinking, without_thinking
 
 __all__ = [

@@ -15,10 +15,7 @@ from pipelines.base import Frozen, Offset, Token
 
 
 class Span(Frozen):
-    """A stretch of a text: `source[start:end] == text`.
-
-    `start` and `end` are Python string indices (code points), half-open.
-    """
+    """A stretch of a text, `source[start:end] == text`: code points, half-open."""
 
     text: str
     start: Offset
@@ -31,9 +28,7 @@ class Span(Frozen):
 
 
 def _character_starts(data: bytes) -> list[int]:
-    """Return the byte offset at which each character of `data.decode("utf-8",
-    "replace")` begins.
-    """
+    """Return the byte offset where each character of `data.decode("utf-8", "replace")` begins."""
     starts: list[int] = []
     view = memoryview(data)
     position = 0

@@ -14,12 +14,7 @@ from functools import cache
 from typing import NamedTuple
 
 from pipelines.base import Language, kept
-from pipelines.text.chinese import (
-    chinese_tokenizer,
-    in_dictionary,
-    tagged_words,
-    word_boundaries,
-)
+from pipelines.text.chinese import chinese_tokenizer, in_dictionary, tagged_words, word_boundaries
 from pipelines.text.english import base_forms, is_common
 from pipelines.text.languages import has_han, simplified
 
@@ -92,9 +87,7 @@ def share_a_name(chinese: str, english: str, known: str) -> bool | None:
 
 
 def _stands(word: str, words: list[str]) -> bool:
-    """Return whether a name's word is among `words`; spellings differ at the end: Gustav,
-    Gustave.
-    """
+    """Return whether a name's word is among `words`, whose ends may differ: Gustav, Gustave."""
     return any(word == one or (len(word) > 3 and word[:4] == one[:4]) for one in words)
 
 
@@ -146,9 +139,7 @@ def _english_names(text: str) -> Iterator[NameInBoth]:
 def _name_from(
     text: str, words: list[re.Match[str]], chinese: dict[str, str], *, opens: bool
 ) -> tuple[int, int, int, str] | None:
-    """Return the longest name that begins with the first of `words`: words, offsets, the
-    Chinese.
-    """
+    """Return the longest name that begins with the first of `words`: words, offsets, Chinese."""
     first = words[0].group()
     if not first[0].isupper() and first != "the":
         return None
@@ -163,9 +154,7 @@ def _name_from(
 
 
 class _Dictionary(NamedTuple):
-    """CC-CEDICT: English names and nouns by simplified Chinese, Chinese names by English key, and
-    every word of its definitions.
-    """
+    """CC-CEDICT: English by simplified Chinese, Chinese names by English key, words defined."""
 
     english: dict[str, list[str]]
     nouns: dict[str, str]

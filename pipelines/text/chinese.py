@@ -36,9 +36,7 @@ def _entries(text: str) -> Iterable[str]:
 
 @cache
 def words(file: str, *lists: str) -> frozenset[str]:
-    """Return the entries of one or more lists of `lexicons/<file>.toml`; a missing list is a
-    KeyError.
-    """
+    """Return the entries of lists of `lexicons/<file>.toml`; a missing one is a KeyError."""
     return frozenset(entry for name in lists for entry in _entries(_load(file)[name]))
 
 
@@ -122,9 +120,7 @@ def _load_tagger() -> POSTokenizer:
 
 
 def chinese_tokenizer() -> Tokenizer:
-    """Return jieba's tokenizer, one for the process. The first call loads the dictionary
-    (about 1 s).
-    """
+    """Return jieba's tokenizer, one a process; the first call loads the dictionary (1 s)."""
     with _LOADING:
         return _load_tokenizer()
 

@@ -149,9 +149,7 @@ def citations_in(text: str, sources: Sequence[str] = ()) -> tuple[Citation, ...]
 
 
 def claim_in(span: Span, citations: Sequence[Citation]) -> str:
-    """Return what a sentence says without its marks; of a link its words stay, and of "Lee (2020)"
-    the name.
-    """
+    """Return a sentence without marks; links keep their words, "Lee (2020)" keeps the name."""
     text, at = "", span.start
     inside = {(one.start, one.end): one for one in citations}
     for (start, end), one in sorted(inside.items()):

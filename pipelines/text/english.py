@@ -32,16 +32,12 @@ _ENDINGS: dict[str, list[str]] = table("en_common", "base_endings")
 
 
 def is_function_word(word: str) -> bool:
-    """Return whether `word`, in any case, is a pronoun, preposition, conjunction, adverb or
-    the like.
-    """
+    """Return whether `word`, in any case, is a pronoun, preposition, conjunction or adverb."""
     return word.lower() in _FUNCTION_WORDS
 
 
 def is_common(word: str) -> bool:
-    """Return whether `word` or its base form is an ordinary word, or is built like an
-    abstract noun.
-    """
+    """Return whether `word` or its base form is ordinary, or built like an abstract noun."""
     lowered = word.lower()
     if any(form in _COMMON for form in base_forms(lowered)):
         return True
@@ -115,9 +111,7 @@ def cue_label(name: list[str]) -> Label | None:
 
 
 def looks_like_person(name: list[str]) -> bool:
-    """Return whether the name is built like a person's: a given name, initials, a
-    particle, "Jr.".
-    """
+    """Return whether it is built like a person's name: given name, initials, particle, "Jr."."""
     first = name[0]
     initial = len(first) <= 4 and first.endswith(".") and first[0].isupper()
     return (
@@ -172,9 +166,7 @@ def names(doc: Doc, busy: Collection[int]) -> Iterator[NameSpan]:
 
 
 def opens_sentence(doc: Doc, position: int) -> bool:
-    """Return whether its position may be why the token is capitalised: after a stop, line
-    break, quote.
-    """
+    """Return whether its position may capitalise the token: after a stop, line break, quote."""
     if position == 0:
         return True
     before = doc[position - 1]
@@ -334,9 +326,7 @@ def _is_plural(word: str, following: str) -> bool:
 
 
 def _pieces(doc: Doc, start: int, end: int) -> Iterator[NameSpan]:
-    """Yield the run cut into names: titles are dropped, a people or country before a name
-    splits off.
-    """
+    """Yield the run cut into names: without titles, a people or country before it apart."""
     run = [token.text for token in doc[start:end]]
     alone = run[0] if len(run) == 1 else ""
     if not run or len(alone) == 1 or (alone in CUE_WORDS and alone not in GAZETTEER):
@@ -443,9 +433,7 @@ def _candidate(text: str, doc: Doc, name: NameSpan) -> Candidate:
 
 
 def _resolved(text: str, found: list[Candidate]) -> Iterator[Candidate]:
-    """Yield the candidates; an unknown kind is taken from a fuller name before it or from
-    its list.
-    """
+    """Yield the candidates; an unknown kind is taken from a fuller name before or its list."""
     surnames: set[str] = set()
     previous: Candidate | None = None
     for candidate in found:
@@ -536,9 +524,7 @@ def _beside_place(doc: Doc, name: NameSpan) -> bool:
 
 
 def _takes_article(doc: Doc, name: NameSpan, label: Label) -> bool:
-    """Return whether a "the" in front belongs to the entity, as in "the Nile" and not
-    "the Prius".
-    """
+    """Return whether a "the" in front is part of it: "the Nile", but not "the Prius"."""
     article = doc[name.start - 1] if name.start else None
     if article is None or article.lower_ not in {"the", "a", "an"}:
         return False
@@ -572,9 +558,7 @@ _CUE_WINDOW = 60
 
 
 def number_candidates(text: str) -> Iterator[Candidate]:
-    """Yield numeric and temporal expressions of `text`, overlapping, the more certain
-    kind first.
-    """
+    """Yield numeric and temporal expressions of `text`, overlapping, the more certain first."""
     for label, pattern in _NUMBERS.patterns:
         for found in pattern.finditer(text):
             groups = found.groupdict()

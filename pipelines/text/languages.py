@@ -30,9 +30,7 @@ def has_han(text: str) -> bool:
 
 
 def changes_to_chinese(text: str, *before: str) -> bool:
-    """Return whether `text` is Chinese, and nothing that it follows on holds a Chinese
-    character.
-    """
+    """Return whether `text` is Chinese, and nothing before it holds a Chinese character."""
     return detect_language(text) == "zh" and not any(has_han(one) for one in before)
 
 

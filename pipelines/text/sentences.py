@@ -154,9 +154,7 @@ def _closed_at(text: str, start: int, stop: int, last: int) -> int:
 
 
 def _is_end(text: str, start: int, stop: re.Match[str], end: int, last: int) -> bool:
-    """Return whether the stop, whose closing quotes and brackets run up to `end`, ends a
-    sentence.
-    """
+    """Return whether the stop, with closing quotes and brackets to `end`, ends a sentence."""
     marks = stop.group()
     closed = end > stop.end()
     spaced = text[end].isspace()
@@ -191,9 +189,7 @@ def _ends_chinese(following: str, closed: bool) -> bool:
 
 
 def _period_ends(text: str, start: int, stop: int, following: str) -> bool:
-    """Return whether one full stop with white space after it ends the sentence
-    `text[start:stop]`.
-    """
+    """Return whether one full stop before white space ends the sentence `text[start:stop]`."""
     word = _last_token(text, start, stop)
     lowered, begin = word.lower(), _beginning(text, start, stop)
     lead = stop - len(word)
@@ -229,18 +225,14 @@ def _period_ends(text: str, start: int, stop: int, following: str) -> bool:
 
 
 def _beginning(text: str, start: int, end: int) -> int:
-    """Return where in `text[start:end]` the first character stands that is no white space,
-    or `end`.
-    """
+    """Return where the first character of `text[start:end]` but white space is, or `end`."""
     while start < end and text[start].isspace():
         start += 1
     return start
 
 
 def _last_token(text: str, start: int, end: int) -> str:
-    """Return the last word of `text[start:end]`, read from its end: what is before it may
-    be long.
-    """
+    """Return the last word of `text[start:end]`, read from its end: the rest may be long."""
     at = end
     while at > start and not text[at - 1].isspace() and text[at - 1] not in _BEFORE_TOKEN:
         at -= 1
@@ -248,9 +240,7 @@ def _last_token(text: str, start: int, end: int) -> str:
 
 
 def _opens_small(text: str, start: int = 0, end: int | None = None) -> bool:
-    """Return whether the first word of `text[start:end]` is in small letters; "iPhone" and "eBay"
-    count as capitals.
-    """
+    """Return whether `text[start:end]` begins in small letters; "iPhone" counts as capitals."""
     end = len(text) if end is None else end
     while start < end and text[start] in _OPENERS:
         start += 1
@@ -261,9 +251,7 @@ def _opens_small(text: str, start: int = 0, end: int | None = None) -> bool:
 
 
 def _starter(following: str) -> bool | None:
-    """Return whether a word that usually opens a sentence follows; `None` while it is
-    incomplete.
-    """
+    """Return whether a usual sentence opener follows; `None` while it is incomplete."""
     words = following.lstrip(_OPENERS)
     opening = _WORD.match(words)
     if opening is None:

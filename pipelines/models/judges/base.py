@@ -111,9 +111,7 @@ class JudgeModel(Model):
         """Return a verdict for every claim; blocks. Safe to call from several threads."""
 
     def read_words(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
-        """Read as `read` does, with what is unsupported where the judge looks at single
-        words; blocks.
-        """
+        """Read as `read` does, with what is unsupported if single words are judged; blocks."""
         return [JudgedClaim(verdict) for verdict in self.read(claims)]
 
     def verdicts(self, claims: Sequence[Claim]) -> list[ClaimVerdict]:

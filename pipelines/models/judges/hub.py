@@ -56,9 +56,7 @@ class JudgeFacts(NamedTuple):
 
 
 def split_revision(text: str) -> tuple[str, str | None]:
-    """Return a hub id and the revision behind its "@"; any other text as it is, without a
-    revision.
-    """
+    """Return a hub id and the revision behind its "@"; any other text as it is."""
     found = _WITH_REVISION.fullmatch(text.strip())
     if found is None or Path(text).expanduser().exists():
         return text.strip(), None
@@ -66,9 +64,7 @@ def split_revision(text: str) -> tuple[str, str | None]:
 
 
 def judge_name(model: str) -> str:
-    """Return what people see of a judge that was given no name: its hub id, or the name of
-    its folder.
-    """
+    """Return what people see of an unnamed judge: its hub id, or the name of its folder."""
     path = Path(model).expanduser()
     return path.resolve().name if path.is_dir() else model
 
@@ -121,9 +117,7 @@ def _described(
 
 
 def _card(folder: Path) -> dict[str, Any]:
-    """Return the settings at the top of a model card; none where there is no card or none can
-    be read.
-    """
+    """Return the settings at the top of a model card; none where none can be read."""
     from huggingface_hub import metadata_load
 
     try:

@@ -76,10 +76,7 @@ def label_role(name: str) -> LabelRole | None:
 
 
 def parse_labels(text: str) -> tuple[LabelRole, ...]:
-    """Return the meanings of outputs as somebody writes them, with commas between them.
-
-    Raises InvalidInputError for a word that is no meaning.
-    """
+    """Return the meanings of outputs, written with commas; raises InvalidInputError."""
     words = [word.strip() for word in re.split(r"[,，、;；]", text) if word.strip()]
     roles = [label_role(word) for word in words]
     unknown = [word for word, role in zip(words, roles, strict=True) if role is None]
@@ -97,9 +94,7 @@ def parse_format(text: str) -> JudgeFormat:
 
 
 def labels_of(config: Mapping[str, Any]) -> list[str]:
-    """Return the names of a model's outputs in their order, from the `id2label` of its
-    configuration.
-    """
+    """Return the names of a model's outputs in order, from its configuration's `id2label`."""
     named = config.get("id2label") or {}
     if not isinstance(named, Mapping):
         return []
@@ -203,9 +198,7 @@ def _unclear(names: Sequence[str], label: str) -> Exception:
 
 
 def reads_others(config: Mapping[str, Any], label: str, card: Mapping[str, Any]) -> bool:
-    """Return whether a model reads other languages than English and Chinese, by its card, its kind
-    or its name.
-    """
+    """Return whether a model reads more than English and Chinese, by its card, kind or name."""
     said = card.get("language")
     if not said:
         return reads_chinese(config, label, card)

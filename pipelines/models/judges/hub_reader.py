@@ -115,9 +115,7 @@ def offsets_of(tokenizer: PreTrainedTokenizerBase, text: str) -> list[tuple[int,
 
 
 def last_tokens(tokenizer: PreTrainedTokenizerBase, text: str, most: int) -> str:
-    """Return the end of `text`, at most `most` (1 or more) tokens of it: there the
-    statement stands.
-    """
+    """Return the last `most` (1 or more) tokens of `text`: there the statement stands."""
     offsets = offsets_of(tokenizer, text)
     return text if len(offsets) <= most else text[offsets[-most][0] :].strip()
 
@@ -209,9 +207,7 @@ class TokenDoubt(NamedTuple):
 
 
 def longest_input(config: Mapping[str, Any]) -> int | None:
-    """Return how many tokens a model can read at once; None where positions are relative and set
-    no limit.
-    """
+    """Return how many tokens a model reads at once; None: relative positions set no limit."""
     kind = config.get("model_type")
     relative = kind in ("t5", "mt5", "umt5", "HHEMv2") or (
         kind in ("deberta-v2", "deberta") and not config.get("position_biased_input", True)
@@ -302,9 +298,7 @@ class HubReader:
         return found
 
     def _begin(self, claim: Claim, prompt: Texts) -> int:
-        """Return where in the claim's statement begins what is read of it: of a long one
-        the end.
-        """
+        """Return where what is read of the claim's statement begins: of a long one the end."""
         return max(0, without_marks(claim.statement, self._marks).rfind(prompt[1]))
 
     def _windows(self, claim: Claim) -> list[Texts]:
@@ -430,9 +424,7 @@ def _of_doubts(doubts: Sequence[TokenDoubt] | None) -> ClaimVerdict:
 
 
 def spans_of(doubts: Sequence[TokenDoubt], threshold: float = 0.5) -> list[TokenDoubt]:
-    """Return doubtful tokens (above `threshold`) side by side as spans, each with its
-    highest doubt.
-    """
+    """Return doubtful tokens (above `threshold`) side by side as spans with their highest doubt."""
     found: list[TokenDoubt] = []
     open_span = False
     for one in doubts:

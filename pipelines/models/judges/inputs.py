@@ -206,9 +206,7 @@ def _chosen(
 
 
 def asked_pieces(tokenizer: Tokenizer, question: str, statement: str) -> WordPieces:
-    """Return question and statement as one text; of a long one the end, where the
-    statement stands.
-    """
+    """Return question and statement as one text; of a long one the end, with the statement."""
     asked = pieces_of(tokenizer, f"{question} {statement}".strip())
     return WordPieces(asked.ids[-MAX_STATEMENT_PIECES:], asked.counted[-MAX_STATEMENT_PIECES:])
 
@@ -228,9 +226,7 @@ def pair_of(
     window: WordPieces,
     elsewhere: frozenset[int] = frozenset(),
 ) -> EncodedPair:
-    """Return the input for one window of the evidence; `elsewhere` are the pieces of all
-    evidence.
-    """
+    """Return the input for one window of evidence; `elsewhere` are the pieces of all of it."""
     start, mark = _marks(tokenizer)
     left, right = set(asked.ids), set(window.ids)
 

@@ -134,9 +134,7 @@ def _packed_encoder(path: Path) -> tuple[Any, Callable[[Tensor], Tensor]]:
 
 
 def _worst(doubts: Tensor, counted: Tensor) -> Tensor:
-    """Return the highest doubt about a word, a smooth form of it, and the mean, shape
-    [pairs, 3].
-    """
+    """Return a word's highest doubt, a smooth form of it, and the mean, shape [pairs, 3]."""
     there = counted.bool()
     hidden = doubts.masked_fill(~there, _NO_DOUBT)
     smooth = torch.logsumexp(hidden, dim=1)

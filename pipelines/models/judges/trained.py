@@ -116,9 +116,7 @@ def shift_of(scaling: TemperatureScaling, lengths: Lengths) -> float:
 
 
 def doublings(pieces: int, usual: int, least: int) -> float:
-    """Return how often `usual` must be doubled to come to `pieces`, which count as `least`
-    or more.
-    """
+    """Return how often `usual` must be doubled to reach `pieces`, at least `least`."""
     return log2(max(pieces, least) / usual)
 
 
@@ -158,9 +156,7 @@ def _supported(scores: Scores, scaling: TemperatureScaling) -> float:
 
 
 def is_sure(scores: Scores, sure: float) -> bool:
-    """Return whether a window supports so clearly, before any calibration, that no other one
-    is read.
-    """
+    """Return whether a window supports so clearly, uncalibrated, that no other one is read."""
     return _supported(scores, _PLAIN) >= sure
 
 
@@ -223,9 +219,7 @@ class JudgeReader:
         ]
 
     def read_words(self, claims: Sequence[Claim]) -> list[JudgedClaim]:
-        """Read as `read` does, with the unsupported pieces of every statement; none without
-        evidence.
-        """
+        """Read as `read` does, with every statement's unsupported pieces; none without evidence."""
         return [
             JudgedClaim(
                 self._verdict(claim, found),
@@ -342,9 +336,7 @@ def words_of(
 
 
 def spans_of(statement: str, words: Sequence[WordDoubt]) -> tuple[UnsupportedSpan, ...]:
-    """Return the words with a doubt above 0.5; those with nothing but space between them are
-    one piece.
-    """
+    """Return the words with a doubt above 0.5; those with only space between are one piece."""
     found: list[UnsupportedSpan] = []
     for word in words:
         # Of damaged weights a doubt is no number, which is greater than nothing.
@@ -358,9 +350,7 @@ def spans_of(statement: str, words: Sequence[WordDoubt]) -> tuple[UnsupportedSpa
 
 
 def reading_of(folder: Path) -> EvidenceReading:
-    """Return how the judge in `folder` reads evidence, as its card says; raises as
-    `calibrations_of`.
-    """
+    """Return how the judge in `folder` reads evidence, by its card; raises as `calibrations_of`."""
     try:
         return EvidenceReading(**_card(folder).get("reading", {}))
     except TypeError as error:

@@ -120,9 +120,7 @@ class JobThread(ABC):
 
 
 class ReadingPace:
-    """How many tokens of prompts are read at once: while texts are written, as many as one piece
-    may take without their standing still.
-    """
+    """Tokens of prompts read at once: at most one piece's, so that texts being written go on."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
@@ -473,9 +471,7 @@ BatchFn = Callable[[Sequence[DecodingJob[Any]]], Generator[Report | None]]
 
 
 def spaces_gpu(run: BatchFn, seconds: Callable[[Sequence[DecodingJob[Any]]], float]) -> BatchFn:
-    """Return `run` with a GPU, for the `seconds` that its jobs take, from the platform's own
-    package.
-    """
+    """Return `run` with a GPU, for the `seconds` of its jobs, from the platform's own package."""
     return importlib.import_module("spaces").GPU(run, duration=seconds)
 
 
@@ -530,9 +526,7 @@ class ZeroGpuBatcher(JobThread):
 def _batch_fn(
     engine: InferenceEngine, load: Callable[[bool], InferenceEngine], name: str
 ) -> BatchFn:
-    """Return what runs in the copy. Its batcher is made there, and stays for as long as the
-    copy does.
-    """
+    """Return what runs in the copy; its batcher is made there and stays as long as it does."""
     made: list[Batcher] = []
 
     def run(jobs: Sequence[DecodingJob[Any]]) -> Generator[Report | None]:

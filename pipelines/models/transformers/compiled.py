@@ -202,9 +202,7 @@ class CompiledSteps:
         self.off = not all(type(layer) is DynamicLayer for layer in layers)
 
     def of(self, rows: Rows) -> CompiledStep | None:
-        """Return the compiled step for the next token of `rows`, None where the plain one
-        serves.
-        """
+        """Return the compiled step for the next token of `rows`, None for the plain one."""
         count = len(rows.lengths)
         size = next((size for size in self._sizes if size >= count), None)
         if self.off or size is None or rows.width >= self.columns:

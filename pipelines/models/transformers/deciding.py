@@ -41,10 +41,7 @@ def decide(logits: torch.Tensor, wishes: Sequence[Wish]) -> list[tuple[int, Meas
 
 @torch.inference_mode()
 def measure(logits: torch.Tensor, tokens: Sequence[int], top_k: int) -> list[Measured]:
-    """Return what the model thought of `tokens` [rows] at `logits` float32 [rows, vocabulary].
-
-    Raises ArithmeticError for logits that are no numbers.
-    """
+    """Return what is thought of `tokens` [rows] at `logits`; ArithmeticError for no numbers."""
     taken = torch.tensor(tokens, device=logits.device)
     parts = (_are_numbers(logits), _table(logits, taken, top_k))
     numbers = torch.cat([part.double().flatten() for part in parts]).tolist()
@@ -54,10 +51,7 @@ def measure(logits: torch.Tensor, tokens: Sequence[int], top_k: int) -> list[Mea
 
 @torch.inference_mode()
 def look(logits: torch.Tensor, tokens: Sequence[int]) -> tuple[list[float], int]:
-    """Return the probability of each of `tokens`, and the best token, at one position [vocabulary].
-
-    Raises ArithmeticError for logits that are no numbers.
-    """
+    """Return each token's probability and the best, at one position; or ArithmeticError."""
     values = logits.double().softmax(dim=-1)
     index = torch.tensor(tokens, dtype=torch.long, device=logits.device)
     parts = (_are_numbers(logits), values.argmax(), values[index])

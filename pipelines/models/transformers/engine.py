@@ -112,9 +112,7 @@ class InferenceEngine:
         )
 
     def groups(self, prompts: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
-        """Return prompts that are read in one pass each, of similar lengths to waste little on
-        padding.
-        """
+        """Return prompts that are read in one pass, of similar lengths to waste little padding."""
         groups: list[list[tuple[int, ...]]] = []
         for prompt in sorted(prompts, key=len):
             last = groups[-1] if groups else None
@@ -176,9 +174,7 @@ class InferenceEngine:
         return logits[:, -1]
 
     def score(self, prompt: Sequence[int], reply: Sequence[int], top_k: int) -> list[TokenScore]:
-        """Return what the model thinks of every token of `reply` after `prompt`, by teacher
-        forcing.
-        """
+        """Return what the model thinks of each token of `reply` after `prompt`: teacher forcing."""
         scores: list[TokenScore] = []
         for part in self.score_parts(prompt, reply, top_k, lambda: PASS_TOKENS):
             scores += part
@@ -250,20 +246,12 @@ class InferenceEngine:
             torch.cuda.empty_cache()
 
     def cache_arguments(self, cache: Any, count: int) -> dict[str, Any]:
-        """Return what the model is called with to use `cache` and give `count` columns of logits,
-        where it can give a part.
-        """
+        """Return arguments to use `cache` and give `count` columns of logits, where it can."""
         arguments: dict[str, Any] = {self._cache_name: cache, "use_cache": True}
         return arguments | ({"logits_to_keep": count} if self._keeps else {})
 
     def _forward(
-        self,
-        ids: list[list[int]],
-        cache: Any,
-        *,
-        before: int,
-        lengths: list[int],
-        count: int,
+        self, ids: list[list[int]], cache: Any, *, before: int, lengths: list[int], count: int
     ) -> torch.Tensor:
         """Return logits [rows, >= count, vocabulary] of the last columns, in float32.
 

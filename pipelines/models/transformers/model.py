@@ -102,9 +102,7 @@ class WeightsSource:
         return folder
 
     def fetch_settings(self) -> Path:
-        """Return the folder with the model's settings, tokenizer and card, downloaded without
-        weights.
-        """
+        """Return the folder with the model's settings, tokenizer and card, without weights."""
         if self.folder is not None:
             return self.folder
         return self._snapshot((*BESIDE_WEIGHTS, "README.md"), SECOND_COPIES, None)

@@ -38,9 +38,7 @@ class Vocabulary:
     prepends_space: bool
 
     def piece(self, token: int) -> bytes | None:
-        """Return bytes of a token; None for special tokens and for ids beyond the
-        tokenizer's own.
-        """
+        """Return a token's bytes; None for special tokens and ids beyond the tokenizer's own."""
         return self.pieces[token] if token < len(self.pieces) else None
 
     def text(self, token: int) -> str:
@@ -84,9 +82,7 @@ def read_vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
 def _piece_reader(
     tokenizer: PreTrainedTokenizerBase, names: Sequence[str | None]
 ) -> Callable[[str], bytes] | None:
-    """Return how this tokenizer writes bytes as pieces, None when it is neither of the two
-    usual ways.
-    """
+    """Return how this tokenizer writes bytes as pieces, None for an unusual way."""
     from transformers.convert_slow_tokenizer import bytes_to_unicode
 
     alphabet = {character: byte for byte, character in bytes_to_unicode().items()}
@@ -118,9 +114,7 @@ def _piece_reader(
 
 
 def _decoder_steps(tokenizer: PreTrainedTokenizerBase) -> list[dict[str, Any]]:
-    """Return the steps by which a fast tokenizer turns pieces into text; empty where it
-    tells none.
-    """
+    """Return the steps from pieces to text of a fast tokenizer; empty where it tells none."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     decoder = getattr(backend, "decoder", None)
     if decoder is None:

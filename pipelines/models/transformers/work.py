@@ -94,9 +94,7 @@ class TokenScore(NamedTuple):
 
 
 def make_token(text: str, start: int, end: int, outcome: TokenScore) -> Token:
-    """Return the token at `[start, end)` of `text`; its entropy is that over the full
-    vocabulary.
-    """
+    """Return the token at `[start, end)` of `text`, with its entropy over the full vocabulary."""
     return Token(
         text=text[start:end],
         start=start,
@@ -154,17 +152,12 @@ class Transcript:
             self._cut(min(found))
 
     def finish(self) -> None:
-        """End the text, for no more tokens will come: bytes of an unfinished character
-        become U+FFFD.
-        """
+        """End the text: bytes of an unfinished character become U+FFFD."""
         self.text += self._decoder.decode(b"", final=True)
         self._place_tokens()
 
     def take(self, *, everything: bool = False) -> Delta | None:
-        """Return the text that can be shown and was not yet, None when there is none.
-
-        With `everything`, after the end, nothing is held back.
-        """
+        """Return the text that can be shown and was not yet; with `everything`, all of it."""
         safe = self._decoded - (0 if everything else self._possible_stop())
         count = end = 0
         for _, end, _ in self._places[self._shown_tokens :]:
@@ -189,9 +182,7 @@ class Transcript:
         self._decoded = len(self.text)
 
     def _possible_stop(self) -> int:
-        """Return the length of the longest ending of the decoded text that a stop string
-        begins with.
-        """
+        """Return the length of the longest ending of the text that begins a stop string."""
         tail = self.text[max(0, self._decoded - self._reach) : self._decoded]
         lengths = (
             size
@@ -300,9 +291,7 @@ class TokenSequence(DecodingJob[Generation]):
         self._transcript = Transcript((*request.stop, *prompt.stop), drops_space=prompt.drops_space)
 
     def uniform(self) -> float:
-        """Return the random number in [0, 1) for the next token, from this sequence's own
-        generator; the same until the token is taken.
-        """
+        """Return this sequence's random number in [0, 1), the same until the token is taken."""
         if self._uniform is None:
             self._uniform = self._random.random() if self.temperature > 0 else 0.0
         return self._uniform

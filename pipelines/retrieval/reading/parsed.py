@@ -291,9 +291,7 @@ def decoded(data: bytes) -> tuple[str, str | None]:
 
 
 def _guess(data: bytes) -> str | None:
-    """Return the likeliest encoding; GB18030, which nearly everything fits, only where it
-    reads well.
-    """
+    """Return the likeliest encoding; GB18030, which fits nearly all, only where it reads well."""
     if found := unmarked_utf_16(data[:_SAMPLE]):
         return found
     from charset_normalizer import from_bytes
@@ -353,9 +351,7 @@ def read_csv(path: Path, title: str) -> ParsedFile:
 
 
 def read_jsonl(path: Path, title: str) -> ParsedFile:
-    """Return a JSON object on every line, or one array of objects; fields as the columns of
-    a table.
-    """
+    """Return a JSON object a line, or one array of objects; fields as a table's columns."""
     text, guessed = decoded(path.read_bytes())
     return ParsedFile("jsonl", title, _objects(text, title), *_told(guessed))
 

@@ -119,10 +119,7 @@ def _has_map(font: Any) -> bool:
 
 
 def _unread(text: str, unmapped: str) -> float:
-    """Return the share of visible characters that cannot be read, in [0, 1].
-
-    Raises RefusedError where they are too many.
-    """
+    """Return the share of unreadable characters, in [0, 1]; RefusedError for too many."""
     # Some programs number glyphs by their characters: what such a font draws can be read.
     nameless = 0 if reads(unmapped) else visible_length(unmapped)
     without = min(1.0, nameless / max(1, visible_length(text)))

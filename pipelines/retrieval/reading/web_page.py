@@ -17,9 +17,7 @@ _LITTLE = 200
 
 
 def read_html(path: Path, title: str) -> ParsedFile:
-    """Return a web page. Raises RefusedError for one without text, such as one that a
-    script fills.
-    """
+    """Return a web page; raises RefusedError without text, as of one that a script fills."""
     import trafilatura
 
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)

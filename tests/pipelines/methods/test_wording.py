@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.base import ASSETS
-from pipelines.methods.base import WordingFile, load_wording
+from pipelines.base import ASSETS, WordingFile, load_wording
 
 ENTRIES = {
     "names": "Ada\n  Emil ",
