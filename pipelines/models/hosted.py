@@ -335,9 +335,6 @@ class HostedModel(Model, Generic[Client]):
     _ending: ClassVar[str]
     """How the service's addresses end, for messages."""
 
-    _client_errors: ClassVar[tuple[type[Exception], ...]]
-    """What the client raises."""
-
     def __init__(
         self,
         name: str,
@@ -370,7 +367,7 @@ class HostedModel(Model, Generic[Client]):
                 "protocol": self._protocol,
                 "ending": self._ending,
             },
-            client_errors=(*self._client_errors, TooLargeError),
+            client_errors=(*self._client_errors(), TooLargeError),
             refusal=self._refusal,
         )
         self._limiter = limiter or Limiter()
@@ -448,6 +445,11 @@ class HostedModel(Model, Generic[Client]):
         if loop not in self._clients:
             self._clients[loop] = self._new_client()
         return self._clients[loop]
+
+    @staticmethod
+    @abstractmethod
+    def _client_errors() -> tuple[type[Exception], ...]:
+        """Return what the client raises."""
 
     @staticmethod
     @abstractmethod

@@ -259,7 +259,7 @@ class AnnotationWork:
 class _Turn:
     """What one person may do in one transaction.
 
-    Rows are locked in one order, the session, the person, the item, so that nobody waits in a circle.
+    Rows are locked in one order, session, person, item, so that nobody waits in a circle.
     """
 
     def __init__(
@@ -276,6 +276,7 @@ class _Turn:
         self._shown = shown
         self._ends = now + timedelta(seconds=lease)
         self._locked: dict[int, AnnotationItemRow] = {}
+        self._claims: dict[int, list[ClaimRow]] = {}
 
     def lock_annotator(self) -> None:
         """Let the requests of one person take turns: two of them get the same item."""
@@ -285,11 +286,28 @@ class _Turn:
         """Return the claim of this person on an item, which is locked."""
         key = (self.row.id, item)
         found = self.session.get(AnnotationItemRow, key, with_for_update=True)
-        claim = self.session.get(ClaimRow, (*key, self.annotator), populate_existing=True)
+        claim = None if found is None else self._own_claim(item)
         if found is None or claim is None:
             raise failure("annotation.not_given")
         self._locked[item] = found
         return claim
+
+    def _own_claim(self, item: int) -> ClaimRow | None:
+        claims = self._claims_of(item)
+        return next((one for one in claims if one.annotator == self.annotator), None)
+
+    def _claims_of(self, item: int) -> list[ClaimRow]:
+        """Return to whom an item was given, which is locked: nobody else changes that."""
+        if item not in self._claims:
+            row = ClaimRow
+            query = select(row).where(row.session == self.row.id, row.item == item)
+            query = query.execution_options(populate_existing=True)
+            self._claims[item] = list(self.session.scalars(query))
+        return self._claims[item]
+
+    def _holders(self, item: int) -> list[ClaimRow]:
+        """Return who has a place of an item."""
+        return [claim for claim in self._claims_of(item) if claim.slot is not None]
 
     def item(self, number: int) -> AnnotationItemRow:
         """Return an item, which is locked from now on."""
@@ -306,7 +324,6 @@ class _Turn:
             if claim.slot is None:
                 raise failure("annotation.lost")
         claim.state, claim.expires = "open", self._ends
-        self.session.flush()
 
     def settle(self, item: AnnotationItemRow) -> None:
         """Store how soon the item is to be given out, after its labels or its places changed."""
@@ -317,7 +334,6 @@ class _Turn:
             item.priority = None
         else:
             item.priority = item.labels if item.labels or held else UNTOUCHED
-        self.session.flush()
 
     def saw_verdicts(self, claim: ClaimRow, *, offered: bool) -> bool:
         """Return whether this person saw what models said of the text of the item.
@@ -444,7 +460,7 @@ class _Turn:
             query = self._wanted(select(item)).where(item.priority == priority)
             query = query.order_by(item.place).limit(1)
             parts = query.where(item.place >= start), query
-            # What somebody else has locked will hardly be free; wait for it where there is no other.
+            # What somebody else has locked will hardly be free: it is waited for at last.
             for part, skip in [*((part, True) for part in parts), (query, False)]:
                 if (found := self._lock(part, skip=skip)) is not None:
                     return found
@@ -513,13 +529,10 @@ class _Turn:
         item = AnnotationItemRow
         for number in sorted({claim.item for claim in self.session.scalars(query)}):
             one = select(item).where(item.session == self.row.id, item.number == number)
-            if (found := self._lock(one, skip=True)) is None:
-                continue
-            self._locked[number] = found
-            again = query.where(row.item == number).execution_options(populate_existing=True)
-            for claim in self.session.scalars(again).all():
-                claim.slot = None
-            self.settle(found)
+            if (found := self._lock(one, skip=True)) is not None:
+                self._locked[number] = found
+                self._free_slot(number)
+                self.settle(found)
 
     def _take(self, item: AnnotationItemRow) -> Given | None:
         """Give out an item; None where all its places are taken."""
@@ -527,9 +540,8 @@ class _Turn:
         slot = None if item.gold is not None else self._free_slot(item.number)
         if slot is None and item.gold is None:
             item.priority = None
-            self.session.flush()
             return None
-        claim = self.session.get(ClaimRow, (self.row.id, item.number, self.annotator))
+        claim = self._own_claim(item.number)
         if claim is None:
             claim = ClaimRow(
                 session=self.row.id,
@@ -542,19 +554,11 @@ class _Turn:
                 revealed=self._shown,
             )
             self.session.add(claim)
+            self._claims[item.number].append(claim)
         else:
             claim.slot, claim.state, claim.expires = slot, "open", self._ends
-        self.session.flush()
         self.settle(item)
         return self._given(claim)
-
-    def _holders(self, number: int) -> list[ClaimRow]:
-        """Return who has a place of an item."""
-        row = ClaimRow
-        query = select(row).where(
-            row.session == self.row.id, row.item == number, row.slot.is_not(None)
-        )
-        return list(self.session.scalars(query.execution_options(populate_existing=True)))
 
     def _free_slot(self, number: int) -> int | None:
         """Return a place of the item that nobody holds; places whose lease has expired are
@@ -569,7 +573,8 @@ class _Turn:
             ):
                 del holders[slot]
                 claim.slot = None
-        self.session.flush()
+                # Before somebody else takes it: the database refuses two.
+                self.session.flush()
         # After a larger overlap than now, the places above it count as well.
         if len(holders) >= self.row.overlap:
             return None
@@ -615,9 +620,7 @@ def _apply(turn: _Turn, claim: ClaimRow, kind: EventKind) -> None:
         claim.state, claim.slot = "skipped", None
     elif kind == "revealed":
         claim.revealed = True
-    if kind in ("given", "redone", "undone", "skipped"):
-        turn.session.flush()
-        turn.settle(item)
+    turn.settle(item)
 
 
 def _require_state(claim: ClaimRow, kind: EventKind) -> None:

@@ -665,8 +665,8 @@ class ClaimRow(_OfSession, Base):
 
     `slot` is which of the item's places (0 to overlap - 1) is taken; the database refuses that two
     people take the same. It is None for control items, and where the place was given back. `state`
-    is "open", "labelled", "skipped" or "lost". An open claim whose lease expired loses its slot when
-    the next item is sought for somebody else. `revealed`: what models said was shown.
+    is "open", "labelled", "skipped" or "lost". An open claim whose lease expired loses its slot
+    when the next item is sought for somebody else. `revealed`: what models said was shown.
     """
 
     __tablename__ = "annotation_claims"

@@ -70,7 +70,10 @@ def _fill() -> None:
             break
         changes = [
             {"of": one.session, "at": one.number}
-            | {f"new_{name}": value for name, value in item_order(one.key, one.body, one.gold).items()}
+            | {
+                f"new_{name}": value
+                for name, value in item_order(one.key, one.body, one.gold).items()
+            }
             for one in found
         ]
         connection.execute(statement, changes)
