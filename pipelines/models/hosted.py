@@ -288,9 +288,6 @@ _LEAST_ROOM = 32
 _MOST_FEWEST = 64
 """The largest smallest length of a text that a service may want."""
 
-_RANDOM = 0.5
-"""The temperature from which on two draws are expected to differ."""
-
 _REMEMBERED = 512
 """Draws of a model whose ids are remembered."""
 
@@ -578,11 +575,12 @@ class HostedModel(Model, Generic[Client]):
         A service that gives different texts the same id has none that tells.
         """
         name = next((reply.id for reply in replies if reply.id), "")
-        if not name or request.temperature < _RANDOM:
+        if not name:
             return texts
         written = tuple(text.text for text in texts)
         known = self._drawn.setdefault(name, written)
-        if known is not written and known == written and any(map(str.strip, written)):
+        same = known is not written and known == written and any(map(str.strip, written))
+        if same and request.temperature > 0:
             self._made.add("cached_samples")
             return [text.model_copy(update={"repeated": True}) for text in texts]
         if known != written:
