@@ -155,6 +155,8 @@ class OpenAIModel(HostedModel["openai.AsyncOpenAI"]):
         """Return how the key is given; without one the client insists on being told that none is
         meant.
         """
+        import openai
+
         if self._key and "api-version" in self._query:
             # Azure takes its own keys under another name.
             return {"Authorization": openai.omit, "api-key": self._key}

@@ -73,8 +73,8 @@ class Part:
     """What the model says: texts by what stands before them, verdicts by concept, and so on.
 
     A verdict (or a list of them, one for each time it is asked, the last repeated) is one of
-    "True", "False" and "NEI", or a whole reply, also as a Generation. Concepts are listed for a sentence, or given as
-    the reply itself.
+    "True", "False" and "NEI", or a whole reply, also as a Generation. Concepts are listed for a
+    sentence, or given as the reply itself.
     """
 
     texts: Mapping[str, Reply] = field(default_factory=lambda: {"": WHOLE})
