@@ -439,7 +439,7 @@ class ReplyBuilder:
         thoughts = ["".join(self._thoughts).strip()]
         if text != raw:
             spans = self._visible.spans(raw, over=True, cut=self._is_cut)
-            thoughts.append(thinking_of(raw, spans))
+            thoughts.append(thinking_of(raw, spans, self._visible.marks))
         if not usage.thinking_tokens and (thoughts[0] or text != raw):
             inline = count - len(tokens or ()) if text != raw and tokens is not None else 0
             usage = usage.model_copy(update={"thinking_tokens": self._thought_entries + inline})

@@ -374,7 +374,7 @@ class TokenSequence(DecodingJob[Generation]):
         answer, kept = (text, tuple(tokens)) if clean else view.of(text, tokens, over=True, cut=cut)
         thinking = ""
         if answer != text:
-            thinking = thinking_of(text, view.spans(text, over=True, cut=cut))
+            thinking = thinking_of(text, view.spans(text, over=True, cut=cut), self.marks)
         return Generation(
             text=answer,
             tokens=None if self.top_k is None else kept,

@@ -247,12 +247,12 @@ def test_a_table_of_unknown_names_asks_for_a_mapping(tmp_path: Path):
             for one in ("zh", "zh-CN", "zh-Hant-TW", "中文", "Chinese", "zho", "简体中文")
         ),
         *(
-            (one, None)
+            (one, "en")
             for one in ("fr", "FRA", "pt-BR", "Español", "日本語", "Serbian (Latin)", "")
         ),
     ],
 )
-def test_languages_are_read_by_code_and_by_name(tmp_path: Path, named: str, language: str | None):
-    """Another one than the two is told by the texts, as where no column names it."""
+def test_languages_are_read_by_code_and_by_name(tmp_path: Path, named: str, language: str):
+    """Another one than the two is read from the texts, as where no column names any."""
     row = {"q": "Who?", "lang": named}
     assert mapped(tmp_path, row, question="q", language="lang").language == language
