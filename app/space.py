@@ -10,6 +10,8 @@ from pathlib import Path
 # Python puts the script's own folder on the path, not the one the packages lie in.
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
+import openai  # noqa: E402, F401 (no visitor waits for it)
+
 from app.public.serving import serve  # noqa: E402
 from pipelines.errors import exit_status  # noqa: E402
 

@@ -10,9 +10,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-# Both are looked at by libraries that fail where another thread has them half imported: httpx by
-# the client of models when a call ends, pandas by figures while they are made.
+# Two are looked at by libraries that fail where another thread has them half imported: httpx by
+# the client of models when a call ends, pandas by figures while they are made. The client of models
+# itself takes long to import: no visitor waits for it.
 import httpx  # noqa: F401
+import openai  # noqa: F401
 import pandas  # noqa: F401
 from starlette.middleware import Middleware
 from streamlit.config import get_option

@@ -2,8 +2,8 @@
 
 Each line is one operation at 100, 1,000 and 10,000 of what it may depend on, in milliseconds, and
 the exponent: what takes ten times as long where there is ten times as much has 1, what does not
-depend on it 0. Made-up contents, in SQLite; and the next item of 50 annotators who ask at once in a
-private PostgreSQL, where its programs are found.
+depend on it 0. Made-up contents, in SQLite; and the next item of 50 annotators in a private
+PostgreSQL, where its programs are found: of those who never pause, and of those who read a while.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ SIZES = (100, 1_000, 10_000)
 ANNOTATORS = 50
 EACH = 10
 """Items that each annotator labels while it is measured."""
+
+PAUSE = 2.0
+"""Seconds for which an annotator reads an item, who is quicker than any."""
 
 _LEASE = 600.0
 
@@ -102,13 +105,21 @@ def evaluation_got(count: int) -> float:
         return _took(lambda: store.evaluations.get("mine", OWNER))
 
 
-def next_item(store: RunStore, count: int, annotators: int) -> list[float]:
-    """Return what each "next item" takes in a session of `count` items, milliseconds."""
+def next_item(
+    store: RunStore, count: int, annotators: int, pause: float = 0
+) -> tuple[list[float], float]:
+    """Return what each "next item" takes in a session of `count` items, milliseconds, and what an
+    item takes this process of the processor, with its label.
+
+    `pause` is how many seconds each annotator reads an item. They do not begin together.
+    """
     annotations = store.annotations
     session = annotations.create(OWNER, "Session", {}, 2, "Read.")
-    body = {"task": "answer", "question": "Who?", "text": "Ada was born in Delft. " * 20}
+    texts = (f"Whale {number} was born in Delft. " * 20 for number in range(count))
+    bodies = ({"task": "answer", "question": "Who?", "text": text} for text in texts)
     annotations.add_items(
-        session, [NewItem(f"key {number}", "answer", body, {}) for number in range(count)]
+        session,
+        [NewItem(f"key {number}", "answer", body, {}) for number, body in enumerate(bodies)],
     )
     names = (f"person {at}" for at in range(annotators))
     people = [annotations.add_annotator(session, name, "person").number for name in names]
@@ -116,7 +127,9 @@ def next_item(store: RunStore, count: int, annotators: int) -> list[float]:
 
     def label(person: int) -> list[float]:
         took: list[float] = []
+        time.sleep(pause * person / annotators)
         for number in range(EACH):
+            time.sleep(pause)
             began = time.perf_counter()
             given = work.claim(session, person, lease=_LEASE)
             took.append((time.perf_counter() - began) * 1000)
@@ -126,8 +139,10 @@ def next_item(store: RunStore, count: int, annotators: int) -> list[float]:
             work.act(session, person, given.item, said, lease=_LEASE)
         return took
 
+    worked = time.process_time()
     with ThreadPoolExecutor(annotators) as pool:
-        return [one for found in pool.map(label, people) for one in found]
+        found = [one for part in pool.map(label, people) for one in part]
+    return found, (time.process_time() - worked) * 1000 / len(found)
 
 
 def grown(name: str, measure: Callable[[int], float], sizes: Sequence[int] = SIZES) -> Growth:
@@ -149,7 +164,7 @@ def table(found: Sequence[Growth]) -> str:
 def alone(count: int) -> float:
     """Return what the next item takes somebody who labels alone, in SQLite."""
     with _stored() as (store, _):
-        return median(next_item(store, count, 1))
+        return median(next_item(store, count, 1)[0])
 
 
 def main() -> None:
@@ -166,12 +181,13 @@ def main() -> None:
         print("\nPostgreSQL was not found.")
         return
     with private_server() as running:
-        for count in (100, 1_000, 5_000, 10_000):
-            with closing(RunStore(new_database(running.url))) as store:
-                took = next_item(store, count, ANNOTATORS)
-            tail = quantiles(took, n=100)[98]
-            told = f"{ANNOTATORS} annotators at once, {count:,} items"
-            print(f"\n{told}: {median(took):.0f} ms, p99 {tail:.0f} ms")
+        for count in (1_000, 5_000):
+            for pause in (0, PAUSE):
+                with closing(RunStore(new_database(running.url))) as store:
+                    took, worked = next_item(store, count, ANNOTATORS, pause)
+                tail = quantiles(took, n=100)[98]
+                told = f"{ANNOTATORS} annotators, {count:,} items, {pause} s each"
+                print(f"{told}: {median(took):.0f} ms, p99 {tail:.0f} ms; {worked:.1f} ms of CPU")
 
 
 if __name__ == "__main__":

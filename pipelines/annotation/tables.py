@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pandas as pd
 from pydantic import ValidationError
 
 from pipelines.annotation.formats import label_records, moment, read_csv, seconds, verdict_in
@@ -42,6 +41,8 @@ _OWN = frozenset({"key", "task", "annotator"})
 def export_workbook(lead: Lead) -> bytes:
     """Return the rows of `export_csv` as a workbook of Excel; it can be imported again."""
     records = label_records(lead)
+    import pandas as pd
+
     return workbook({"labels": pd.DataFrame(records.rows, columns=records.columns, dtype=object)})
 
 

@@ -46,6 +46,7 @@ from pipelines.models.providers import model_spec, refuse_shared_names
 from pipelines.remote import RetryPolicy
 from pipelines.run.calls import Materials, RunModel
 from pipelines.run.events import (
+    JUDGES,
     CancelReason,
     Event,
     EvidenceSpec,
@@ -463,11 +464,17 @@ class Service:
     async def warm_up(self) -> None:
         """Load early what a first question needs: library, default models, encoder, recogniser.
 
-        One after the other, so that who asks meanwhile is answered. Errors are raised to the first
-        who asks.
+        One after the other, so that who asks meanwhile is answered; judges first, which are there
+        soon, and are all that an answer needs that is checked while it is written. Errors are
+        raised to the first who asks.
         """
+        models = default_models("en")
+        judges = [models[role] for role in JUDGES if role in models]
+        for spec in judges:
+            with suppress(VeriscopeError):
+                await self.pool.get(spec)
         await self.libraries.open_soon(EvidenceSpec())
-        for spec in default_models("en").values():
+        for spec in models.values():
             with suppress(VeriscopeError):
                 await self.pool.get(spec)
         with suppress(VeriscopeError):

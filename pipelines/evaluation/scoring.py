@@ -14,6 +14,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from math import isfinite
 from pathlib import Path
+from sys import intern
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -116,21 +117,39 @@ def read_block(
     for number, written in body.items():
         found: list[ItemScore] = []
         for score, summary in written:
-            # They were checked before they were stored.
+            # They were checked before they were stored. What is the same in many is one object:
+            # of a million scores that is half of the memory.
+            same = score["original"] == score["answer"]
             made = ItemScore.model_construct(
-                None,
+                _ALL_OF_SCORE,
                 **{
                     **score,
-                    "flags": tuple(score["flags"]),
+                    "item": intern(score["item"]),
+                    "group": intern(score["group"]),
+                    "method": intern(score["method"]),
+                    "values": _compact(score["values"]),
+                    "original_values": _compact(score["original_values"]),
+                    "cost": _compact(score["cost"]),
+                    "original": score["answer"] if same else score["original"],
+                    "flags": tuple(map(intern, score["flags"])),
                     "bleu": tuple(score["bleu"]),
                 },
             )
             found.append(made)
             if made.item not in items:
                 items[made.item] = ItemSummary.model_construct(
-                    None, **{**summary, "tags": tuple(summary["tags"])}
+                    _ALL_OF_ITEM, **{**summary, "tags": tuple(map(intern, summary["tags"]))}
                 )
         scores[int(number)] = tuple(found)
+
+
+def _compact(numbers: dict[str, float | None]) -> dict[str, float | None]:
+    """Return the same numbers, those that are small and whole as one object each."""
+    return {intern(name): _WHOLE.get(value, value) for name, value in numbers.items()}
+
+
+_WHOLE: dict[float | None, float] = {float(number): float(number) for number in range(257)}
+_ALL_OF_SCORE, _ALL_OF_ITEM = set(ItemScore.model_fields), set(ItemSummary.model_fields)
 
 
 def _written(score: ItemScore, summary: ItemSummary) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from pipelines.base import Generation, Message, Passage, Token, calibration
 from pipelines.errors import VeriscopeError, failure
@@ -128,16 +128,17 @@ async def ask(
     *,
     role: str = "main",
     complete: bool = False,
+    drawn: bool = False,
     **options: Any,
 ) -> str:
     """Return what the model of `role` replies, as people see it; `options` are those of the
     request.
 
     "" for what a content filter left of a reply; where it has to be `complete`, also for one that
-    was cut at the token limit.
+    was cut at the token limit; where it has to be `drawn`, for one that the service gave before.
     """
     reply = await _asked(step, messages, role, options)
-    return "" if complete and reply.is_cut else reply.text
+    return "" if (complete and reply.is_cut) or (drawn and reply.repeated) else reply.text
 
 
 async def _asked(
@@ -201,7 +202,15 @@ async def ask_list(
     return reply.text
 
 
-def independent(draws: Iterable[Generation]) -> list[Generation]:
+class _Draw(Protocol):
+    @property
+    def repeated(self) -> bool: ...
+
+
+_Drawn = TypeVar("_Drawn", bound=_Draw)
+
+
+def independent(draws: Iterable[_Drawn]) -> list[_Drawn]:
     """Return the draws that say something new: none that a service gave before, and none at all
     where only one is left of several, for nothing can be compared with it.
     """

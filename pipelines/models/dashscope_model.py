@@ -60,7 +60,6 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
     _usual = DASHSCOPE
     _protocol = "DashScope does"
     _ending = "/api/v1"
-    _client_errors = (DashScopeError, httpx.HTTPError)
     _max_texts = 4
     _max_streamed = 1
 
@@ -115,6 +114,10 @@ class DashScopeModel(HostedModel[dashscope.AsyncClient]):
         multimodal = isinstance(fields["messages"][0]["content"], list)
         endpoint = client.multimodal.chat if multimodal else client.chat.completions
         return await endpoint.create(**fields, api_key=self._key)
+
+    @staticmethod
+    def _client_errors() -> tuple[type[Exception], ...]:
+        return DashScopeError, httpx.HTTPError
 
     @staticmethod
     def _refusal(error: Exception) -> RefusalError | None:

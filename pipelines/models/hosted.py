@@ -286,9 +286,6 @@ _LEAST_ROOM = 32
 _MOST_FEWEST = 64
 """The largest smallest length of a text that a service may want."""
 
-_RANDOM = 0.5
-"""The temperature from which on two draws are expected to differ."""
-
 _REMEMBERED = 512
 """Draws of a model whose ids are remembered."""
 
@@ -333,9 +330,6 @@ class HostedModel(Model, Generic[Client]):
     _ending: ClassVar[str]
     """How the service's addresses end, for messages."""
 
-    _client_errors: ClassVar[tuple[type[Exception], ...]]
-    """What the client raises."""
-
     def __init__(
         self,
         name: str,
@@ -368,7 +362,7 @@ class HostedModel(Model, Generic[Client]):
                 "protocol": self._protocol,
                 "ending": self._ending,
             },
-            client_errors=(*self._client_errors, TooLargeError),
+            client_errors=(*self._client_errors(), TooLargeError),
             refusal=self._refusal,
         )
         self._limiter = limiter or Limiter()
@@ -444,6 +438,11 @@ class HostedModel(Model, Generic[Client]):
         if loop not in self._clients:
             self._clients[loop] = self._new_client()
         return self._clients[loop]
+
+    @staticmethod
+    @abstractmethod
+    def _client_errors() -> tuple[type[Exception], ...]:
+        """Return what the client raises."""
 
     @staticmethod
     @abstractmethod
@@ -567,11 +566,12 @@ class HostedModel(Model, Generic[Client]):
         A service that gives different texts the same id has none that tells.
         """
         name = next((reply.id for reply in replies if reply.id), "")
-        if not name or request.temperature < _RANDOM:
+        if not name:
             return texts
         written = tuple(text.text for text in texts)
         known = self._drawn.setdefault(name, written)
-        if known is not written and known == written and any(map(str.strip, written)):
+        same = known is not written and known == written and any(map(str.strip, written))
+        if same and request.temperature > 0:
             self._made.add("cached_samples")
             return [text.model_copy(update={"repeated": True}) for text in texts]
         if known != written:

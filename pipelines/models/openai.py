@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
-import openai
 
 from pipelines.base import Usage
 from pipelines.errors import failure
@@ -32,6 +31,10 @@ from pipelines.models.replies import ReplyPart
 from pipelines.remote import HEADERS, OPENAI_URL, PublicTransport, bounded, read_address
 from pipelines.text.thinking import NO_MARKS, Marks, declared_marks
 
+if TYPE_CHECKING:
+    # Its hundreds of types take most of a second, which commands without such a model do not wait.
+    import openai
+
 _NAMED = ("messages", "model", "stream")
 _EXAMPLE = "https://example.com/v1"
 _ASIDE = 5.0
@@ -41,7 +44,7 @@ _ASIDE = 5.0
 _SECRET = re.compile(r"key|token|secret|sig|pass|auth|code|credential", re.I)
 
 
-class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
+class OpenAIModel(HostedModel["openai.AsyncOpenAI"]):
     """A model by its id at an OpenAI-compatible address; one call is one attempt.
 
     `known` says what the server offers; the usual is: 20 alternatives, not known to continue a
@@ -68,7 +71,6 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
     _usual = OPENAI
     _protocol = "an OpenAI-compatible server"
     _ending = "/v1"
-    _client_errors = (openai.OpenAIError, httpx2.HTTPError)
 
     def __init__(
         self,
@@ -150,7 +152,11 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
             yield reader.closing(), None
 
     def _headers(self) -> dict[str, Any]:
-        """Return how the key is given; the client insists on being told that none is meant."""
+        """Return how the key is given; without one the client insists on being told that none is
+        meant.
+        """
+        import openai
+
         if self._key and "api-version" in self._query:
             # Azure takes its own keys under another name.
             return {"Authorization": openai.omit, "api-key": self._key}
@@ -191,7 +197,15 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
         return said if isinstance(said, Mapping) else {}
 
     @staticmethod
+    def _client_errors() -> tuple[type[Exception], ...]:
+        import openai
+
+        return openai.OpenAIError, httpx2.HTTPError
+
+    @staticmethod
     def _refusal(error: Exception) -> RefusalError | None:
+        import openai
+
         if isinstance(error, openai.APIStatusError):
             return RefusalError(error.status_code, error.code, error.body, error.response.headers)
         if isinstance(error, openai.APIError) and not isinstance(error, openai.APIConnectionError):
@@ -202,6 +216,8 @@ class OpenAIModel(HostedModel[openai.AsyncOpenAI]):
         return None
 
     def _new_client(self) -> openai.AsyncOpenAI:
+        import openai
+
         timeout = httpx2.Timeout(self._timeout, connect=CONNECT_SECONDS)
         client = openai.AsyncOpenAI(
             api_key=self._key or "",

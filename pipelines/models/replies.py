@@ -110,6 +110,64 @@ class ReplyPart(NamedTuple):
     id: str = ""
 
 
+class VisibleText:
+    """What of a growing text is no thinking, and what of it was `shown` with its `tokens`.
+
+    `marks` are those that the model's template declares around its thinking.
+    """
+
+    def __init__(self, marks: Marks = NO_MARKS) -> None:
+        self.marks = marks
+        self.shown = ""
+        self.tokens: list[Token] = []
+
+    def of(
+        self, text: str, tokens: Sequence[Token] | None, *, over: bool = False, cut: bool = True
+    ) -> tuple[str, tuple[Token, ...] | None]:
+        """Return the text without its thinking, and the tokens that are left in their places."""
+        spans = self.spans(text, over=over, cut=cut)
+        if spans == [(0, len(text))]:
+            return text, None if tokens is None else tuple(tokens)
+        pieces = "".join(text[start:end] for start, end in spans)
+        return pieces, None if tokens is None else tuple(_moved(tokens, spans, pieces))
+
+    def spans(self, text: str, *, over: bool = False, cut: bool = True) -> list[tuple[int, int]]:
+        """Return the pieces [start, end) that can be shown; all of the answer where it is `over`.
+
+        A text whose thinking the prompt began is held back until the thinking is closed, and for
+        good where it was `cut`.
+        """
+        if not may_hold_thinking(text, self.marks):
+            return [(0, len(text) if over else held_back(text, self.marks))]
+        limit = len(text) if over else held_back(text, self.marks)
+        spans = [
+            (start, min(end, limit))
+            for start, end in answer_spans(text, self.marks, cut=cut or not over)
+            if start < limit
+        ]
+        while spans and spans[0][0] > 0:
+            # White space between the thinking and the answer belongs to neither.
+            start, end = spans[0]
+            start += len(text[start:end]) - len(text[start:end].lstrip())
+            if start < end:
+                return [(start, end), *spans[1:]]
+            del spans[0]
+        return spans
+
+    def show(self, text: str, tokens: Sequence[Token] | None) -> Delta | None:
+        """Return what of the visible text was not shown yet; a restart where it is another text."""
+        if not text.startswith(self.shown):
+            self.shown, self.tokens = "", []
+            return Delta(text="", restart=True)
+        if len(text) == len(self.shown):
+            return None
+        late = tuple(token for token in tokens or () if token.end > len(self.shown))
+        new = text[len(self.shown) :]
+        self.shown = text
+        self.tokens += late
+        return Delta(text=new, tokens=late)
+
+
 class ReplyBuilder:
     """Collects text and token entries, and says what can be shown so far.
 
@@ -135,7 +193,7 @@ class ReplyBuilder:
         self._logprobs = logprobs
         self._prefix = prefix
         self._most = most
-        self._marks = marks
+        self._visible = VisibleText(marks)
         self._stop = tuple(filter(None, stop))
         self._content = ""
         self._waiting = ""
@@ -152,8 +210,6 @@ class ReplyBuilder:
         self._thought_entries = 0
         self._marked = marks.begun
         """Whether the text holds what may be a mark."""
-        self._shown = ""
-        self._shown_tokens: list[Token] = []
         self._ended_here = False
         self.id = ""
         self.finish_reason: FinishReason | None = None
@@ -176,7 +232,7 @@ class ReplyBuilder:
 
     def declare(self, marks: Marks) -> None:
         """Read the reply by the marks that the model's template was found to declare."""
-        self._marks, self._marked = marks, True
+        self._visible.marks, self._marked = marks, True
 
     def close(self, reason: object) -> None:
         """Take the server's reason for ending: "stop", "length", "content_filter", ...
@@ -320,54 +376,11 @@ class ReplyBuilder:
             self._marked = True
         if not self._marked:
             held = text if held_back(text) == len(text) or len(text) > _BEGINNING else ""
-            if held and self._shown == text[: len(text) - len(ready)]:
-                self._shown = text
-                self._shown_tokens += tokens
+            if held and self._visible.shown == text[: len(text) - len(ready)]:
+                self._visible.shown = text
+                self._visible.tokens += tokens
                 return Delta(text=ready, tokens=tuple(tokens))
-        return self._show_rest(*self._visible(text, self._raw, over=False))
-
-    def _visible(
-        self, text: str, tokens: Sequence[Token] | None, *, over: bool
-    ) -> tuple[str, tuple[Token, ...] | None]:
-        """Return the text without its thinking, and the tokens that are left in their places."""
-        spans = self._spans(text, over=over)
-        if spans == [(0, len(text))]:
-            return text, None if tokens is None else tuple(tokens)
-        pieces = "".join(text[start:end] for start, end in spans)
-        return pieces, None if tokens is None else tuple(_moved(tokens, spans, pieces))
-
-    def _spans(self, text: str, *, over: bool) -> list[tuple[int, int]]:
-        if not may_hold_thinking(text, self._marks):
-            return [(0, len(text) if over else held_back(text, self._marks))]
-        # A text whose thinking the prompt began is held back until the thinking is closed.
-        cut = self.finish_reason in ("length", "broken") if over else True
-        limit = len(text) if over else held_back(text, self._marks)
-        spans = [
-            (start, min(end, limit))
-            for start, end in answer_spans(text, self._marks, cut=cut)
-            if start < limit
-        ]
-        while spans and spans[0][0] > 0:
-            # White space between the thinking and the answer belongs to neither.
-            start, end = spans[0]
-            start += len(text[start:end]) - len(text[start:end].lstrip())
-            if start < end:
-                return [(start, end), *spans[1:]]
-            del spans[0]
-        return spans
-
-    def _show_rest(self, text: str, tokens: Sequence[Token] | None) -> Delta | None:
-        """Return what of the visible text was not shown yet; a restart where it is another text."""
-        if not text.startswith(self._shown):
-            self._shown, self._shown_tokens = "", []
-            return Delta(text="", restart=True)
-        if len(text) == len(self._shown):
-            return None
-        late = tuple(token for token in tokens or () if token.end > len(self._shown))
-        new = text[len(self._shown) :]
-        self._shown = text
-        self._shown_tokens += late
-        return Delta(text=new, tokens=late)
+        return self._visible.show(*self._visible.of(text, self._raw))
 
     def _without_prefix(self) -> str | None:
         """Return the new text so far; None while it may still turn out to be the prefix."""
@@ -383,18 +396,22 @@ class ReplyBuilder:
         self._prefix = ""
         return content
 
+    @property
+    def _is_cut(self) -> bool:
+        return self.finish_reason in ("length", "broken")
+
     def rest(self) -> list[Delta]:
         """Return what was held back, now that the reply is over."""
-        text, tokens = self._visible(*self._final(), over=True)
+        text, tokens = self._visible.of(*self._final(), over=True, cut=self._is_cut)
         deltas: list[Delta] = []
-        while (delta := self._show_rest(text, tokens)) is not None:
+        while (delta := self._visible.show(text, tokens)) is not None:
             deltas.append(delta)
         return deltas
 
     def generation(self, usage: Usage) -> Generation:
         """Return the whole reply."""
         raw, aligned = self._final()
-        text, tokens = self._visible(raw, aligned, over=True)
+        text, tokens = self._visible.of(raw, aligned, over=True, cut=self._is_cut)
         reply = self._generation(raw, text, tokens, usage, len(aligned or ()))
         reason = self.finish_reason or "stop"
         return reply.model_copy(update={"finish_reason": reason, "ended": self.ended})
@@ -405,10 +422,11 @@ class ReplyBuilder:
         Where the tokens used are not known, the token entries are counted.
         """
         raw = (self._without_prefix() or "")[: self._length]
-        known = self._logprobs and self._matched and (self._pieces or not self._shown)
-        tokens = tuple(self._shown_tokens) if known else None
+        shown = self._visible.shown
+        known = self._logprobs and self._matched and (self._pieces or not shown)
+        tokens = tuple(self._visible.tokens) if known else None
         usage = usage or Usage(completion_tokens=len(self._pieces) + self._thought_entries)
-        reply = self._generation(raw, self._shown, tokens, usage, len(self._raw))
+        reply = self._generation(raw, shown, tokens, usage, len(self._raw))
         return reply.model_copy(update={"finish_reason": "watcher"})
 
     def _generation(
@@ -416,8 +434,8 @@ class ReplyBuilder:
     ) -> Generation:
         thoughts = ["".join(self._thoughts).strip()]
         if text != raw:
-            spans = self._spans(raw, over=True)
-            thoughts.append(thinking_of(raw, spans))
+            spans = self._visible.spans(raw, over=True, cut=self._is_cut)
+            thoughts.append(thinking_of(raw, spans, self._visible.marks))
         if not usage.thinking_tokens and (thoughts[0] or text != raw):
             inline = count - len(tokens or ()) if text != raw and tokens is not None else 0
             usage = usage.model_copy(update={"thinking_tokens": self._thought_entries + inline})

@@ -27,6 +27,8 @@ from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.store.database import Database
 from pipelines.store.tables import (
+    CONTROL,
+    UNTOUCHED,
     AnnotationEventRow,
     AnnotationItemRow,
     AnnotationSessionRow,
@@ -35,6 +37,7 @@ from pipelines.store.tables import (
     FailedLinkRow,
     GuidelinesRow,
     LinkRow,
+    item_order,
 )
 
 # The progress of annotation sessions, counted by the database: for lists, and to notice changes.
@@ -370,6 +373,8 @@ class AnnotationStore:
         """Change how many people label an item from now on. Labels beyond it stay."""
         with self._database.write() as session:
             locked(session, session_id).overlap = overlap
+            session.flush()
+            set_priorities(session, session_id)
 
     def set_spec(self, session_id: str, changes: dict[str, Any]) -> None:
         """Replace these fields of a session's specification. Raises NotFoundError."""
@@ -412,6 +417,7 @@ class AnnotationStore:
                 rows.append(
                     {"session": session_id, "number": number + len(rows), "labels": 0}
                     | item._asdict()
+                    | item_order(item.key, item.body, item.gold)
                 )
             for start in range(0, len(rows), _AT_ONCE):
                 session.execute(insert(row), rows[start : start + _AT_ONCE])
@@ -433,6 +439,7 @@ class AnnotationStore:
             if session.execute(given).first() is not None:
                 raise failure("annotation.wrong_state", state=phrase("state.given"))
             row.gold = gold
+            row.priority = UNTOUCHED if gold is None else CONTROL
 
     def items(self, session_id: str) -> builtins.list[StoredItem]:
         """Return all items in order, with what only the lead may see."""
@@ -515,8 +522,12 @@ class AnnotationStore:
                 (AnnotationEventRow, whole.events, {}),
             ):
                 rows = [{"session": made, **more, **value.model_dump()} for value in values]
+                if table is AnnotationItemRow:
+                    for one in rows:
+                        one.update(item_order(one["key"], one["body"], one["gold"]))
                 for start in range(0, len(rows), _AT_ONCE):
                     session.execute(insert(table), rows[start : start + _AT_ONCE])
+            set_priorities(session, made)
         return made
 
 
@@ -529,12 +540,40 @@ def _named_once() -> Iterator[None]:
         raise failure("annotation.bad_file", problem=phrase("import.same_parts"), line=1) from None
 
 
-def locked(session: Session, session_id: str) -> AnnotationSessionRow:
-    """Return a session's row, locked until the transaction ends; raises NotFoundError."""
-    row = session.get(AnnotationSessionRow, session_id, with_for_update=True)
+def locked(
+    session: Session, session_id: str, how: Literal["alone", "writing", "claiming"] = "alone"
+) -> AnnotationSessionRow:
+    """Return the row of a session, locked until the transaction ends.
+
+    Changes of the session are made "alone". Those who are "writing" what was done take turns with
+    each other; those who are "claiming" an item wait for nobody but changes, and for the item.
+    Raises NotFoundError.
+    """
+    lock: dict[str, bool] = {"key_share": how != "alone", "read": how == "claiming"}
+    row = session.get(AnnotationSessionRow, session_id, with_for_update=lock)
     if row is None:
         raise failure("annotation.no_session")
     return row
+
+
+def set_priorities(session: Session, session_id: str) -> None:
+    """Store which items come first, from what was claimed and labelled, for all of a session."""
+    item, claim, row = AnnotationItemRow, ClaimRow, AnnotationSessionRow
+    held = (
+        select(func.count())
+        .where(claim.session == item.session, claim.item == item.number)
+        .where(claim.slot.is_not(None), claim.state == "open")
+        .scalar_subquery()
+    )
+    overlap = select(row.overlap).where(row.id == session_id).scalar_subquery()
+    priority = case(
+        (item.gold.is_not(None), CONTROL),
+        (item.labels + held >= overlap, None),
+        (item.labels + held == 0, UNTOUCHED),
+        else_=item.labels,
+    )
+    # Where the row is locked "alone", nobody is claiming.
+    session.execute(update(item).where(item.session == session_id).values(priority=priority))
 
 
 def enrolled(

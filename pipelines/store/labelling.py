@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Text, and_, cast, func, or_, select
+from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from pipelines.base import Frozen
@@ -17,15 +15,19 @@ from pipelines.errors import failure
 from pipelines.store.annotations import Clock, EventKind, StoredEvent, locked, utc_now
 from pipelines.store.database import Database
 from pipelines.store.tables import (
+    CONTROL,
+    UNTOUCHED,
     AnnotationEventRow,
     AnnotationItemRow,
     AnnotationSessionRow,
+    AnnotatorRow,
     ClaimRow,
+    text_digests,
 )
 
 # Events of annotation sessions: what is asked to be stored, once however often it is asked.
 #
-# These functions belong to a transaction in which the row of the session is locked.
+# These functions belong to a transaction in which the row of the session is locked for writing.
 
 
 class Action(NamedTuple):
@@ -127,9 +129,6 @@ class NothingToDo(Frozen):
     others: int = 0
 
 
-_COMPARED = 500
-"""Characters of a text by which items are sought that may have the same; SQLite bounds them."""
-
 _NEEDS: dict[str, tuple[str, ...]] = {
     "given": ("open", "lost"),
     "changed": ("labelled",),
@@ -169,19 +168,22 @@ class AnnotationWork:
         item. Raises InvalidInputError where the session is closed.
         """
         with self._database.write() as session:
-            row = locked(session, session_id)
+            row = locked(session, session_id, "claiming")
             _require_open(row)
             turn = _Turn(session, row, annotator, self._clock(), lease, shown=shown)
+            turn.lock_annotator()
             return turn.left() or turn.gold(gold_every) or turn.next() or turn.nothing()
 
     def renew(self, session_id: str, annotator: int, item: int, *, lease: float) -> datetime:
         """Prolong an open item's lease; return its end. InvalidInputError where it was lost."""
         with self._database.write() as session:
-            row = locked(session, session_id)
+            row = locked(session, session_id, "claiming")
             turn = _Turn(session, row, annotator, self._clock(), lease)
+            turn.lock_annotator()
             claim = turn.claim_of(item)
             if claim.state in ("open", "lost"):
                 turn.hold(claim)
+                turn.settle(turn.item(item))
             return claim.expires
 
     def act(
@@ -201,11 +203,12 @@ class AnnotationWork:
         state, or where the session is closed.
         """
         with self._database.write() as session:
-            row = locked(session, session_id)
+            row = locked(session, session_id, "writing")
             if (known := repeated(session, session_id, annotator, item, action)) is not None:
                 return known
             _require_open(row)
             turn = _Turn(session, row, annotator, self._clock(), lease)
+            turn.lock_annotator()
             claim = turn.claim_of(item)
             _require_state(claim, action.kind)
             _apply(turn, claim, action.kind)
@@ -251,7 +254,10 @@ class AnnotationWork:
 
 
 class _Turn:
-    """What one person may do in one transaction."""
+    """What one person may do in one transaction.
+
+    Rows are locked in one order, session, person, item, so that nobody waits in a circle.
+    """
 
     def __init__(
         self,
@@ -266,15 +272,47 @@ class _Turn:
         self.session, self.row, self.annotator, self.now = session, row, annotator, now
         self._shown = shown
         self._ends = now + timedelta(seconds=lease)
+        self._locked: dict[int, AnnotationItemRow] = {}
+        self._claims: dict[int, list[ClaimRow]] = {}
+
+    def lock_annotator(self) -> None:
+        """Let the requests of one person take turns: two of them get the same item."""
+        self.session.get(AnnotatorRow, (self.row.id, self.annotator), with_for_update=True)
 
     def claim_of(self, item: int) -> ClaimRow:
-        claim = self.session.get(ClaimRow, (self.row.id, item, self.annotator))
-        if claim is None:
+        """Return the claim of this person on an item, which is locked."""
+        key = (self.row.id, item)
+        found = self.session.get(AnnotationItemRow, key, with_for_update=True)
+        claim = None if found is None else self._own_claim(item)
+        if found is None or claim is None:
             raise failure("annotation.not_given")
+        self._locked[item] = found
         return claim
 
+    def _own_claim(self, item: int) -> ClaimRow | None:
+        claims = self._claims_of(item)
+        return next((one for one in claims if one.annotator == self.annotator), None)
+
+    def _claims_of(self, item: int) -> list[ClaimRow]:
+        """Return to whom an item was given, which is locked: nobody else changes that."""
+        if item not in self._claims:
+            row = ClaimRow
+            query = select(row).where(row.session == self.row.id, row.item == item)
+            query = query.execution_options(populate_existing=True)
+            self._claims[item] = list(self.session.scalars(query))
+        return self._claims[item]
+
+    def _holders(self, item: int) -> list[ClaimRow]:
+        """Return who has a place of an item."""
+        return [claim for claim in self._claims_of(item) if claim.slot is not None]
+
     def item(self, number: int) -> AnnotationItemRow:
-        return self.session.get_one(AnnotationItemRow, (self.row.id, number))
+        """Return an item, which is locked from now on."""
+        if number not in self._locked:
+            key = (self.row.id, number)
+            found = self.session.get_one(AnnotationItemRow, key, with_for_update=True)
+            self._locked[number] = found
+        return self._locked[number]
 
     def hold(self, claim: ClaimRow) -> None:
         """Make sure that the item is this person's: with a slot, and a lease from now on."""
@@ -283,7 +321,16 @@ class _Turn:
             if claim.slot is None:
                 raise failure("annotation.lost")
         claim.state, claim.expires = "open", self._ends
-        self.session.flush()
+
+    def settle(self, item: AnnotationItemRow) -> None:
+        """Store how soon the item is to be given out, after its labels or its places changed."""
+        if item.gold is not None:
+            return
+        held = sum(claim.state == "open" for claim in self._holders(item.number))
+        if item.labels + held >= self.row.overlap:
+            item.priority = None
+        else:
+            item.priority = item.labels if item.labels or held else UNTOUCHED
 
     def saw_verdicts(self, claim: ClaimRow, *, offered: bool) -> bool:
         """Return whether this person saw what models said of the text of the item.
@@ -292,20 +339,19 @@ class _Turn:
         """
         if claim.revealed:
             return True
-        texts = _texts(self.item(claim.item).body)
         row, item = ClaimRow, AnnotationItemRow
         shown: list[Any] = [row.revealed]
         if offered:
             shown.append(item.task == "span")
         query = (
-            select(item.body, item.hidden, row.revealed)
+            select(item.hidden, row.revealed)
             .join(row, and_(row.session == item.session, row.item == item.number))
             .where(row.session == self.row.id, row.annotator == self.annotator)
-            .where(or_(*shown), or_(item.number == claim.item, *_beginning(texts)))
+            .where(or_(*shown), _about(self.item(claim.item)))
         )
         return any(
-            (revealed or bool(hidden.get("spans"))) and bool(texts & _texts(body) or not texts)
-            for body, hidden, revealed in self.session.execute(query)
+            revealed or bool(hidden.get("spans"))
+            for hidden, revealed in self.session.execute(query)
         )
 
     def left(self) -> Given | None:
@@ -317,13 +363,14 @@ class _Turn:
             .where(row.state == "open")
             .order_by(row.taken, row.item)
         )
-        for claim in self.session.scalars(query):
+        for found in self.session.scalars(query).all():
+            claim = self.claim_of(found.item)
             if claim.slot is None and self.item(claim.item).gold is None:
-                slot = self._free_slot(claim.item)
-                if slot is None:
+                claim.slot = self._free_slot(claim.item)
+                if claim.slot is None:
                     claim.state = "lost"
                     continue
-                claim.slot = slot
+                self.settle(self.item(claim.item))
             claim.expires = self._ends
             return self._given(claim)
         return None
@@ -335,7 +382,7 @@ class _Turn:
         done, seen, unseen = self._controls()
         if not unseen or not self._is_due(every, done, len(seen)):
             return None
-        return self._take(min(unseen, key=self._rank))
+        return self._take(self.item(min(unseen, key=self._rank)))
 
     def count_left(self, every: int) -> int:
         """Return how many items this person would label by themselves, control items among them.
@@ -369,13 +416,16 @@ class _Turn:
     def _controls(self) -> tuple[int, set[int], set[int]]:
         """Return how many items this person was given, and control items given and not."""
         item, claim = AnnotationItemRow, ClaimRow
-        given = select(claim.item).where(
-            claim.session == self.row.id, claim.annotator == self.annotator
+        given = (claim.session == self.row.id, claim.annotator == self.annotator)
+        count = self.session.scalar(select(func.count()).select_from(claim).where(*given)) or 0
+        query = (
+            select(item.number, claim.item)
+            .outerjoin(claim, and_(*given, claim.item == item.number))
+            .where(item.session == self.row.id, item.priority == CONTROL)
         )
-        own = set(self.session.scalars(given))
-        controls = select(item.number).where(item.session == self.row.id, item.gold.is_not(None))
-        numbers = set(self.session.scalars(controls))
-        return len(own), numbers & own, numbers - own
+        found = self.session.execute(query).all()
+        seen = {number for number, taken in found if taken is not None}
+        return count, seen, {number for number, _ in found} - seen
 
     def _is_due(self, every: int, done: int, seen: int) -> bool:
         # Nobody knows which of `every` items it is: each person's are at places of their own.
@@ -383,23 +433,43 @@ class _Turn:
 
     def next(self) -> Given | None:
         """Return the ordinary item that comes next, if one needs labels that nobody is giving."""
-        found = [(not (labels or live), labels, number) for number, labels, live in self._wanted()]
-        if not found:
-            return None
-        numbers = {one[2] for one in found}
+        self._take_back()
+        last = self._last()
         # Who has read a text is asked everything about it before the next one.
-        if (last := self._last()) is not None and (same := self._of_text(last, numbers)):
-            return self._take(min(same))
-        first = min(one[:2] for one in found)
-        chosen = min((one[2] for one in found if one[:2] == first), key=self._rank)
-        return self._take(min(self._of_text(chosen, numbers)))
+        if last is not None and (same := self._of_text(last)) is not None:
+            return self._take(same)
+        start = self._rank(-2 if last is None else last.number) % 2**31
+        while (chosen := self._first(start)) is not None:
+            self._locked[chosen.number] = chosen
+            if (given := self._take(self._of_text(chosen) or chosen)) is not None:
+                return given
+        return None
 
-    def _last(self) -> int | None:
+    def _first(self, start: int) -> AnnotationItemRow | None:
+        """Return the item that comes first, locked, in the order that begins at `start`."""
+        item = AnnotationItemRow
+        best = self._wanted(select(item.priority)).order_by(item.priority).limit(1)
+        while (priority := self.session.scalar(best)) is not None:
+            query = self._wanted(select(item)).where(item.priority == priority)
+            query = query.order_by(item.place).limit(1)
+            parts = query.where(item.place >= start), query
+            # What somebody else has locked will hardly be free: it is waited for at last.
+            for part, skip in [*((part, True) for part in parts), (query, False)]:
+                if (found := self._lock(part, skip=skip)) is not None:
+                    return found
+        return None
+
+    def _lock(self, query: Select[Any], *, skip: bool) -> AnnotationItemRow | None:
+        # The row is read anew: somebody may have changed it before it was locked.
+        query = query.with_for_update(skip_locked=skip, of=AnnotationItemRow)
+        return self.session.scalar(query.execution_options(populate_existing=True))
+
+    def _last(self) -> AnnotationItemRow | None:
         """Return the ordinary item that this person was given last."""
         item, claim = AnnotationItemRow, ClaimRow
         query = (
-            select(claim.item)
-            .join(item, and_(item.session == claim.session, item.number == claim.item))
+            select(item)
+            .join(claim, and_(item.session == claim.session, item.number == claim.item))
             .where(claim.session == self.row.id, claim.annotator == self.annotator)
             .where(item.gold.is_(None))
             .order_by(claim.taken.desc(), claim.item.desc())
@@ -407,17 +477,11 @@ class _Turn:
         )
         return self.session.scalar(query)
 
-    def _of_text(self, number: int, wanted: Collection[int]) -> set[int]:
-        """Return those of the `wanted` items that are about a text of the item `number`."""
-        item, texts = AnnotationItemRow, _texts(self.item(number).body)
-        query = select(item.number, item.body).where(
-            item.session == self.row.id, or_(item.number == number, *_beginning(texts))
-        )
-        return {
-            one
-            for one, body in self.session.execute(query)
-            if one in wanted and (one == number or texts & _texts(body))
-        }
+    def _of_text(self, other: AnnotationItemRow) -> AnnotationItemRow | None:
+        """Return the first wanted item about a text of another one, or that itself, locked."""
+        item = AnnotationItemRow
+        query = self._wanted(select(item)).where(_about(other)).order_by(item.number).limit(1)
+        return self._lock(query, skip=True)
 
     def nothing(self) -> NothingToDo:
         """Return the answer that there is nothing, and when there may be something again."""
@@ -440,33 +504,41 @@ class _Turn:
             row.session == self.row.id, row.annotator == self.annotator, row.state != "lost"
         )
 
-    def _wanted(self) -> list[tuple[int, int, int]]:
-        """Return items that this person can be given: number, labels, and places that are taken."""
-        item, claim = AnnotationItemRow, ClaimRow
-        live = (
-            select(claim.item, func.count().label("live"))
-            .where(claim.session == self.row.id, claim.slot.is_not(None))
-            .where(claim.state == "open", claim.expires > self.now)
-            .group_by(claim.item)
-            .subquery()
+    def _wanted(self, query: Select[Any]) -> Select[Any]:
+        """Return the part of a query of items that this person can be given."""
+        item = AnnotationItemRow
+        return query.where(
+            item.session == self.row.id, item.priority >= 0, item.number.not_in(self._own())
         )
-        taken = func.coalesce(live.c.live, 0)
-        query = (
-            select(item.number, item.labels, taken)
-            .outerjoin(live, live.c.item == item.number)
-            .where(item.session == self.row.id, item.gold.is_(None))
-            .where(item.labels + taken < self.row.overlap, item.number.not_in(self._own()))
-        )
-        return [(found[0], found[1], found[2]) for found in self.session.execute(query)]
 
-    def _take(self, number: int) -> Given:
-        control = self.item(number).gold is not None
-        slot = None if control else self._free_slot(number)
-        claim = self.session.get(ClaimRow, (self.row.id, number, self.annotator))
+    def _take_back(self) -> None:
+        """Take away the places of others whose lease has expired."""
+        row = ClaimRow
+        query = (
+            select(row)
+            .where(row.session == self.row.id, row.state == "open", row.expires <= self.now)
+            .where(row.slot.is_not(None), row.annotator != self.annotator)
+        )
+        item = AnnotationItemRow
+        for number in sorted({claim.item for claim in self.session.scalars(query)}):
+            one = select(item).where(item.session == self.row.id, item.number == number)
+            if (found := self._lock(one, skip=True)) is not None:
+                self._locked[number] = found
+                self._free_slot(number)
+                self.settle(found)
+
+    def _take(self, item: AnnotationItemRow) -> Given | None:
+        """Give out an item; None where all its places are taken."""
+        self._locked[item.number] = item
+        slot = None if item.gold is not None else self._free_slot(item.number)
+        if slot is None and item.gold is None:
+            item.priority = None
+            return None
+        claim = self._own_claim(item.number)
         if claim is None:
             claim = ClaimRow(
                 session=self.row.id,
-                item=number,
+                item=item.number,
                 annotator=self.annotator,
                 slot=slot,
                 state="open",
@@ -475,38 +547,34 @@ class _Turn:
                 revealed=self._shown,
             )
             self.session.add(claim)
+            self._claims[item.number].append(claim)
         else:
             claim.slot, claim.state, claim.expires = slot, "open", self._ends
-        self.session.flush()
+        self.settle(item)
         return self._given(claim)
 
     def _free_slot(self, number: int) -> int | None:
-        """Return a place of the item that nobody holds; expired leases are taken away."""
-        row = ClaimRow
-        query = select(row).where(
-            row.session == self.row.id, row.item == number, row.slot.is_not(None)
-        )
-        holders = {claim.slot: claim for claim in self.session.scalars(query)}
-        expired = [
-            claim
-            for claim in holders.values()
-            if claim.state == "open"
-            and claim.expires <= self.now
-            and claim.annotator != self.annotator
-        ]
+        """Return a place of the item that nobody holds; places whose lease has expired are
+        taken away.
+        """
+        holders = {claim.slot: claim for claim in self._holders(number)}
+        for slot, claim in list(holders.items()):
+            if (
+                claim.state == "open"
+                and claim.expires <= self.now
+                and claim.annotator != self.annotator
+            ):
+                del holders[slot]
+                claim.slot = None
+                # Before somebody else takes it: the database refuses two.
+                self.session.flush()
         # After a larger overlap than now, the places above it count as well.
-        overlap = self.row.overlap
-        if len(holders) - len(expired) >= overlap:
+        if len(holders) >= self.row.overlap:
             return None
-        expired.sort(key=lambda claim: claim.expires)
-        for claim in expired[: max(0, len(holders) - overlap + 1)]:
-            del holders[claim.slot]
-            claim.slot = None
-        self.session.flush()
-        return next(slot for slot in range(overlap) if slot not in holders)
+        return next(slot for slot in range(self.row.overlap) if slot not in holders)
 
     def _given(self, claim: ClaimRow) -> Given:
-        item = self.item(claim.item)
+        item = self._locked.get(claim.item) or self.item(claim.item)
         return Given(
             item=claim.item,
             task=item.task,
@@ -516,24 +584,16 @@ class _Turn:
         )
 
     def _rank(self, number: int) -> int:
-        """Return the place of an item in this person's own order: random, and always the same."""
+        """Return a number of this person and an item: at random, and always the same."""
         said = f"{self.row.seed}:{self.annotator}:{number}".encode()
         return int.from_bytes(blake2b(said, digest_size=8).digest(), "big")
 
 
-def _texts(body: dict[str, Any]) -> set[str]:
-    """Return the texts that an item is about: two for a comparison."""
-    return {text for name in ("text", "other") if (text := body.get(name))}
-
-
-def _beginning(texts: set[str]) -> list[Any]:
-    """Return conditions by which the database finds items about one of `texts`, by how it begins:
-    whether it is the same is to be seen then.
-    """
-    return [
-        cast(AnnotationItemRow.body, Text).contains(json.dumps(text)[:_COMPARED], autoescape=True)
-        for text in sorted(texts)
-    ]
+def _about(other: AnnotationItemRow) -> Any:
+    """Return the condition by which items about one of the texts of `other` are found."""
+    item, texts = AnnotationItemRow, sorted(text_digests(other.body))
+    same = (item.first.in_(texts), item.second.in_(texts)) if texts else ()
+    return or_(item.number == other.number, *same)
 
 
 def _apply(turn: _Turn, claim: ClaimRow, kind: EventKind) -> None:
@@ -553,6 +613,7 @@ def _apply(turn: _Turn, claim: ClaimRow, kind: EventKind) -> None:
         claim.state, claim.slot = "skipped", None
     elif kind == "revealed":
         claim.revealed = True
+    turn.settle(item)
 
 
 def _require_state(claim: ClaimRow, kind: EventKind) -> None:

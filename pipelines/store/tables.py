@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from hashlib import blake2b
 from math import isfinite
 from secrets import token_hex
 from typing import Any
@@ -575,6 +576,11 @@ class AnnotationItemRow(_OfSession, Base):
     apart from what annotators get. `gold` is the right label of a control item. `probability` is
     that with which it was drawn, None where it was chosen otherwise. `labels` counts the people
     whose label stands, without control items.
+
+    The rest is kept so that the next item is found by an index, however many there are, see
+    `item_order`: `priority` says which items come first (None: it needs nobody now), `place` is its
+    place in the order that everybody walks through from a point of their own, `first` and `second`
+    name the texts that it is about ("" where there is none).
     """
 
     __tablename__ = "annotation_items"
@@ -587,17 +593,50 @@ class AnnotationItemRow(_OfSession, Base):
     gold: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     body: Mapped[dict[str, Any]] = mapped_column(JSON)
     hidden: Mapped[dict[str, Any]] = mapped_column(JSON)
+    priority: Mapped[int | None]
+    place: Mapped[int]
+    first: Mapped[str] = mapped_column(CleanText(32))
+    second: Mapped[str] = mapped_column(CleanText(32))
 
-    __table_args__ = (UniqueConstraint("session", "key", name="uq_annotation_items_session_key"),)
+    __table_args__ = (
+        UniqueConstraint("session", "key", name="uq_annotation_items_session_key"),
+        Index(None, "session", "priority", "place"),
+        Index(None, "session", "first"),
+        Index(None, "session", "second"),
+    )
+
+
+CONTROL = -1
+"""The priority of a control item."""
+
+UNTOUCHED = 1_000_000
+"""The priority of an item that nobody has begun: those that somebody has come before it."""
+
+
+def item_order(key: str, body: dict[str, Any], gold: object) -> dict[str, Any]:
+    """Return the columns of a new item by which it is found, see `AnnotationItemRow`."""
+    texts = sorted(text_digests(body))
+    return {
+        "priority": UNTOUCHED if gold is None else CONTROL,
+        "place": int.from_bytes(blake2b(key.encode(), digest_size=4).digest(), "big") >> 1,
+        "first": texts[0] if texts else "",
+        "second": texts[1] if len(texts) > 1 else "",
+    }
+
+
+def text_digests(body: dict[str, Any]) -> set[str]:
+    """Return names of the texts that an item is about: two for a comparison."""
+    texts = (text for name in ("text", "other") if (text := body.get(name)))
+    return {blake2b(text.encode(errors="replace"), digest_size=16).hexdigest() for text in texts}
 
 
 class ClaimRow(_OfSession, Base):
     """That somebody was given an item, which the key allows once.
 
     `slot` is which of the item's places (0 to overlap - 1) is taken; the database refuses that two
-    people take the same. It is None for control items, and where the place was given back or
-    passed on. `state` is "open", "labelled", "skipped" or "lost". An open claim whose lease
-    expired keeps its slot until somebody else needs it. `revealed`: what models said was shown.
+    people take the same. It is None for control items, and where the place was given back. `state`
+    is "open", "labelled", "skipped" or "lost". An open claim whose lease expired loses its slot
+    when the next item is sought for somebody else. `revealed`: what models said was shown.
     """
 
     __tablename__ = "annotation_claims"
@@ -613,6 +652,7 @@ class ClaimRow(_OfSession, Base):
     __table_args__ = (
         UniqueConstraint("session", "item", "slot", name="uq_annotation_claims_session_item_slot"),
         Index(None, "session", "annotator", "state"),
+        Index(None, "session", "state", "expires"),
     )
 
 

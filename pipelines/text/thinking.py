@@ -261,14 +261,14 @@ def is_thinking(text: str, marks: Marks = NO_MARKS) -> bool:
     )
 
 
-def thinking_of(text: str, spans: Iterable[Span]) -> str:
+def thinking_of(text: str, spans: Iterable[Span], marks: Marks = NO_MARKS) -> str:
     """Return what lies outside of `spans`, without the marks themselves at its two ends."""
     pieces: list[str] = []
     at = 0
     for start, end in (*spans, (len(text), len(text))):
         pieces.append(text[at:start])
         at = end
-    bare = (_unmarked(piece) for piece in pieces)
+    bare = (_unmarked(_undeclared(piece.strip(), marks)) for piece in pieces)
     return "\n".join(piece for piece in bare if piece)
 
 
@@ -290,6 +290,12 @@ _ANY_MARK = re.compile(
     ),
     re.IGNORECASE,
 )
+
+
+def _undeclared(piece: str, marks: Marks) -> str:
+    for opening, closing in marks.pairs:
+        piece = piece.removeprefix(opening).removesuffix(closing)
+    return piece
 
 
 def _unmarked(piece: str) -> str:

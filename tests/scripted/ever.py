@@ -73,13 +73,13 @@ class Part:
     """What the model says: texts by what stands before them, verdicts by concept, and so on.
 
     A verdict (or a list of them, one for each time it is asked, the last repeated) is one of
-    "True", "False" and "NEI", or a whole reply. Concepts are listed for a sentence, or given as
-    the reply itself.
+    "True", "False" and "NEI", or a whole reply, also as a Generation. Concepts are listed for a
+    sentence, or given as the reply itself.
     """
 
     texts: Mapping[str, Reply] = field(default_factory=lambda: {"": WHOLE})
     concepts: Mapping[str, Sequence[str] | str] = field(default_factory=dict)
-    verdicts: Mapping[str, str | list[str]] = field(default_factory=dict)
+    verdicts: Mapping[str, str | list[str] | list[str | Generation]] = field(default_factory=dict)
     rectified: Mapping[str, str] = field(default_factory=dict)
     questions: Mapping[str, str] = field(default_factory=dict)
     statements: Mapping[str, str] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class Part:
             case _:
                 return self.rectified.get(named(request, "Sentence", "句子"), "")
 
-    def _verdict(self, question: str) -> str:
+    def _verdict(self, question: str) -> str | Generation:
         concept = max((c for c in self.verdicts if c in question), key=len, default="")
         given = self.verdicts.get(concept, "True")
         if isinstance(given, list):

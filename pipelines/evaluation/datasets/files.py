@@ -95,7 +95,7 @@ def read_table(path: Path, *, keep_bad: bool = False) -> DataTable:
     `keep_bad` rows that cannot be read are listed in `bad` instead.
     """
     suffix = _suffix(path)
-    reader = _READERS.get(suffix)
+    reader = _READERS.get(".xlsx" if suffix in _OLD_EXCEL else suffix)
     if reader is None:
         raise failure("files.unknown_form", file=path.name, known=_SUFFIXES)
     table = reader(_File(path, suffix, _bytes(path)))
@@ -234,6 +234,13 @@ def _of_grid(
 def _read_excel(file: _File) -> DataTable:
     import pandas as pd
 
+    if file.data.startswith(_COMPOUND):
+        # Excel encrypts a whole workbook into the container that its old form has.
+        locked = "EncryptedPackage".encode("utf-16-le") in file.data
+        kind = "files.locked_excel" if locked else "files.old_excel"
+        raise failure(kind, file=file.path.name)
+    if file.suffix in _OLD_EXCEL and not zipfile.is_zipfile(io.BytesIO(file.data)):
+        raise failure("files.old_excel", file=file.path.name)
     try:
         with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
             size = sum(one.file_size for one in archive.infolist())
@@ -266,6 +273,9 @@ def _of_excel(cell: Any) -> Any:
         return cell.isoformat().removesuffix("T00:00:00")
     return cell if isinstance(cell, str | int | float | bool) else str(cell)
 
+
+_COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_OLD_EXCEL = (".xls", ".xlsm", ".xlsb", ".xlt")
 
 _WRAPPERS = ("data", "Data", "rows", "records", "examples", "items", "instances", "goldens")
 """Where an object holds its list of records."""

@@ -216,11 +216,14 @@ class _MappedRow:
         raise self._error(column, phrase("cell.no_text"))
 
     def _language(self) -> Language | None:
+        """Return the language that is named; None for another one, which the texts tell."""
         code = self._string(self._mapping.language).strip().lower()
         if not code:
             return None
-        found = _LANGUAGES.get(re.split(r"[-_]", code)[0])
-        if found is None:
+        found = next(
+            (_LANGUAGES[one] for one in re.split(r"[-_\s(（]", code) if one in _LANGUAGES), None
+        )
+        if found is None and not _NAMES_A_LANGUAGE.fullmatch(code):
             raise self._error(self._mapping.language, phrase("cell.language", code=code))
         return found
 
@@ -358,16 +361,19 @@ def _is_offset(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
+_NAMES_A_LANGUAGE = re.compile(r"[^\W\d_]{2,20}(?:[-_\s(（][^\W_]{1,20}[)）]?){0,2}")
+"""A code or a name of a language: "fr", "pt-BR", "Español", "Serbian (Latin)"."""
+
 _LANGUAGES: dict[str, Language] = {
-    "en": "en",
-    "english": "en",
-    "英文": "en",
-    "英语": "en",
-    "zh": "zh",
-    "cn": "zh",
-    "chinese": "zh",
-    "中文": "zh",
-    "汉语": "zh",
+    **dict.fromkeys(("en", "eng", "english", "英文", "英语", "英語", "anglais", "englisch"), "en"),
+    **dict.fromkeys(("zh", "zho", "chi", "cmn", "cn", "chs", "cht", "chinese", "mandarin"), "zh"),
+    **dict.fromkeys(
+        ("中文", "汉语", "漢語", "华语", "華語", "国语", "國語", "普通话", "普通話"), "zh"
+    ),
+    **dict.fromkeys(
+        ("简体中文", "簡體中文", "繁体中文", "繁體中文", "简体", "繁體", "chinois"), "zh"
+    ),
+    "chinesisch": "zh",
 }
 _WORDS = {
     "true": "yes y true t 1 1.0 是 有 对 ja oui wahr vrai",

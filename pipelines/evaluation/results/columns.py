@@ -14,15 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from pipelines.evaluation.results.papers import PaperFigure, paper_words
 from pipelines.evaluation.results.scores import COSTS, Better, Cost, MetricInfo, has_few_groups
 from pipelines.evaluation.results.table import CostSummary, ResultsRow, ResultsTable
 from pipelines.evaluation.statistics.detection import DetectorRankings
 from pipelines.evaluation.statistics.estimates import Estimate, Sampling
+
+if TYPE_CHECKING:
+    # Loaded by what makes a table: light commands begin without it.
+    import pandas as pd
 
 Row = TypeVar("Row")
 
@@ -216,6 +218,8 @@ def typed_frame(columns: Iterable[ResultsColumn[Row]], rows: Sequence[Row]) -> p
     An estimate called k takes the columns k, k_low, k_high, k_n, k_interval (how the interval was
     computed, or why there is none) and k_remark; a cost k_mean and k_total.
     """
+    import pandas as pd
+
     found: dict[str, pd.Series] = {}
     for column in columns:
         cells = [_cells(column.key, column.value(row)) for row in rows]
@@ -226,6 +230,8 @@ def typed_frame(columns: Iterable[ResultsColumn[Row]], rows: Sequence[Row]) -> p
 
 def _typed(cells: list[Any]) -> pd.Series:
     """Return a column of whole numbers, of numbers or of anything; an empty cell is missing."""
+    import pandas as pd
+
     types = {type(cell) for cell in cells if cell is not None}
     # Numbers of numpy would make floats of whole numbers with an empty cell.
     whole, real = types == {int}, types in ({float}, {int, float})

@@ -12,10 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from io import StringIO
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-from pandas.api.types import is_object_dtype
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.table import Table
@@ -53,6 +51,10 @@ from pipelines.evaluation.results.scores import (
 from pipelines.evaluation.results.table import ResultsTable, results_table
 from pipelines.evaluation.statistics.detection import QUALITIES, RANKINGS
 from pipelines.evaluation.statistics.estimates import Estimate, PairedDifference
+
+if TYPE_CHECKING:
+    # Loaded by what makes a table: light commands begin without it.
+    import pandas as pd
 
 Cell = str | int | float | None
 
@@ -98,6 +100,8 @@ def csv_text(records: Iterable[Mapping[str, Cell]], columns: Iterable[str] = ())
     record has them, then others in the order in which records name them. No text begins a formula
     (`harmless`); numbers are not rounded.
     """
+    import pandas as pd
+
     rows = list(records)
     names = list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
     cells = [[row.get(name) for name in names] for row in rows]
@@ -115,6 +119,9 @@ def _for_programs(columns: Iterable[ResultsColumn[Row]], rows: Sequence[Row]) ->
 
 
 def _frame_csv(frame: pd.DataFrame) -> str:
+    import pandas as pd
+    from pandas.api.types import is_object_dtype
+
     for place, dtype in enumerate(frame.dtypes):
         if is_object_dtype(dtype):
             # Not by `map`, which makes floats of whole numbers with an empty cell.
@@ -209,6 +216,8 @@ def printed_frame(
     notes: Mapping[PaperFigure, int] | None = None,
 ) -> pd.DataFrame:
     """Return a table for people: words under the titles of `columns`."""
+    import pandas as pd
+
     shown = list(columns)
     cells = [[cell_words(one.value(row), digits, missing, notes) for one in shown] for row in rows]
     return pd.DataFrame(cells, columns=[one.title for one in shown], dtype=object)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from pipelines.base import printable
 from pipelines.errors import failure
@@ -15,6 +13,10 @@ from pipelines.evaluation.plan import Reading
 from pipelines.evaluation.results.export import caption, score_records, table_frame
 from pipelines.evaluation.results.scores import Evaluation
 from pipelines.evaluation.results.table import results_table
+
+if TYPE_CHECKING:
+    # Loaded by what makes a table: light commands begin without it.
+    import pandas as pd
 
 EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 """The media type of a workbook."""
@@ -42,6 +44,8 @@ def workbook(sheets: Mapping[str, pd.DataFrame]) -> bytes:
     for name, frame in sheets.items():
         if len(frame) > MOST_ROWS:
             raise failure("files.many_rows_for_excel", sheet=name, rows=len(frame), most=MOST_ROWS)
+    import pandas as pd
+
     file = io.BytesIO()
     with pd.ExcelWriter(file, engine="openpyxl") as writer:
         for name, frame in sheets.items():
@@ -78,6 +82,8 @@ def evaluation_workbook(evaluation: Evaluation, reading: Reading | None = None) 
             if one.value
         }
         about["rows left out"] = str(reading.left_out_count)
+    import pandas as pd
+
     return workbook(
         {
             "results": table_frame(table),

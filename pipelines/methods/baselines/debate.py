@@ -213,6 +213,10 @@ class _DebateRun(BaselineRun[DebateSettings]):
             except VeriscopeError:
                 # Recorded with the call. The others go on.
                 return ""
+        if reply.repeated:
+            # Nobody said it again.
+            self.flag("samples_repeated")
+            return ""
         written = visible_generation(reply)
         return written.text if usable(written, self.question) else ""
 
@@ -232,7 +236,8 @@ class _DebateRun(BaselineRun[DebateSettings]):
     def _judge(self, step: Scope, text: str, votes: int | None, answers: Sequence[str]) -> None:
         """Record the verdict on the original: how many agents give its answer at the end."""
         said = [one for one in answers if self._key(one)]
-        if votes is None or not said or no_answer(text, self.question):
+        alone = len(said) < 2 and "samples_repeated" in self.flags
+        if votes is None or not said or alone or no_answer(text, self.question):
             step.judged("answer", text, verdict="unchecked")
             return
         share = votes / len(said)

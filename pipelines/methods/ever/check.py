@@ -28,7 +28,7 @@ from pipelines.methods.sentences import sentences_of
 from pipelines.methods.slm.method import judge_sentence
 from pipelines.methods.subjects import holds_details, main_subject, passages_about, said_beyond
 from pipelines.methods.telling import is_of_a_part
-from pipelines.methods.writing import adapts, ask_list, distinct, found_for
+from pipelines.methods.writing import adapts, ask_list, distinct, found_for, independent
 from pipelines.models.base import ChoiceRequest
 from pipelines.run.events import RevisionReason, Score, Verdict
 from pipelines.run.findings import Attempt, ConceptsListed, ConceptVerified, Listed
@@ -503,6 +503,10 @@ class Checker:
                 for number in range(draws)
             )
         )
+        drawn = independent(drawn)
+        if not drawn:
+            return concept.noted({}, reason="repeated")
+        draws = len(drawn)
         # Replies that name no verdict vote too, for nothing: one True among three is no majority.
         votes = Counter(reply.label for reply in drawn).most_common(2)
         (label, count), tied = votes[0], len(votes) == 2 and votes[0][1] == votes[1][1]

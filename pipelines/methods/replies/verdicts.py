@@ -73,13 +73,14 @@ class Reasoned(Frozen):
 
     `text` is the model's reply as it was written. `label` is None when neither that reply nor
     `choice`, the answers to being asked for the verdict alone, could be read; `choice` is None
-    when nothing more was asked.
+    when nothing more was asked. `repeated`: the service gave this reply to an earlier draw.
     """
 
     reasoning: str
     label: str | None
     choice: Choice | None
     text: str
+    repeated: bool = False
 
 
 def truth(choice: Choice) -> float | None:
@@ -164,11 +165,12 @@ async def reason_then_decide(
     # What reasoning says on its way is no verdict when it never came to its end.
     cut_off = reply.finish_reason in ("length", "filter", "broken")
     reasoning, label = read_verdict(reply.text, options, labels, cut_off=cut_off)
+    found = {"reasoning": reasoning, "text": reply.text, "repeated": reply.repeated}
     if label is not None:
-        return Reasoned(reasoning=reasoning, label=label, choice=None, text=reply.text)
+        return Reasoned(label=label, choice=None, **found)
     again = reminded(messages, reply.text, reminder)
     choice = await decide_between(step, again, options, reminder=reminder)
-    return Reasoned(reasoning=reasoning, label=choice.best, choice=choice, text=reply.text)
+    return Reasoned(label=choice.best, choice=choice, **found)
 
 
 def _schema(options: Sequence[Option]) -> dict[str, Any]:

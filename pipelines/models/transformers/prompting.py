@@ -11,11 +11,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.base import Message
 from pipelines.errors import failure
 from pipelines.text.alignment import token_spans
+from pipelines.text.thinking import NO_MARKS, Marks, declared_marks
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -132,12 +134,19 @@ class Prompt:
     """Token ids a model is given, and how its continuation is to be read.
 
     `drops_space`: a space at the very beginning of the reply belongs to the format, not to the
-    reply. `stop`: strings with which the next turn would begin.
+    reply. `stop`: strings with which the next turn would begin. `marks` are those around thinking.
     """
 
     ids: tuple[int, ...]
     drops_space: bool = False
     stop: tuple[str, ...] = ()
+    marks: Marks = NO_MARKS
+
+
+_TAIL = 16
+"""Tokens at the end of a prompt that may open the thinking."""
+
+_marks = lru_cache(maxsize=64)(declared_marks)
 
 
 def encode_prompt(vocabulary: Vocabulary, messages: Sequence[Message]) -> Prompt:
@@ -167,7 +176,10 @@ def encode_prompt(vocabulary: Vocabulary, messages: Sequence[Message]) -> Prompt
         ids = tokenizer.encode(text, split_special_tokens=True)
         return Prompt(tuple(ids), drops_space=not prefilled, stop=(_PLAIN_TURN,))
     ids = _apply_template(tokenizer, chat, prefilled=prefilled)
-    return Prompt(tuple(ids), drops_space=vocabulary.prepends_space and not prefilled)
+    template, tail = tokenizer.chat_template, str(tokenizer.decode(ids[-_TAIL:]))
+    marks = _marks(template, tail) if isinstance(template, str) else NO_MARKS
+    drops_space = vocabulary.prepends_space and not prefilled
+    return Prompt(tuple(ids), drops_space=drops_space, marks=marks)
 
 
 def _apply_template(

@@ -20,8 +20,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from pipelines.base import Alternative, FinishReason, Generation, Token, Usage
 from pipelines.models.base import Delta, GenerationRequest, Watcher
+from pipelines.models.replies import VisibleText
 from pipelines.models.transformers.prompting import Prompt
 from pipelines.text.alignment import token_spans
+from pipelines.text.thinking import thinking_of
 
 T = TypeVar("T")
 
@@ -288,6 +290,7 @@ class TokenSequence(DecodingJob[Generation]):
         draw = (request.sample or 0) * request.n + index
         self._random = random.Random(f"{request.seed}/{draw}/{ids}")
         self._uniform: float | None = None
+        self.marks = prompt.marks
         self._transcript = Transcript((*request.stop, *prompt.stop), drops_space=prompt.drops_space)
 
     def uniform(self) -> float:
@@ -341,15 +344,37 @@ class TokenSequence(DecodingJob[Generation]):
         tokens = [token for piece in pieces for token in piece.tokens]
         return self._generation("".join(p.text for p in pieces), tokens, written, reason)
 
+    def result_shown(self, shown: VisibleText, written: int) -> Generation:
+        """Return the text as far as a watcher saw it, who wants no more."""
+        found = self._generation(shown.shown, shown.tokens, written, "watcher", clean=True)
+        return found
+
     def _generation(
-        self, text: str, tokens: list[Token], written: int, reason: FinishReason
+        self,
+        text: str,
+        tokens: ListOf[Token],
+        written: int,
+        reason: FinishReason,
+        *,
+        clean: bool = False,
     ) -> Generation:
+        """Return the text apart from what the model thought; of a `clean` one nothing is taken."""
+        view, cut = VisibleText(self.marks), reason == "length"
+        answer, kept = (text, tuple(tokens)) if clean else view.of(text, tokens, over=True, cut=cut)
+        thinking = ""
+        if answer != text:
+            thinking = thinking_of(text, view.spans(text, over=True, cut=cut), self.marks)
         return Generation(
-            text=text,
-            tokens=None if self.top_k is None else tuple(tokens),
-            usage=Usage(prompt_tokens=len(self.prompt), completion_tokens=written),
+            text=answer,
+            tokens=None if self.top_k is None else kept,
+            usage=Usage(
+                prompt_tokens=len(self.prompt),
+                completion_tokens=written,
+                thinking_tokens=len(tokens) - len(kept or ()),
+            ),
             finish_reason=reason,
             batch_size=self.batch_size,
+            thinking=thinking,
         )
 
 
@@ -370,13 +395,23 @@ class PieceStream:
             self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
 
     async def follow(self, sequence: TokenSequence) -> Generation:
-        """Wait for the sequence, or end it where the watcher returns True."""
+        """Wait for the sequence, or end it where the watcher returns True; it sees no thinking."""
         sequence.future.add_done_callback(lambda _: self._post(None))
-        seen: list[Delta] = []
+        text, tokens, shown = "", list[Token](), VisibleText(sequence.marks)
         while (item := await self._queue.get()) is not None:
             delta, written = item
-            seen.append(delta)
-            if self._watch(delta):
+            text += delta.text
+            tokens += delta.tokens
+            if self._tell(shown, *shown.of(text, tokens)):
                 sequence.future.cancel()
-                return sequence.result_until(seen, written, "watcher")
-        return sequence.future.result()
+                return sequence.result_shown(shown, written)
+        found = sequence.future.result()
+        self._tell(shown, found.text, found.tokens)
+        return found
+
+    def _tell(self, shown: VisibleText, text: str, tokens: ListOf[Token] | None) -> bool:
+        """Show what is new of a text; return whether the watcher wants no more."""
+        while (delta := shown.show(text, tokens)) is not None:
+            if self._watch(delta):
+                return True
+        return False

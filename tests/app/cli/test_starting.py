@@ -7,7 +7,16 @@ import sys
 
 from scripts.environment import ROOT
 
-HEAVY = ("sklearn", "statsmodels", "scipy.stats", "truescore", "torch", "transformers")
+HEAVY = (
+    "openai",
+    "pandas",
+    "sklearn",
+    "statsmodels",
+    "scipy.stats",
+    "truescore",
+    "torch",
+    "transformers",
+)
 
 
 def test_libraries_of_statistics_and_models_are_loaded_by_what_computes_with_them():

@@ -728,6 +728,7 @@ def drawn(text: str, name: str) -> Respond:
         ([("Paris", "a"), ("Paris", "b")], 1.0, [False, False]),
         ([("Paris", "a"), ("Rome", "a")], 1.0, [False, False]),
         ([("Paris", "a"), ("Rome", "a"), ("Paris", "a")], 1.0, [False, False, False]),
+        ([("Paris", "a"), ("Paris", "a")], 0.3, [False, True]),
         ([("Paris", "a"), ("Paris", "a")], 0.0, [False, False]),
         ([("Paris", ""), ("Paris", "")], 1.0, [False, False]),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,7 +21,7 @@ from pipelines.store import RunStore, StorageError
 from pipelines.store.database import open_engine
 from pipelines.store.migrations import FOLDER, alembic_config, check, migrating, upgrade
 from pipelines.store.migrations.__main__ import main, revise
-from pipelines.store.tables import Base, UtcDateTime
+from pipelines.store.tables import Base, UtcDateTime, item_order
 from tests.pipelines.store import examples
 from tests.schema import migrated
 
@@ -213,6 +214,60 @@ def test_a_new_table_becomes_a_revision(copied: Path, tmp_path: Path):
         command.upgrade(alembic_config(connection, copied), "head")
     assert "notes" in inspect(engine).get_table_names()
     engine.dispose()
+
+
+def test_items_of_earlier_sessions_get_their_order(engine: Engine, url: str):
+    """Begun ones come first, full ones need nobody, control items stand apart."""
+    with migrating(engine) as connection:
+        command.upgrade(alembic_config(connection), "0009")
+    at = "2026-01-01 00:00:00+00:00"
+    items = [  # labels, gold, text
+        (0, None, "One."),
+        (0, None, "Two."),
+        (1, None, "One."),
+        (2, None, "Three."),
+        (0, '{"verdict": "yes"}', "Four."),
+    ]
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO annotation_sessions (id, owner, name, created, closed, seed, overlap,"
+                " guidelines, events, spec) VALUES"
+                f" ('s', 'me', 'S', '{at}', NULL, 'x', 2, 1, 0, '{{}}')"
+            )
+        )
+        for number, (labels, gold, said) in enumerate(items):
+            connection.execute(
+                text(
+                    "INSERT INTO annotation_items (session, number, key, task, labels, probability,"
+                    " gold, body, hidden) VALUES ('s', :number, :key, 'answer', :labels, NULL,"
+                    " :gold, :body, '{}')"
+                ),
+                {
+                    "number": number,
+                    "key": f"k{number}",
+                    "labels": labels,
+                    "gold": gold,
+                    "body": json.dumps({"text": said}),
+                },
+            )
+        connection.execute(
+            text(
+                "INSERT INTO annotation_claims (session, item, annotator, slot, state, taken,"
+                f" expires, revealed) VALUES ('s', 1, 0, 0, 'open', '{at}', '{at}', :no)"
+            ),
+            {"no": False},
+        )
+    upgrade(engine)
+    with engine.connect() as connection:
+        query = "SELECT priority, place, first, second FROM annotation_items ORDER BY number"
+        found = connection.execute(text(query)).all()
+    assert [one.priority for one in found] == [1_000_000, 0, 1, None, -1]
+    for number, (one, (_, gold, said)) in enumerate(zip(found, items, strict=True)):
+        expected = item_order(f"k{number}", {"text": said}, gold)
+        assert {name: getattr(one, name) for name in ("place", "first", "second")} == {
+            name: expected[name] for name in ("place", "first", "second")
+        }
 
 
 def test_the_command_says_what_it_did(capsys: pytest.CaptureFixture[str]):

@@ -270,12 +270,20 @@ def test_bad_rows_are_listed_and_left_out_when_asked(tmp_path: Path):
         read(tmp_path, "none.jsonl", "[", keep_bad=True)
 
 
+_COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
+
+
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
         ("a.csv.gz", b"no gzip", "cannot be unpacked"),
         ("a.xlsx", b"no workbook", "no workbook of Excel"),
-        ("a.xls", b"", "its form is not known"),
+        ("a.xls", b"", "form of Excel that is not read"),
+        ("a.xlsb", b"PK", "form of Excel that is not read"),
+        ("a.xlsx", _COMPOUND + "Workbook".encode("utf-16-le"), "form of Excel that is not read"),
+        ("a.xlsx", _COMPOUND + "EncryptedPackage".encode("utf-16-le"), "protected by a password"),
+        ("a.xls", _COMPOUND + "EncryptedPackage".encode("utf-16-le"), "protected by a password"),
+        ("a.ods", b"", "its form is not known"),
         ("a.csv", "question\nHello, world\n", "row 1 has 2 cells"),
     ],
 )

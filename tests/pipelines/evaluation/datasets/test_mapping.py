@@ -162,7 +162,7 @@ def test_words_say_whether_a_text_is_hallucinated(
     ("row", "fields", "said"),
     [
         ({"x": "maybe"}, {"hallucinated": "x"}, "'x' holds 'maybe', which is neither yes nor no"),
-        ({"x": "fr"}, {"language": "x"}, "'x' names the language 'fr', not en or zh"),
+        ({"x": "It is 7."}, {"language": "x"}, "'x' names the language 'it is 7.', not en or zh"),
         ({"x": [["a"]]}, {"answers": "x"}, "'x' holds a list or an object where texts should be"),
         ({"x": {"a": 1}}, {"group": "x"}, "'x' holds a list or an object where a text should be"),
         ({"x": [[0, 99]]}, {"spans": "x"}, "'x' has a span 0 to 99 outside the text"),
@@ -236,3 +236,23 @@ def test_a_table_of_unknown_names_asks_for_a_mapping(tmp_path: Path):
     path = lines(tmp_path / "mine.jsonl", {"foo": "1", "bar": "2"})
     with pytest.raises(InvalidInputError, match=r"not recognised: its columns are 'foo', 'bar'"):
         open_data_set(path)
+
+
+@pytest.mark.parametrize(
+    ("named", "language"),
+    [
+        *((one, "en") for one in ("en", "EN", "eng", "English", "en_US", "英文", " english (UK)")),
+        *(
+            (one, "zh")
+            for one in ("zh", "zh-CN", "zh-Hant-TW", "中文", "Chinese", "zho", "简体中文")
+        ),
+        *(
+            (one, "en")
+            for one in ("fr", "FRA", "pt-BR", "Español", "日本語", "Serbian (Latin)", "")
+        ),
+    ],
+)
+def test_languages_are_read_by_code_and_by_name(tmp_path: Path, named: str, language: str):
+    """Another one than the two is read from the texts, as where no column names any."""
+    row = {"q": "Who?", "lang": named}
+    assert mapped(tmp_path, row, question="q", language="lang").language == language

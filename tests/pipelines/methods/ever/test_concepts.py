@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.base import Passage
+from pipelines.base import Generation, Passage
 from pipelines.methods.ever import Ever
 from pipelines.methods.ever.concepts import (
     concepts_in,
@@ -327,3 +327,18 @@ async def test_facts_and_corrections_are_asked_for_with_the_format_adapter(
     for one in asked_of(outcome):
         assert one.adapted == (adapted and kind_of(one) in ("extract", "revise"))
     assert {"extract", "revise"} <= set(map(kind_of, asked_of(outcome)))
+
+
+@pytest.mark.parametrize(
+    ("fresh", "verdict", "share", "reason"),
+    [(1, "unchecked", None, "repeated"), (2, "supported", 1.0, ""), (3, "supported", 1.0, "")],
+)
+async def test_verdicts_that_a_service_gives_again_are_no_draws(fresh, verdict, share, reason):
+    again = Generation(text="Reasoning: As told.\nVerdict: True", repeated=True)
+    draws = [*["True"] * fresh, *[again] * (3 - fresh)]
+    part = Part(texts={"": FIRST}, concepts={FIRST: ["chemist"]}, verdicts={"chemist": draws})
+    outcome = await ever_run(part, samples=3, max_rounds=1)
+    concept = judged_of(outcome, "concept")[0]
+    assert concept.verdict == verdict
+    assert [score.value for score in concept.scores] == ([] if share is None else [share])
+    assert detail_of(concept).reason == reason

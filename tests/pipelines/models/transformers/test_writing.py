@@ -12,6 +12,9 @@ from pipelines.errors import RefusedRequestError, ServerFailedError
 from pipelines.models.base import Delta, GenerationRequest
 from pipelines.models.transformers import LocalModel
 from pipelines.models.transformers.batcher import Batcher
+from pipelines.models.transformers.prompting import Prompt
+from pipelines.models.transformers.work import PieceStream, TokenScore, TokenSequence
+from pipelines.text.thinking import NO_MARKS, Marks
 from tests.pipelines.models.transformers import tiny
 from tests.pipelines.models.transformers.tiny import OpenModel
 
@@ -246,3 +249,43 @@ async def test_closing_fails_waiting_callers_and_ends_the_thread(endless: LocalM
     assert answer.text == "ab"
     await endless.aclose()
     await endless.aclose()
+
+
+THOUGHT = ["It", " is", " far.", "</think>", "\n\n", "Paris", " it", " is."]
+
+
+@pytest.mark.parametrize(
+    ("marks", "words", "text", "thinking", "count"),
+    [
+        (NO_MARKS, ["<th", "ink>", *THOUGHT], "Paris it is.", "It is far.", 7),
+        (Marks((), begun=True), THOUGHT, "Paris it is.", "It is far.", 5),
+        (Marks((("§", "¶"),)), ["§", "Far", "¶", "Near."], "Near.", "Far", 3),
+        (Marks((), begun=True), THOUGHT[:3], "", "It is far.", 3),
+        (NO_MARKS, ["2", " <", " 3"], "2 < 3", "", 0),
+    ],
+)
+async def test_thinking_is_kept_apart_from_the_text(
+    marks: Marks, words: list[str], text: str, thinking: str, count: int
+) -> None:
+    shown = [""]
+
+    def watch(delta: Delta) -> None:
+        shown.append("" if delta.restart else shown[-1] + delta.text)
+
+    pieces = PieceStream(watch)
+    asked = request(logprobs=True, max_tokens=len(words))
+    prompt = Prompt((1, 2), marks=marks)
+    sequence = TokenSequence(asked, prompt, 0, limit=len(words), on_delta=pieces.put)
+    for number, word in enumerate(words):
+        sequence.accept(number, word.encode(), TokenScore(-0.1, 0.2), ends=False)
+    following = asyncio.create_task(pieces.follow(sequence))
+    await asyncio.sleep(0)
+    sequence.future.set_result(sequence.result())
+    found = await following
+    assert (found.text, found.thinking, found.usage.thinking_tokens) == (text, thinking, count)
+    assert shown[-1] == text
+    assert found.tokens is not None
+    assert "".join(token.text for token in found.tokens) == text
+    assert [text[token.start : token.end] for token in found.tokens] == [
+        token.text for token in found.tokens
+    ]
