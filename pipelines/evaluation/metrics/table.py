@@ -19,6 +19,7 @@ from pipelines.evaluation.datasets.formats import Need
 from pipelines.evaluation.metrics import answers, detection
 from pipelines.evaluation.metrics.answers import Ends, SpanCounts, SpanMatch, count_spans
 from pipelines.evaluation.plan import Item
+from pipelines.methods.replies.announced import read_answer
 
 MetricKind = Literal["answer", "list", "detector", "cost"]
 Better = Literal["higher", "lower", "neither"]
@@ -51,10 +52,10 @@ class MetricAnswer(Frozen):
 
     @property
     def bare(self) -> str:
-        """The short answer where the method has one, else the one that its text announces ("the
-        answer is ..."), else the whole text.
+        """The short answer where the method has one, else what its text announces as the answer,
+        else the whole text.
         """
-        return answers.marked_answer(self.text) if self.short is None else self.short
+        return (read_answer(self.text) or self.text) if self.short is None else self.short
 
 
 ItemValue = Callable[[MetricAnswer, Item], float | None]
