@@ -67,6 +67,7 @@ from pipelines.evaluation.beginning import (
 )
 from pipelines.evaluation.datasets.mapping import ColumnMapping
 from pipelines.evaluation.datasets.opening import open_data_set
+from pipelines.evaluation.forms import forms
 from pipelines.evaluation.plan import (
     MAX_REPEATS,
     EvaluationSpec,
@@ -100,6 +101,7 @@ from pipelines.evaluation.results.workbook import evaluation_workbook
 from pipelines.evaluation.runner import AnsweringBackend, EvaluationProgress, Runner
 from pipelines.evaluation.scoring import read_results
 from pipelines.methods.registry import METHODS, wording_of
+from pipelines.prompts import Wording, overlaid
 from pipelines.store.evaluations import StoredEvaluation
 
 # What is evaluated, as it is given on the command line: data, systems, and how often.
@@ -163,6 +165,12 @@ def add_plan_options(run: argparse.ArgumentParser) -> None:
         metavar="SYSTEM.ROLE=NAME",
         help="name of the variable that holds the key of that model",
     )
+    run.add_argument(
+        "--form",
+        choices=list(forms()),
+        help="let every system answer in this form: by a chain of thought with demonstrations"
+        " (reasoned), or that with yes or no at its end (yes_no)",
+    )
     run.add_argument("--name", default="", help="name of the evaluation")
     run.add_argument(
         "--texts",
@@ -204,6 +212,11 @@ async def created_evaluation(
     asked, keys = await requested(service, options, names, "system")
     models = priced_models(asked.models, options)
     own = await system_models(service, names, options, keys)
+    form: Wording = forms()[options.form] if options.form else {}
+    wording = overlaid(form, asked.prompts)
+    kept = [name for name, method in names.items() if not wording_of([method], form)]
+    if form and kept:
+        say(f"These systems have no prompt for the form and keep their own: {', '.join(kept)}.")
     evidence = None
     if not options.passages:
         evidence = await library_or_web(service, options, keys)
@@ -215,7 +228,7 @@ async def created_evaluation(
             method=method,
             models=models | own[name],
             evidence=evidence,
-            prompts=wording_of([method.name], asked.prompts),
+            prompts=wording_of([method.name], wording),
         )
         for name, method in zip(names, asked.methods, strict=True)
     )
@@ -225,7 +238,7 @@ async def created_evaluation(
         systems=systems,
         seed=asked.seed,
         repeats=options.repeats,
-        profile=recorded_name(asked.profile, asked.methods, asked.prompts),
+        profile=recorded_name(asked.profile, asked.methods, wording),
         calibrations=held_calibrations(asked.profile),
         reproducible=asked.reproducible,
     )

@@ -85,6 +85,25 @@ def test_an_evaluation_ends_with_its_table(line: Line):
     assert "5 of 5  Capitals" in listed
 
 
+def test_every_system_answers_in_the_form_that_is_chosen(line: Line, tmp_path: Path):
+    said = "Lands have capitals. So the answer is: City0."
+    script = {"name": "reasons", "replies": [{"contains": ["So the answer is:"], "text": said}]}
+    line.script.write_text(json.dumps(script))
+    own = tmp_path / "own.toml"
+    own.write_text('[direct.zh]\nsystem = "只写答案。"\n')
+    evaluation = line.evaluated("--form", "reasoned", "--prompts", str(own))
+    shown = ("--metrics", "exact_match,token_precision")
+    _, out, _ = line.call("evaluations", "show", evaluation, *shown)
+    # The reasoning is no part of the answer, which is that of one of five questions.
+    assert "direct  0.20 [0.04, 0.62]  0.20" in out
+    with closing(RunStore(file_url(line.folder / "data"))) as store:
+        spec = EvaluationSpec.model_validate(store.evaluations.get(evaluation, OWNER).spec)
+    asked = spec.systems[0].prompts["direct"]
+    assert asked["en"]["system"].startswith("Answer the question. First think")
+    # A wording of one's own goes before that of the form.
+    assert asked["zh"]["system"] == "只写答案。"
+
+
 def test_how_a_file_was_read_is_said_first_and_kept(line: Line, tmp_path: Path):
     rows = [{**row, "context": "A city."} for row in QUESTIONS]
     torn = "".join(json.dumps(one) + "\n" for one in rows) + '{"question": \n'
