@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -48,7 +50,7 @@ from app.cli.shared import (
 )
 from components.evaluate.reading import reading_line
 from components.forms import MAPPING
-from pipelines.base import printable
+from pipelines.base import Language, printable
 from pipelines.engine.profiles import held_calibrations, recorded_name
 from pipelines.engine.service import Service
 from pipelines.errors import StorageError, VeriscopeError, failure
@@ -88,6 +90,7 @@ from pipelines.evaluation.results.export import (
     comparison_markdown,
     comparison_notes,
     evaluation_text,
+    histograms_text,
     pair_columns,
     scores_csv,
     scores_jsonl,
@@ -101,6 +104,7 @@ from pipelines.evaluation.results.workbook import evaluation_workbook
 from pipelines.evaluation.runner import AnsweringBackend, EvaluationProgress, Runner
 from pipelines.evaluation.scoring import read_results
 from pipelines.methods.registry import METHODS, wording_of
+from pipelines.methods.slm.scores import history_of
 from pipelines.prompts import Wording, overlaid
 from pipelines.store.evaluations import StoredEvaluation
 
@@ -583,12 +587,14 @@ async def show_table(service: Service, options: argparse.Namespace) -> int:
         write_archive(await asyncio.to_thread(evaluation_workbook, found, reading), options.to)
         return 0
     metrics = listed_names(options.metrics)
-    if metrics and options.format != "text":
+    if (metrics or options.histograms) and options.format != "text":
         raise failure("command.metrics_of_text")
     if metrics:
         text = await asyncio.to_thread(evaluation_text, found, metrics)
     else:
         text = await asyncio.to_thread(_FORMATS[options.format], found)
+    if options.histograms:
+        text += await asyncio.to_thread(histograms_text, found)
     if options.format == "text":
         text = printable(text)
     write_export(text if text.endswith("\n") else text + "\n", options.to, json=False)
@@ -648,6 +654,33 @@ async def compare(service: Service, options: argparse.Namespace) -> int:
     return 0
 
 
+async def show_scales(service: Service, options: argparse.Namespace) -> int:
+    """Print mean and deviation of every judge's sentence scores in an evaluation, by language, as
+    the setting `history` of the SLM check takes them.
+    """
+    store = service.store.evaluations
+    _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
+    of_slm = {name for name, one in found.systems.items() if one.method == "slm"}
+    found = selected(found, options.tag)
+    runs = dict.fromkeys(one.run for one in found.scores if one.method in of_slm and one.run)
+    traces = [await service.load(run, owner=OWNER) for run in runs]
+    scales = {code: history_of(traces, code) for code in get_args(Language)}
+    if not any(scales.values()):
+        raise failure("evaluation.no_scales", evaluation=options.evaluation)
+    for code, judges in scales.items():
+        for name, scale in judges.items():
+            print(printable(f"{code}  {name}: mu {scale.mu:.4f}, sigma {scale.sigma:.4f},"
+                            f" {scale.n} sentences"))  # fmt: skip
+        if judges:
+            whole = {
+                name: one.model_dump(mode="json", include={"mu", "sigma", "n"})
+                for name, one in judges.items()
+            }
+            chosen = f"slm.history={json.dumps(whole, ensure_ascii=False)}"
+            print(printable(f"    --set {shlex.quote(chosen)}"))
+    return 0
+
+
 async def delete_evaluation(service: Service, options: argparse.Namespace) -> int:
     """Delete an evaluation; its runs stay."""
     await asyncio.to_thread(service.store.evaluations.delete, options.evaluation, OWNER)
@@ -686,6 +719,11 @@ def add_evaluations_commands(commands: Any) -> None:
         metavar="A,B",
         help="columns of the format text (default: the most important)",
     )
+    table.add_argument(
+        "--histograms",
+        action="store_true",
+        help="also draw how the scores of each detector are distributed (format text)",
+    )
     add_tag_option(table)
     table.add_argument(
         "--combine",
@@ -702,6 +740,11 @@ def add_evaluations_commands(commands: Any) -> None:
         help="add a system: the answers of REPAIR where the score of DETECTOR is above CUT, else"
         " those that REPAIR began with",
     )
+    scales = parts.add_parser(
+        "scales", help="mean and deviation of the SLM check's judges, from an evaluation of it"
+    )
+    scales.set_defaults(command=show_scales)
+    add_tag_option(scales)
     compared = parts.add_parser("compare", help="compare systems item by item")
     compared.set_defaults(command=compare)
     compared.add_argument(
@@ -737,5 +780,5 @@ def add_evaluations_commands(commands: Any) -> None:
     add_facts_command(parts, _score_facts)
     deleted = parts.add_parser("delete", help="delete an evaluation; its runs stay")
     deleted.set_defaults(command=delete_evaluation)
-    for command in (table, compared, deleted):
+    for command in (table, scales, compared, deleted):
         command.add_argument("evaluation")

@@ -27,6 +27,7 @@ from pipelines.methods.baselines.p_true import PTrue
 from pipelines.methods.baselines.p_yes import PYes
 from pipelines.methods.baselines.rarr import Rarr
 from pipelines.methods.baselines.sac3 import Sac3
+from pipelines.methods.baselines.self_rag import SelfRag
 from pipelines.methods.baselines.self_reflection import SelfReflection
 from pipelines.methods.baselines.selfcheck import SelfCheck
 from pipelines.methods.baselines.semantic_entropy import SemanticEntropy
@@ -63,6 +64,7 @@ _CORRECTORS: tuple[Method[Any], ...] = (
     DetectAndMitigate(),
     AdaptiveRag(),
     AdaptiveRetrieval(),
+    SelfRag(),
     Cove(),
     SelfReflection(),
     Debate(),
