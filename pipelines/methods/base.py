@@ -95,8 +95,8 @@ Demonstrations = Annotated[
     Literal["auto", "on", "off"],
     Field(
         description="Whether the model is shown examples with their replies before its own task"
-        " (EVER's paper does so for small models; ours: where the model is weak, and EVER's"
-        " validation questions for every model)."
+        " (EVER's paper does so for small models; ours: where the model is weak, EVER's validation"
+        " questions for every model, and its support check only where it is switched on)."
     ),
 ]
 """A choice of the methods that ask for more than an answer."""
