@@ -114,7 +114,7 @@ def grouped_methods() -> dict[str, tuple[str, ...]]:
 def method_presets() -> dict[str, tuple[str, ...]]:
     """Return choices of methods by name: "quick" takes a few calls each; "five" are the published
     methods beside an answer without and with passages; "papers" adds the baselines that the tables
-    of the five papers have; "all" is every method.
+    of the five papers have; "all" is every method that runs on any weights.
     """
     five = tuple(standard_methods())
     tables = (
@@ -125,7 +125,7 @@ def method_presets() -> dict[str, tuple[str, ...]]:
         "quick": ("direct", "rag", "drad", "slm"),
         "five": five,
         "papers": (*five, *tables),
-        "all": tuple(METHODS),
+        "all": tuple(name for name, method in METHODS.items() if not method.own_weights),
     }
 
 

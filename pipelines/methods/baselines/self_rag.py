@@ -117,6 +117,7 @@ class SelfRag(Method[SelfRagSettings]):
     page = "baselines"
     judges = False
     baseline = True
+    own_weights = True
     effort = 25
     settings_type = SelfRagSettings
     flow = (
