@@ -303,6 +303,14 @@ def with_text(
     return found
 
 
+def overlaid(wording: Wording, over: Wording) -> dict[str, dict[str, dict[str, str]]]:
+    """Return `wording` with every text of `over` in place of its own."""
+    found = with_text(wording, "", "", "", None)
+    for place, text in own_prompts(over).items():
+        found = with_text(found, *place, text)
+    return found
+
+
 def used_wording(wording: Wording, prompts: Iterable[Prompts]) -> dict[str, Any]:
     """Return the part of `wording` that is of these prompt files."""
     names = {one.name for one in prompts}

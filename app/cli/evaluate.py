@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -48,7 +50,7 @@ from app.cli.shared import (
 )
 from components.evaluate.reading import reading_line
 from components.forms import MAPPING
-from pipelines.base import printable
+from pipelines.base import Language, printable
 from pipelines.engine.profiles import held_calibrations, recorded_name
 from pipelines.engine.service import Service
 from pipelines.errors import StorageError, VeriscopeError, failure
@@ -67,6 +69,7 @@ from pipelines.evaluation.beginning import (
 )
 from pipelines.evaluation.datasets.mapping import ColumnMapping
 from pipelines.evaluation.datasets.opening import open_data_set
+from pipelines.evaluation.forms import forms
 from pipelines.evaluation.plan import (
     MAX_REPEATS,
     EvaluationSpec,
@@ -87,6 +90,7 @@ from pipelines.evaluation.results.export import (
     comparison_markdown,
     comparison_notes,
     evaluation_text,
+    histograms_text,
     pair_columns,
     scores_csv,
     scores_jsonl,
@@ -100,6 +104,8 @@ from pipelines.evaluation.results.workbook import evaluation_workbook
 from pipelines.evaluation.runner import AnsweringBackend, EvaluationProgress, Runner
 from pipelines.evaluation.scoring import read_results
 from pipelines.methods.registry import METHODS, wording_of
+from pipelines.methods.slm.scores import history_of
+from pipelines.prompts import Wording, overlaid
 from pipelines.store.evaluations import StoredEvaluation
 
 # What is evaluated, as it is given on the command line: data, systems, and how often.
@@ -140,6 +146,7 @@ def add_plan_options(run: argparse.ArgumentParser) -> None:
         default=[],
         metavar="SYSTEM.ROLE=NAME",
     )
+    add_worded(run, "cli.answer_form", "--form", choices=list(forms()))
     add_worded(run, "cli.evaluation.name", "--name", default="")
     add_worded(run, "cli.texts", "--texts", action="store_true")
     add_worded(run, "cli.passages.own", "--passages", action="store_true")
@@ -173,6 +180,11 @@ async def created_evaluation(
     asked, keys = await requested(service, options, names, "system")
     models = priced_models(asked.models, options)
     own = await system_models(service, names, options, keys)
+    form: Wording = forms()[options.form] if options.form else {}
+    wording = overlaid(form, asked.prompts)
+    kept = [name for name, method in names.items() if not wording_of([method], form)]
+    if form and kept:
+        say(f"These systems have no prompt for the form and keep their own: {', '.join(kept)}.")
     evidence = None
     if not options.passages:
         evidence = await library_or_web(service, options, keys)
@@ -184,7 +196,7 @@ async def created_evaluation(
             method=method,
             models=models | own[name],
             evidence=evidence,
-            prompts=wording_of([method.name], asked.prompts),
+            prompts=wording_of([method.name], wording),
         )
         for name, method in zip(names, asked.methods, strict=True)
     )
@@ -194,7 +206,7 @@ async def created_evaluation(
         systems=systems,
         seed=asked.seed,
         repeats=options.repeats,
-        profile=recorded_name(asked.profile, asked.methods, asked.prompts),
+        profile=recorded_name(asked.profile, asked.methods, wording),
         calibrations=held_calibrations(asked.profile),
         reproducible=asked.reproducible,
     )
@@ -505,12 +517,14 @@ async def show_table(service: Service, options: argparse.Namespace) -> int:
         write_archive(await asyncio.to_thread(evaluation_workbook, found, reading), options.to)
         return 0
     metrics = listed_names(options.metrics)
-    if metrics and options.format != "text":
+    if (metrics or options.histograms) and options.format != "text":
         raise failure("command.metrics_of_text")
     if metrics:
         text = await asyncio.to_thread(evaluation_text, found, metrics)
     else:
         text = await asyncio.to_thread(_FORMATS[options.format], found)
+    if options.histograms:
+        text += await asyncio.to_thread(histograms_text, found)
     if options.format == "text":
         text = printable(text)
     write_export(text if text.endswith("\n") else text + "\n", options.to, json=False)
@@ -568,6 +582,33 @@ async def compare(service: Service, options: argparse.Namespace) -> int:
     return 0
 
 
+async def show_scales(service: Service, options: argparse.Namespace) -> int:
+    """Print mean and deviation of every judge's sentence scores in an evaluation, by language, as
+    the setting `history` of the SLM check takes them.
+    """
+    store = service.store.evaluations
+    _, found = await asyncio.to_thread(read_results, store, options.evaluation, OWNER)
+    of_slm = {name for name, one in found.systems.items() if one.method == "slm"}
+    found = selected(found, options.tag)
+    runs = dict.fromkeys(one.run for one in found.scores if one.method in of_slm and one.run)
+    traces = [await service.load(run, owner=OWNER) for run in runs]
+    scales = {code: history_of(traces, code) for code in get_args(Language)}
+    if not any(scales.values()):
+        raise failure("evaluation.no_scales", evaluation=options.evaluation)
+    for code, judges in scales.items():
+        for name, scale in judges.items():
+            print(printable(f"{code}  {name}: mu {scale.mu:.4f}, sigma {scale.sigma:.4f},"
+                            f" {scale.n} sentences"))  # fmt: skip
+        if judges:
+            whole = {
+                name: one.model_dump(mode="json", include={"mu", "sigma", "n"})
+                for name, one in judges.items()
+            }
+            chosen = f"slm.history={json.dumps(whole, ensure_ascii=False)}"
+            print(printable(f"    --set {shlex.quote(chosen)}"))
+    return 0
+
+
 async def delete_evaluation(service: Service, options: argparse.Namespace) -> int:
     """Delete an evaluation; its runs stay."""
     await asyncio.to_thread(service.store.evaluations.delete, options.evaluation, OWNER)
@@ -582,6 +623,7 @@ def add_evaluations_commands(commands: Any) -> None:
     add_worded(table, "cli.format.table", "--format", choices=[*_FORMATS, _EXCEL], default="text")
     add_worded(table, "cli.to", "--to", type=Path, metavar="FILE")
     add_worded(table, "cli.metrics", "--metrics", default="", metavar="A,B")
+    add_worded(table, "cli.histograms", "--histograms", action="store_true")
     add_tag_option(table)
     add_worded(table, "cli.combine", "--combine", action="append", default=[], metavar="NAME=A,B")
     add_worded(
@@ -592,6 +634,8 @@ def add_evaluations_commands(commands: Any) -> None:
         default=[],
         metavar="NAME=DETECTOR>CUT:REPAIR",
     )
+    scales = add_command(parts, "cli.command.evaluations.scales", show_scales)
+    add_tag_option(scales)
     compared = add_command(parts, "cli.command.evaluations.compare", compare)
     add_worded(compared, "cli.systems", "--systems", default="")
     compared.add_argument("--metric", default="accuracy")
@@ -604,5 +648,5 @@ def add_evaluations_commands(commands: Any) -> None:
     add_judge_command(parts)
     add_facts_command(parts)
     deleted = add_command(parts, "cli.command.evaluations.delete", delete_evaluation)
-    for command in (table, compared, deleted):
+    for command in (table, scales, compared, deleted):
         command.add_argument("evaluation")

@@ -18,10 +18,11 @@ from pipelines.base import printable
 from pipelines.engine.service import Service
 from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.recipes import Recipe, options_of, recipes
-from pipelines.evaluation.results.papers import Paper, PaperTable, paper, with_unit
+from pipelines.evaluation.results.papers import Paper, PaperColumn, PaperTable, paper, with_unit
 from pipelines.evaluation.results.scores import CORPUS_BLEU
 from pipelines.evaluation.results.table import metric_names
 from pipelines.evaluation.scoring import read_results
+from pipelines.evaluation.statistics.detection import QUALITIES, RANKINGS
 
 _OPTIONS_OF_FACTS = ("--profile", "--model", "--base-url", "--key-env")
 """Options of `evaluate` that the scorer of facts takes too: the same model scores."""
@@ -51,11 +52,13 @@ async def papers(service: Service, options: argparse.Namespace) -> int:
     steps: list[list[str]] = []
     if recipe.facts:
         steps.append(["evaluations", "facts", evaluation.id, *recipe.facts, *_of_facts(more)])
-    steps += [["study", name, "--evaluation", evaluation.id] for name in recipe.studies]
+    steps += [
+        ["study", *shlex.split(asked), "--evaluation", evaluation.id] for asked in recipe.studies
+    ]
     _, found = await asyncio.to_thread(
         read_results, service.store.evaluations, evaluation.id, OWNER
     )
-    held = {*metric_names(found), CORPUS_BLEU}
+    held = {*metric_names(found), CORPUS_BLEU, *RANKINGS, *QUALITIES}
     steps.append(["evaluations", "show", evaluation.id, *_shown(recipe, held)])
     for step in steps:
         say(f"\npython -m pipelines {shlex.join(step)}")
@@ -117,12 +120,18 @@ def _printed(recipe: Recipe) -> str:
     lines = [f"\nThe paper prints ({where}; model: {table.model.en}; data: {table.data.en}):"]
     for row in table.rows:
         values = (
-            f"{column.name.en} {with_unit(value, column.unit)}"
+            f"{_named(column)} {with_unit(value, column.unit)}"
             for column in table.columns
             if (value := row.values.get(column.key)) is not None
         )
         lines.append(f"  {row.name.en}: {', '.join(values)}")
     return "\n".join(lines) + "\n"
+
+
+def _named(column: PaperColumn) -> str:
+    """Return the paper's name of a column, with the name of the same metric here."""
+    here = f" (here {column.metric})" if column.metric else ""
+    return f"{column.name.en}{here}"
 
 
 def add_papers_command(commands: Any) -> None:

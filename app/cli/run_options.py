@@ -44,7 +44,7 @@ from pipelines.models.providers import (
     provider_of,
     refuse_shared_names,
 )
-from pipelines.prompts import Wording, checked_wording, own_prompts, with_text
+from pipelines.prompts import Wording, checked_wording, overlaid
 from pipelines.remote import read_address, usable_key
 from pipelines.retrieval.base import RetrievalMode
 from pipelines.retrieval.documents import cut_document, load_library
@@ -724,11 +724,8 @@ def chosen_wording(
     options: argparse.Namespace, saved: Wording
 ) -> dict[str, dict[str, dict[str, str]]]:
     """Return the texts of `--prompts` over those of a profile. Raises InvalidInputError."""
-    found = with_text(saved, "", "", "", None)
     given = checked_wording(read_wording(options.prompts)) if options.prompts else {}
-    for place, text in own_prompts(given).items():
-        found = with_text(found, *place, text)
-    return found
+    return overlaid(saved, given)
 
 
 def read_wording(path: Path) -> dict[str, dict[str, dict[str, str]]]:

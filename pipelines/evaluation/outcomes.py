@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import inf
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pydantic import Field
 
 from pipelines.base import Frozen
 from pipelines.evaluation.metrics.answers import passage_overlap
+from pipelines.evaluation.metrics.table import Unsupported
 from pipelines.methods.registry import get_method
 from pipelines.models.base import ChoiceRequest, GenerationRequest
 from pipelines.models.providers import ModelSpec, only_judges
@@ -65,7 +66,8 @@ class SpanVerdict(Frozen):
     `Outcome`.
 
     `sentence` counts the sentences of the text from 0, and `round` how often that sentence was
-    checked before; both are 0 where a method says nothing of them.
+    checked before; both are 0 where a method says nothing of them. `reason` says of a fact why
+    nothing was asked or decided (`ConceptVerified`).
     """
 
     what: What
@@ -80,6 +82,7 @@ class SpanVerdict(Frozen):
     ranks: tuple[Rank, ...] = ()
     sentence: int = 0
     round: int = 0
+    reason: Annotated[str, Field(exclude_if=lambda reason: not reason)] = ""
 
 
 class Outcome(Frozen):
@@ -147,6 +150,27 @@ def outcome_of(trace: Trace, method: str, models: Mapping[str, ModelSpec]) -> Ou
         overlap=_overlap(answer.text, found) if answer else None,
         cost=_cost(found, _once(found.calls), models),
         paid=_cost(found, found.made, models),
+    )
+
+
+class _CheckedFact(Protocol):
+    @property
+    def verdict(self) -> Verdict: ...
+
+    @property
+    def reason(self) -> str: ...
+
+
+def why_unsupported(facts: Iterable[_CheckedFact]) -> tuple[Unsupported, ...]:
+    """Return why each fact that is not supported is not, in their order."""
+    return tuple(
+        "contradicted"
+        if one.verdict == "contradicted"
+        else "no_evidence"
+        if one.reason == "no_evidence"
+        else "unsettled"
+        for one in facts
+        if one.verdict != "supported"
     )
 
 
@@ -224,6 +248,7 @@ def worst_ranks(parts: Iterable[SpanVerdict]) -> tuple[Rank, ...]:
 
 def _piece(event: Judged, method: MethodView) -> SpanVerdict:
     named = get_method(method.name).ranking(event, method.settings)
+    concept = event.detail if isinstance(event.detail, ConceptVerified) else None
     ranks = tuple(
         Rank(name=score.name, value=score.value, doubt=_doubt_by(score)) for score in named or ()
     )
@@ -240,7 +265,8 @@ def _piece(event: Judged, method: MethodView) -> SpanVerdict:
         doubt=_doubt(event) if named is None else first,
         ranks=ranks,
         sentence=event.sentence or 0,
-        round=event.detail.round if isinstance(event.detail, ConceptVerified) else 0,
+        round=concept.round if concept else 0,
+        reason=concept.reason if concept else "",
     )
 
 

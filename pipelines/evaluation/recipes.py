@@ -19,7 +19,8 @@ class Recipe(BaseModel):
     `paper` is the method whose paper it is, `table` a key of its tables in `assets/papers`, and
     `of` says which tables and figures it makes. `data` names the paper's data sets as the program
     recognises them, `stand_in` is the bundled one that is taken without a file. `evaluate`, `facts`
-    and `show` are options of those commands, `studies` the names of studies of the answers;
+    and `show` are options of those commands, `studies` are studies of the answers, each a name
+    with its options;
     `stand_in_evaluate` are the options with the stand-in, where it holds less than the paper's
     data. `needs` says what the paper had that is not bundled.
     """

@@ -31,7 +31,14 @@ from pipelines.evaluation.metrics.answers import (
     word_count,
 )
 from pipelines.evaluation.metrics.table import METRICS, Metric, MetricAnswer
-from pipelines.evaluation.outcomes import Cost, Outcome, Rank, SpanVerdict, worst_ranks
+from pipelines.evaluation.outcomes import (
+    Cost,
+    Outcome,
+    Rank,
+    SpanVerdict,
+    why_unsupported,
+    worst_ranks,
+)
 from pipelines.evaluation.plan import EvaluationSpec, Item, LabelledSpan, Offer
 from pipelines.evaluation.plan import System as PlannedSystem
 from pipelines.evaluation.results.scores import (
@@ -495,14 +502,35 @@ def final_facts(outcome: Outcome) -> list[SpanVerdict]:
 
 def _given(outcome: Outcome) -> MetricAnswer:
     """Return the final answer as metrics take it."""
-    supported = (one.verdict == "supported" for one in final_facts(outcome))
+    facts = final_facts(outcome)
+    flagged = _flagged(outcome.verdict)
+    relevance, alignment = _grounding(outcome)
     return MetricAnswer(
         text=outcome.answer,
         short=outcome.short,
         abstained=outcome.abstained,
-        supported=tuple(supported),
+        supported=tuple(one.verdict == "supported" for one in facts),
+        unsupported=why_unsupported(facts),
         overlap=outcome.overlap,
+        original=outcome.original,
+        flagged=None if flagged is None else bool(flagged),
+        relevance=relevance,
+        alignment=alignment,
+        retrievals=round(outcome.cost.retrievals),
     )
+
+
+def _grounding(outcome: Outcome) -> tuple[float | None, float | None]:
+    """Return C_a, as HAARAG has it, of the draft that is the answer, behind C_r of the newest
+    retrieval before it.
+    """
+    drafts = [one for one in outcome.pieces if one.what == "alignment"]
+    final = next((one for one in reversed(drafts) if one.text == outcome.answer), None)
+    if final is None:
+        return None, None
+    known = [one for one in outcome.pieces if one.what == "retrieval" and one.draft <= final.draft]
+    relevance = known[-1].scores.get("retrieval_confidence") if known else None
+    return relevance, final.scores.get("evidence_alignment")
 
 
 def _values(metrics: list[Metric], item: Item, answer: MetricAnswer) -> dict[str, float | None]:

@@ -93,8 +93,8 @@ Demonstrations = Annotated[
     Literal["auto", "on", "off"],
     Field(
         description="Whether the model is shown examples with their replies before its own task"
-        " (EVER's paper does so for small models; ours: where the model is weak, and EVER's"
-        " validation questions for every model)."
+        " (EVER's paper does so for small models; ours: where the model is weak, EVER's validation"
+        " questions for every model, and its support check only where it is switched on)."
     ),
 ]
 """A choice of the methods that ask for more than an answer."""
@@ -197,7 +197,9 @@ class Method(ABC, Generic[S]):
     writes first, or checks, has passages in view; `baseline`: the five methods are compared with
     it. `effort` is about how many calls of models one question takes, judges among them: where
     calls wait, those of short methods go first. `starts_from` names the baseline whose answer is
-    its first draft: one call serves both. `checks` says what it can check that somebody else wrote.
+    its first draft: one call serves both. `own_weights`: it runs on weights trained for it alone,
+    so that no choice of many methods holds it. `checks` says what it can check that somebody else
+    wrote.
     `flow` are its steps in order, which its page draws.
     For example:
 
@@ -222,6 +224,7 @@ class Method(ABC, Generic[S]):
     baseline: ClassVar[bool] = False
     effort: ClassVar[int] = 1
     starts_from: ClassVar[str] = ""
+    own_weights: ClassVar[bool] = False
     checks: ClassVar[Checks] = ""
     flow: ClassVar[tuple[Stage, ...]] = ()
     settings_type: type[S]

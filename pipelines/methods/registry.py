@@ -27,6 +27,7 @@ from pipelines.methods.baselines.p_true import PTrue
 from pipelines.methods.baselines.p_yes import PYes
 from pipelines.methods.baselines.rarr import Rarr
 from pipelines.methods.baselines.sac3 import Sac3
+from pipelines.methods.baselines.self_rag import SelfRag
 from pipelines.methods.baselines.self_reflection import SelfReflection
 from pipelines.methods.baselines.selfcheck import SelfCheck
 from pipelines.methods.baselines.semantic_entropy import SemanticEntropy
@@ -63,6 +64,7 @@ _CORRECTORS: tuple[Method[Any], ...] = (
     DetectAndMitigate(),
     AdaptiveRag(),
     AdaptiveRetrieval(),
+    SelfRag(),
     Cove(),
     SelfReflection(),
     Debate(),
@@ -112,7 +114,7 @@ def grouped_methods() -> dict[str, tuple[str, ...]]:
 def method_presets() -> dict[str, tuple[str, ...]]:
     """Return choices of methods by name: "quick" takes a few calls each; "five" are the published
     methods beside an answer without and with passages; "papers" adds the baselines that the tables
-    of the five papers have; "all" is every method.
+    of the five papers have; "all" is every method that runs on any weights.
     """
     five = tuple(standard_methods())
     tables = (
@@ -123,7 +125,7 @@ def method_presets() -> dict[str, tuple[str, ...]]:
         "quick": ("direct", "rag", "drad", "slm"),
         "five": five,
         "papers": (*five, *tables),
-        "all": tuple(METHODS),
+        "all": tuple(name for name, method in METHODS.items() if not method.own_weights),
     }
 
 

@@ -119,6 +119,14 @@ class Capabilities(Frozen):
         return self.model_copy(update=update)
 
 
+REFLECTION_TOKENS = (
+    *("[No Retrieval]", "[Retrieval]", "[Continue to Use Evidence]"),
+    *("[Irrelevant]", "[Relevant]", "<paragraph>", "</paragraph>"),
+    *("[Utility:1]", "[Utility:2]", "[Utility:3]", "[Utility:4]", "[Utility:5]"),
+    *("[Fully supported]", "[Partially supported]", "[No support / Contradictory]"),
+)
+"""What the vocabulary of Self-RAG's weights has beside words (Asai and others, ICLR 2024)."""
+
 EMBEDDED_NAME = "SmolLM2-135M-Instruct"
 """The bundled language model, and what people see as its name."""
 

@@ -308,7 +308,9 @@ def _embedded_capabilities(spec: ModelSpec) -> Capabilities:
 def _embedded_weights(request: BuildRequest) -> Model:
     from pipelines.models.llamacpp import gguf_path
 
-    return _loaded(request, gguf_path(), languages=("en",), judges=False, weak=True)
+    # How they decode may stand behind the name, see `find_source`.
+    _, mark, how = request.spec.model.partition("#")
+    return _loaded(request, f"{gguf_path()}{mark}{how}", languages=("en",), judges=False, weak=True)
 
 
 def _loaded(request: BuildRequest, source: str | Path, **known: Unpack[Overrides]) -> Model:
@@ -323,9 +325,13 @@ def _is_gguf(spec: ModelSpec) -> bool:
     return spec.model.lower().endswith(".gguf")
 
 
+def _is_embedded(spec: ModelSpec) -> bool:
+    return spec.model.partition("#")[0] == EMBEDDED_WEIGHTS
+
+
 def _local(request: BuildRequest) -> Model:
     spec = request.spec
-    if spec.model == EMBEDDED_WEIGHTS:
+    if _is_embedded(spec):
         return _embedded_weights(request)
     if _is_gguf(spec):
         from pipelines.models.llamacpp import GgufModel
@@ -341,7 +347,7 @@ def _local(request: BuildRequest) -> Model:
 
 
 def _local_capabilities(spec: ModelSpec) -> Capabilities:
-    if spec.model == EMBEDDED_WEIGHTS:
+    if _is_embedded(spec):
         return TRANSFORMERS.overridden(languages=("en",), judges=False, weak=True)
     return (LLAMA_CPP if _is_gguf(spec) else TRANSFORMERS).overridden(**spec.found_locally)
 

@@ -35,8 +35,8 @@ class LabelledStatement(NamedTuple):
 
     `group` names the article or the page it is about: statements of one group are never on both
     sides of a fold. `wording` is "near" the article's, "paraphrased", "reworded" to what follows
-    from it, or "absent" (its subject is not in the library), or the name of a public data set. `sources` is empty where the library is
-    searched.
+    from it, or "absent" (its subject is not in the library), or the name of a public data set.
+    `sources` is empty where the library is searched.
     """
 
     text: str

@@ -22,6 +22,7 @@ FILES = sorted((ASSETS / "prompts").glob("*.toml"))
 DEMONSTRATED = {
     ("chain_of_thought", "reasoned"): "question",
     ("ever", "validate"): "validate_sentence",
+    ("ever", "verify"): "verify",
     ("nearest", "answer"): "answer_question",
     ("rowen", "paraphrase"): "paraphrase",
     ("rowen", "paraphrase_yes_no"): "paraphrase",

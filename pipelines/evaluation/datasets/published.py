@@ -241,12 +241,14 @@ class FactBiography(ItemRecord):
     """FActScore: a biography whose sentences people cut into atomic facts and labelled.
 
     A fact is supported (S), not supported (NS) or irrelevant (IR). `annotations` is None where
-    the model declined to answer.
+    the model declined to answer. `cat` says how rare the person is ("very rare" to "very frequent")
+    and of which continent: the classes by which EVER's figure 3 tells results apart.
     """
 
     topic: str
     input: str
     output: str
+    cat: tuple[str, ...] | str = ()
     annotations: tuple[_FactSentence, ...] | None
 
     def items(self) -> Iterator[Item]:
@@ -273,6 +275,7 @@ class FactBiography(ItemRecord):
             sentences=tuple(sentences),
             hallucinated=wrong if labelled else None,
             group=self.topic,
+            tags=(self.cat,) if isinstance(self.cat, str) else self.cat,
         )
 
 

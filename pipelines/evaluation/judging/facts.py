@@ -20,9 +20,10 @@ from pipelines.errors import VeriscopeError
 from pipelines.evaluation.judging.asking import JudgingOutcome
 from pipelines.evaluation.judging.runner import AnswerToJudge, JudgeRunner, answers_of
 from pipelines.evaluation.judging.spec import AskedJudge, Fact, JudgeInput, Judgement, digest
-from pipelines.evaluation.metrics.answers import fact_precision
-from pipelines.evaluation.outcomes import Cost, Outcome, outcome_of, paid_in
+from pipelines.evaluation.metrics.table import METRICS, MetricAnswer
+from pipelines.evaluation.outcomes import Cost, Outcome, outcome_of, paid_in, why_unsupported
 from pipelines.evaluation.plan import Item
+from pipelines.evaluation.results.scores import FACT_METRICS
 from pipelines.methods.registry import get_method, used_roles
 from pipelines.models.providers import ModelSpec
 from pipelines.run.events import MAX_TEXT, EvidenceSpec, GivenAnswer, MethodSpec, What
@@ -30,9 +31,6 @@ from pipelines.run.view import fold
 
 FactsBy = Literal["prompt", "concepts"]
 """What takes an answer apart: the claims that a prompt lists, or EVER's concepts."""
-
-GAMMA = 10
-"""Facts below which an answer is marked down (FActScore's length penalty)."""
 
 _CHECKERS: dict[FactsBy, tuple[MethodSpec, What]] = {
     "prompt": (MethodSpec(name="factool", settings={"claims": 20}), "question"),
@@ -148,7 +146,12 @@ def facts_of(by: FactsBy, outcome: Outcome) -> tuple[Fact, ...]:
     """
     what = _CHECKERS[by][1]
     return tuple(
-        Fact(text=piece.text, supported=piece.verdict == "supported", verdict=piece.verdict)
+        Fact(
+            text=piece.text,
+            supported=piece.verdict == "supported",
+            verdict=piece.verdict,
+            reason=piece.reason,
+        )
         for piece in outcome.pieces
         if piece.what == what and not piece.draft and not piece.round
         if piece.verdict != "unchecked"
@@ -157,12 +160,18 @@ def facts_of(by: FactsBy, outcome: Outcome) -> tuple[Fact, ...]:
 
 def fact_values(judgement: Judgement) -> dict[str, float | None]:
     """Return the metrics of one scored answer; nothing of one that abstains or states no fact."""
-    supported = [fact.supported for fact in judgement.facts or ()]
-    return {
-        "fact_precision": fact_precision(supported, 0),
-        "factscore": fact_precision(supported, GAMMA),
-        "facts": float(len(supported)) or None,
-    }
+    facts = judgement.facts or ()
+    answer = MetricAnswer(
+        text="",
+        supported=tuple(fact.supported for fact in facts),
+        unsupported=why_unsupported(facts),
+    )
+    values = ((name, METRICS[name].value) for name in FACT_METRICS)
+    return {name: value and value(answer, _NO_ITEM) for name, value in values}
+
+
+_NO_ITEM = Item(id="facts")
+"""Metrics of facts look at no item."""
 
 
 def _with_article(item: Item) -> dict[str, Any]:

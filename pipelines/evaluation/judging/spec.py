@@ -92,11 +92,14 @@ class JudgeSpec(AskedJudge):
 
 
 class Fact(Frozen):
-    """A fact that an answer states, and what the article says of it."""
+    """A fact that an answer states, and what the article says of it; `reason` is that of the
+    verdict, see `ConceptVerified`.
+    """
 
     text: str
     supported: bool
     verdict: Verdict
+    reason: Annotated[str, Field(exclude_if=lambda reason: not reason)] = ""
 
 
 class JudgeInput(Frozen):

@@ -12,13 +12,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import zip_longest
 from math import exp
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from pipelines.base import Passage
-from pipelines.evaluation.metrics.reference import Outcome, Reference, score
+from pipelines.evaluation.metrics.reference import Outcome, Reference, score, yes_or_no
 from pipelines.evaluation.plan import Item
 from pipelines.methods.haarag.alignment import says_nothing
 from pipelines.methods.replies.abstaining import gives_no_answer
@@ -69,16 +70,14 @@ def contains_words(text: list[str], words: list[str]) -> bool:
 
 
 # Answers of a closed set: one that is not the whole answer is no part of it either.
-_CLOSED = (["yes"], ["no"], ["noanswer"], ["是"], ["否"])
-_YES_NO = frozenset({"yes", "no", "true", "false", "是", "否"})
-_AS_YES_NO = {"true": "yes", "false": "no"}
+_CLOSED = (["yes"], ["no"], ["noanswer"])
 _KINDS = ("yes_no", "misconception", "list", "fact")
 
 
 def exact_match(answer: str, item: Item) -> float:
     """Return 1 when the answer is an accepted one after SQuAD's normalisation, else 0.
 
-    Of a question of yes or no, "true" is yes and "false" is no.
+    Of a question of yes or no all words for yes are one, and all for no: "true", "yes", 是 and 对.
     """
     said, accepted = _compared(answer, item)
     return _best(accepted, lambda words: float(said == words))
@@ -119,30 +118,13 @@ def _share(said: list[str], accepted: list[str], of: list[str]) -> float:
 
 def _compared(answer: str, item: Item) -> tuple[list[str], list[list[str]]]:
     """Return the words of an answer and of the accepted ones; of yes or no in one wording."""
-    said, accepted = normalised_words(answer), [normalised_words(one) for one in item.answers]
-    if not any(len(words) == 1 and words[0] in _YES_NO for words in accepted):
-        return said, accepted
-    return [_AS_YES_NO.get(word, word) for word in said], [
-        [_AS_YES_NO.get(word, word) for word in words] for words in accepted
-    ]
-
-
-_MARKED = re.compile(
-    r"\b(?:the )?(?:final )?answer is:?\s+|(?:最终)?答案(?:是|为)[:\uff1a]?\s*", re.IGNORECASE
-)
-_ENDS = re.compile(r"(?<!\b[A-Z])(?<!\bSt)(?<!\bMr)(?<!\bDr)[.!?](?=\s|$)|[。！？\n]")
-
-
-def marked_answer(text: str) -> str:
-    """Return the short answer at the end of a chain of thought: what "the answer is" announces.
-
-    It ends with its sentence, and the last one counts. A text that announces none is its own.
-    """
-    found = [match.end() for match in _MARKED.finditer(text)]
-    if not found:
-        return text
-    short = _ENDS.split(text[found[-1] :].strip(), maxsplit=1)[0].strip(" \"'“”*")
-    return short or text
+    texts = [answer, *item.answers]
+    # Of another question "True" may be a title.
+    closed = [yes_or_no(text) for text in texts] if any(map(yes_or_no, item.answers)) else []
+    said, *accepted = (
+        [label] if label else normalised_words(text) for text, label in zip_longest(texts, closed)
+    )
+    return said, accepted
 
 
 def _f1(said: list[str], accepted: list[str]) -> float:
@@ -174,8 +156,7 @@ def reference(item: Item) -> Reference:
     if not item.answers:
         raise ValueError(f"The item {item.id!r} has no accepted answer.")
     tagged = next((tag for tag in item.tags if tag in _KINDS), None)
-    is_yes_no = item.answers[0].strip().lower() in _YES_NO
-    kind = tagged or ("yes_no" if is_yes_no else "fact")
+    kind = tagged or ("yes_no" if yes_or_no(item.answers[0]) else "fact")
     return Reference(
         question=item.question, answer=item.answers[0], aliases=item.answers[1:], kind=kind
     )

@@ -93,26 +93,61 @@ def best_accuracy(scores: Sequence[float], positive: Sequence[bool]) -> float:
 
     It is an upper bound: a threshold that was chosen elsewhere reaches at most this.
     """
-    return best_accuracies(scores, positive)[0]
+    return best_of_cuts(scores, positive).accuracy
 
 
 def best_balanced_accuracy(scores: Sequence[float], positive: Sequence[bool]) -> float:
     """Return the balanced accuracy in [0.5, 1] at the threshold that is best on these
     very items.
     """
-    return best_accuracies(scores, positive)[1]
+    return best_of_cuts(scores, positive).balanced_accuracy
 
 
-def best_accuracies(scores: Sequence[float], positive: Sequence[bool]) -> tuple[float, float]:
-    """Return `best_accuracy` and `best_balanced_accuracy`, from one look at all thresholds."""
+def best_f1_accurate(scores: Sequence[float], positive: Sequence[bool]) -> float:
+    """Return F1 of the accurate items, in [0, 1], at the threshold that is best on these very
+    items.
+    """
+    return best_of_cuts(scores, positive).f1_accurate
+
+
+def best_precision_accurate(scores: Sequence[float], positive: Sequence[bool]) -> float:
+    """Return the precision of the accurate items, in [0, 1], at the threshold that is best on these
+    very items among those at which their recall is at least `LEAST_RECALL`.
+    """
+    return best_of_cuts(scores, positive).precision_accurate
+
+
+LEAST_RECALL = 0.5
+"""The recall of accurate items that their best precision needs (SLM check, figure 4)."""
+
+
+class BestOfCuts(NamedTuple):
+    """What the best threshold of each reaches: of all items, and of the accurate ones."""
+
+    accuracy: float
+    balanced_accuracy: float
+    f1_accurate: float
+    precision_accurate: float
+
+
+def best_of_cuts(scores: Sequence[float], positive: Sequence[bool]) -> BestOfCuts:
+    """Return what the best threshold of each measure reaches, from one look at all thresholds."""
     from sklearn.metrics import confusion_matrix_at_thresholds
 
     positives, negatives = _count(positive)
     _, false, _, true, _ = confusion_matrix_at_thresholds(positive, _finite(scores))
     # A threshold above all scores flags nothing.
-    right = max(float(np.max(true + negatives - false)), float(negatives))
-    youden = max(float(np.max(true * negatives - false * positives)), 0.0)
-    return right / (positives + negatives), (youden / (positives * negatives) + 1) / 2
+    true, false = np.append(0, true), np.append(0, false)
+    youden = float(np.max(true * negatives - false * positives))
+    clear = negatives - false
+    passed = clear + positives - true
+    reached = clear >= LEAST_RECALL * negatives
+    return BestOfCuts(
+        float(np.max(true + clear)) / (positives + negatives),
+        (youden / (positives * negatives) + 1) / 2,
+        float(np.max(2 * clear / (passed + negatives))),
+        float(np.max(clear[reached] / passed[reached])),
+    )
 
 
 def precision_recall_f1(

@@ -18,8 +18,8 @@ from pipelines.base import Frozen
 from pipelines.methods.haarag.alignment import says_nothing
 from pipelines.methods.replies.abstaining import gives_no_answer
 from pipelines.retrieval.indexes import content_terms
-from pipelines.text import split_sentences
-from pipelines.text.languages import HAN, simplified
+from pipelines.text import split_sentences, text_key
+from pipelines.text.languages import HAN, has_han, simplified
 
 Outcome = Literal["right", "wrong", "abstained", "failed"]
 """How an answer is scored; "failed" where a method gave none."""
@@ -27,20 +27,25 @@ Outcome = Literal["right", "wrong", "abstained", "failed"]
 
 YesNo = Literal["yes", "no"]
 
-# The first word of an answer that says yes or no; of a Chinese one the first character.
-_YES_NO: dict[str, YesNo] = {
-    "yes": "yes",
-    # StrategyQA and claims ask for true and false.
-    "true": "yes",
-    "是": "yes",
-    "对": "yes",
-    "no": "no",
-    "false": "no",
-    "错": "no",
-    "否": "no",
-    "不": "no",
-    "没": "no",
+# How a question of yes or no is answered. StrategyQA and claims say true and false.
+_YES_NO: dict[YesNo, tuple[str, ...]] = {
+    "yes": ("yes", "true", "correct", "是", "是的", "对", "对的", "正确", "没错", "不错", "真"),
+    "no": ("no", "false", "incorrect", "否", "不", "不是", "不对", "不正确", "错", "错误", "假"),
 }
+_ALONE: dict[str, YesNo] = {word: label for label, words in _YES_NO.items() for word in words}
+
+# What an answer begins with that says yes or no: a word, of a Chinese one characters.
+_FIRST = {word: label for word, label in _ALONE.items() if word not in ("真", "假")} | {"没": "no"}
+_LONGEST_FIRST = sorted(_FIRST, key=len, reverse=True)
+_ELSE = re.compile("对(?:不起|于|此)|是否|不(?:过|仅|但|知|确定|清楚|一定)")
+"""Characters that begin so and say neither: "sorry", "whether", "but", "not sure"."""
+
+
+def yes_or_no(answer: str) -> YesNo | None:
+    """Return yes or no where the whole of `answer` is a word for it in one of the languages, as
+    accepted answers are: "True", "yes", 是 and 对 are the same; None for any other text.
+    """
+    return _ALONE.get(text_key(answer))
 
 
 class Reference(Frozen):
@@ -66,7 +71,7 @@ class Reference(Frozen):
         """Yes or no where that is the right answer, else None."""
         if self.kind not in ("yes_no", "misconception"):
             return None
-        return _YES_NO.get("".join(words_of(self.answer)))
+        return yes_or_no(self.answer)
 
 
 def score(answer: str, reference: Reference, *, abstained: bool = False) -> Outcome:
@@ -128,9 +133,8 @@ def says(answer: str, question: str) -> YesNo | None:
     sentence with nearly all content words of the question says no if it holds a negation, else yes.
     """
     plain = _unannounced(simplified(answer))
-    first = words_of(plain)[:1]
-    if first and first[0] in _YES_NO:
-        return _YES_NO[first[0]]
+    if (first := _first(words_of(plain))) is not None:
+        return first
     spans = split_sentences(plain.strip())
     sentence = spans[0].text if spans else ""
     said = {_stem(term) for term in content_terms(sentence)}
@@ -138,6 +142,16 @@ def says(answer: str, question: str) -> YesNo | None:
     if len(asked & said) <= _NEARLY_ALL * len(asked):
         return None
     return "no" if _NEGATION.search(sentence) else "yes"
+
+
+def _first(words: Sequence[str]) -> YesNo | None:
+    """Return yes or no as the first word says it; Chinese words are single characters."""
+    if not words or not has_han(words[0]):
+        return _FIRST.get(words[0]) if words else None
+    text = "".join(words)
+    if _ELSE.match(text):
+        return None
+    return next((_FIRST[word] for word in _LONGEST_FIRST if text.startswith(word)), None)
 
 
 _NEARLY_ALL = 0.75

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -19,11 +19,16 @@ from pipelines.evaluation.datasets.formats import Need
 from pipelines.evaluation.metrics import answers, detection
 from pipelines.evaluation.metrics.answers import Ends, SpanCounts, SpanMatch, count_spans
 from pipelines.evaluation.plan import Item
+from pipelines.methods.replies.announced import read_answer
 
 MetricKind = Literal["answer", "list", "detector", "cost"]
 Better = Literal["higher", "lower", "neither"]
 
 Count = Annotated[int, Field(ge=0)]
+
+Unsupported = Literal["contradicted", "no_evidence", "unsettled"]
+"""Why a fact is not supported: evidence says otherwise (intrinsic), none is about it, or what there
+is does not settle it (both extrinsic: EVER's "not enough information")."""
 
 
 class MetricAnswer(Frozen):
@@ -31,7 +36,10 @@ class MetricAnswer(Frozen):
 
     `short` is the bare answer where the method has one, "" where it kept nothing; `abstained` is
     the run's flag. `supported` says of each atomic fact of the text whether it is supported.
-    `overlap` is the share of the text's words that the passages hold which the method retrieved.
+    `unsupported` says of those that are not why. `overlap` is the share of the text's words that
+    the passages hold which the method retrieved. `original` is the answer that the method began
+    with, and `flagged` whether it took that for hallucinated, None where it did not say.
+    `relevance` and `alignment` are C_r and C_a of HAARAG.
     Then its cost: calls of models, their tokens, retrievals, and seconds from start to end.
     `judged` is what a model that judges answers found: 1 for correct, 0.5 for partly, 0 for wrong
     and abstained; None where none has judged it.
@@ -41,7 +49,12 @@ class MetricAnswer(Frozen):
     short: str | None = None
     abstained: bool = False
     supported: tuple[bool, ...] = ()
+    unsupported: tuple[Unsupported, ...] = ()
     overlap: Annotated[float, Field(ge=0, le=1)] | None = None
+    original: str = ""
+    flagged: bool | None = None
+    relevance: float | None = None
+    alignment: float | None = None
     calls: Count = 0
     prompt_tokens: Count = 0
     completion_tokens: Count = 0
@@ -51,10 +64,10 @@ class MetricAnswer(Frozen):
 
     @property
     def bare(self) -> str:
-        """The short answer where the method has one, else the one that its text announces ("the
-        answer is ..."), else the whole text.
+        """The short answer where the method has one, else what its text announces as the answer,
+        else the whole text.
         """
-        return answers.marked_answer(self.text) if self.short is None else self.short
+        return (read_answer(self.text) or self.text) if self.short is None else self.short
 
 
 ItemValue = Callable[[MetricAnswer, Item], float | None]
@@ -160,6 +173,27 @@ def _facts(answer: MetricAnswer, _item: Item) -> float | None:
     return float(len(answer.supported)) or None
 
 
+def _unsupported(answer: MetricAnswer, _item: Item, *, why: Unsupported) -> float | None:
+    facts = len(answer.supported)
+    return answer.unsupported.count(why) / facts if facts and not answer.abstained else None
+
+
+def _retrieved(answer: MetricAnswer, item: Item) -> float | None:
+    return float(answer.retrievals > 0) if item.question else None
+
+
+def _hallucination(answer: MetricAnswer, item: Item, *, retrieved: bool) -> float | None:
+    if not item.answers:
+        return None
+    return float(_outcome(answer, item) == "wrong" and (answer.retrievals > 0) == retrieved)
+
+
+def _detection_accuracy(answer: MetricAnswer, item: Item) -> float | None:
+    if not item.answers or answer.flagged is None or not answer.original:
+        return None
+    return float(answer.flagged == (answers.outcome(answer.original, item) != "right"))
+
+
 def _passage_overlap(answer: MetricAnswer, item: Item) -> float | None:
     # One evidence for all systems, where the item has any.
     if item.passages:
@@ -217,6 +251,20 @@ _ALL = (
     Metric("fact_precision", "answer", _ANSWERED, partial(_fact_precision, minimum=0)),
     Metric("factscore", "answer", _ANSWERED, partial(_fact_precision, minimum=10)),
     Metric("facts", "answer", _ANSWERED, _facts, high=inf, better="neither"),
+    *(
+        Metric(f"facts_{why}", "answer", _ANSWERED, partial(_unsupported, why=why), better="lower")
+        for why in get_args(Unsupported)
+    ),
+    Metric("retrieved", "answer", ("questions",), _retrieved, better="neither"),
+    Metric("detection_accuracy", "answer", _ANSWERS, _detection_accuracy),
+    *(
+        Metric(
+            name, "answer", _ANSWERS, partial(_hallucination, retrieved=retrieved), better="lower"
+        )
+        for name, retrieved in (("internal_hallucination", False), ("external_hallucination", True))
+    ),
+    Metric("retrieval_relevance", "answer", _ANSWERED, lambda answer, _: answer.relevance, low=-1),
+    Metric("consistency", "answer", _ANSWERED, lambda answer, _: answer.alignment, low=-1),
     Metric("passage_overlap", "answer", _ANSWERED, _passage_overlap, better="neither"),
     Metric("answer_words", "answer", _ANSWERED, _words, high=inf, better="neither"),
     Metric("list_precision", "list", ("questions", "lists"), _list_value("precision")),
@@ -232,6 +280,10 @@ _ALL = (
         _LABELS,
         of_scores=detection.best_balanced_accuracy,
         low=0.5,
+    ),
+    Metric("best_f1_accurate", "detector", _LABELS, of_scores=detection.best_f1_accurate),
+    Metric(
+        "best_precision_accurate", "detector", _LABELS, of_scores=detection.best_precision_accurate
     ),
     Metric(
         "brier",

@@ -14,6 +14,7 @@ from io import StringIO
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.table import Table
@@ -48,7 +49,7 @@ from pipelines.evaluation.results.scores import (
     few_notes,
     has_few_groups,
 )
-from pipelines.evaluation.results.table import ResultsTable, results_table
+from pipelines.evaluation.results.table import ResultsTable, detector_arrays, results_table
 from pipelines.evaluation.statistics.detection import QUALITIES, RANKINGS
 from pipelines.evaluation.statistics.estimates import Estimate, PairedDifference
 
@@ -565,6 +566,37 @@ def evaluation_text(evaluation: Evaluation, metrics: Sequence[str] = ()) -> str:
         wanted = [name for name in _DECIDING if name in names] or None
     table = results_table(evaluation, metrics=wanted, ranked=ranked)
     return table_text(table, metrics or None)
+
+
+_BARS, _LONGEST = 10, 40
+"""Bars of a histogram, and signs of the longest one."""
+
+
+def histograms_text(evaluation: Evaluation) -> str:
+    """Return how the scores of each detector are distributed, of accurate and hallucinated items.
+
+    Bars count items; all bars of a detector are drawn to one scale. Mean and standard deviation are
+    those of its scores, which speak for a hallucination where they are high.
+    """
+    names, scores, labels = detector_arrays(evaluation)
+    found: list[str] = []
+    for name, row, truth in zip(names, scores, labels, strict=True):
+        kinds = {"accurate": row[truth == 0.0], "hallucinated": row[truth == 1.0]}
+        known = {kind: values[np.isfinite(values)] for kind, values in kinds.items()}
+        whole = np.concatenate([*known.values()])
+        edges = np.histogram_bin_edges(whole, _BARS)
+        counts = {kind: np.histogram(values, edges)[0] for kind, values in known.items()}
+        most = max(1, *(int(one.max()) for one in counts.values()))
+        found.append(f"\nScores of {name}")
+        for kind, values in known.items():
+            spread = (
+                f", mean {values.mean():.3f}, deviation {values.std():.3f}" if len(values) else ""
+            )
+            found.append(f"  {kind}: {len(values)} items{spread}")
+            for low, high, count in zip(edges[:-1], edges[1:], counts[kind], strict=True):
+                bar = "#" * round(_LONGEST * int(count) / most)
+                found.append(f"    {low:9.3f} to {high:9.3f} {int(count):5} {bar}".rstrip())
+    return "\n".join([*found, ""])
 
 
 def table_text(

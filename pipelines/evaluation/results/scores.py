@@ -23,7 +23,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pipelines.base import Frozen, Language
 from pipelines.evaluation.metrics.answers import SpanMatch
-from pipelines.evaluation.metrics.table import METRICS
+from pipelines.evaluation.metrics.table import METRICS, Unsupported
 from pipelines.evaluation.statistics.estimates import Estimate
 from pipelines.models.providers import Currency
 
@@ -63,7 +63,12 @@ Further judges are "judged 2", "judged 3"; that of a weak one ends with `WEAK`."
 FACTSCORE = "factscore"
 """The column of a scorer of facts; further ones are "factscore 2", as for judges."""
 
-FACT_METRICS = ("fact_precision", FACTSCORE, "facts")
+FACT_METRICS = (
+    "fact_precision",
+    FACTSCORE,
+    "facts",
+    *(f"facts_{why}" for why in get_args(Unsupported)),
+)
 """What a scorer of facts gives."""
 
 WEAK = " (weak)"

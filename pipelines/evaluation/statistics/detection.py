@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 
 from pipelines.base import Frozen
 from pipelines.evaluation.metrics.answers import SpanMatch
-from pipelines.evaluation.metrics.detection import Binning, best_accuracies, reliability_bins
+from pipelines.evaluation.metrics.detection import (
+    BestOfCuts,
+    Binning,
+    best_of_cuts,
+    reliability_bins,
+)
 from pipelines.evaluation.statistics.estimates import (
     BATCH,
     Counts,
@@ -135,6 +140,8 @@ def calibration_of(sums: Floats, drawn: Floats | None, items: int, sampling: Sam
 Quality = Literal[
     "best_accuracy",
     "best_balanced_accuracy",
+    "best_f1_accurate",
+    "best_precision_accurate",
     "brier",
     "ece",
     "ece_equal_mass",
@@ -145,6 +152,9 @@ Quality = Literal[
 """Measures of one detector, each the metric of this name."""
 
 QUALITIES: tuple[Quality, ...] = get_args(Quality)
+
+BEST: tuple[Quality, ...] = QUALITIES[: len(BestOfCuts._fields)]
+"""Those at a threshold that was chosen on the same items, in the order of `BestOfCuts`."""
 
 _SPANS: dict[SpanMatch, Quality] = {
     "exact": "span_f1_exact",
@@ -158,15 +168,12 @@ def score_qualities(
 ) -> list[dict[Quality, Estimate]]:
     """Return the measures of each detector from its `scores` and the `labels` (0 or 1).
 
-    Both are [detectors, items], NaN where something is missing. A best accuracy has no interval:
+    Both are [detectors, items], NaN where something is missing. What is best has no interval:
     its threshold was chosen on these items, so that it is an upper bound. Errors of probabilities
     are there where all scores of a detector lie in [0, 1].
     """
     known = np.isfinite(scores) & np.isfinite(labels)
-    found = [
-        _best(scores[k, there], labels[k, there] == 1, groups, there)
-        for k, there in enumerate(known)
-    ]
+    found = best_qualities(scores, labels, groups)
     told = [
         k
         for k, there in enumerate(known)
@@ -196,20 +203,29 @@ def score_qualities(
     return found
 
 
+def best_qualities(
+    scores: Floats, labels: Floats, groups: Sequence[str]
+) -> list[dict[Quality, Estimate]]:
+    """Return the measures of `BEST` of each detector; arguments as in `score_qualities`."""
+    known = np.isfinite(scores) & np.isfinite(labels)
+    return [
+        _best(scores[k, there], labels[k, there] == 1, groups, there)
+        for k, there in enumerate(known)
+    ]
+
+
 def _best(
     scores: Floats, positive: NDArray[np.bool_], groups: Sequence[str], there: NDArray[np.bool_]
 ) -> dict[Quality, Estimate]:
-    """Return the accuracies at the thresholds that are best; none where all items are of
-    one kind.
-    """
+    """Return the measures at the thresholds that are best; none where all items are of one kind."""
     if not len(positive) or positive.all() or not positive.any():
         return {}
     kept = [group for group, held in zip(groups, there, strict=True) if held]
-    plain, balanced = best_accuracies(scores.tolist(), positive.tolist())
+    best = best_of_cuts(scores.tolist(), positive.tolist())
     base = Estimate(value=None, n=len(kept), groups=int(group_numbers(kept).max()) + 1)
     return {
-        "best_accuracy": base.model_copy(update={"value": plain}),
-        "best_balanced_accuracy": base.model_copy(update={"value": balanced}),
+        quality: base.model_copy(update={"value": value})
+        for quality, value in zip(BEST, best, strict=True)
     }
 
 

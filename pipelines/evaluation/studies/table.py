@@ -43,7 +43,12 @@ from pipelines.evaluation.results.scores import (
     few_notes,
 )
 from pipelines.evaluation.results.table import larger_ranks
-from pipelines.evaluation.statistics.detection import RANKINGS, detection
+from pipelines.evaluation.statistics.detection import (
+    BEST,
+    RANKINGS,
+    best_qualities,
+    detection,
+)
 from pipelines.evaluation.statistics.estimates import (
     Estimate,
     Floats,
@@ -317,8 +322,8 @@ def _rankings(measured: StudyMeasurements, sampling: Sampling) -> dict[str, list
     scores, labels = _detector(measured)
     if scores is None or labels is None:
         return {}
-    found: dict[str, list[Estimate]] = {name: [] for name in RANKINGS}
-    done: dict[bytes, dict[str, Estimate]] = {}
+    found: dict[str, list[Estimate]] = {name: [] for name in (*RANKINGS, *BEST)}
+    done: dict[bytes, Mapping[str, Estimate]] = {}
     for row, truth in zip(scores, labels, strict=True):
         # A threshold changes verdicts, not scores: many points share one ranking.
         key = row.tobytes() + truth.tobytes()
@@ -326,9 +331,10 @@ def _rankings(measured: StudyMeasurements, sampling: Sampling) -> dict[str, list
             (ranked,) = detection(
                 row[None, :], truth, ["point"], measured.groups, sampling
             ).rankings
-            done[key] = {name: ranked[name] for name in RANKINGS}
-        for name in RANKINGS:
-            found[name].append(done[key][name])
+            (best,) = best_qualities(row[None, :], truth[None, :], measured.groups)
+            done[key] = {**ranked, **best}
+        for name, column in found.items():
+            column.append(done[key].get(name, Estimate(value=None)))
     if all(one.value is None for one in found["auroc"]):
         return {}
     return found

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from pipelines.base import Answer, Message
 from pipelines.methods.base import Demonstrations, Method, Question, Settings, Stage
-from pipelines.methods.baselines.shared import COT_PROMPTS, bare_answer, read_answer
+from pipelines.methods.baselines.shared import COT_PROMPTS, bare_answer
+from pipelines.methods.replies.announced import read_answer
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.writing import demonstrates, first_draft
 from pipelines.run.scope import Scope

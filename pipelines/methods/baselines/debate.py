@@ -22,12 +22,12 @@ from pipelines.methods.baselines.chain_of_thought import reasoned_messages
 from pipelines.methods.baselines.shared import (
     BaselineRun,
     Rewriting,
-    read_answer,
     same_words,
     takes_rewriting,
     usable,
     written_anew,
 )
+from pipelines.methods.replies.announced import read_answer
 from pipelines.methods.replies.lists import asks_yes_or_no, says_yes
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.replies.statements import no_answer

@@ -20,6 +20,7 @@ from pipelines.methods.baselines.chain_of_thought import reasoned_messages
 from pipelines.methods.baselines.shared import BaselineRun, query_of
 from pipelines.methods.ever import calls as ever_calls
 from pipelines.methods.ever.writer import WrittenSentence, drafted_piece, next_piece, until
+from pipelines.methods.replies.announced import read_answer
 from pipelines.methods.replies.parsing import declines
 from pipelines.methods.writing import (
     appended,
@@ -107,7 +108,7 @@ class IrcotRun(BaselineRun[IrcotSettings]):
         while piece is not None and not self._is_last(piece):
             await self._search(query_of(piece.sentence, self.question))
             piece = await self._next()
-        short = shared.read_answer(self.text.text)
+        short = read_answer(self.text.text)
         if not short:
             async with self.scope.span("conclude") as step:
                 short = await shared.bare_answer(step, self.question, self.text.text)
@@ -187,7 +188,7 @@ class IrcotRun(BaselineRun[IrcotSettings]):
             return True
         return (
             piece.last
-            or bool(shared.read_answer(piece.sentence))
+            or bool(read_answer(piece.sentence))
             or len(self.scope.drafts) >= self.settings.max_sentences
         )
 

@@ -479,7 +479,9 @@ class Checker:
         if self.settings.variant == "nrg_sq":
             return PROMPTS.turns(language, "recall", question=asked)
         passages = PROMPTS.listed(language, concept.passages)
-        return PROMPTS.turns(language, "verify", passages=passages, question=asked)
+        # Few-shot, as the paper checks support; by itself only the questions are (ours).
+        shots = "verify" if self.settings.demonstrations == "on" else ""
+        return PROMPTS.turns(language, "verify", shots=shots, passages=passages, question=asked)
 
     def _reads_past(self, own: Scope, concept: Concept) -> bool:
         """Return whether a model that judges by chance finds support for what no passage gives."""

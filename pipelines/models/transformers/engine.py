@@ -21,6 +21,7 @@ from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer, LinearAttentionLayer
 
 from pipelines.models.devices import free_memory
+from pipelines.models.transformers.contrast import Layers, candidate_layers, contrasted
 from pipelines.models.transformers.deciding import decide, look, measure
 from pipelines.models.transformers.prompting import Vocabulary
 from pipelines.models.transformers.work import PASS_TOKENS, Shortlist, TokenScore
@@ -73,7 +74,8 @@ class InferenceEngine:
     `stop_ids` are the tokens that end a reply; `context` is the most tokens a sequence may have,
     None where the architecture sets no limit; `max_rows` is how many sequences it is worth
     decoding together, 1 for caches whose rows cannot be joined. `memory` gives the free bytes of
-    the device, and `fast` makes steps of few rows where it is set.
+    the device, and `fast` makes steps of few rows where it is set. `contrasts` are the layers with
+    one of which the last is contrasted (`contrast.py`); none: the model decodes as it is.
     """
 
     def __init__(self, model: PreTrainedModel, vocabulary: Vocabulary) -> None:
@@ -103,6 +105,7 @@ class InferenceEngine:
         together = 64 if self.device.type == "cuda" else 32
         self.max_rows = together if joins else 1
         self.fast: FastSteps | None = None
+        self.contrasts: list[int] = []
         self.memory: Callable[[], int] = partial(free_memory, self.device)
         wide = 2 * config.hidden_size + 4 * (getattr(config, "intermediate_size", None) or 0)
         # Logits in 32 bits, and in 64 where a token is drawn; activations of a layer.
@@ -110,6 +113,12 @@ class InferenceEngine:
             self.max_rows * _LOGITS_BYTES * config.vocab_size
             + PASS_TOKENS * wide * model.dtype.itemsize
         )
+
+    def contrast(self, layers: Layers) -> None:
+        """Contrast the last layer with one of this half from now on: DoLa."""
+        config = self.model.config.get_text_config(decoder=True)
+        tied = bool(getattr(config, "tie_word_embeddings", False))
+        self.contrasts = candidate_layers(config.num_hidden_layers, layers, tied=tied)
 
     def groups(self, prompts: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
         """Return prompts that are read in one pass, of similar lengths to waste little padding."""
@@ -266,8 +275,15 @@ class InferenceEngine:
             arguments["attention_mask"] = (columns >= padding).long()
         if self._positions:
             arguments["position_ids"] = (columns[before:] - padding).clamp(min=0)
+        if self.contrasts:
+            arguments["output_hidden_states"] = True
         output = self.model(input_ids=torch.tensor(ids, device=self.device), **arguments)
-        return output.logits[:, -count:].float()
+        logits = output.logits[:, -count:].float()
+        if not self.contrasts:
+            return logits
+        head = self.model.get_output_embeddings()
+        early = (output.hidden_states[layer][:, -count:] for layer in self.contrasts)
+        return contrasted(logits, torch.stack([head(one).float() for one in early]))
 
 
 def _stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:

@@ -53,6 +53,7 @@ from pipelines.models.transformers.work import (
 if TYPE_CHECKING:
     import torch
 
+    from pipelines.models.transformers.contrast import Layers
     from pipelines.models.transformers.engine import InferenceEngine
 
 
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 # A model is a folder, a GGUF file, or a repository of the hub.
 
 _ROUNDED = re.compile(r"(?P<model>.+(?<!\.gguf))#(?P<bits>[48])bit", re.IGNORECASE)
+_DOLA = re.compile(r"(?P<model>.+)#dola(?:-(?P<layers>low|high))?", re.IGNORECASE)
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 BESIDE_WEIGHTS = ("*.json", "*.txt", "*.model", "*.jinja")
@@ -76,7 +78,8 @@ class WeightsSource:
 
     `label` is how messages name it: never a path of the machine. `revision` is a commit, branch or
     tag of the hub; None is the main branch. `bits` are those of each weight, 4 or 8, where the
-    weights are rounded as they are loaded.
+    weights are rounded as they are loaded. `contrast` are the layers that DoLa contrasts with the
+    last one.
     """
 
     label: str
@@ -85,6 +88,7 @@ class WeightsSource:
     gguf_file: str | None = None
     revision: str | None = None
     bits: int | None = None
+    contrast: Layers | None = None
 
     def fetch(self, progress: Progress | None = None) -> Path:
         """Return the folder with the files, downloaded to the hub's cache first where need be.
@@ -156,12 +160,17 @@ def find_source(path_or_hub_id: str | Path) -> WeightsSource:
 
     "owner/repository:file.gguf" is a GGUF file of the hub. A model of the hub that was downloaded
     from the catalogue is its folder. A folder or hub id that ends in "#4bit" or "#8bit" is loaded
-    in so many bits, by bitsandbytes.
+    in so many bits, by bitsandbytes; one that ends in "#dola" decodes by DoLa, with the higher
+    layers, or with the lower ones by "#dola-low".
 
     Raises UnknownModelError when a path leads nowhere, InvalidInputError when a folder holds no
     model.
     """
     given = str(path_or_hub_id).strip()
+    if dola := _DOLA.fullmatch(given):
+        source, layers = find_source(dola["model"]), (dola["layers"] or "high").lower()
+        label = given.rsplit("/", 1)[-1]
+        return replace(source, contrast="low" if layers == "low" else "high", label=label)
     if rounded := _ROUNDED.fullmatch(given):
         source = find_source(rounded["model"])
         return replace(source, bits=int(rounded["bits"]), label=given.rsplit("/", 1)[-1])
@@ -222,9 +231,12 @@ def load_engine(
             raise ValueError(f"{len(found['missing_keys'])} weights are missing")
         model = (model if placed else model.to(device)).eval().requires_grad_(False)
         engine = InferenceEngine(model, read_vocabulary(tokenizer))
+        if source.contrast is not None:
+            engine.contrast(source.contrast)
         # What runs once in 32 bits, or on a card that is lent for moments, is not worth compiling.
         several = len({weights.device for weights in model.parameters()}) > 1
-        if device.type == "cuda" and not (engine.exact or several or source.bits or is_zerogpu()):
+        plain = not (engine.exact or several or source.bits or source.contrast or is_zerogpu())
+        if device.type == "cuda" and plain:
             engine.fast = CompiledSteps(engine)
         return engine
     except VeriscopeError:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.base import Message
 from pipelines.errors import failure
+from pipelines.models.base import REFLECTION_TOKENS
 from pipelines.text.alignment import token_spans
 from pipelines.text.thinking import NO_MARKS, Marks, declared_marks
 
@@ -31,13 +32,15 @@ class Vocabulary:
     """A tokenizer and its tokens: `pieces[id]` in bytes (None for special ones), names of others.
 
     `prepends_space` says that the tokenizer puts a space before every text it encodes, so that the
-    space at the beginning of a reply is the tokenizer's and not the model's.
+    space at the beginning of a reply is the tokenizer's and not the model's. `reflections` are the
+    tokens by which Self-RAG's weights criticise what they write; they are read and written as text.
     """
 
     tokenizer: PreTrainedTokenizerBase
     pieces: list[bytes | None]
     special: dict[int, str]
     prepends_space: bool
+    reflections: dict[str, int] = field(default_factory=dict)
 
     def piece(self, token: int) -> bytes | None:
         """Return a token's bytes; None for special tokens and ids beyond the tokenizer's own."""
@@ -48,9 +51,25 @@ class Vocabulary:
         piece = self.piece(token)
         return self.special.get(token, "") if piece is None else piece.decode("utf-8", "replace")
 
-    def encode(self, text: str) -> list[int]:
-        """Return the tokens of `text`, in which control tokens count as ordinary text."""
-        return self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+    def encode(self, text: str, *, begins: bool = False) -> list[int]:
+        """Return the tokens of `text`, in which control tokens count as ordinary text, but for
+        `reflections`. What `begins` a prompt has what the tokenizer puts before every text.
+        """
+        ids: list[int] = []
+        for number, part in enumerate(_reflected().split(text) if self.reflections else [text]):
+            if (token := self.reflections.get(part)) is not None:
+                ids.append(token)
+            elif part or (begins and not number):
+                first = begins and not number
+                ids += self.tokenizer.encode(
+                    part, add_special_tokens=first, split_special_tokens=True
+                )
+        return ids
+
+
+@cache
+def _reflected() -> re.Pattern[str]:
+    return re.compile(f"({'|'.join(map(re.escape, REFLECTION_TOKENS))})")
 
 
 def read_vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
@@ -63,12 +82,16 @@ def read_vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
     names: list[str | None] = list(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))))
     known = tokenizer.added_tokens_decoder
     added = {index: token.content for index, token in known.items() if not token.special}
+    numbers = {name: index for index, name in enumerate(names) if name in REFLECTION_TOKENS}
+    reflections = {name: numbers[name] for name in REFLECTION_TOKENS if name in numbers}
     unwritten = set(tokenizer.all_special_ids) | (set(known) - set(added))
     read = _piece_reader(tokenizer, names)
     anchor = tokenizer.encode("a", add_special_tokens=False)
     before = len(tokenizer.decode(anchor[-1:]))
 
     def bytes_of(index: int, name: str | None) -> bytes | None:
+        if name in reflections:
+            return name.encode()
         if index in unwritten or name is None:
             return None
         if index in added:
@@ -78,7 +101,8 @@ def read_vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
     pieces = [bytes_of(index, name) for index, name in enumerate(names)]
     special = {i: name for i, name in enumerate(names) if pieces[i] is None and name is not None}
     begins = b"".join(pieces[token] or b"" for token in anchor)
-    return Vocabulary(tokenizer, pieces, special, prepends_space=begins == b" a")
+    space = begins == b" a"
+    return Vocabulary(tokenizer, pieces, special, space, reflections)
 
 
 def _piece_reader(
@@ -126,7 +150,8 @@ def _decoder_steps(tokenizer: PreTrainedTokenizerBase) -> list[dict[str, Any]]:
 
 
 _PLAIN_LABELS = {"user": "User: ", "assistant": "Assistant: "}
-_PLAIN_TURN = "\nUser:"
+_INSTRUCTED = {"user": "### Instruction:\n", "assistant": "### Response:\n"}
+"""The format that Self-RAG's weights were trained with (Asai and others 2024)."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +184,8 @@ def encode_prompt(vocabulary: Vocabulary, messages: Sequence[Message]) -> Prompt
 
     A tokenizer without a template gets blocks separated by empty lines: the system text as it is,
     then "User: ..." and "Assistant: ..." in turn, ending with an open "Assistant:". The reply ends
-    where the model begins another "User:" turn.
+    where the model begins another "User:" turn. Weights of Self-RAG get the format that they were
+    trained with.
 
     Raises InvalidInputError when there is nothing to answer or the template refuses the messages.
     """
@@ -170,11 +196,13 @@ def encode_prompt(vocabulary: Vocabulary, messages: Sequence[Message]) -> Prompt
         chat, prefilled = chat[:-1], False
     if not chat:
         raise failure("asking.no_message")
-    if tokenizer.chat_template is None:
-        text = "\n\n".join(_PLAIN_LABELS.get(m["role"], "") + m["content"] for m in chat)
-        text = text if prefilled else f"{text}\n\nAssistant:"
-        ids = tokenizer.encode(text, split_special_tokens=True)
-        return Prompt(tuple(ids), drops_space=not prefilled, stop=(_PLAIN_TURN,))
+    if vocabulary.reflections or tokenizer.chat_template is None:
+        labels = _INSTRUCTED if vocabulary.reflections else _PLAIN_LABELS
+        text = "\n\n".join(labels.get(m["role"], "") + m["content"] for m in chat)
+        text = text if prefilled else f"{text}\n\n{labels['assistant'].rstrip(' ')}"
+        stop = f"\n{labels['user'].rstrip()}"
+        ids = vocabulary.encode(text, begins=True)
+        return Prompt(tuple(ids), drops_space=not prefilled, stop=(stop,))
     ids = _apply_template(tokenizer, chat, prefilled=prefilled)
     template, tail = tokenizer.chat_template, str(tokenizer.decode(ids[-_TAIL:]))
     marks = _marks(template, tail) if isinstance(template, str) else NO_MARKS

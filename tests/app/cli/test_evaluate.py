@@ -85,6 +85,51 @@ def test_an_evaluation_ends_with_its_table(line: Line):
     assert "5 of 5  Capitals" in listed
 
 
+def test_every_system_answers_in_the_form_that_is_chosen(line: Line, tmp_path: Path):
+    said = "Lands have capitals. So the answer is: City0."
+    script = {"name": "reasons", "replies": [{"contains": ["So the answer is:"], "text": said}]}
+    line.script.write_text(json.dumps(script))
+    own = tmp_path / "own.toml"
+    own.write_text('[direct.zh]\nsystem = "只写答案。"\n')
+    evaluation = line.evaluated("--form", "reasoned", "--prompts", str(own))
+    shown = ("--metrics", "exact_match,token_precision")
+    _, out, _ = line.call("evaluations", "show", evaluation, *shown)
+    # The reasoning is no part of the answer, which is that of one of five questions.
+    assert "direct  0.20 [0.04, 0.62]  0.20" in out
+    with closing(RunStore(file_url(line.folder / "data"))) as store:
+        spec = EvaluationSpec.model_validate(store.evaluations.get(evaluation, OWNER).spec)
+    asked = spec.systems[0].prompts["direct"]
+    assert asked["en"]["system"].startswith("Answer the question. First think")
+    # A wording of one's own goes before that of the form.
+    assert asked["zh"]["system"] == "只写答案。"
+
+
+def test_the_scales_of_judges_are_those_of_their_sentences(line: Line):
+    # Two judges of yes and no, on two statements of one sentence each.
+    rows = [
+        {"question": "Where is Oslo?", "text": "Oslo is in Norway.", "hallucinated": False},
+        {"question": "Where is Rome?", "text": "Rome is in Spain.", "hallucinated": True},
+    ]
+    line.questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    replies = [
+        {"contains": [place], "choice": {"yes": yes, "no": 1 - yes}}
+        for place, yes in (("Norway", 0.9), ("Spain", 0.3))
+    ]
+    line.script.write_text(json.dumps({"name": "judge", "replies": replies}))
+    judge = f"scripted:{line.script}"
+    status, _, err = line.call(
+        *("evaluate", "--data", str(line.questions), "--map", "question=question", "--texts"),
+        *("--map", "text=text", "--map", "hallucinated=hallucinated", "--methods", "slm"),
+        *("--profile", "scripted", "--model", str(line.script), "--role", f"judge_1={judge}"),
+        *("--set", "slm.context=none", "--yes"),
+    )
+    assert status == 0, err
+    status, out, err = line.call("evaluations", "scales", line.listed()[0])
+    # (0.9 + 0.3) / 2, and half of their distance.
+    assert (status, "judge: mu 0.6000, sigma 0.3000, 2 sentences" in out) == (0, True), out + err
+    assert "slm.history=" in out
+
+
 def test_how_a_file_was_read_is_said_first_and_kept(line: Line, tmp_path: Path):
     rows = [{**row, "context": "A city."} for row in QUESTIONS]
     torn = "".join(json.dumps(one) + "\n" for one in rows) + '{"question": \n'

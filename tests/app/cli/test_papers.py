@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from app.cli import papers as command
 from app.cli.evaluate import add_evaluate_command, add_evaluations_commands
 from app.cli.main import main
+from app.cli.study import add_study_command
 from pipelines.base import ASSETS
 from pipelines.evaluation.datasets.formats import KINDS
 from pipelines.evaluation.datasets.opening import open_data_set
@@ -33,6 +35,7 @@ def parsed(*arguments: str) -> argparse.Namespace:
     commands = parser.add_subparsers()
     add_evaluate_command(commands)
     add_evaluations_commands(commands)
+    add_study_command(commands)
     return parser.parse_args(arguments)
 
 
@@ -45,8 +48,9 @@ def test_a_recipe_is_one_that_can_be_carried_out(recipe: Recipe):
         place, value = assignment.split("=", 1)
         system, setting = place.rsplit(".", 1)
         get_method(systems[system]).settings({setting: value})
-    for name in recipe.studies:
-        assert named_studies()[name].method in systems.values()
+    for asked in recipe.studies:
+        study = parsed("study", *shlex.split(asked), "--evaluation", "x")
+        assert named_studies()[study.name].method in systems.values()
     shown = parsed("evaluations", "show", "x", *recipe.show)
     assert set(filter(None, shown.metrics.split(","))) <= {*METRICS, CORPUS_BLEU}
     held = open_data_set(recipe.stand_in, limit=ITEMS)
@@ -87,7 +91,8 @@ def test_a_recipe_is_evaluated_scored_and_shown(
     assert "study slm-threshold" in err
     assert "slm" in err.partition("study slm-threshold")[2].partition("show")[0]
     assert "direct  0.80 [0.38, 0.96]  0.80" in out
-    assert "HAARAG: Factual accuracy 91 %" in out
+    # A paper's column has the name of the metric that is the same here.
+    assert "HAARAG: Factual accuracy (here accuracy) 91 %" in out
     status, out, _ = line.call("papers")
     assert (status, "tiny: x" in out) == (0, True)
     assert line.call("papers", "other")[0] == 2

@@ -250,6 +250,28 @@ def test_an_answer_has_the_overlap_with_what_its_method_found(store: RunStore):
     assert [score.values["passage_overlap"] for score in found] == [0, 0.5]
 
 
+def test_relevance_and_consistency_are_those_of_the_draft_that_is_the_answer(store: RunStore):
+    def piece(what: What, draft: int, text: str, value: float) -> SpanVerdict:
+        name = "retrieval_confidence" if what == "retrieval" else "evidence_alignment"
+        return SpanVerdict(
+            what=what, start=0, end=1, draft=draft, verdict="aligned", text=text,
+            scores={name: value},
+        )  # fmt: skip
+
+    pieces = (
+        piece("retrieval", 0, "Q?", 0.1),
+        piece("retrieval", 0, "Q?", 0.3),
+        piece("alignment", 0, "Paris.", 0.2),
+        piece("retrieval", 1, "Q?", 0.5),
+        piece("alignment", 1, "It is Paris.", 0.6),
+    )
+    items = [PARIS, ROME]
+    outcomes = {n: said(text, pieces=pieces) for n, text in enumerate(("It is Paris.", "Paris."))}
+    found = [one.values for one in scores(store, spec(), items, outcomes)]
+    assert [one["retrieval_relevance"] for one in found] == [0.5, 0.3]
+    assert [one["consistency"] for one in found] == [0.6, 0.2]
+
+
 def test_marked_sentences_are_counted_against_labelled_ones(store: RunStore):
     pieces = (
         judged("entity", 0, 3, "doubtful", 0.9),

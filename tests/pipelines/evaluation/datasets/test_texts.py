@@ -69,6 +69,7 @@ def facts(text: str, *labels: str) -> dict[str, Any]:
 def test_factscore_labels_sentences_by_their_facts(tmp_path: Path):
     row = {
         "topic": "Ann Lee",
+        "cat": ["very rare", "Europe"],
         "input": "Question: Tell me a bio of Ann Lee.",
         "output": "Ann wrote.\nShe sang and flew. She is immortal. Hello.",
         "annotations": [
@@ -89,6 +90,7 @@ def test_factscore_labels_sentences_by_their_facts(tmp_path: Path):
     ]
     assert (labelled.hallucinated, labelled.group) == (True, "Ann Lee")
     assert (unlabelled.hallucinated, unlabelled.sentences) == (None, ())
+    assert (labelled.tags, unlabelled.tags) == (("very rare", "Europe"), ())
 
 
 def qa(number: int) -> dict[str, str]:

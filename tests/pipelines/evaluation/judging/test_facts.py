@@ -23,6 +23,7 @@ from pipelines.evaluation.plan import Item
 from pipelines.evaluation.runner import Runner
 from pipelines.evaluation.scoring import read_results
 from pipelines.models.providers import ModelSpec
+from pipelines.run.events import Verdict
 from pipelines.store.evaluations import StoredJudge
 from tests.pipelines.evaluation.bench import MAIN, carried_out, create, opened, spec, system
 from tests.scripted.fakes import FakeModel
@@ -53,8 +54,8 @@ def fact(*supported: bool) -> tuple[Fact, ...]:
 def test_the_score_of_an_answer(judgement: Judgement, values: tuple[float | None, ...]):
     found = fact_values(judgement)
     expected = dict(zip(("fact_precision", "factscore", "facts"), values, strict=True))
-    assert found == {name: value if value is None else pytest.approx(value)
-                     for name, value in expected.items()}  # fmt: skip
+    for name, value in expected.items():
+        assert found[name] == (value if value is None else pytest.approx(value))
 
 
 def test_an_answer_is_checked_as_it_was_given_against_the_article_of_its_item():
@@ -111,6 +112,19 @@ def test_a_scorer_is_no_judge_of_answers():
     judges = [stored("a", SPEC), stored("b", grader), stored("c", SPEC)]
     assert column_names(judges) == {"a": "factscore", "b": "judged", "c": "factscore 2"}
     assert [one.judge for one in judges_of_answers(judges)] == ["b"]
+
+
+def test_facts_that_are_not_supported_are_of_three_kinds():
+    def fact(verdict: Verdict, reason: str = "") -> Fact:
+        return Fact(text="f", supported=verdict == "supported", verdict=verdict, reason=reason)
+
+    facts = (
+        fact("supported"), fact("contradicted"), fact("not_enough", "no_evidence"),
+        fact("not_enough"), fact("not_enough"),
+    )  # fmt: skip
+    found = fact_values(Judgement(grade=None, facts=facts))
+    kinds = ("facts_contradicted", "facts_no_evidence", "facts_unsettled")
+    assert [found[name] for name in kinds] == pytest.approx([1 / 5, 1 / 5, 2 / 5])
 
 
 def test_facts_of_a_later_draft_do_not_count():

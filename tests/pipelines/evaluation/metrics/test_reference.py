@@ -167,6 +167,11 @@ def test_yes_and_no_are_read_from_the_first_word(kind: str, answer: str, right: 
         ("是", "是的，不错。", True),
         ("是", "对。", True),
         ("是", "这是真的。", False),
+        ("是", "没错，能看到。", True),
+        # Characters that only begin a word which says neither.
+        ("是", "对不起，我不清楚。", False),
+        ("否", "不过也有人说能看到。", False),
+        ("否", "不知道。", False),
         ("是", "", False),
         # Whichever of the languages the answer is in.
         ("否", "No.", True),

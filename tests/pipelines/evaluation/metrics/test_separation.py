@@ -12,6 +12,8 @@ from pipelines.evaluation.metrics.detection import (
     best_accuracy,
     best_balanced_accuracy,
     best_cut,
+    best_f1_accurate,
+    best_precision_accurate,
     youden,
 )
 
@@ -114,6 +116,25 @@ def test_the_best_accuracy_may_flag_nothing_or_all():
     assert best_accuracy(scores, [not one for one in truth]) == 1.0
     # One negative above three positives: flag all.
     assert best_accuracy((0.9, 0.5, 0.4, 0.3), (False, True, True, True)) == 0.75
+
+
+@pytest.mark.parametrize(
+    ("scores", "truth", "f1", "precision"),
+    [
+        # Accurate: 0.1, 0.3, 0.4, 0.6. Up to 0.1 precision 1 at a recall of 1/4, which is too low;
+        # up to 0.4 three of four are, at 3/4; up to 0.6 four of five, and F1 is 2 * 4 / (5 + 4).
+        ((0.1, 0.2, 0.3, 0.4, 0.6, 0.9), (False, True, False, False, False, True), 8 / 9, 4 / 5),
+        # The worst order: all have to pass for one that is right.
+        ((0.1, 0.9), (True, False), 2 / 3, 1 / 2),
+        # An item without a score passes first.
+        ((float("-inf"), 0.5, 0.5), (False, True, True), 1, 1),
+    ],
+)
+def test_the_best_of_accurate_items(
+    scores: tuple[float, ...], truth: tuple[bool, ...], f1: float, precision: float
+):
+    assert best_f1_accurate(scores, truth) == pytest.approx(f1)
+    assert best_precision_accurate(scores, truth) == pytest.approx(precision)
 
 
 def test_the_best_accuracies_of_unscored_items():

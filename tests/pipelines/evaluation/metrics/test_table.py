@@ -24,7 +24,12 @@ QUESTION = Item(
 ANSWER = MetricAnswer(
     text="It was Marie Curie, of course.",
     short="Marie Curie",
-    supported=(True, False),
+    supported=(True, False, False, False),
+    unsupported=("contradicted", "no_evidence", "no_evidence"),
+    original="Isaac Newton",
+    flagged=True,
+    relevance=0.4,
+    alignment=0.7,
     calls=3,
     prompt_tokens=10,
     completion_tokens=5,
@@ -71,10 +76,21 @@ def test_every_reason_has_its_words():
         ("truthful", 1),
         ("bleu", 1),
         ("rouge_l", 1),
-        ("fact_precision", 0.5),
-        # Two facts of ten: half of exp(1 - 10 / 2).
-        ("factscore", 0.5 * exp(-4)),
-        ("facts", 2),
+        # One of four is supported, one contradicted; nothing is about the other two.
+        ("fact_precision", 1 / 4),
+        # Four facts of ten: a quarter of exp(1 - 10 / 4).
+        ("factscore", exp(-1.5) / 4),
+        ("facts", 4),
+        ("facts_contradicted", 1 / 4),
+        ("facts_no_evidence", 2 / 4),
+        ("facts_unsettled", 0),
+        # The first answer was wrong, and taken for it.
+        ("detection_accuracy", 1),
+        ("retrieved", 1),
+        ("internal_hallucination", 0),
+        ("external_hallucination", 0),
+        ("retrieval_relevance", 0.4),
+        ("consistency", 0.7),
         # Of "it was marie curie of course" two words are in the passage.
         ("passage_overlap", 2 / 6),
         ("answer_words", 6),
@@ -132,6 +148,28 @@ def test_a_wrong_answer_is_wrong():
     assert value("answered_accuracy", answer) == value("truthful", answer) == 0
 
 
+@pytest.mark.parametrize(
+    ("said", "retrievals", "flagged", "internal", "external", "detected"),
+    [
+        ("Isaac Newton", 0, False, 1, 0, 0),
+        ("Isaac Newton", 3, True, 0, 1, 1),
+        ("Curie", 3, True, 0, 0, 0),
+        ("Curie", 0, False, 0, 0, 1),
+        # Who declines is not wrong, nor was that answer right; who says nothing detects nothing.
+        ("I don't know.", 0, True, 0, 0, 1),
+        ("Curie", 0, None, 0, 0, None),
+    ],
+)
+def test_where_a_hallucination_comes_from(
+    said: str, retrievals: int, flagged: bool | None, internal: int, external: int, detected: Any
+):
+    answer = MetricAnswer(text=said, original=said, retrievals=retrievals, flagged=flagged)
+    assert value("retrieved", answer) == (retrievals > 0)
+    assert value("internal_hallucination", answer) == internal
+    assert value("external_hallucination", answer) == external
+    assert value("detection_accuracy", answer) == detected
+
+
 def test_what_an_item_lacks_leaves_no_value():
     bare = Item(id="1", question="Who?")
     for metric in METRICS.values():
@@ -153,6 +191,10 @@ def test_what_an_item_lacks_leaves_no_value():
         # A threshold between 0.2 and 0.9 or between 0.1 and 0.15 leaves one mistake.
         ("best_accuracy", 3 / 4),
         ("best_balanced_accuracy", 3 / 4),
+        # Accurate are 0.2 and 0.1. Passing all below 0.9 finds both, and one more: 2 * 2 / (3 + 2).
+        ("best_f1_accurate", 4 / 5),
+        # Passing 0.1 alone finds half of them, and nothing else.
+        ("best_precision_accurate", 1),
         # (0.01 + 0.7225 + 0.04 + 0.01) / 4
         ("brier", 0.195625),
     ],

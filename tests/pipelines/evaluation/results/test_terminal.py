@@ -13,6 +13,7 @@ from pipelines.errors import InvalidInputError
 from pipelines.evaluation.results.export import (
     deciding_metrics,
     evaluation_text,
+    histograms_text,
     table_text,
     wrapped,
 )
@@ -55,6 +56,18 @@ def test_a_table_is_aligned():
         "direct  0.75 [0.30, 0.95]  4",
         "drad    0.33 [0.06, 0.79]  3",
     ]
+
+
+def test_scores_are_drawn_apart_by_what_people_say():
+    # 0.0 and 0.5 of accurate items, 0.25 and 0.75 of hallucinated ones.
+    text = histograms_text(many())
+    lines = text.splitlines()
+    assert lines[1:3] == ["Scores of a", "  accurate: 2 items, mean 0.250, deviation 0.250"]
+    bars = [int(line.split()[3]) for line in lines if " to " in line]
+    # Ten bars of 0.075 each from 0 to 0.75.
+    assert bars == [1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1]
+    assert "  hallucinated: 2 items, mean 0.500, deviation 0.250" in lines
+    assert lines[3].endswith("#" * 40)
 
 
 def test_six_metrics_decide_and_more_parts_hold_the_rest():

@@ -7,7 +7,12 @@ import pytest
 
 from pipelines.evaluation.metrics.detection import brier, calibration_error
 from pipelines.evaluation.metrics.table import METRICS
-from pipelines.evaluation.statistics.detection import QUALITIES, score_qualities, span_qualities
+from pipelines.evaluation.statistics.detection import (
+    BEST,
+    QUALITIES,
+    score_qualities,
+    span_qualities,
+)
 from pipelines.evaluation.statistics.estimates import Sampling
 
 FEW = Sampling(resamples=200)
@@ -54,11 +59,11 @@ def test_each_detector_has_what_its_scores_allow():
     labels = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     ranked, alike, none, both = score_qualities(scores, labels, ["", ""], FEW)
     # No probabilities; labels of one kind alone; no scores; everything.
-    assert set(ranked) == {"best_accuracy", "best_balanced_accuracy"}
+    assert set(ranked) == set(BEST)
     assert ranked["best_accuracy"].value == 1
     assert set(alike) == {"brier", "ece", "ece_equal_mass"}
     assert none == {}
-    assert set(both) == set(QUALITIES[:5])
+    assert set(both) == set(QUALITIES[:7])
     assert (alike["ece"].value, both["ece"].value) == (0.5, pytest.approx(0.15))
     assert score_qualities(np.empty((0, 2)), np.empty((0, 2)), ["", ""], FEW) == []
 

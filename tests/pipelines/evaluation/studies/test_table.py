@@ -212,6 +212,15 @@ def test_rankings_are_told_and_can_choose():
     assert (found.choice.point, found.choice.selected) == (1, 1.0)
     # Odd items: wrong 0.8 and 0.7 against right 0.2 and 0.9: two of four pairs.
     assert found.choice.held_out.value == pytest.approx(0.5)
+    # Accurate at point 1: 0.1, 0.2, 0.2, 0.9. Passing up to 0.2 finds three of four, all right.
+    best = found.points[1].metrics
+    assert best["best_f1_accurate"].value == pytest.approx(6 / 7)
+    assert best["best_precision_accurate"].value == 1
+    # The threshold was chosen on these items.
+    assert best["best_f1_accurate"].low is None
+    chosen = study_table(measured(values), QUICK, prefer=["best_f1_accurate"]).choice
+    assert chosen is not None
+    assert (chosen.metric, chosen.point, chosen.selected) == ("best_f1_accurate", 1, 1.0)
 
 
 def test_two_scores_on_two_scales_are_ranked_by_the_larger_rank():

@@ -327,6 +327,10 @@ async def test_facts_and_corrections_are_asked_for_with_the_format_adapter(
     for one in asked_of(outcome):
         assert one.adapted == (adapted and kind_of(one) in ("extract", "revise"))
     assert {"extract", "revise"} <= set(map(kind_of, asked_of(outcome)))
+    # The support check has its three demonstrations only where they are switched on.
+    checks = [one for one in asked_of(outcome) if kind_of(one) == "verify"]
+    turns = 7 if demonstrations == "on" else 1
+    assert {len(one.messages) for one in checks} == {turns}
 
 
 @pytest.mark.parametrize(

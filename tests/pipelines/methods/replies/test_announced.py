@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.methods.baselines.shared import read_answer
+from pipelines.methods.replies.announced import read_answer
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,10 @@ from pipelines.methods.baselines.shared import read_answer
         # A line comes before a phrase, and the last of a kind counts.
         ("The answer is York. No.\nAnswer: Hope\nThe answer is Paris.", "Hope"),
         ("The answer is York. But wait, the answer is Hope.", "Hope"),
+        ("The answer is Dr. No. He lived on an island.", "Dr. No"),
+        ("So the answer is J. R. Smith.", "J. R. Smith"),
+        ("The answer is 3.14. It is a number.", "3.14"),
+        ("他生于1950年。所以答案是：北京。", "北京"),
         # What a model goes on to ask itself is not this question's answer.
         ("Answer: Hope\nQuestion: Where was Bush born?\nAnswer: New Haven", "Hope"),
         ("推理。\n答案：霍普。", "霍普"),
