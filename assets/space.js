@@ -91,6 +91,7 @@ new MutationObserver((_, observer) => {
   const composer = document.querySelector("#asking");
   if (!composer || !document.querySelector("#result")) return;
   observer.disconnect();
+  veriscopeSpace.column?.toggleAttribute("data-touch", matchMedia("(pointer: coarse)").matches);
   veriscopeSpace.watch.observe(composer);
 }).observe(document, { childList: true, subtree: true });
 

@@ -174,6 +174,7 @@ class Tour {
   /** What the stop is about may appear, go, or be drawn anew at any moment. */
   look() {
     const found = this.elsewhere ? null : find(this.stop.targets);
+    if (found && !this.brought) unfold(found);
     if (found && !found.getBoundingClientRect().height) return this.lose();
     this.target = found;
     // What is drawn above it may push it away; a visitor who scrolls is not pulled back.
@@ -233,6 +234,13 @@ class Tour {
     const [left, top] = seen ? beside(box, width, height) : [innerWidth - width - 24, innerHeight];
     this.card.style.left = `${clamp(left, 12, innerWidth - width - 12)}px`;
     this.card.style.top = `${clamp(top, 12, innerHeight - height - 12)}px`;
+  }
+}
+
+/** Open what the element is folded into: what is told of is seen. */
+function unfold(element) {
+  for (let fold = element.closest("details"); fold; fold = fold.parentElement.closest("details")) {
+    fold.open = true;
   }
 }
 

@@ -18,7 +18,7 @@ from pipelines.models.base import Capabilities
 from pipelines.models.catalogue import CatalogueEntry, Download
 from pipelines.models.download import ACTIVE, DownloadState, in_gigabytes
 from pipelines.models.probe import Finding, ProbeReport
-from pipelines.models.providers import BUILT_IN, PROVIDERS, ModelSpec
+from pipelines.models.providers import PROVIDERS, ModelSpec
 
 _SECONDS = ("reachable", "streaming")
 _REPLIES = ("english", "chinese", "format", "schema", "prefill", "instructions")
@@ -55,7 +55,6 @@ def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
         _open_checks(spec, t),
         can.writes and not can.judges and tag("p.vs-note", t("models.weak_judge")),
         spec.price and tag("p.vs-note", price_words(spec.price, t)),
-        spec in BUILT_IN and judge_quality(spec.name, t),
         unmeasured and tag("p.vs-note", t("models.quality.english")),
     )
 
@@ -175,7 +174,7 @@ def judge_report(name: str, t: Catalogue) -> str:
             TableRow(suite, [t(f"judged.suite.{suite}"), integer(found["examples"]), *cells])
         )
     suites = table(t("judged.caption", name=name), columns, rows)
-    return tag("div.vs-stack", suites, tag("p.vs-note", t("judged.note")))
+    return tag("div.vs-stack", judge_quality(name, t), suites, tag("p.vs-note", t("judged.note")))
 
 
 def reliability_figure(name: str, t: Catalogue, theme: Theme = "light") -> go.Figure:

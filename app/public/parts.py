@@ -495,7 +495,13 @@ class Parts:
                 # The walkthrough is a whole run, which can be shared and kept while it plays.
                 self.share = put(gr.Button, {"value": "space.share"}, size="sm")
                 self.report = put(gr.Button, {"value": "space.report"}, size="sm", elem_id="report")
-        self.link = put(gr.Textbox, {"label": "space.link"}, interactive=False, elem_id="link")
+        self.link = put(
+            gr.Textbox,
+            {"label": "space.link"},
+            interactive=False,
+            buttons=["copy"],
+            elem_id="link",
+        )
         self.views: dict[str, gr.HTML] = {}
         self.tabs: dict[str, gr.Tab] = {}
         with gr.Tabs(elem_id="pages") as self.pages:

@@ -28,6 +28,7 @@ from app.page import (
     show_html,
     stop_button,
 )
+from app.screens.setup import ask_with
 from app.session import embedder_key, keep_embedder_key, messages, owner
 from components.base.elements import explained, notice
 from components.base.html import tag, visible
@@ -548,6 +549,7 @@ def _draw_list(t: Catalogue) -> None:
             st.button(
                 t("library.try"), key="library.try", on_click=_try, help=t("library.try.help")
             )
+    ready = _searchable()
     for stored in known:
         with st.container(
             border=True,
@@ -558,10 +560,28 @@ def _draw_list(t: Catalogue) -> None:
             current = collections.is_current(owner(), stored.id)
             st.html(collection_view(stored, current, t))
             with st.container(horizontal=True, width="content", gap="small"):
+                _ask_button(stored, stored.id in ready, t)
                 st.button(
                     t("action.open"), key=f"open-{stored.id}", on_click=_open, args=(stored.id,)
                 )
                 delete_button(stored.id, t("library.delete.sure"), partial(_delete, stored.id))
+
+
+def _searchable() -> set[str]:
+    """Return the ids of the visitor's collections that have an index."""
+    return {one.id for one in _collections().searchable(owner())}
+
+
+def _ask_button(stored: StoredCollection, ready: bool, t: Catalogue) -> None:
+    """Draw the way to a question that this collection answers, once it can be searched."""
+    st.button(
+        t("library.ask"),
+        key=f"ask-{stored.id}",
+        disabled=not ready,
+        help=None if ready else t("library.ask.index"),
+        on_click=ask_with,
+        args=(stored.id,),
+    )
 
 
 def _try() -> None:
@@ -597,6 +617,7 @@ def _draw_collection(stored: StoredCollection, t: Catalogue) -> None:
                 max_chars=MAX_NAME,
             )
             st.button(t("action.save"), key="library.rename", on_click=_rename, args=(stored.id,))
+        _ask_button(stored, stored.id in _searchable(), t)
         delete_button(stored.id, t("library.delete.sure"), partial(_delete, stored.id))
     st.html(tag("h2", tag("bdi", stored.name), class_="workbench-part"))
     _draw_indexing(stored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -108,10 +109,14 @@ def draw_catalogue(t: Catalogue, seen: frozenset[str]) -> None:
     """
     section_title(t("catalogue.title"))
     st.caption(t("catalogue.note"))
+    _again(_entries, seen)
+
+
+def _again(draw: Callable[[Catalogue], None], seen: frozenset[str]) -> None:
     measuring = not _measurement().done()
 
     def body() -> None:
-        _entries(messages())
+        draw(messages())
         if seen - under_way() or (measuring and _measurement().done()):
             st.rerun()
 
@@ -123,8 +128,6 @@ def _entries(t: Catalogue) -> None:
         t("catalogue.for"), _HARDWARE, "catalogue.for", lambda name: t(f"catalogue.for.{name}")
     )
     st.caption(t(f"catalogue.for.{hardware}.note"))
-    draw_error("catalogue")
-    _missing(t)
     for entry in catalogue():
         if entry.hardware == hardware:
             _entry(entry, t)
@@ -134,6 +137,7 @@ def _missing(t: Catalogue) -> None:
     """Draw what the default lacks, to be fetched in one press; the embedder has its
     progress here.
     """
+    draw_error("catalogue")
     left = missing()
     if not left:
         return
@@ -286,6 +290,7 @@ def show() -> None:
     t = messages()
     seen = under_way()
     page_title(t("models.title"), t("models.note"))
+    _again(_missing, seen)
     models = known_models()
     section_title(t("models.roles"))
     for column, role in in_rows(ROLES, 3):

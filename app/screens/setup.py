@@ -374,6 +374,12 @@ def qdrant_server() -> Configured | None:
     return configured() if is_installed() else None
 
 
+def ask_with(collection: str) -> None:
+    """Open Ask with a collection of the visitor as the evidence. Called from a callback."""
+    st.session_state["evidence.library"] = f"{_COLLECTION}{collection}"
+    go_to("ask")
+
+
 def _own_collections() -> dict[str, str]:
     """Return the visitor's collections that can be searched: what stands for one, and its name."""
     found = engine().service.collections.searchable(owner())

@@ -59,7 +59,8 @@ export function isOurs(event, root) {
   if (event.ctrlKey || event.altKey || event.metaKey) return false;
   const [target] = event.composedPath();
   if (!(target instanceof Element)) return true;
-  if (target.closest("input, textarea, select, [contenteditable='true']")) return false;
+  const written = "input:not([type='radio'], [type='checkbox']), textarea, select";
+  if (target.closest(`${written}, [contenteditable='true']`)) return false;
   if (root.contains(target)) return true;
   // Elsewhere keys belong to what has the focus there: a dialog, a list, a menu.
   const taken = "[role='dialog'], [role='listbox'], [role='menu'], [role='combobox'], iframe";

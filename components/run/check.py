@@ -74,11 +74,12 @@ def check_view(view: RunView, t: Catalogue, *, readings: Sequence[Reading] = REA
     if found is None:
         return tag("div.vs-run", tag("p.vs-empty", t("check.no_check")), key="check")
     told = any(one.error == view.error for one in found.detectors)
+    said = _overall(found, view, t)
     parts: list[Child] = [
         illustration_note(view, t),
         run_notices(view, None if told else view.error, t),
         None if found.together is None else together_head(found.together, t),
-        tag("p.vs-note", _overall(found, view, t), key="overall"),
+        said and tag("p.vs-note", said, key="overall"),
         notice(t("check.words_only"), "words-only") if _words_only(found) else None,
     ]
     if "sentences" in readings:
@@ -113,7 +114,8 @@ def _summary(found: CheckedText, view: RunView, t: Catalogue) -> Html:
             _detector(one, limit_used(one.method, one.score, use, found.language), t),
             busy=one.state == "running",
         )
-        for one in found.detectors
+        # What is not counted stands last, as in the table of sentences.
+        for one in sorted(found.detectors, key=lambda one: one.weak)
     )
     body = table(t("check.detectors"), columns, rows, row_names=True, css="vs-check-detectors")
     others = unavailable_words(found.unavailable, t)
@@ -145,8 +147,12 @@ def _words_only(found: CheckedText) -> bool:
 
 
 def _overall(found: CheckedText, view: RunView, t: Catalogue) -> str:
-    """Return how many sentences are in doubt, and by how many detectors."""
+    """Return how many sentences are in doubt, and by how many detectors; "" where only the verdict
+    of all together says anything.
+    """
     judged = [one for one in found.sentences if one.judging]
+    if not judged and any(one.together.verdict != "unchecked" for one in found.sentences):
+        return ""
     if not judged:
         return t("check.overall.none" if view.over else "check.overall.open")
     doubted = sum(bool(one.doubting) for one in judged)
@@ -216,7 +222,7 @@ def score_range(score: Score, t: Catalogue) -> str:
     if score.threshold is None:
         return words
     limit = t(f"check.range.{score.bad}", threshold=f"{score.threshold:.3g}")
-    return f"{words}{t('list.separator')}{limit}"
+    return f"{words}{t('check.range.separator')}{limit}"
 
 
 def _says(one: DetectorFound, t: Catalogue) -> list[Child]:
@@ -486,7 +492,7 @@ def _corrected(found: CheckedText, view: RunView, t: Catalogue) -> list[Child]:
             notice(t("check.corrected.weak"), f"weak-{one.method}") if one.weak else None,
             key=f"corrected-{one.method}",
         )
-        for one in found.detectors
+        for one in sorted(found.detectors, key=lambda one: one.weak)
         if one.corrected is not None
     ]
     if cards:

@@ -719,11 +719,24 @@ def run_line(run: RunSummary, when: str, t: Catalogue) -> Html:
         "div.workbench-run",
         tag("p.workbench-run-question", shown(run.title), dir="auto"),
         run.name and tag("p.workbench-run-facts", shown(run.question), dir="auto"),
+        run.original and tag("p.workbench-run-answer", _answers(run, t), dir="auto"),
         tag("p.workbench-run-facts", status_badge(status, t), " · ", " · ".join(facts)),
         verdicts and tag("p.workbench-run-verdicts", verdicts),
         run.tags and tag("p.vs-chips", (tag("span.vs-chip", one) for one in run.tags)),
         run.note and tag("p.workbench-run-note", _shortened(run.note), dir="auto"),
     )
+
+
+def _answers(run: RunSummary, t: Catalogue) -> list[Child]:
+    """Return the original answer, and what most methods ended with where that is another."""
+    if not run.corrected:
+        return [shown(run.original)]
+    return [
+        tag("span", shown(run.original)),
+        tag("span", " → ", aria_hidden="true"),
+        tag("span.vs-sr", t("runs.becomes")),
+        tag("span.vs-strong", shown(run.corrected)),
+    ]
 
 
 def _badge(verdict: str, t: Catalogue) -> Child:

@@ -129,6 +129,12 @@ _ALTERNATIVES = 5
 _NAMED_IN_SUMMARY = 5
 
 
+_CERTAIN_KINDS = frozenset(
+    ("DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL", "ANSWER")
+)
+"""Kinds that are read from the form of the words; which kind of name something is, is a guess."""
+
+
 @dataclass(frozen=True, slots=True)
 class EntityMark:
     """A named entity at [start, end) of the text and what a detector made of it.
@@ -276,7 +282,7 @@ class _Heat:
         labels = (
             tag(
                 "span.vs-entity-label",
-                named("entity.label", mark.label, self.t),
+                self._kind(mark),
                 _sign(mark.verdict),
                 tag("span.vs-sr", self.t(f"verdict.{mark.verdict}")),
                 mark.repeats and tag("span.vs-entity-note", self.t("entity.repeats.short")),
@@ -287,6 +293,11 @@ class _Heat:
         end = tag("span.vs-entity-end", *inside[-1:], labels)
         css = f"span.vs-entity.{verdict_class(worst)}{repeats}"
         return tag(css, *inside[:-1], end, data_e=" ".join(map(str, numbers)))
+
+    def _kind(self, mark: EntityMark) -> Child:
+        """Return the kind of an entity; of a name, which may be guessed wrong, in the tooltip alone."""
+        words = named("entity.label", mark.label, self.t)
+        return words if mark.label in _CERTAIN_KINDS else tag("span.vs-sr", words)
 
     def _summary(self) -> str:
         """Return what the colours say, in words."""

@@ -176,13 +176,18 @@ def size_of(session: Session, run_id: str, first: int) -> int:
 Status = Literal["running", "finished", "failed", "cancelled"]
 
 
+MAX_EXCERPT = 160
+"""Characters of an answer that a list of runs shows."""
+
+
 class EventCounts(Frozen):
     """Counts over the events of a run.
 
     `duration` is the time of the last event in seconds since the start. `model_calls` counts the
     attempts that reached a model, `cached_calls` those that the cache answered. `verdicts` counts
     judgements by verdict; `flags` are the remarks on the answers, each once, sorted. `reason` is
-    why the run was cancelled, if it was.
+    why the run was cancelled, if it was. `originals` and `answers` count what the methods began
+    with and ended with, in the first `MAX_EXCERPT` characters; who abstained ended with nothing.
     """
 
     methods: tuple[str, ...] = ()
@@ -193,6 +198,8 @@ class EventCounts(Frozen):
     verdicts: dict[Verdict, int] = Field(default_factory=dict)
     flags: tuple[str, ...] = ()
     reason: CancelReason | None = None
+    originals: dict[str, int] = Field(default_factory=dict)
+    answers: dict[str, int] = Field(default_factory=dict)
 
 
 class RunSummary(EventCounts):
@@ -217,6 +224,17 @@ class RunSummary(EventCounts):
     def title(self) -> str:
         """Its name, or its question where it has none."""
         return self.name or self.question
+
+    @property
+    def original(self) -> str:
+        """The beginning of what most methods began with; "" before the first has ended."""
+        return max(self.originals, key=self.originals.__getitem__, default="")
+
+    @property
+    def corrected(self) -> str:
+        """The beginning of what most methods ended with that is not the original; else ""."""
+        others = {text: count for text, count in self.answers.items() if text != self.original}
+        return max(others, key=others.__getitem__, default="")
 
 
 _COLUMNS = ("id", "question", "language", "status", "created")
@@ -253,6 +271,10 @@ def tally(events: Sequence[Event], before: EventCounts) -> EventCounts:
     verdicts.update(event.verdict for event in events if isinstance(event, Judged))
     answers = [e.answer for e in events if isinstance(e, SpanEnded) and e.answer is not None]
     flags = {flag for answer in answers for flag in answer.flags}
+    originals = Counter(before.originals)
+    originals.update(_excerpt(one.original) for one in answers if one.original.strip())
+    ended = Counter(before.answers)
+    ended.update(_excerpt(one.text) for one in answers if one.text.strip() and not one.abstained)
     return EventCounts(
         methods=before.methods,
         duration=max([before.duration, *(event.time for event in events)]),
@@ -262,7 +284,14 @@ def tally(events: Sequence[Event], before: EventCounts) -> EventCounts:
         verdicts=verdicts,
         flags=tuple(sorted(flags.union(before.flags))),
         reason=events[-1].reason if isinstance(events[-1], RunCancelled) else before.reason,
+        originals=originals,
+        answers=ended,
     )
+
+
+def _excerpt(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_EXCERPT else f"{line[:MAX_EXCERPT].rstrip()}…"
 
 
 def status_after(event: Event) -> str:

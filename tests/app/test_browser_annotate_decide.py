@@ -93,7 +93,9 @@ def test_verdicts_and_spans_are_decided_and_a_threshold_is_saved(
     expect(lab).to_contain_text(t("annotate.decide.person", number=1))
     expect(lab).not_to_contain_text("Person 0")
     expect_to_fit_everywhere(page)
-    button(page, t("annotate.verdict.sentence.major"))
+    # Its keys work at once, wherever the focus is.
+    wait_until_drawn(page)
+    page.keyboard.press("3")
     lab.get_by_role("textbox").last.fill("Read the second passage.")
     button(page, t("annotate.label.decide"))
 

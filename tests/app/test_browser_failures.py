@@ -18,6 +18,7 @@ from tests.app.serving import (
     fits,
     go_to,
     leave_out,
+    open_fold,
     open_setup,
     question_field,
     stop_button,
@@ -110,6 +111,7 @@ def test_an_unreachable_server_is_named_with_a_remedy_and_shown_to_its_browser_a
         expect(failed).to_contain_text("The provider cannot be reached")
         expect(failed).to_contain_text("Check the address")
         expect(failed.get_by_role("button", name="Try again")).to_be_visible()
+    open_fold(page, "timeline-fold")
     expect(page.locator(".vs-bar-retry").first).to_be_visible()
     stored = b"".join(path.read_bytes() for path in workbench.data.rglob("*") if path.is_file())
     assert b"out of reach" in stored

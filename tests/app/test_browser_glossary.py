@@ -24,6 +24,7 @@ def note_failure(missing: list[str], got: Response) -> None:
 def test_a_score_leads_to_its_entry(visit: Visit, finished: Finished):
     page = visit(known=finished.browser).open(f"/?run={finished.run}")
     drad = card(page, "drad")
+    drad.locator("summary").first.click()
     drad.locator("summary", has_text="What does this mean").first.click()
     score = drad.locator("[data-means]").first.get_attribute("data-means")
     assert score is not None

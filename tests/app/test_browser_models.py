@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copy
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -51,6 +52,7 @@ def workbench(
     listed = (ASSETS / "catalogue.toml").read_text(encoding="utf-8")
     offered = re.sub('sha256 = "[^"]+"', f'sha256 = "{sha256(content)}"', listed, count=1)
     (folder / "catalogue.toml").write_text(offered, encoding="utf-8")
+    copy(ASSETS / "pieces.toml", folder)
     # So that no model is loaded to be measured.
     keep_speed(folder / "models", 1e10)
     (folder / "index").symlink_to(sample_index)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, Literal, cast
 
@@ -195,20 +196,33 @@ def draw_decide(lead: Lead, t: Catalogue) -> None:
 
 
 def _name(lead: Lead, found: Disputes, t: Catalogue) -> str:
-    """Return who decides, under which name decisions are stored; who did it last is offered."""
+    """Return who decides, under which name decisions are stored; who did it last is offered.
+
+    The field gives way to the name once that is known, so that the keys belong to the item at once.
+    """
     key = f"annotate.decide.name.{lead.session_id}"
+    changing = f"_{key}.changing"
     leads = [one.name for one in found.people.values() if one.kind == "lead"]
-    left, right = st.columns([2, 1], gap="medium", vertical_alignment="bottom")
-    with left:
-        name = st.text_input(
-            t("annotate.decide.name"),
-            value=leads[-1] if leads else "",
-            key=key,
-            max_chars=MAX_NAME,
-            help=t("annotate.decide.name.help"),
-            **_KEPT,
-        )
-    with right:
+    name = st.session_state.get(key, leads[-1] if leads else "")
+    with st.container(horizontal=True, vertical_alignment="bottom", key="annotate-decide-name"):
+        if (name or "").strip() and not st.session_state.get(changing):
+            st.text(t("annotate.decide.as", name=visible(name.strip())), width="content")
+            st.button(
+                t("annotate.decide.rename"),
+                key="annotate.decide.rename",
+                type="tertiary",
+                on_click=partial(_set, changing, True),
+            )
+        else:
+            name = st.text_input(
+                t("annotate.decide.name"),
+                value=name or "",
+                key=key,
+                max_chars=MAX_NAME,
+                help=t("annotate.decide.name.help"),
+                on_change=partial(_set, changing, False),
+                **_KEPT,
+            )
         st.toggle(
             t("annotate.decide.hide"),
             key="annotate.decide.hide",
@@ -216,6 +230,10 @@ def _name(lead: Lead, found: Disputes, t: Catalogue) -> str:
             **_KEPT,
         )
     return (name or "").strip()
+
+
+def _set(key: str, value: bool) -> None:
+    st.session_state[key] = value
 
 
 def _filtered(found: Disputes, t: Catalogue) -> list[Disputed]:
