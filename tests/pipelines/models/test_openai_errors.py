@@ -24,9 +24,11 @@ from pipelines.errors import (
     UnreachableError,
     VeriscopeError,
 )
+from pipelines.models import openai
 from pipelines.models.base import ChoiceRequest, Delta, Option
 from pipelines.models.hosted import longest_text
 from pipelines.models.openai import OpenAIModel
+from pipelines.models.replies import NO_MARKS
 from pipelines.remote import MOST_BYTES
 from tests.scripted.wire import (
     Respond,
@@ -359,13 +361,22 @@ async def test_a_server_that_sends_next_to_nothing_for_ever(
 
 
 async def test_a_text_that_goes_on_for_ever_is_cut(wire: Wire):
-    wire.answers(drips(event(chunk("word " * 500))))
+    wire.answers(drips(event(chunk("word " * 500))), says({}, 404))
     request = asks(max_tokens=10)
     model = OpenAIModel("Model", "m", base_url=wire.url)
     shown: list[str] = []
     (text,) = await model.generate(request, lambda delta: shown.append(delta.text))
     assert (len(text.text), text.finish_reason) == (longest_text(request), "length")
     assert "".join(shown) == text.text
+    assert await asyncio.to_thread(wire.gone.wait, 60)
+
+
+async def test_a_question_beside_the_texts_has_its_time_as_a_whole(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(openai, "_ASIDE", 0.1)
+    wire.answers(drips(b" ", "application/json"))
+    assert await OpenAIModel("Model", "m", base_url=wire.url)._declared_marks() == NO_MARKS
     assert await asyncio.to_thread(wire.gone.wait, 60)
 
 
