@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 DRAWN = "VERISCOPE_DRAWN"
-SHARE, LEAST = 3, 4
+SHARE, LEAST = 3, 2
 """Of the cases of one long test in a browser a verification takes one in so many, but no fewer
 than these."""
 
