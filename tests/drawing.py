@@ -16,8 +16,8 @@ import pytest
 
 DRAWN = "VERISCOPE_DRAWN"
 SHARE, LEAST = 3, 2
-"""Of the cases of one long test in a browser a verification takes one in so many, but no fewer
-than these."""
+"""Of the cases of one long test of a front end in a browser a verification takes one in so many,
+but no fewer than these."""
 
 
 def seed_of_the_day() -> int:
@@ -31,7 +31,7 @@ def drawn_today() -> Random:
 
 
 def left_out_today(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Return the cases of long tests in a browser that the day does not draw.
+    """Return the cases of long tests of front ends in a browser that the day does not draw.
 
     Pages, languages, widths and themes multiply, and each case takes a browser many seconds. Only
     a verification leaves any out, which names the day: a file that is run by itself has all cases.
@@ -40,7 +40,8 @@ def left_out_today(items: Iterable[pytest.Item]) -> list[pytest.Item]:
         return []
     found: defaultdict[tuple[str, Any], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.path.name.startswith("test_browser") and item.get_closest_marker("verify"):
+        served = "app" in item.path.parts and item.path.name.startswith("test_browser")
+        if served and item.get_closest_marker("verify"):
             found[str(item.path), getattr(item, "originalname", item.name)].append(item)
     drawn = drawn_today()
     return [

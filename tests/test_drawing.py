@@ -23,11 +23,12 @@ def case(file: str, function: str, number: int, mark: str = "verify") -> Any:
 
 MANY = SHARE * (LEAST + 1)
 ITEMS = [
-    *(case("test_browser_axe.py", "test_a", number) for number in range(MANY)),
-    *(case("test_browser_axe.py", "test_b", number) for number in range(LEAST)),
-    *(case("test_browser_axe.py", "test_c", number) for number in range(LEAST + 1)),
-    *(case("test_browser_axe.py", "test_d", number, "slow") for number in range(MANY)),
-    *(case("test_worlds.py", "test_a", number) for number in range(MANY)),
+    *(case("app/test_browser_axe.py", "test_a", number) for number in range(MANY)),
+    *(case("app/test_browser_axe.py", "test_b", number) for number in range(LEAST)),
+    *(case("app/test_browser_axe.py", "test_c", number) for number in range(LEAST + 1)),
+    *(case("app/test_browser_axe.py", "test_d", number, "slow") for number in range(MANY)),
+    *(case("components/test_browser_use.py", "test_a", number) for number in range(MANY)),
+    *(case("app/test_worlds.py", "test_a", number) for number in range(MANY)),
 ]
 
 
