@@ -179,6 +179,8 @@ def marked_text(text: str, start: int = 0, end: int | None = None) -> list[Child
     does not say what it was made of has no marks.
     """
     filled = text.filled if isinstance(text, FilledText) else ()
+    if not filled:
+        return [text[start:end]]
     # What each character belongs to; what stands inside comes later and counts.
     names = [""] * len(text)
     for one in filled:

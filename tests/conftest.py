@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from hypothesis import settings
 
 from pipelines.models.catalogue import SHARED, models_folder
 from tests import network
+from tests.drawing import left_out_today
 from tests.snapshots import Snapshot, snapshot_path, unused_snapshots
 
 if TYPE_CHECKING:
@@ -40,6 +42,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
+# Collecting tests leaves a million objects that stay, and each collection of garbage would look at
+# all of them: none is done until they are there, and later ones leave them out.
+gc.disable()
+
 MISTAKES = ("cannot be drawn", "A callback of the page")
 """What pages log of a mistake of ours that they survive; such a mistake fails the test."""
 
@@ -58,6 +64,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("update_snapshots"):
         for path in unused_snapshots(config.stash[_TESTS]):
             path.unlink(missing_ok=True)
+    if whole and (left_out := set(left_out_today(items))):
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=list(left_out))
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+    gc.freeze()
 
 
 @pytest.fixture

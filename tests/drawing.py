@@ -6,10 +6,18 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from random import Random
+from typing import Any
+
+import pytest
 
 DRAWN = "VERISCOPE_DRAWN"
+SHARE, LEAST = 3, 2
+"""Of the cases of one long test of a front end in a browser a verification takes one in so many,
+but no fewer than these."""
 
 
 def seed_of_the_day() -> int:
@@ -20,3 +28,24 @@ def seed_of_the_day() -> int:
 def drawn_today() -> Random:
     """Return the day's own source of chance."""
     return Random(seed_of_the_day())
+
+
+def left_out_today(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Return the cases of long tests of front ends in a browser that the day does not draw.
+
+    Pages, languages, widths and themes multiply, and each case takes a browser many seconds. Only
+    a verification leaves any out, which names the day: a file that is run by itself has all cases.
+    """
+    if DRAWN not in os.environ:
+        return []
+    found: defaultdict[tuple[str, Any], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        served = "app" in item.path.parts and item.path.name.startswith("test_browser")
+        if served and item.get_closest_marker("verify"):
+            found[str(item.path), getattr(item, "originalname", item.name)].append(item)
+    drawn = drawn_today()
+    return [
+        one
+        for cases in found.values()
+        for one in drawn.sample(cases, max(0, len(cases) - max(LEAST, len(cases) // SHARE)))
+    ]

@@ -361,12 +361,10 @@ def _bounded(text: str, t: Catalogue) -> Html:
     """
     if (once := calls_once()) is not None:
         return once.text(text, t)
-    beginning, rest = (
-        tag("pre.vs-turn-text", marked_text(text, *piece), dir="auto")
-        for piece in ((0, _LONGEST), (_LONGEST, None))
-    )
+    beginning = tag("pre.vs-turn-text", marked_text(text, 0, _LONGEST), dir="auto")
     if len(text) <= _LONGEST:
         return beginning
+    rest = tag("pre.vs-turn-text", marked_text(text, _LONGEST), dir="auto")
     more = t("calls.more", count=integer(len(text) - _LONGEST))
     return tag("div", beginning, fold(more, rest))
 

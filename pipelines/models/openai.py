@@ -6,6 +6,7 @@ to the protocol's forms, leave parts of them out, and answer with a stream where
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -188,11 +189,13 @@ class OpenAIModel(HostedModel["openai.AsyncOpenAI"]):
         client = self._client()
         options: Any = {"headers": self._headers(), "timeout": _ASIDE}
         try:
-            if body is None:
-                said = await client.get(url, cast_to=object, options=options)
-            else:
-                said = await client.post(url, cast_to=object, body=body, options=options)
-        except (*self._errors.client_errors, ValueError, RecursionError):
+            # The client's own limit is for each read: a server that drips keeps within it for ever.
+            async with asyncio.timeout(_ASIDE):
+                if body is None:
+                    said = await client.get(url, cast_to=object, options=options)
+                else:
+                    said = await client.post(url, cast_to=object, body=body, options=options)
+        except (*self._errors.client_errors, TimeoutError, ValueError, RecursionError):
             return {}
         return said if isinstance(said, Mapping) else {}
 

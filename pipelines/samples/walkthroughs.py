@@ -168,10 +168,11 @@ async def check(
                 trace = await service.record(sample.spec(), owner="check")
             except VeriscopeError as error:
                 return [f"{sample.id}: {error.message}"]
-    return [f"{sample.id}: {problem}" for problem in _problems(sample, fold(trace.events))]
+    return [f"{sample.id}: {problem}" for problem in problems(sample, fold(trace.events))]
 
 
-def _problems(sample: Walkthrough, view: RunView) -> list[str]:
+def problems(sample: Walkthrough, view: RunView) -> list[str]:
+    """Return what is wrong with a run of `sample` that is over; nothing when it is sound."""
     methods = view.methods.values()
     found = [
         f"{call.role} has no reply: {call.error.message}"

@@ -59,7 +59,7 @@ def provided(people: Mapping[str, Mapping[str, Any]]) -> Iterator[Provider]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     provider = Provider(f"http://127.0.0.1:{server.server_port}", people)
     server.provider = provider  # type: ignore[attr-defined]
-    thread = Thread(target=server.serve_forever, daemon=True)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
         yield provider

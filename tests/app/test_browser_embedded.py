@@ -48,6 +48,7 @@ def workbench(sample_index: Path, tmp_path_factory: pytest.TempPathFactory) -> I
         yield served
 
 
+@pytest.mark.verify
 def test_a_question_is_answered_checked_and_corrected(visit: Visit) -> None:
     page = visit().open()
     leave_out(page, *set(standard_methods()).difference(QUICK))

@@ -111,20 +111,13 @@ def places_while_it_goes_on(page: Page, *keys: str) -> dict[str, set[int]]:
     return found
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(
     ("name", "keys"),
     [
         ("ask", ("counters", "illustration")),
-        pytest.param(
-            "rowen",
-            ("section-decision", "scores", "section-pairs", "pairs"),
-            marks=pytest.mark.verify,
-        ),
-        pytest.param(
-            "ever",
-            ("section-original", "section-sentences", "sentence-0"),
-            marks=pytest.mark.verify,
-        ),
+        ("rowen", ("section-decision", "scores", "section-pairs", "pairs")),
+        ("ever", ("section-original", "section-sentences", "sentence-0")),
     ],
 )
 def test_what_is_read_first_stays_where_it_is_while_the_run_fills_in(

@@ -56,6 +56,7 @@ def test_the_keyboard_leads_through_the_whole_tour(visit: Visit, t: Catalogue):
     expect(page).to_have_url(re.compile("/drad"))
 
 
+@pytest.mark.verify
 def test_it_begins_goes_back_and_ends_where_it_was_begun(visit: Visit):
     page = visit().open("/")
     begin(page, EN)

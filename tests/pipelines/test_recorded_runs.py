@@ -23,7 +23,8 @@ from pipelines.methods.registry import METHODS, standard_methods
 from pipelines.models.base import SimilarityRequest
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Judged, ModelCalled, RunFinished, Trace, Verdict
-from pipelines.samples.walkthroughs import build_unpaced, walkthrough, walkthroughs
+from pipelines.run.view import fold
+from pipelines.samples.walkthroughs import build_unpaced, problems, walkthrough, walkthroughs
 from pipelines.store.exchange import load_recording, recordings
 
 OWNER = "test"
@@ -85,6 +86,12 @@ def verdicts(trace: Trace, method: str) -> list[tuple[str, Verdict, float | None
 
 def test_there_are_walkthroughs_to_hold_methods_against():
     assert {method for _, method in CASES} == set(standard_methods())
+
+
+@pytest.mark.parametrize("run", [one.id for one in walkthroughs()])
+def test_every_walkthrough_comes_to_what_it_says(play: Play, run: str):
+    trace, _ = play(run)
+    assert problems(walkthrough(run), fold(trace.events)) == []
 
 
 @pytest.mark.parametrize(("run", "name"), CASES)

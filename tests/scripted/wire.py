@@ -95,7 +95,7 @@ def serve(answering: type[Handler] = Handler, path: str = "/v1") -> Iterator[Wir
     server = _Server(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     wire = handler.wire = Wire(f"http://127.0.0.1:{server.server_address[1]}{path}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
     thread.start()
     try:
         yield wire

@@ -55,6 +55,13 @@ def worked(store: RunStore) -> Lead:
     return lead
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The lines of the file of such a session."""
+    with closing(RunStore(f"sqlite:///{tmp_path_factory.mktemp('worked')}/runs.db")) as store:
+        return list(export_session(worked(store)))
+
+
 def test_exported_imported_and_exported_again_it_is_the_same(store: RunStore, tmp_path: Path):
     lead = worked(store)
     text = "".join(export_session(lead))
@@ -91,9 +98,9 @@ def test_exported_imported_and_exported_again_it_is_the_same(store: RunStore, tm
     ],
 )
 def test_a_file_that_is_wrong_is_refused_with_its_line(
-    store: RunStore, number: int, find: str, put: str, said: str
+    store: RunStore, exported: list[str], number: int, find: str, put: str, said: str
 ):
-    lines = list(export_session(worked(store)))
+    lines = [*exported]
     at = number if number < 0 else number - 1
     changed = lines[at].replace(find, put)
     assert changed != lines[at]
@@ -115,9 +122,9 @@ def test_a_file_that_is_wrong_is_refused_with_its_line(
 )
 @pytest.mark.parametrize(("number", "field"), [(1, "created"), (4, "joined"), (-1, "at")])
 def test_a_time_that_cannot_be_stored_is_refused(
-    store: RunStore, moment: str, said: str, number: int, field: str
+    store: RunStore, exported: list[str], moment: str, said: str, number: int, field: str
 ):
-    lines = list(export_session(worked(store)))
+    lines = [*exported]
     at = number if number < 0 else number - 1
     told = json.loads(lines[at])
     place = told["session"] if number == 1 else told
@@ -129,9 +136,12 @@ def test_a_time_that_cannot_be_stored_is_refused(
     assert store.annotations.list("you") == []
 
 
-def test_names_that_no_database_tells_apart_are_refused(store: RunStore):
-    text = "".join(export_session(worked(store)))
-    text = text.replace('"name": "Ann"', '"name": "A\\u0000"').replace('"=Bo()"', '"A\\ufffd"')
+def test_names_that_no_database_tells_apart_are_refused(store: RunStore, exported: list[str]):
+    text = (
+        "".join(exported)
+        .replace('"name": "Ann"', '"name": "A\\u0000"')
+        .replace('"=Bo()"', '"A\\ufffd"')
+    )
     with pytest.raises(InvalidInputError, match="two parts have one name"):
         import_session(store, "you", text.splitlines())
     assert store.annotations.list("you") == []
@@ -158,16 +168,18 @@ def test_what_is_exported_is_one_moment_of_a_session_in_which_people_work(
     import_session(store, "you", export_session(lead))
 
 
-def test_halves_of_surrogate_pairs_in_a_file_do_not_spoil_the_next_export(store: RunStore):
-    text = "".join(export_session(worked(store))).replace("Delft \u2014", "\\ud800 \u2014")
+def test_halves_of_surrogate_pairs_in_a_file_do_not_spoil_the_next_export(
+    store: RunStore, exported: list[str]
+):
+    text = "".join(exported).replace("Delft \u2014", "\\ud800 \u2014")
     text = text.replace("Delft \\u2014", "\\ud800")
     assert "\\ud800" in text
     copy = import_session(store, "you", text.splitlines())
     assert "".join(export_session(copy)).encode()
 
 
-def test_labels_that_a_file_only_claims_to_have_are_counted(store: RunStore):
-    text = "".join(export_session(worked(store)))
+def test_labels_that_a_file_only_claims_to_have_are_counted(store: RunStore, exported: list[str]):
+    text = "".join(exported)
     forged = text.replace('"labels": 2', '"labels": 40')
     assert forged != text
     copy = import_session(store, "you", forged.splitlines())

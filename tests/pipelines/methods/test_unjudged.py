@@ -26,6 +26,7 @@ from pipelines.retrieval.base import Matrix, Retriever
 from pipelines.run.calls import request_key
 from pipelines.run.events import GivenAnswer, Judged, Verdict, What
 from pipelines.run.findings import ConceptsListed, ConceptVerified, SentenceAligned
+from tests.drawing import drawn_today
 from tests.pipelines.methods.test_reevaluate import (
     NAMES,
     QUESTION,
@@ -37,7 +38,6 @@ from tests.pipelines.methods.test_reevaluate import (
     searched,
 )
 from tests.scripted.bench import FixedRecognizer, Outcome, Shelf, run_method
-from tests.worlds import worlds
 
 FAVOURABLE: frozenset[Verdict] = frozenset({"supported", "confident"})
 PARTS: frozenset[What] = frozenset({"sentence", "entity", "concept", "question", "knowledge"})
@@ -202,6 +202,8 @@ def _is_first(event: Judged) -> bool:
 
 
 RUNS = 2000 // len(METHODS) + 1
+MANY = 300
+"""Of a thousand further worlds, so many are drawn by the day before a release."""
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -212,10 +214,10 @@ async def test_what_was_not_judged_is_never_supported(name: str):
 
 
 @pytest.mark.verify
-@pytest.mark.parametrize("seed", worlds(1000))
 @pytest.mark.parametrize("name", METHODS)
-async def test_what_was_not_judged_is_never_supported_in_many_runs(name: str, seed: int):
-    assert unjudged(await faulty_run(METHODS[name], RUNS + seed)) == []
+async def test_what_was_not_judged_is_never_supported_in_many_runs(name: str):
+    for seed in drawn_today().sample(range(RUNS, RUNS + 1000), MANY):
+        assert unjudged(await faulty_run(METHODS[name], seed)) == [], f"seed {seed}"
 
 
 async def test_runs_with_faults_still_come_to_every_verdict():

@@ -195,7 +195,9 @@ def serve_hub() -> Iterator[Hub]:
     with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
         hub = Hub(f"http://127.0.0.1:{server.server_port}")
         server.RequestHandlerClass = type("Handler", (_Handler,), {"hub": hub})
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        )
         thread.start()
         try:
             yield hub

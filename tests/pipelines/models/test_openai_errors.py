@@ -24,9 +24,11 @@ from pipelines.errors import (
     UnreachableError,
     VeriscopeError,
 )
+from pipelines.models import openai
 from pipelines.models.base import ChoiceRequest, Delta, Option
 from pipelines.models.hosted import longest_text
 from pipelines.models.openai import OpenAIModel
+from pipelines.models.replies import NO_MARKS
 from pipelines.remote import MOST_BYTES
 from tests.scripted.wire import (
     Respond,
@@ -349,8 +351,11 @@ async def test_a_server_that_never_answers(wire: Wire, watched: bool):
 async def test_a_server_that_sends_next_to_nothing_for_ever(
     wire: Wire, drip: bytes, kind: str, watched: bool
 ):
-    wire.answers(drips(drip, kind))
-    model = OpenAIModel("Model", "m", base_url=wire.url, longest=0.3)
+    wire.answers(says(completion("Hope.")), drips(drip, kind))
+    model = OpenAIModel("Model", "m", base_url=wire.url)
+    # What a first call has to load takes a busy machine longer than the limit.
+    await model.generate(asks())
+    model._longest = 0.3
     with pytest.raises(ModelTimeoutError) as caught:
         await model.generate(asks(), (lambda delta: None) if watched else None)
     # It had all the time that a call may take.
@@ -359,13 +364,22 @@ async def test_a_server_that_sends_next_to_nothing_for_ever(
 
 
 async def test_a_text_that_goes_on_for_ever_is_cut(wire: Wire):
-    wire.answers(drips(event(chunk("word " * 500))))
+    wire.answers(drips(event(chunk("word " * 500))), says({}, 404))
     request = asks(max_tokens=10)
     model = OpenAIModel("Model", "m", base_url=wire.url)
     shown: list[str] = []
     (text,) = await model.generate(request, lambda delta: shown.append(delta.text))
     assert (len(text.text), text.finish_reason) == (longest_text(request), "length")
     assert "".join(shown) == text.text
+    assert await asyncio.to_thread(wire.gone.wait, 60)
+
+
+async def test_a_question_beside_the_texts_has_its_time_as_a_whole(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(openai, "_ASIDE", 0.1)
+    wire.answers(drips(b" ", "application/json"))
+    assert await OpenAIModel("Model", "m", base_url=wire.url)._declared_marks() == NO_MARKS
     assert await asyncio.to_thread(wire.gone.wait, 60)
 
 

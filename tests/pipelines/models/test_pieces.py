@@ -123,7 +123,16 @@ def test_the_hub_comes_first(place: Place):
     assert is_right(place, place.fetched())
 
 
-@pytest.mark.parametrize("trouble", ["refusal", "another file", "damage", "offline", "silence"])
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        "damage",
+        *(
+            pytest.param(one, marks=pytest.mark.verify)
+            for one in ("refusal", "another file", "offline", "silence")
+        ),
+    ],
+)
 def test_where_the_hub_does_not_give_it_packages_do(
     place: Place, monkeypatch: pytest.MonkeyPatch, trouble: str
 ):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from transformers import BertConfig, BertModel
 
@@ -54,6 +56,7 @@ def window(word: int, *others: int) -> EncodedPair:
     )
 
 
+@cache
 def claims() -> list[EncodedClaim]:
     """The evidence has the statement's word, in either of two windows, or has another."""
     found: list[EncodedClaim] = []

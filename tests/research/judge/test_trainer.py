@@ -52,10 +52,18 @@ def test_it_learns_what_the_claims_show():
     assert right.float().mean() > 0.9
 
 
+@pytest.fixture(scope="module")
+def whole() -> tuple[Trainer, list[float]]:
+    """A fit that nothing interrupted, and its losses."""
+    fitted = trainer()
+    return fitted, [progress.loss for progress in fitted.steps()]
+
+
 @pytest.mark.parametrize("at", [1, 5, 11])
-def test_an_interrupted_fit_ends_with_the_same_weights(tmp_path: Path, at: int):
-    whole = trainer()
-    losses = [progress.loss for progress in whole.steps()]
+def test_an_interrupted_fit_ends_with_the_same_weights(
+    whole: tuple[Trainer, list[float]], tmp_path: Path, at: int
+):
+    fitted, losses = whole
     first = trainer()
     for progress in first.steps():
         if progress.step == at:
@@ -66,7 +74,7 @@ def test_an_interrupted_fit_ends_with_the_same_weights(tmp_path: Path, at: int):
     assert second.resume(tmp_path / "checkpoint.pt")
     assert second.step == at
     assert [progress.loss for progress in second.steps()] == losses[at:]
-    assert same(whole, second)
+    assert same(fitted, second)
 
 
 def test_without_a_checkpoint_it_begins(tmp_path: Path):

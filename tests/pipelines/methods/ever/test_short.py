@@ -150,7 +150,7 @@ async def test_the_answers_of_a_list_are_checked_at_once():
     async def hold(request: GenerationRequest) -> None:
         if kind_of(request) == "statement":
             # Nobody gets past unless all three calls are under way at the same time.
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await together.wait()
 
     outcome = await ever_run(part, model=EverModel(part, hold=hold), task="short")

@@ -258,7 +258,7 @@ async def test_the_concepts_of_a_sentence_are_checked_at_once(kind):
     async def hold(request: GenerationRequest) -> None:
         if kind_of(request) == kind:
             # Nobody gets past unless both calls are under way at the same time.
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await together.wait()
 
     outcome = await ever_run(part, model=EverModel(part, hold=hold))
@@ -275,7 +275,7 @@ async def test_a_failing_call_stops_what_runs_beside_it():
     async def hold(request: GenerationRequest) -> None:
         if kind_of(request) != "verify":
             return
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             if "Does 1931 fit" in request.messages[-1].content:
                 waiting.set()
                 await never.wait()

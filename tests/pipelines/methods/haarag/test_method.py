@@ -288,7 +288,7 @@ class Meeting(Chunks):
         self.barrier = asyncio.Barrier(parties)
 
     async def search(self, query: str, k: int) -> list[Passage]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await self.barrier.wait()
         return await super().search(query, k)
 
@@ -305,7 +305,7 @@ async def test_the_question_is_reworded_while_the_wider_search_is_under_way():
     class Waiting(Chunks):
         async def search(self, query: str, k: int) -> list[Passage]:
             if k > 4:
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(60):
                     await reworded.wait()
             return await super().search(query, k)
 

@@ -369,7 +369,7 @@ class Judge(ScriptedModel):
         self.barrier = asyncio.Barrier(parties)
 
     async def choose(self, request: ChoiceRequest) -> Choice:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await self.barrier.wait()
         asked = request.messages[-1].content
         share = next(value for text, value in self.yes.items() if text in asked)
