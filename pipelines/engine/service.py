@@ -473,14 +473,10 @@ class Service:
         raised to the first who asks.
         """
         models = default_models("en")
-        judges = [models[role] for role in JUDGES if role in models]
-        for spec in judges:
-            with suppress(VeriscopeError):
-                await self.pool.get(spec)
         await self.libraries.open_soon(EvidenceSpec())
-        for spec in models.values():
+        for role in sorted(models, key=lambda role: role not in JUDGES):
             with suppress(VeriscopeError):
-                await self.pool.get(spec)
+                await self.pool.get(models[role])
         with suppress(VeriscopeError):
             await self.libraries.similarity("en").compare([_ANY_TEXT], [_ANY_TEXT])
         await asyncio.to_thread(EntityRecognizer().recognize, _ANY_TEXT, "en")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from hashlib import blake2b
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Select, and_, func, or_, select
@@ -487,8 +488,17 @@ class _Turn:
     def _of_text(self, other: AnnotationItemRow) -> AnnotationItemRow | None:
         """Return the first wanted item about a text of another one, or that itself, locked."""
         item = AnnotationItemRow
-        query = self._wanted(select(item)).where(_about(other)).order_by(item.number).limit(1)
-        return self._lock(query, skip=True)
+        # By the texts alone: with more conditions the database may go through all items.
+        same = select(item.number, item.priority).where(_about(other))
+        for number, priority in sorted(self.session.execute(same).tuples(), key=itemgetter(0)):
+            if number in self._locked:
+                return self._locked[number]
+            if number == other.number or priority is None or priority < 0:
+                continue
+            one = self._wanted(select(item)).where(item.number == number)
+            if (found := self._lock(one, skip=True)) is not None:
+                return found
+        return None
 
     def nothing(self) -> NothingToDo:
         """Return the answer that there is nothing, and when there may be something again."""
@@ -600,7 +610,9 @@ def _about(other: AnnotationItemRow) -> Any:
     """Return the condition by which items about one of the texts of `other` are found."""
     item, texts = AnnotationItemRow, sorted(text_digests(other.body))
     same = (item.first.in_(texts), item.second.in_(texts)) if texts else ()
-    return or_(item.number == other.number, *same)
+    # The session in each part: SQLite then looks into an index for each.
+    of = item.session == other.session
+    return or_(*(and_(of, part) for part in (item.number == other.number, *same)))
 
 
 def _apply(turn: _Turn, claim: ClaimRow, kind: EventKind) -> None:

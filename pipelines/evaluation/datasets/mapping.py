@@ -361,7 +361,7 @@ def _is_offset(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-_NAMES_A_LANGUAGE = re.compile(r"[^\W\d_]{2,20}(?:[-_\s(（][^\W_]{1,20}[)）]?){0,2}")
+_NAMES_A_LANGUAGE = re.compile(r"[^\W\d_]{2,20}(?:[-_\s(（]+[^\W_]{1,20}[)）]?){0,2}")
 """A code or a name of a language: "fr", "pt-BR", "Español", "Serbian (Latin)"."""
 
 _LANGUAGES: dict[str, Language] = {
