@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -39,13 +38,11 @@ def reader() -> ClaimReader:
     return ClaimReader(says)
 
 
-async def run(
-    text: str, sources: tuple[str, ...] = SOURCES, judge: ClaimReader | None = None
-) -> tuple[RunView, ClaimReader]:
+async def run(text: str, sources: tuple[str, ...] = SOURCES) -> tuple[RunView, ClaimReader]:
     asked = RunRequest(
         text=TextToCheck(text=text, sources=sources), methods=[MethodSpec(name="together")]
     )
-    spec, judge = plan_run(asked).spec, judge or reader()
+    spec, judge = plan_run(asked).spec, reader()
     shelf: Any = TextRetriever(spec.evidence.text) if sources else Shelf(lambda _: [TOWER])
     outcome = await run_method(
         Together(),
@@ -86,26 +83,6 @@ async def checked(text: str, sources: tuple[str, ...] = SOURCES) -> CheckedText:
 async def test_a_citation_is_judged_by_its_own_source(text: str, wanted: list[Any]):
     found = await checked(text)
     assert [(c.state, c.source, c.jointly, c.elsewhere) for c in found.citations] == wanted
-
-
-async def test_what_two_sentences_of_a_source_say_together_supports():
-    """A judge that reads one sentence at a time finds it where the two are read as one."""
-
-    def says(claim: Claim) -> ClaimVerdict:
-        words = claim.statement.casefold().rstrip(".").split()
-        lines = re.split(r"[.。]\s*", " ".join(claim.evidence).casefold())
-        right = any(all(word in line for word in words) for line in lines)
-        return ClaimVerdict(*((0.99, 0.0, 0.01) if right else (0.01, 0.0, 0.99)))
-
-    source = "The Eiffel Tower stands in Paris. It was completed in 1889. It is 330 metres tall."
-    for claim, state in (
-        ("The Eiffel Tower was completed in 1889", "supported"),
-        ("The Eiffel Tower is 330 metres tall", "not_by_source"),
-    ):
-        view, _ = await run(f"{claim} [1].", (source,), ClaimReader(says))
-        found = checked_text(view)
-        assert found is not None
-        assert [one.state for one in found.citations] == [state]
 
 
 async def test_without_sources_every_citation_misses_its_source_and_nothing_is_asked():
