@@ -483,6 +483,11 @@ class Service:
         # Rowen's dictionary takes seconds, in which no run would go on.
         await asyncio.to_thread(names_in_both, _ANY_TEXT, "en")
 
+    @property
+    def at_work(self) -> bool:
+        """Whether a run goes on; safe from any thread."""
+        return any(not live.over for live in list(self._live.values()))
+
     def loading(self) -> list[Loading]:
         """Return models and libraries being prepared right now; safe from any thread."""
         return [*self.pool.loading(), *self.libraries.loading()]
