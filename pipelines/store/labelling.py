@@ -449,7 +449,8 @@ class _Turn:
         start = self._rank(-2 if last is None else last.number) % 2**31
         while (chosen := self._first(start)) is not None:
             self._locked[chosen.number] = chosen
-            if (given := self._take(self._of_text(chosen) or chosen)) is not None:
+            same = self._of_text(chosen, chosen=True)
+            if (given := self._take(chosen if same is None else same)) is not None:
                 return given
         return None
 
@@ -485,14 +486,18 @@ class _Turn:
         )
         return self.session.scalar(query)
 
-    def _of_text(self, other: AnnotationItemRow) -> AnnotationItemRow | None:
-        """Return the first wanted item about a text of another one, or that itself, locked."""
+    def _of_text(
+        self, other: AnnotationItemRow, *, chosen: bool = False
+    ) -> AnnotationItemRow | None:
+        """Return the first wanted item about a text of another one, locked; or that itself, where
+        it is `chosen`.
+        """
         item = AnnotationItemRow
         # By the texts alone: with more conditions the database may go through all items.
         same = select(item.number, item.priority).where(_about(other))
-        for number, priority in sorted(self.session.execute(same).tuples(), key=itemgetter(0)):
-            if number in self._locked:
-                return self._locked[number]
+        for number, priority in sorted(self.session.execute(same), key=itemgetter(0)):
+            if number == other.number and chosen:
+                return other
             if number == other.number or priority is None or priority < 0:
                 continue
             one = self._wanted(select(item)).where(item.number == number)
