@@ -444,8 +444,9 @@ class _Turn:
         self._take_back()
         last = self._last()
         # Who has read a text is asked everything about it before the next one.
-        if last is not None and (same := self._of_text(last)) is not None:
-            return self._take(same)
+        same = None if last is None else self._of_text(last)
+        if same is not None and (given := self._take(same)) is not None:
+            return given
         start = self._rank(-2 if last is None else last.number) % 2**31
         while (chosen := self._first(start)) is not None:
             self._locked[chosen.number] = chosen
