@@ -460,11 +460,11 @@ class _Turn:
         item = AnnotationItemRow
         best = self._wanted(select(item.priority)).order_by(item.priority).limit(1)
         while (priority := self.session.scalar(best)) is not None:
-            query = self._wanted(select(item)).where(item.priority == priority)
-            query = query.order_by(item.place).limit(1)
-            parts = query.where(item.place >= start), query
-            # What somebody else has locked will hardly be free: it is waited for at last.
-            for part, skip in [*((part, True) for part in parts), (query, False)]:
+            every = self._wanted(select(item)).order_by(item.priority, item.place).limit(1)
+            first = every.where(item.priority == priority)
+            # What somebody else has locked is passed over; it is waited for where nothing else is.
+            ways = (first.where(item.place >= start), True), (first, True), (every, True)
+            for part, skip in (*ways, (first, False)):
                 if (found := self._lock(part, skip=skip)) is not None:
                     return found
         return None
