@@ -84,6 +84,8 @@ class Walkthroughs:
         self._closing = threading.Event()
         self._wanted = threading.Event()
         """Whether somebody waits for one."""
+        self.held = 0
+        """Places that are held for several runs, between which none may be going on."""
 
     @property
     def route(self) -> Route:
@@ -173,7 +175,7 @@ class Walkthroughs:
 
         Drawing them takes seconds of the interpreter, in which a run would stand still.
         """
-        while self._engine.service.at_work and not self._wanted.is_set():
+        while (self.held or self._engine.service.at_work) and not self._wanted.is_set():
             if self._closing.wait(_GIVES_WAY):
                 break
         return not self._closing.is_set()

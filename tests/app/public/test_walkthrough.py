@@ -92,6 +92,13 @@ def test_pictures_that_nobody_waits_for_give_way_to_runs(
     fresh, closed = Walkthroughs(found._engine), Walkthroughs(found._engine)
     assert fresh._goes_on(None)
     assert working == []
+    fresh.held = 1
+    monkeypatch.setattr(walkthrough, "_GIVES_WAY", 60.0)
+    looked = iter([False, True])
+    monkeypatch.setattr(fresh._closing, "wait", lambda _: next(looked))
+    monkeypatch.setattr(type(found._engine.service), "at_work", False)
+    assert fresh._goes_on(None)
+    assert next(looked, None) is None
     monkeypatch.setattr(type(found._engine.service), "at_work", True)
     fresh._wanted.set()
     assert fresh._goes_on(None)
