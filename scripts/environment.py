@@ -49,6 +49,12 @@ No build of torch for processors alone could be fetched: the reason is above. Ei
 that has it (PIP_EXTRA_INDEX_URL), or repeat the command with GPU=1: this takes the build with CUDA,
 which needs no graphics card, but 4.5 GB more."""
 
+NO_INTEL_MAC = """
+This Python is one for Macs with an Intel processor. PyTorch is not published for them since version
+2.3, and an older one does not fit the other libraries. On a Mac with an Apple processor name a
+Python for it: make run PYTHON=/opt/homebrew/bin/python3. On one with an Intel processor use Docker
+(README.md), whose container is Linux."""
+
 Runner = Callable[[Sequence[str]], None]
 
 
@@ -202,6 +208,8 @@ def prepare(
     venv = root / ".venv"
     python = venv / "bin" / "python"
     present = ensure_venv(python, environ.get("PYTHON"), run)
+    if re.search(r"macosx.*x86_64", present) and torch_in(venv) is None:
+        raise SystemExit(NO_INTEL_MAC)
     install = installer(python)
     locked = environ.get("LOCKED", "") not in ("", "0")
     cuda = wants_cuda(environ.get("GPU", ""), torch_in(venv))

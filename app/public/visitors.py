@@ -347,7 +347,11 @@ class Runs:
         async with self._admission.slot(caller.visitor or "", caller.queues_as) as ticket:
             self._rates.count(caller)
             await ticket.admitted.wait()
-            yield
+            self.walkthroughs.held += 1
+            try:
+                yield
+            finally:
+                self.walkthroughs.held -= 1
 
     async def record(self, plan: RunPlan, owner: str) -> Trace:
         """Carry out a run in a place that is held; what was recorded of it."""

@@ -41,6 +41,9 @@ _logger = logging.getLogger(__name__)
 
 _KEPT = "public, max-age=600"
 
+_GIVES_WAY = 0.05
+"""Seconds between two looks whether a run goes on."""
+
 _AGAIN = 300.0
 """Seconds after which what failed is tried again: every view of the page asks for it."""
 
@@ -79,6 +82,10 @@ class Walkthroughs:
         self._failed: dict[str, _Failed] = {}
         self._preparing: dict[str, asyncio.Task[Played]] = {}
         self._closing = threading.Event()
+        self._wanted = threading.Event()
+        """Whether somebody waits for one."""
+        self.held = 0
+        """Places that are held for several runs, between which none may be going on."""
 
     @property
     def route(self) -> Route:
@@ -86,11 +93,11 @@ class Walkthroughs:
         return Route("/walkthrough/{language}", self._serve)
 
     async def prepare(self) -> None:
-        """Play the first of each language ahead, one after the other."""
+        """Play the first of each language ahead, one after the other; runs go first."""
         for language in filter(self._samples.__contains__, LANGUAGES):
             # Why it failed is on the log; the page works without it.
             with suppress(VeriscopeError):
-                await self.get(language)
+                await self._prepared(language)
 
     def close(self) -> None:
         """Prepare nothing more."""
@@ -104,6 +111,11 @@ class Walkthroughs:
         Raises NotFoundError if there is none, and why it could not be made: for some minutes
         without another try.
         """
+        if name not in self._played:
+            self._wanted.set()
+        return await self._prepared(name)
+
+    async def _prepared(self, name: str) -> Played:
         if name not in self._samples:
             raise failure("storage.no_run")
         if name not in self._played:
@@ -153,8 +165,18 @@ class Walkthroughs:
             opening = self._engine.submit(libraries.retriever(sample.evidence))
             await asyncio.wrap_future(opening)
         return await asyncio.to_thread(
-            _computed, sample, libraries.for_another_loop(), self._closing
+            _computed, sample, libraries.for_another_loop(), self._closing, self._goes_on
         )
+
+    def _goes_on(self, _: object) -> bool:
+        """Return whether another picture is wanted; blocks while runs go on and nobody waits.
+
+        Drawing them takes seconds of the interpreter, in which a run would stand still.
+        """
+        while (self.held or self._engine.service.at_work) and not self._wanted.is_set():
+            if self._closing.wait(_GIVES_WAY):
+                break
+        return not self._closing.is_set()
 
     async def _serve(self, request: Request) -> Response:
         try:
@@ -170,11 +192,16 @@ class Walkthroughs:
         return Response(gzip.decompress(played.file), headers=told, media_type="application/json")
 
 
-def _computed(sample: Walkthrough, libraries: Libraries, closing: threading.Event) -> Played:
+def _computed(
+    sample: Walkthrough,
+    libraries: Libraries,
+    closing: threading.Event,
+    goes_on: Callable[[object], bool],
+) -> Played:
     """Play the sample and draw it; blocks for some seconds, less once `closing` is set."""
     events, t = play(sample, libraries, closing), Catalogue(sample.language)
     text = json.dumps(
-        packed(list(takewhile(lambda _: not closing.is_set(), pictures(events, t))), t),
+        packed(list(takewhile(goes_on, pictures(events, t))), t),
         ensure_ascii=False,
         separators=(",", ":"),
     )

@@ -469,19 +469,20 @@ class Service:
         raised to the first who asks.
         """
         models = default_models("en")
-        judges = [models[role] for role in JUDGES if role in models]
-        for spec in judges:
-            with suppress(VeriscopeError):
-                await self.pool.get(spec)
         await self.libraries.open_soon(EvidenceSpec())
-        for spec in models.values():
+        for role in sorted(models, key=lambda role: role not in JUDGES):
             with suppress(VeriscopeError):
-                await self.pool.get(spec)
+                await self.pool.get(models[role])
         with suppress(VeriscopeError):
             await self.libraries.similarity("en").compare([_ANY_TEXT], [_ANY_TEXT])
         await asyncio.to_thread(EntityRecognizer().recognize, _ANY_TEXT, "en")
         # Rowen's dictionary takes seconds, in which no run would go on.
         await asyncio.to_thread(names_in_both, _ANY_TEXT, "en")
+
+    @property
+    def at_work(self) -> bool:
+        """Whether a run goes on; safe from any thread."""
+        return any(not live.over for live in list(self._live.values()))
 
     def loading(self) -> list[Loading]:
         """Return models and libraries being prepared right now; safe from any thread."""

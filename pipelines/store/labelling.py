@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from hashlib import blake2b
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Select, and_, func, or_, select
@@ -436,12 +437,14 @@ class _Turn:
         self._take_back()
         last = self._last()
         # Who has read a text is asked everything about it before the next one.
-        if last is not None and (same := self._of_text(last)) is not None:
-            return self._take(same)
+        same = None if last is None else self._of_text(last)
+        if same is not None and (given := self._take(same)) is not None:
+            return given
         start = self._rank(-2 if last is None else last.number) % 2**31
         while (chosen := self._first(start)) is not None:
             self._locked[chosen.number] = chosen
-            if (given := self._take(self._of_text(chosen) or chosen)) is not None:
+            same = self._of_text(chosen, chosen=True)
+            if (given := self._take(chosen if same is None else same)) is not None:
                 return given
         return None
 
@@ -450,11 +453,11 @@ class _Turn:
         item = AnnotationItemRow
         best = self._wanted(select(item.priority)).order_by(item.priority).limit(1)
         while (priority := self.session.scalar(best)) is not None:
-            query = self._wanted(select(item)).where(item.priority == priority)
-            query = query.order_by(item.place).limit(1)
-            parts = query.where(item.place >= start), query
-            # What somebody else has locked will hardly be free: it is waited for at last.
-            for part, skip in [*((part, True) for part in parts), (query, False)]:
+            every = self._wanted(select(item)).order_by(item.priority, item.place).limit(1)
+            first = every.where(item.priority == priority)
+            # What somebody else has locked is passed over; it is waited for where nothing else is.
+            ways = (first.where(item.place >= start), True), (first, True), (every, True)
+            for part, skip in (*ways, (first, False)):
                 if (found := self._lock(part, skip=skip)) is not None:
                     return found
         return None
@@ -477,11 +480,24 @@ class _Turn:
         )
         return self.session.scalar(query)
 
-    def _of_text(self, other: AnnotationItemRow) -> AnnotationItemRow | None:
-        """Return the first wanted item about a text of another one, or that itself, locked."""
+    def _of_text(
+        self, other: AnnotationItemRow, *, chosen: bool = False
+    ) -> AnnotationItemRow | None:
+        """Return the first wanted item about a text of another one, locked; or that itself, where
+        it is `chosen`.
+        """
         item = AnnotationItemRow
-        query = self._wanted(select(item)).where(_about(other)).order_by(item.number).limit(1)
-        return self._lock(query, skip=True)
+        # By the texts alone: with more conditions the database may go through all items.
+        same = select(item.number, item.priority).where(_about(other))
+        for number, priority in sorted(self.session.execute(same), key=itemgetter(0)):
+            if number == other.number and chosen:
+                return other
+            if number == other.number or priority is None or priority < 0:
+                continue
+            one = self._wanted(select(item)).where(item.number == number)
+            if (found := self._lock(one, skip=True)) is not None:
+                return found
+        return None
 
     def nothing(self) -> NothingToDo:
         """Return the answer that there is nothing, and when there may be something again."""
@@ -593,7 +609,9 @@ def _about(other: AnnotationItemRow) -> Any:
     """Return the condition by which items about one of the texts of `other` are found."""
     item, texts = AnnotationItemRow, sorted(text_digests(other.body))
     same = (item.first.in_(texts), item.second.in_(texts)) if texts else ()
-    return or_(item.number == other.number, *same)
+    # The session in each part: SQLite then looks into an index for each.
+    of = item.session == other.session
+    return or_(*(and_(of, part) for part in (item.number == other.number, *same)))
 
 
 def _apply(turn: _Turn, claim: ClaimRow, kind: EventKind) -> None:

@@ -328,6 +328,19 @@ def test_an_environment_that_stays_broken_is_an_error(
         prepare(root, dev=False, environ={}, run=pip)
 
 
+def test_a_python_for_intel_macs_is_told_that_there_is_no_torch_for_it(
+    root: Path, pip: FakePip, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(environment, "identity", lambda python: "3.12.7 macosx-14.0-x86_64")
+    with pytest.raises(SystemExit, match="PyTorch is not published"):
+        prepare(root, dev=False, environ={}, run=pip)
+    assert pip.drain() == []
+    # One that was built there is used.
+    (root / ".venv/lib/python3.12/site-packages/torch-2.13.0.dist-info").mkdir(parents=True)
+    prepare(root, dev=False, environ={}, run=pip)
+    assert pip.drain()[0].startswith("torch==2.13.0")
+
+
 @pytest.mark.parametrize(
     ("chosen", "present", "rebuilt"),
     [

@@ -361,20 +361,15 @@ def _is_offset(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-_NAMES_A_LANGUAGE = re.compile(r"[^\W\d_]{2,20}(?:[-_\s(（][^\W_]{1,20}[)）]?){0,2}")
+_NAMES_A_LANGUAGE = re.compile(r"[^\W\d_]{2,20}(?:[-_\s(（]+[^\W_]{1,20}[)）]?){0,2}")
 """A code or a name of a language: "fr", "pt-BR", "Español", "Serbian (Latin)"."""
 
-_LANGUAGES: dict[str, Language] = {
-    **dict.fromkeys(("en", "eng", "english", "英文", "英语", "英語", "anglais", "englisch"), "en"),
-    **dict.fromkeys(("zh", "zho", "chi", "cmn", "cn", "chs", "cht", "chinese", "mandarin"), "zh"),
-    **dict.fromkeys(
-        ("中文", "汉语", "漢語", "华语", "華語", "国语", "國語", "普通话", "普通話"), "zh"
-    ),
-    **dict.fromkeys(
-        ("简体中文", "簡體中文", "繁体中文", "繁體中文", "简体", "繁體", "chinois"), "zh"
-    ),
-    "chinesisch": "zh",
+_NAMED: dict[Language, str] = {
+    "en": "en eng english 英文 英语 英語 anglais englisch",
+    "zh": """zh zho chi cmn cn chs cht chinese mandarin chinois chinesisch 中文 汉语 漢語 华语 華語
+        国语 國語 普通话 普通話 简体中文 簡體中文 繁体中文 繁體中文 简体 繁體""",
 }
+_LANGUAGES = {name: code for code, names in _NAMED.items() for name in names.split()}
 _WORDS = {
     "true": "yes y true t 1 1.0 是 有 对 ja oui wahr vrai",
     "false": "no n false f 0 0.0 否 无 没有 不是 nein non falsch",

@@ -7,7 +7,6 @@ supports the sentence, or where the sentence's sources do so together and each o
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from itertools import pairwise
 
 from pipelines.aio import together
 from pipelines.base import Passage
@@ -21,13 +20,7 @@ from pipelines.retrieval.indexes import BM25Index
 from pipelines.run.events import MAX_SOURCES, Score
 from pipelines.run.findings import CitationJudged, CitationState
 from pipelines.run.scope import Scope
-from pipelines.text import split_sentences
 from pipelines.text.citations import Citation, claim_in
-
-_PAIRS = 2
-"""Pairs of sentences of a source that are read about a claim."""
-
-_STOPS = ".。!！?？;； "
 
 Ask = Callable[[Scope, Sequence[Passage], str], Awaitable[SentenceReadings]]
 """Returns what the judges say of a claim by these passages."""
@@ -91,9 +84,7 @@ class _CitationCheck:
         sources = list(dict.fromkeys(one.source for _, one in cited if one.source))
         async with self._scope.span("judge_citation", sentence=number) as step:
             texts = {source: self._nearest(source, claim) for source in sources}
-            alone = {
-                source: await self._alone(step, claim, source, texts[source]) for source in sources
-            }
+            alone = {source: await self._judged(step, claim, texts[source]) for source in sources}
             jointly = None
             if len(sources) > 1 and not any(one.verdict == "supported" for one in alone.values()):
                 read = [passage for source in sources for passage in texts[source]]
@@ -103,34 +94,6 @@ class _CitationCheck:
             for at, citation in cited:
                 own = alone.get(citation.source)
                 self._record(step, at, citation, own, jointly, sources)
-
-    async def _alone(
-        self, step: Scope, claim: str, source: int, passages: Sequence[Passage]
-    ) -> TogetherFound:
-        """Return the verdict by one source: by its passages, else by two sentences that follow
-        each other there, each of which says a part of the claim.
-        """
-        found = await self._judged(step, claim, passages)
-        if found.verdict not in ("not_enough", "doubtful"):
-            return found
-        for pair in self._pairs(source, claim):
-            both = await self._judged(step, claim, [pair])
-            if both.verdict == "supported":
-                return both
-        return found
-
-    def _pairs(self, source: int, claim: str) -> list[Passage]:
-        """Return the neighbouring sentences of a source that share most with the claim, each pair
-        as one sentence: what one says of "she" is then read with the name in the other.
-        """
-        found = [
-            passage.model_copy(update={"text": f"{one.text.rstrip(_STOPS)}; {other.text}"})
-            for passage in self._texts.get(source, ())
-            for one, other in pairwise(split_sentences(passage.text))
-        ]
-        scores = BM25Index.build(one.text for one in found).scores(claim) if found else ()
-        order = sorted(range(len(found)), key=lambda at: (-scores[at], at))
-        return [found[at] for at in order[:_PAIRS]]
 
     def _nearest(self, source: int, claim: str) -> list[Passage]:
         """Return the passages of a source that share most with the claim."""

@@ -82,6 +82,30 @@ async def test_all_who_wait_get_the_one_that_is_computed(
     assert computed == [walkthroughs()[0].id]
 
 
+def test_pictures_that_nobody_waits_for_give_way_to_runs(
+    found: Walkthroughs, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(walkthrough, "_GIVES_WAY", 0.0)
+    working = [True, True, False]
+    at_work = property(lambda _: working.pop(0))
+    monkeypatch.setattr(type(found._engine.service), "at_work", at_work)
+    fresh, closed = Walkthroughs(found._engine), Walkthroughs(found._engine)
+    assert fresh._goes_on(None)
+    assert working == []
+    fresh.held = 1
+    monkeypatch.setattr(walkthrough, "_GIVES_WAY", 60.0)
+    looked = iter([False, True])
+    monkeypatch.setattr(fresh._closing, "wait", lambda _: next(looked))
+    monkeypatch.setattr(type(found._engine.service), "at_work", False)
+    assert fresh._goes_on(None)
+    assert next(looked, None) is None
+    monkeypatch.setattr(type(found._engine.service), "at_work", True)
+    fresh._wanted.set()
+    assert fresh._goes_on(None)
+    closed.close()
+    assert not closed._goes_on(None)
+
+
 @pytest.mark.verify
 async def test_its_address_is_that_of_a_run(found: Walkthroughs):
     watched = await found.open("walkthrough-1-en-curie")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from pipelines.errors import InvalidInputError, NotFoundError, TooOftenError
 from pipelines.store import RunStore
@@ -23,8 +25,11 @@ from pipelines.store.annotations import (
     AnnotationStore,
     EventKind,
     NewItem,
+    locked,
+    set_priorities,
 )
 from pipelines.store.labelling import Action, AnnotationWork, Given, NothingToDo
+from pipelines.store.tables import AnnotationItemRow
 
 LEASE = 60.0
 
@@ -56,7 +61,7 @@ class Bench:
         self, store: RunStore, items: int = 3, overlap: int = 2, people: int = 3, gold: int = 0
     ) -> None:
         self.clock = Clock()
-        database = store._database
+        self.database = database = store._database
         self.store = AnnotationStore(database, self.clock)
         self.work = AnnotationWork(database, self.clock)
         self.id = self.store.create("me", "Session", {"s": 1}, overlap, "Read *well*.")
@@ -368,6 +373,21 @@ def test_people_at_the_same_time_fill_every_item_exactly(store: RunStore):
     }
 
 
+@pytest.mark.verify
+def test_the_next_item_waits_neither_for_who_labels_nor_for_an_item_in_use(
+    new_postgresql: Callable[[], str],
+):
+    with closing(RunStore(new_postgresql())) as store, ThreadPoolExecutor(1) as pool:
+        bench = Bench(store, items=2, overlap=2, people=2)
+        begun = bench.take(0)
+        with store._database.write() as session:
+            locked(session, bench.id, "writing")
+            session.get(AnnotationItemRow, (bench.id, begun), with_for_update=True)
+            # It would come first. What is asked for here does not end before this block does.
+            other = pool.submit(bench.take, 1).result(timeout=30)
+        assert other == 1 - begun
+
+
 STEPS = st.lists(
     st.tuples(
         st.integers(0, 3),
@@ -418,6 +438,12 @@ def _check(bench: Bench, overlap: int) -> None:
     }
     for item in bench.store.items(bench.id):
         assert item.labels == labelled[item.number]
+    # What is kept from step to step is what all claims come to.
+    with bench.database.write() as session:
+        query = select(AnnotationItemRow.number, AnnotationItemRow.priority)
+        kept = session.execute(query.order_by(AnnotationItemRow.number)).all()
+        set_priorities(session, bench.id)
+        assert session.execute(query.order_by(AnnotationItemRow.number)).all() == kept
 
 
 def _database(factory: pytest.TempPathFactory) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.base import Generation
 from tests.scripted.script import (
     QUESTION,
     TEXT,
@@ -154,3 +155,10 @@ async def test_a_weak_models_majority_does_not_take_the_answers_place():
     assert outcome.answer.text == says("York")
     assert outcome.answer.short == "York"
     assert outcome.answer.flags == ("revision_not_taken",)
+
+
+async def test_answers_that_a_service_gives_again_are_no_majority():
+    again = Generation(text=says("Hope"), repeated=True)
+    outcome = await play("debate", (FIRST, says("Hope")), (FIRST, again), (FIRST, again), rounds=1)
+    assert answer_verdict(outcome).verdict == "unchecked"
+    assert set(outcome.answer.flags) == {"samples_repeated", "fewer_agents"}
