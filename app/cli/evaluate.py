@@ -601,7 +601,7 @@ async def show_scales(service: Service, options: argparse.Namespace) -> int:
                             f" {scale.n} sentences"))  # fmt: skip
         if judges:
             whole = {
-                name: one.model_dump(mode="json", include={"mu", "sigma", "n"})
+                name: {"mu": round(one.mu, 6), "sigma": round(one.sigma, 6), "n": one.n}
                 for name, one in judges.items()
             }
             chosen = f"slm.history={json.dumps(whole, ensure_ascii=False)}"

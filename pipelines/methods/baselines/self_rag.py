@@ -34,7 +34,7 @@ _RELEVANT = ("[Relevant]", "[Irrelevant]")
 _SUPPORT = {
     "[Fully supported]": 1.0,
     "[Partially supported]": 0.5,
-    "[No support / Contradictory]": 0,
+    "[No support / Contradictory]": 0.0,
 }
 _UTILITY = {f"[Utility:{n}]": (n - 3) / 2 for n in range(1, 6)}
 """What each token of support and of utility is worth (paper: -1, -0.5, 0, 0.5 and 1)."""

@@ -9,6 +9,7 @@ transformers took this decoding out of its own code; here any model of this mach
 
 from __future__ import annotations
 
+from math import log
 from typing import Literal
 
 import torch
@@ -45,5 +46,5 @@ def contrasted(mature: torch.Tensor, premature: torch.Tensor) -> torch.Tensor:
     farthest = apart.nan_to_num().sum(dim=-1).argmax(dim=0)
     index = farthest[None, ..., None].expand(1, *mature.shape)
     chosen = early.gather(0, index)[0]
-    kept = last >= last.amax(dim=-1, keepdim=True) + torch.tensor(LEAST_SHARE).log()
+    kept = last >= last.amax(dim=-1, keepdim=True) + log(LEAST_SHARE)
     return torch.where(kept, last - chosen, _LEFT_OUT)

@@ -282,6 +282,7 @@ class InferenceEngine:
         if not self.contrasts:
             return logits
         head = self.model.get_output_embeddings()
+        assert head is not None
         early = (output.hidden_states[layer][:, -count:] for layer in self.contrasts)
         return contrasted(logits, torch.stack([head(one).float() for one in early]))
 

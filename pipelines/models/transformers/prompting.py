@@ -90,7 +90,7 @@ def read_vocabulary(tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
     before = len(tokenizer.decode(anchor[-1:]))
 
     def bytes_of(index: int, name: str | None) -> bytes | None:
-        if name in reflections:
+        if name is not None and name in reflections:
             return name.encode()
         if index in unwritten or name is None:
             return None

@@ -126,8 +126,8 @@ def test_the_scales_of_judges_are_those_of_their_sentences(line: Line):
     assert status == 0, err
     status, out, err = line.call("evaluations", "scales", line.listed()[0])
     # (0.9 + 0.3) / 2, and half of their distance.
-    assert (status, "judge: mu 0.6000, sigma 0.3000, 2 sentences" in out) == (0, True), out + err
-    assert "slm.history=" in out
+    assert (status, "mu 0.6000, sigma 0.3000, 2 sentences" in out) == (0, True), out + err
+    assert '"mu": 0.6, "sigma": 0.3, "n": 2}' in out
 
 
 def test_how_a_file_was_read_is_said_first_and_kept(line: Line, tmp_path: Path):
