@@ -174,7 +174,7 @@ def judge_report(name: str, t: Catalogue) -> str:
             TableRow(suite, [t(f"judged.suite.{suite}"), integer(found["examples"]), *cells])
         )
     suites = table(t("judged.caption", name=name), columns, rows)
-    return tag("div.vs-stack", judge_quality(name, t), suites, tag("p.vs-note", t("judged.note")))
+    return tag("div.vs-stack", suites, tag("p.vs-note", t("judged.note")))
 
 
 def reliability_figure(name: str, t: Catalogue, theme: Theme = "light") -> go.Figure:
