@@ -45,7 +45,8 @@ def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
     abilities = probabilities if can.writes else "models.judges_only"
     unmeasured = spec.kind == "judge" and "zh" in (spec.languages or ())
     title = [tag("bdi.vs-strong", spec.name), tag("span.vs-chip", kind_label(spec.kind, t))]
-    can_do = [t("models.capability.languages"), ": ", languages or "–", " · ", t(abilities)]
+    spoken = t("models.capability.languages") + t("label.separator") + (languages or "–")
+    can_do = [spoken, " · ", t(abilities)]
     return tag(
         "div.vs-model",
         tag("p.vs-chips.vs-model-name", title),

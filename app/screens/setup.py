@@ -375,8 +375,11 @@ def qdrant_server() -> Configured | None:
 
 
 def ask_with(collection: str) -> None:
-    """Open Ask with a collection of the visitor as the evidence. Called from a callback."""
+    """Open Ask with a collection of the visitor as the evidence, which is in view. Called from
+    a callback.
+    """
     st.session_state["evidence.library"] = f"{_COLLECTION}{collection}"
+    unfold_setup()
     go_to("ask")
 
 
