@@ -45,7 +45,8 @@ def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
     abilities = probabilities if can.writes else "models.judges_only"
     unmeasured = spec.kind == "judge" and "zh" in (spec.languages or ())
     title = [tag("bdi.vs-strong", spec.name), tag("span.vs-chip", kind_label(spec.kind, t))]
-    can_do = [t("models.capability.languages"), ": ", languages or "–", " · ", t(abilities)]
+    spoken = t("models.capability.languages") + t("label.separator") + (languages or "–")
+    can_do = [spoken, " · ", t(abilities)]
     return tag(
         "div.vs-model",
         tag("p.vs-chips.vs-model-name", title),
@@ -174,7 +175,7 @@ def judge_report(name: str, t: Catalogue) -> str:
             TableRow(suite, [t(f"judged.suite.{suite}"), integer(found["examples"]), *cells])
         )
     suites = table(t("judged.caption", name=name), columns, rows)
-    return tag("div.vs-stack", judge_quality(name, t), suites, tag("p.vs-note", t("judged.note")))
+    return tag("div.vs-stack", suites, tag("p.vs-note", t("judged.note")))
 
 
 def reliability_figure(name: str, t: Catalogue, theme: Theme = "light") -> go.Figure:

@@ -39,6 +39,7 @@ from components.forms import MODEL, PRICE
 from components.models import (
     download_progress,
     entry_facts,
+    judge_quality,
     judge_report,
     kind_label,
     missing_words,
@@ -357,6 +358,8 @@ def _measurements(spec: ModelSpec, t: Catalogue) -> None:
     fold = st.expander(t("judged.title"), key=f"measured-{_slug(spec)}", on_change="rerun")
 
     def draw() -> None:
+        if (quality := judge_quality(spec.name, t)) is not None:
+            show_html(quality, key=f"quality-{_slug(spec)}")
         show_html(report, key=f"judged-{_slug(spec)}")
         st.caption(t("judged.reliability"))
         show_figure(reliability_figure(spec.name, t, theme()), key=f"reliability-{_slug(spec)}")

@@ -121,6 +121,8 @@ def draw_setup(t: Catalogue, *, folded: bool = False) -> None:
     With `folded`, folds that are not open are left out: `offer_setup` opens them.
     """
     draw_own_prompts(t)
+    if not folded:
+        _say_collection(t)
     for (fold, title), draw in zip(_FOLDS.items(), (_choices, _all_settings), strict=True):
         if not folded or st.session_state.get(fold):
             draw_unfolded(st.expander(t(title), key=fold, on_change="rerun"), partial(draw, t))
@@ -378,6 +380,13 @@ def ask_with(collection: str) -> None:
     """Open Ask with a collection of the visitor as the evidence. Called from a callback."""
     st.session_state["evidence.library"] = f"{_COLLECTION}{collection}"
     go_to("ask")
+
+
+def _say_collection(t: Catalogue) -> None:
+    """Draw which of the visitor's collections is asked, where one is."""
+    chosen = str(st.session_state.get("evidence.library") or "")
+    if chosen.startswith(_COLLECTION) and (name := _own_collections().get(chosen)):
+        st.caption(t("library.asked", name=visible(name)))
 
 
 def _own_collections() -> dict[str, str]:

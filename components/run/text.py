@@ -295,7 +295,7 @@ class _Heat:
         return tag(css, *inside[:-1], end, data_e=" ".join(map(str, numbers)))
 
     def _kind(self, mark: EntityMark) -> Child:
-        """Return the kind of an entity; a name's, which may be guessed wrong, is in its tooltip."""
+        """Return the kind of an entity; that of a name may be wrong, and is seen in the tooltip."""
         words = named("entity.label", mark.label, self.t)
         return words if mark.label in _CERTAIN_KINDS else tag("span.vs-sr", words)
 

@@ -172,7 +172,7 @@ def test_a_file_is_evaluated_stopped_continued_read_and_deleted(
         page.get_by_role("button", name="Table, CSV").click()
     saved = tmp_path / "table.csv"
     download.value.save_as(saved)
-    assert saved.read_text().startswith("system,method,models,n")
+    assert saved.read_text().startswith("system,method,models,exact_match,")
     page.get_by_role("textbox", name="Search").fill("PERU")
     expect(page.locator(".vs-evaluation-item")).to_have_count(1)
     expect(page.locator(".vs-evaluation-item")).to_contain_text("What is the capital of Peru?")

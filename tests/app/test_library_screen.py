@@ -130,6 +130,17 @@ def test_a_search_shows_three_columns(engine: Engine):
         assert words in html
 
 
+def test_a_collection_is_asked_once_it_is_indexed(engine: Engine):
+    test = created()
+    asked = f"ask-{opened(test)}"
+    assert test.button(key=asked).disabled
+    collection = opened(test)
+    test = settled(engine, upload(test, ("a.txt", b"Cats sleep.")))
+    assert not test.button(key=asked).disabled
+    test.button(key=asked).click().run()
+    assert test.session_state["evidence.library"] == f"collection {collection}"
+
+
 def test_a_document_is_looked_at_and_deleted(engine: Engine):
     test = settled(engine, upload(created(), ("whales.pdf", WHALES), ("a.txt", b"Cats sleep.")))
     collections = engine.service.collections

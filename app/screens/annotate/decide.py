@@ -204,8 +204,10 @@ def _name(lead: Lead, found: Disputes, t: Catalogue) -> str:
     changing = f"_{key}.changing"
     leads = [one.name for one in found.people.values() if one.kind == "lead"]
     name = st.session_state.get(key, leads[-1] if leads else "")
-    with st.container(horizontal=True, vertical_alignment="bottom", key="annotate-decide-name"):
-        if (name or "").strip() and not st.session_state.get(changing):
+    known = bool((name or "").strip()) and not st.session_state.get(changing)
+    align = "center" if known else "bottom"
+    with st.container(horizontal=True, vertical_alignment=align, key="annotate-decide-name"):
+        if known:
             st.text(t("annotate.decide.as", name=visible(name.strip())), width="content")
             st.button(
                 t("annotate.decide.rename"),

@@ -116,7 +116,8 @@ def test_a_detector_that_cannot_tell_is_not_counted():
     assert t("verdict.unchecked") in second.all("td")[0].text()
     # Nobody who can tell has judged it, and nothing was found to hold it against.
     assert "vs-check-open" in second.classes
-    slm, drad, _ = page.one(".vs-check-detectors").one("tbody").all("tr")
+    # It stands last.
+    drad, _, slm = page.one(".vs-check-detectors").one("tbody").all("tr")
     assert "weak, not counted" in slm.text()
     assert "weak" not in drad.text()
     assert "1 of 2 sentences is doubted" in page.text()

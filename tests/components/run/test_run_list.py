@@ -42,3 +42,23 @@ def test_verdicts_are_by_method_in_the_order_of_asking(t: Catalogue):
     found = line(t, findings=(("rowen", "contradicted"), ("drad", "no verdict of ours")))
     said = [one.text() for one in found.all(".workbench-run-verdict")]
     assert said == ["DRAD no verdict of ours", f"Rowen ✗{t('verdict.contradicted')}"]
+
+
+@pytest.mark.parametrize(
+    ("originals", "answers", "shown"),
+    [
+        ({}, {}, []),
+        ({"Lyon.": 2}, {"Lyon.": 2}, ["Lyon."]),
+        # What most began with, and the other text that most ended with.
+        (
+            {"Lyon.": 2, "Nice.": 1},
+            {"Lyon.": 3, "Paris.": 2, "Nice.": 1},
+            ["Lyon. → corrected to:Paris."],
+        ),
+    ],
+)
+def test_the_answer_and_what_becomes_of_it(
+    originals: dict[str, int], answers: dict[str, int], shown: list[str]
+):
+    found = line(Catalogue("en"), originals=originals, answers=answers)
+    assert [one.text() for one in found.all(".workbench-run-answer")] == shown

@@ -103,6 +103,9 @@ def test_entities_stand_in_boxes_with_their_type_and_verdict() -> None:
     ]
     assert "vs-verdict-doubtful" in boxes[1].classes
     assert boxes[1].one(".vs-entity-label").text() == "place!Doubtful"
+    # The kind of a name is a guess, that of a date is not.
+    assert boxes[1].one(".vs-entity-label").text("vs-sr") == "!"
+    assert boxes[3].one(".vs-entity-label").text("vs-sr") == "date"
     assert "vs-entity-repeats" in boxes[0].classes
     assert boxes[0].one(".vs-entity-note").text() == "repeats the question"
     assert boxes[2].all(".vs-sign") == []
@@ -121,7 +124,7 @@ def test_overlapping_entities_share_one_box_and_none_is_lost() -> None:
     assert box.text(*UNSEEN) == text
     assert box.attributes["data-e"] == "0 1 2"
     assert "vs-verdict-doubtful" in box.classes
-    assert [label.text("vs-sign", "vs-sr") for label in box.all(".vs-entity-label")] == [
+    assert [label.all(".vs-sr")[0].text() for label in box.all(".vs-entity-label")] == [
         "place",
         "organisation",
         "building",
@@ -207,7 +210,7 @@ def test_summary_says_in_words_what_the_colours_show() -> None:
 def test_chinese_interface() -> None:
     page = shown(s.ZH_TEXT, s.chinese(), s.ZH_ENTITIES, language="zh")
     assert "1 个存疑：杭州。" in page.text()
-    assert body(page).all(".vs-entity-label")[2].text("vs-sr") == "地名!"
+    assert body(page).all(".vs-entity-label")[2].text() == "地名!存疑"
 
 
 def test_legend_names_scale_and_boxes_in_use() -> None:

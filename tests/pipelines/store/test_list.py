@@ -37,6 +37,8 @@ def test_a_line_says_what_happened(store: RunStore):
         "verdicts": {"doubtful": 1},
         "flags": ("unverified",),
         "reason": None,
+        "originals": {"Lu Xun": 1},
+        "answers": {"曹雪芹": 1},
         "name": "",
         "note": "",
         "starred": False,
