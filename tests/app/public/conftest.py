@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from app.public.serving import Space
 from app.public.visitors import VisitorLimits
 from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
-from pipelines.models.providers import build_model
+from pipelines.models.base import Model
+from pipelines.models.providers import build_model, provider_of
 from pipelines.run.events import ModelSpec
 from pipelines.samples.walkthroughs import Walkthrough
 from tests.scripted.fakes import FakeModel
@@ -37,6 +39,12 @@ def _played_once(
     found = _played.get(sample.id) or _compute(sample, libraries, closing)
     # What is computed while its Space ends is not whole.
     return found if closing.is_set() else _played.setdefault(sample.id, found)
+
+
+@cache
+def _judge(described: str) -> Model:
+    """Return the judge of every Space of this process: it holds nothing of any."""
+    return build_model(ModelSpec.model_validate_json(described), None, lambda *_: None)
 
 
 @dataclass
@@ -89,6 +97,8 @@ def serving(folder: Path, **limits: Any) -> Iterator[Served]:
     def build(spec: ModelSpec, key: str | None, progress: Callable[[str, float], None]):
         if spec.kind == "embedded":
             return model
+        if provider_of(spec.kind).only_judges:
+            return _judge(spec.model_dump_json())
         return build_model(spec, None, progress)
 
     with pytest.MonkeyPatch.context() as patch:
