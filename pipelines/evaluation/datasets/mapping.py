@@ -369,7 +369,9 @@ _NAMED: dict[Language, str] = {
     "zh": """zh zho chi cmn cn chs cht chinese mandarin chinois chinesisch 中文 汉语 漢語 华语 華語
         国语 國語 普通话 普通話 简体中文 簡體中文 繁体中文 繁體中文 简体 繁體""",
 }
-_LANGUAGES = {name: code for code, names in _NAMED.items() for name in names.split()}
+_LANGUAGES: dict[str, Language] = {
+    name: code for code, names in _NAMED.items() for name in names.split()
+}
 _WORDS = {
     "true": "yes y true t 1 1.0 是 有 对 ja oui wahr vrai",
     "false": "no n false f 0 0.0 否 无 没有 不是 nein non falsch",
