@@ -220,12 +220,12 @@ class _MappedRow:
         code = self._string(self._mapping.language).strip().lower()
         if not code:
             return None
-        found = next(
-            (_LANGUAGES[one] for one in re.split(r"[-_\s(（]", code) if one in _LANGUAGES), None
-        )
-        if found is None and not _NAMES_A_LANGUAGE.fullmatch(code):
+        for word in re.split(r"[-_\s(（]", code):
+            if word in _LANGUAGES:
+                return _LANGUAGES[word]
+        if not _NAMES_A_LANGUAGE.fullmatch(code):
             raise self._error(self._mapping.language, phrase("cell.language", code=code))
-        return found
+        return None
 
     def _values(self, column: str) -> list[Any]:
         """Return the values in a cell: of a list, of a JSON list, or of a text that is
