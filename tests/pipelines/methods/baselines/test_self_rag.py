@@ -108,7 +108,7 @@ async def test_weights_and_the_share_that_asks_for_a_search_are_settings(tmp_pat
 
 
 async def test_it_goes_on_for_as_long_as_its_tokens_ask_for_evidence(tmp_path: Path):
-    on = BEHIND | {"[Fully supported]": {"[Retrieval]": 9}}
+    on: Logits = {**BEHIND, "[Fully supported]": {"[Retrieval]": 9}}
     outcome = await answered(tmp_path, on, max_segments=3)
     assert outcome.answer.text == "Paris Paris Paris"
     # What was written last is part of the query.
@@ -136,7 +136,7 @@ def test_reflection_tokens_are_text_in_the_format_of_the_weights():
         Message(role="assistant", content="[Retrieval]"),
     )
     ids = encode_prompt(vocabulary, chat).ids
-    text = TOKENIZER.decode(ids)
+    text = TOKENIZER.decode(list(ids))
     assert text == "### Instruction:\nWhere?\n\n### Response:\n[Retrieval]"
     assert ids[-1] == tiny.token_id(TOKENIZER, "[Retrieval]")
     assert vocabulary.text(ids[-1]) == "[Retrieval]"

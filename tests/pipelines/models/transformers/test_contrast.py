@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import log
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -61,9 +63,10 @@ def test_candidates_are_every_second_layer_of_a_half(count, layers, tied, wanted
 
 def test_steps_of_several_rows_are_those_of_a_plain_pass():
     torch.manual_seed(5)
-    model = LlamaForCausalLM(LlamaConfig(**SIZES | {"num_hidden_layers": 4})).eval()
+    sizes: dict[str, Any] = {**SIZES, "num_hidden_layers": 4}
+    model = LlamaForCausalLM(LlamaConfig(**sizes)).eval()
     # Only the tokenizer's own end of a text is asked of it.
-    tokenizer = type("Tokenizer", (), {"eos_token_id": 3})()
+    tokenizer: Any = SimpleNamespace(eos_token_id=3)
     engine = InferenceEngine(model, Vocabulary(tokenizer, [], {}, prepends_space=False))
     engine.contrast("low")
     prompts = [(7, 8, 9), (11, 12, 13, 14, 15)]
