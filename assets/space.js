@@ -114,6 +114,15 @@ new MutationObserver(() => {
   }
 }).observe(document, { childList: true, characterData: true, subtree: true });
 
+// Beside a button that copies, Gradio writes a label without saying what it is of.
+new MutationObserver(() => {
+  const link = document.querySelector("#link");
+  const field = link?.querySelector("input, textarea");
+  const label = link?.querySelector("[data-testid='block-info']")?.textContent.trim();
+  if (field && label && field.getAttribute("aria-label") !== label)
+    field.setAttribute("aria-label", label);
+}).observe(document, { childList: true, subtree: true });
+
 // Noted at once: what Gradio itself says of a click comes a moment later.
 document.addEventListener(
   "click",

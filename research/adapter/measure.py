@@ -219,7 +219,9 @@ async def measure(adapter: Path) -> dict[Task, dict[Arm, ReplyCounts]]:
 
     There is no arm "bare" where its prompt is the one with demonstrations.
     """
-    server = GgufServer(gguf_path(), name=EMBEDDED_NAME, adapter=Adapter(adapter, ()))
+    server = GgufServer(
+        gguf_path(), name=EMBEDDED_NAME, adapter=Adapter(file=str(adapter), steps=())
+    )
     bench = _Bench()
     plain, adapted = AdaptedModel(server, adapted=False), AdaptedModel(server, adapted=True)
     arms: dict[Arm, tuple[Model, bool]] = {

@@ -64,7 +64,7 @@ def test_every_text_is_a_run_and_what_cannot_be_checked_is_said(engine: Engine):
     test = check("My texts.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
     many = over(test)
     text = seen(test)
-    assert "3 of 3 texts are over." in text
+    assert "3 of 3 texts are done." in text
     assert "The text holds no word that could be checked." in text
     first, second, third = many.outcomes
     assert (first.status, second.run, third.status) == ("finished", "", "finished")

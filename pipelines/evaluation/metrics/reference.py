@@ -36,8 +36,9 @@ _ALONE: dict[str, YesNo] = {word: label for label, words in _YES_NO.items() for 
 
 # What an answer begins with that says yes or no: a word, of a Chinese one characters.
 _FIRST: dict[str, YesNo] = {
-    word: label for word, label in _ALONE.items() if word not in ("真", "假")
-} | {"没": "no"}
+    **{word: label for word, label in _ALONE.items() if word not in ("真", "假")},
+    "没": "no",
+}
 _LONGEST_FIRST = sorted(_FIRST, key=len, reverse=True)
 _ELSE = re.compile("对(?:不起|于|此)|是否|不(?:过|仅|但|知|确定|清楚|一定)")
 """Characters that begin so and say neither: "sorry", "whether", "but", "not sure"."""

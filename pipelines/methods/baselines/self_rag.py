@@ -88,7 +88,7 @@ class Segment(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PartialAnswer:
     """An answer so far: as the model wrote it, with its tokens, and its segments.
 
     `after` says what the tokens behind it want; `ended` that they want no more.
@@ -139,7 +139,7 @@ class SelfRagRun(BaselineRun[SelfRagSettings]):
 
     async def answer(self) -> Answer:
         """Return the candidate with the highest score of those that ended, or of all."""
-        beam, ended = [Candidate()], list[Candidate]()
+        beam, ended = [PartialAnswer()], list[PartialAnswer]()
         for _ in range(self.settings.max_segments):
             extended = await together(*(self._extended(one) for one in beam))
             best = sorted((c for found in extended for c in found), key=lambda c: -c.score)
@@ -150,7 +150,7 @@ class SelfRagRun(BaselineRun[SelfRagSettings]):
                 break
         else:
             self.flag("truncated", when=not ended)
-        final = max(ended or beam, key=lambda one: one.score, default=Candidate())
+        final = max(ended or beam, key=lambda one: one.score, default=PartialAnswer())
         if not final.text:
             raise failure("asking.empty_answer", name=self.scope.model().name)
         async with self.scope.span("draft") as step:
@@ -158,7 +158,7 @@ class SelfRagRun(BaselineRun[SelfRagSettings]):
             self._record(step, final)
         return Answer(text=final.text, original=final.text, flags=tuple(self.flags))
 
-    def _record(self, step: Scope, final: Candidate) -> None:
+    def _record(self, step: Scope, final: PartialAnswer) -> None:
         """Record what the tokens say of each segment."""
         start = 0
         for number, segment in enumerate(final.segments):
@@ -177,7 +177,7 @@ class SelfRagRun(BaselineRun[SelfRagSettings]):
             )  # fmt: skip
             start += len(segment.text) + 1
 
-    async def _extended(self, candidate: Candidate) -> list[Candidate]:
+    async def _extended(self, candidate: PartialAnswer) -> list[PartialAnswer]:
         """Return the candidates with one segment more: one for each passage, or one without."""
         searches = candidate.after
         if searches is None:
@@ -199,8 +199,8 @@ class SelfRagRun(BaselineRun[SelfRagSettings]):
         return [one for one in found if one is not None]
 
     async def _written(
-        self, step: Scope, before: Candidate, passage: Passage | None
-    ) -> Candidate | None:
+        self, step: Scope, before: PartialAnswer, passage: Passage | None
+    ) -> PartialAnswer | None:
         """Return the candidate with a segment from this passage; None for an empty one."""
         settings, relevance, support, token = self.settings, 0.0, 0.0, ""
         prefix = f"{before.written}[No Retrieval]"

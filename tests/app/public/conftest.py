@@ -33,10 +33,13 @@ _played: dict[str, walkthrough.Played] = {}
 
 
 def _played_once(
-    sample: Walkthrough, libraries: Libraries, closing: threading.Event
+    sample: Walkthrough,
+    libraries: Libraries,
+    closing: threading.Event,
+    goes_on: Callable[[object], bool],
 ) -> walkthrough.Played:
     """Return the walkthrough that the first Space of this process played: all show the same."""
-    found = _played.get(sample.id) or _compute(sample, libraries, closing)
+    found = _played.get(sample.id) or _compute(sample, libraries, closing, goes_on)
     # What is computed while its Space ends is not whole.
     return found if closing.is_set() else _played.setdefault(sample.id, found)
 

@@ -112,7 +112,8 @@ def noise(path: Path) -> None:
 
 async def written(adapter: Path | None, *adapted: bool) -> list[str]:
     """What the bundled model writes to one prompt, its adapter switched on or not."""
-    server = GgufServer(gguf_path(), name=EMBEDDED_NAME, adapter=adapter and Adapter(adapter, ()))
+    beside = Adapter(file=str(adapter), steps=()) if adapter else None
+    server = GgufServer(gguf_path(), name=EMBEDDED_NAME, adapter=beside)
     model = ServedModel(server, "embedded", no_progress)
     asked = GenerationRequest(
         messages=(Message(role="user", content="What is the capital of France?"),), max_tokens=12
