@@ -206,7 +206,7 @@ def test_a_server_that_drips_is_not_waited_for(command_line: CommandLine, tmp_pa
     with serve() as wire:
         wire.answers(drips(b" ", "application/json"))
         status, _, err = command_line(
-            *("--data", str(tmp_path), "ask", "Who?", "--method", "direct", "--max-seconds", "1"),
+            *("--data", str(tmp_path), "ask", "Who?", "--method", "direct", "--max-seconds", "6"),
             *("--profile", "openai", "--model", "m", "--base-url", wire.url),
         )
     assert status == 1

@@ -130,6 +130,7 @@ def test_every_sentence_is_checked(answering: Served, http: httpx.Client):
     answer = "Bill Clinton was born in Hope. He was born in 1950."
     asked = {"question": QUESTION, "answer": answer, "context": CONTEXT}
     found = http.post("/check", json=asked).json()
+    assert found["status"] == found["methods"]["slm"]["status"] == "finished", found
     for method in ("slm", "haarag"):
         sentences = [one for one in found["methods"][method]["judged"] if one["what"] == "sentence"]
         # They stand in the order in which the judges were done with them.
@@ -148,6 +149,7 @@ def test_a_check_has_every_sentence_with_all_detectors(answering: Served, http: 
     # Neither a question nor a source: the library of the server is searched.
     answer = "Bill Clinton was born in Hope. He was born in 1950."
     found = http.post("/check", json={"answer": answer}).json()
+    assert found["status"] == found["methods"]["slm"]["status"] == "finished", found
     checked = found["checked"]
     assert [one["text"] for one in checked["sentences"]] == [
         "Bill Clinton was born in Hope.",
