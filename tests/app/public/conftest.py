@@ -20,6 +20,7 @@ from app.public.visitors import VisitorLimits
 from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.models.base import Model
+from pipelines.models.catalogue import SHARED
 from pipelines.models.providers import build_model, provider_of
 from pipelines.run.events import ModelSpec
 from pipelines.samples.walkthroughs import Walkthrough
@@ -107,6 +108,10 @@ def serving(folder: Path, **limits: Any) -> Iterator[Served]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VERISCOPE_STRICT_MESSAGES", "1")
         patch.setattr(walkthrough, "_computed", _played_once)
+        # A second language model would read each sentence as a judge, for a minute where all
+        # cores are busy: without its weights there is none.
+        patch.delenv(SHARED, raising=False)
+        patch.setenv("VERISCOPE_DATA", str(folder / "nothing fetched"))
         space = Space(
             folder,
             VisitorLimits(
