@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from pipelines.methods.base import Question, load_wording
-from pipelines.methods.replies.lists import asks_yes_or_no, echoes, says_yes
+from pipelines.methods.replies.lists import asks_yes_or_no, echoes, is_form, says_yes
 from pipelines.methods.replies.parsing import asked_kind, declines, is_named
 from pipelines.methods.subjects import SMALL_WORDS
 from pipelines.models.error_texts import is_error_text
@@ -26,9 +26,6 @@ _CHOICE = re.compile(
 
 _LONG_NAME = re.compile(r"[^\W\d_a-z][\w'’-]*(?:\s+[^\W\d_a-z][\w'’-]*)+|\w+(?:·\w+)+")
 """Capitalised words in a row, or a foreign name in Chinese: a part of one is another name."""
-
-_ROOT = 4
-"""Letters that forms of one word share: "marry" and "married"."""
 
 _LETTER = re.compile(r"(?<![A-Za-z])(?!A\b|I\b)[A-Z](?![A-Za-z])")
 """A letter as a name: vitamin C, the base T."""
@@ -94,7 +91,7 @@ def _repeats(sentence: str, question: str) -> bool:
     asked = content_terms(question)
     names = {term for word in sentence.split() if word[:1].isupper() for term in terms(word)}
     return all(
-        term in asked or (term not in names and any(_of_one_root(term, one) for one in asked))
+        term in asked or (term not in names and any(is_form(term, one) for one in asked))
         for term in content_terms(sentence)
     )
 
@@ -102,11 +99,6 @@ def _repeats(sentence: str, question: str) -> bool:
 def _opens(name: str, question: str) -> bool:
     """Return whether a name begins with the question's first word, which may be "Was" or "Did"."""
     return question.startswith(name) and name.split()[0].casefold() in SMALL_WORDS
-
-
-def _of_one_root(one: str, other: str) -> bool:
-    root = max(_ROOT, min(len(one), len(other)) - 3)
-    return one[:root] == other[:root] and len(one) >= root and not has_han(one)
 
 
 def _is_name(sentence: str) -> bool:
