@@ -17,6 +17,7 @@ from hypothesis import settings
 from pipelines.models.catalogue import SHARED, models_folder
 from tests import network
 from tests.drawing import left_out_today
+from tests.scripted.weights import fetch_nothing
 from tests.snapshots import Snapshot, snapshot_path, unused_snapshots
 
 if TYPE_CHECKING:
@@ -145,8 +146,7 @@ def embedded_model() -> EmbeddedModel:
 @pytest.fixture
 def nothing_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No weights are there but those that are installed with the packages."""
-    monkeypatch.delenv(SHARED, raising=False)
-    monkeypatch.setenv("VERISCOPE_DATA", str(tmp_path / "nothing fetched"))
+    fetch_nothing(monkeypatch, tmp_path)
 
 
 @pytest.fixture(scope="session")

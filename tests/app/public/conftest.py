@@ -20,11 +20,11 @@ from app.public.visitors import VisitorLimits
 from pipelines.engine.library import Libraries
 from pipelines.engine.pool import ModelPool
 from pipelines.models.base import Model
-from pipelines.models.catalogue import SHARED
 from pipelines.models.providers import build_model, provider_of
 from pipelines.run.events import ModelSpec
 from pipelines.samples.walkthroughs import Walkthrough
 from tests.scripted.fakes import FakeModel
+from tests.scripted.weights import fetch_nothing
 
 PATIENCE = 60.0
 """Seconds: nothing here measures speed."""
@@ -110,8 +110,7 @@ def serving(folder: Path, **limits: Any) -> Iterator[Served]:
         patch.setattr(walkthrough, "_computed", _played_once)
         # A second language model would read each sentence as a judge, for a minute where all
         # cores are busy: without its weights there is none.
-        patch.delenv(SHARED, raising=False)
-        patch.setenv("VERISCOPE_DATA", str(folder / "nothing fetched"))
+        fetch_nothing(patch, folder)
         space = Space(
             folder,
             VisitorLimits(
