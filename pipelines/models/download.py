@@ -198,8 +198,9 @@ class Downloads:
 
     def close(self) -> None:
         """Pause everything, and wait until it stands still."""
-        # One that was paused may still be at work.
-        working = self._at_work
+        with self._lock:
+            # One that was paused may still be at work, one that was deleted may still delete.
+            working = self._at_work
         self._jobs.clear(2 * TIMEOUT)
         if working is not None:
             working.wait(2 * TIMEOUT)

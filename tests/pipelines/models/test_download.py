@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -178,6 +179,25 @@ def test_it_is_cancelled_and_nothing_is_left(place: Place):
     place.downloads.delete(ENTRY)
     assert place.downloads.state(ENTRY).stage == "absent"
     place.hub.release.set()
+    place.downloads.close()
+    assert not place.file.parent.exists()
+
+
+def test_who_closes_waits_for_what_is_being_deleted(place: Place, monkeypatch: pytest.MonkeyPatch):
+    delete, deleting = download._delete, threading.Event()
+
+    def slowly(folder: Path) -> None:
+        deleting.set()
+        time.sleep(0.2)
+        delete(folder)
+
+    place.hub.held_at = 500_000
+    place.downloads.start(ENTRY)
+    assert place.hub.standing.wait(PATIENCE)
+    monkeypatch.setattr(download, "_delete", slowly)
+    place.downloads.delete(ENTRY)
+    place.hub.release.set()
+    assert deleting.wait(PATIENCE)
     place.downloads.close()
     assert not place.file.parent.exists()
 
