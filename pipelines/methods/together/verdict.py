@@ -136,10 +136,11 @@ class TogetherFound(Frozen):
     """The one verdict on a sentence, or on a text.
 
     `probability` in [0, 1] is that of the verdict, `supported` that of support; None where nothing
-    could be judged. `evidence` is the sentence that the verdict rests on, in the passage `passage`
-    called `title`. `judges` are the methods that spoke. `basis` is the combination that was used,
-    `nearest` where it was fitted for another use than this one, `threshold` what `supported` was
-    held against.
+    could be judged. Where support is likeliest and still below `threshold`, nothing is said: the
+    verdict is "not_enough", which has no probability then. `evidence` is the sentence that the
+    verdict rests on, in the passage `passage` called `title`. `judges` are the methods that spoke.
+    `use` is what the text is checked against; `nearest` says that the combination was fitted for
+    another use. `threshold` is what `supported` was held against.
     """
 
     verdict: TogetherVerdict
@@ -407,18 +408,25 @@ def _judged(
     features = features_of(said, evidence)
     row = [features[name] for name in chosen.names]
     supported, against = chosen.support.probability(row), chosen.against.probability(row)
+    contradicted = (1 - supported) * (against if evidence.subject else 0.0)
     verdict: Label = "supported"
-    probability = supported
+    probability: float | None = supported
+    reasons: tuple[Why, ...] = ()
     if supported < chosen.threshold:
-        contradicted = against >= 0.5 and evidence.subject
-        verdict = "contradicted" if contradicted else "not_enough"
-        probability = (1 - supported) * (against if contradicted else 1 - against)
+        verdict, probability = "not_enough", 1 - supported - contradicted
+        if supported > max(contradicted, probability):
+            # "Contradicted, 31 %" would name what is less likely than its opposite.
+            needed = f"{chosen.threshold:.2f}"
+            probability = None
+            reasons = (Why(name="below", value=round(supported, 2), words=(needed,)),)
+        elif contradicted >= probability:
+            verdict, probability = "contradicted", contradicted
     return place.model_copy(
         update={
             "verdict": verdict,
             "probability": probability,
             "supported": supported,
-            "why": _reasons(verdict, chosen, features, said, shown),
+            "why": (*reasons, *_reasons(verdict, chosen, features, said, shown))[:2],
             "judges": tuple(judges),
             "nearest": chosen.use != use,
             "readings": chosen.readings,

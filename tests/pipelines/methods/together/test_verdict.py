@@ -78,6 +78,31 @@ def test_the_probability_is_the_logistic_of_the_weighted_sum():
     assert doubted.probability == pytest.approx(0.8 * 0.7310586)
 
 
+@pytest.mark.parametrize(
+    ("supported", "verdict", "probability"),
+    # 1 / (1 + e^-1) = 0.731 of what is not supported is contradicted.
+    [
+        (0.8, "supported", 0.8),
+        (0.69, "not_enough", None),
+        (0.45, "not_enough", None),
+        (0.4, "contradicted", 0.6 * 0.7310586),
+    ],
+)
+def test_nothing_less_likely_than_support_is_said(
+    monkeypatch: pytest.MonkeyPatch, supported: float, verdict: str, probability: float | None
+):
+    strict = fitted("judge").model_copy(update={"threshold": 0.77})
+    monkeypatch.setattr(module, "combinations", lambda: (strict,))
+    found = judged_together([BORN], [said(supported)], [CURIE], "library", "en")[0]
+    assert found.verdict == verdict
+    assert found.supported == pytest.approx(supported)
+    assert found.probability == (None if probability is None else pytest.approx(probability))
+    if probability is None:
+        line = found.line("en")
+        assert line.startswith(f"Support is likeliest ({supported:.2f}), but 0.77 is needed")
+        assert found.line("zh").startswith(f"得到支持的可能性最大（{supported:.2f}），但低于")
+
+
 @pytest.mark.usefixtures("shipped")
 def test_what_is_about_another_subject_is_not_in_the_evidence():
     found = judged_together(["Bach was born in Eisenach."], [said(0.2)], [CURIE], "library", "en")
