@@ -34,7 +34,6 @@ from pipelines.evaluation.results.table import (
     Grid,
     detector_arrays,
     detectors,
-    read_for_parts,
     results_table,
 )
 from pipelines.evaluation.runner import overview
@@ -185,7 +184,6 @@ def main() -> None:
             evaluations = store.evaluations
             table = _timed("opened: overview", lambda: overview(evaluations, NAME, _OWNER)).table
             _, found = _timed("opened: scores", lambda: read_results(evaluations, NAME, _OWNER))
-            _timed("opened: read for parts", lambda: read_for_parts(found))
             _timed("again: scores", lambda: read_results(evaluations, NAME, _OWNER))
             _timed("other metrics", lambda: table.with_metrics(["f1", "bleu"]))
             for line in parts(found):
