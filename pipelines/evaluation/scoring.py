@@ -149,7 +149,7 @@ _SUMMARY = 200
 """Characters of an item's text that results show."""
 
 
-_REMEMBERED = 100_000
+_REMEMBERED = 400_000
 """Scores that are kept for each database, so that an answer is scored once in a process."""
 
 
@@ -172,11 +172,16 @@ class _Known:
 
     def add(self, parts: Iterable[tuple[Sequence[int], PackedScores]]) -> None:
         """Add scores with the numbers of their tasks."""
-        tasks, scores = [self.tasks], [self.scores]
-        for numbers, part in parts:
-            tasks.append(np.array(numbers, dtype=np.intp))
-            scores.append(part)
-        self.tasks, self.scores = np.concatenate(tasks), PackedScores.joined(scores)
+        tasks = [self.tasks]
+
+        def scores() -> Iterator[PackedScores]:
+            yield self.scores
+            for numbers, part in parts:
+                tasks.append(np.array(numbers, dtype=np.intp))
+                yield part
+
+        self.scores = PackedScores.joined(scores())
+        self.tasks = np.concatenate(tasks)
         if (np.diff(self.tasks) < 0).any():
             order = np.argsort(self.tasks, kind="stable")
             self.tasks, self.scores = self.tasks[order], self.scores.taken(order)

@@ -87,6 +87,7 @@ Number = tuple[Kind, str]
 of "bleu" the place alone."""
 
 Places = NDArray[np.intp]
+_Column = NDArray[np.floating[Any]]
 
 _PART = 500
 """Scores that are packed, or made, at a time."""
@@ -231,8 +232,8 @@ class PackedScores(Sequence[ItemScore]):
     """Scores that do not change, in columns. Equal to any sequence of equal scores.
 
     `items`, `groups`, `methods`, `errors`, `flags` and `shapes` hold what is the same in many,
-    `repeats` the number of each score's repeat, `numbers` columns of float64 with NaN where a score
-    has nothing, `texts` the rest.
+    `repeats` the number of each score's repeat, `numbers` columns with NaN where a score has
+    nothing, in the narrowest floats that hold them exactly, `texts` the rest.
     """
 
     items: _Coded[str]
@@ -242,7 +243,7 @@ class PackedScores(Sequence[ItemScore]):
     flags: _Coded[tuple[str, ...]]
     shapes: _Coded[_Shape]
     repeats: Places
-    numbers: Mapping[Number, Floats]
+    numbers: Mapping[Number, _Column]
     texts: _Texts
 
     @classmethod
@@ -254,22 +255,34 @@ class PackedScores(Sequence[ItemScore]):
     def read(cls, fields: Iterable[Mapping[str, Any]]) -> PackedScores:
         """Return scores whose `fields` were checked before, such as those that were stored."""
         left = iter(fields)
-        return cls.joined([*map(_packed, iter(lambda: list(islice(left, _PART)), []))])
+        return cls.joined(map(_packed, iter(lambda: list(islice(left, _PART)), [])))
 
     @classmethod
-    def joined(cls, parts: Sequence[PackedScores]) -> PackedScores:
+    def joined(cls, parts: Iterable[PackedScores]) -> PackedScores:
         """Return the scores of all `parts`, one behind the other."""
-        if len(parts) < 2:
-            return parts[0] if parts else _packed([])
-        names = dict.fromkeys(name for part in parts for name in part.numbers)
+        others: list[PackedScores] = []
+        columns: dict[Number, dict[int, _Column]] = {}
+        for k, part in enumerate(parts):
+            others.append(replace(part, numbers={}))
+            for number, column in part.numbers.items():
+                columns.setdefault(number, {})[k] = column
+        if not others:
+            return _packed([])
+        numbers: dict[Number, _Column] = {}
+        for number in list(columns):
+            # Of parts that nobody else holds, each column is freed when it is joined.
+            known = columns.pop(number)
+            numbers[number] = np.concatenate(
+                [
+                    known[k] if k in known else np.full(len(part), np.nan, np.float16)
+                    for k, part in enumerate(others)
+                ]
+            )
         return cls(
-            *(_Coded[Any].joined([getattr(part, name) for part in parts]) for name in _CODED),
-            repeats=np.concatenate([part.repeats for part in parts]),
-            numbers={
-                (kind, name): np.concatenate([part.column(kind, name) for part in parts])
-                for kind, name in names
-            },
-            texts=_Texts.joined([part.texts for part in parts]),
+            *(_Coded[Any].joined([getattr(part, name) for part in others]) for name in _CODED),
+            repeats=np.concatenate([part.repeats for part in others]),
+            numbers=numbers,
+            texts=_Texts.joined([part.texts for part in others]),
         )
 
     def taken(self, places: Places | NDArray[np.bool_]) -> PackedScores:
@@ -289,9 +302,9 @@ class PackedScores(Sequence[ItemScore]):
         numbers = dict(self.numbers)
         for name in dict.fromkeys(chain.from_iterable(found)):
             having = [k for k, values in enumerate(found) if name in values]
-            column = self.column("values", name).copy()
+            column = self.column("values", name)
             column[places[having]] = np.array([found[k][name] for k in having], dtype=np.float64)
-            numbers["values", name] = column
+            numbers["values", name] = _narrowed(column)
         shapes = dict(enumerate(self.shapes.names))
         codes = self.shapes.codes.tolist()
         told = [shapes[code] for code in codes]
@@ -339,9 +352,9 @@ class PackedScores(Sequence[ItemScore]):
         return zip(items, self.repeats.tolist(), strict=True)
 
     def column(self, kind: Kind, name: str) -> Floats:
-        """Return a number of each score, NaN where it has none; nobody may write to it."""
+        """Return a number of each score, NaN where it has none."""
         known = self.numbers.get((kind, name))
-        return np.full(len(self), np.nan) if known is None else known
+        return np.full(len(self), np.nan) if known is None else known.astype(np.float64)
 
     def names(self, kind: Literal["values", "original_values", "cost"]) -> set[str]:
         """Return what at least one score lists in this field, with a number or None."""
@@ -474,9 +487,19 @@ def _packed(fields: Sequence[Mapping[str, Any]]) -> PackedScores:
         flags=_Coded.of(tuple(one["flags"]) for one in fields),
         shapes=shapes,
         repeats=np.array([one["repeat"] for one in fields], dtype=np.intp),
-        numbers=numbers,
+        numbers={number: _narrowed(column) for number, column in numbers.items()},
         texts=_Texts.of(fields),
     )
+
+
+def _narrowed(column: Floats) -> _Column:
+    """Return the same numbers in as few bits as hold each of them: many are 0, 1 or counts."""
+    for kind in (np.float16, np.float32):
+        with np.errstate(over="ignore"):
+            narrow = column.astype(kind)
+        if np.array_equal(narrow, column, equal_nan=True):
+            return narrow
+    return column
 
 
 def _numbers(fields: Mapping[str, Any]) -> list[float | None]:

@@ -51,7 +51,7 @@ ITEMS = {name: item(name, [label for label, _ in rows]) for name, rows in PASSAG
 
 
 def evaluation() -> Evaluation:
-    scores = tuple(
+    scores = PackedScores.of(
         ItemScore(
             item=f"{name}#{number}",
             group=name,
@@ -143,7 +143,7 @@ def test_the_table_in_words_has_the_published_figures():
 
 def test_answers_are_measured_where_a_detector_scored_them():
     rows = [(0.9, 0.4, 1.0), (0.8, None, 0.0), (0.3, 0.6, 1.0), (0.1, 0.2, 0.0)]
-    scores = tuple(
+    scores = PackedScores.of(
         ItemScore(
             item=str(n),
             method=method,
