@@ -62,7 +62,6 @@ from pipelines.evaluation.results.table import (
     ResultsTable,
     detector_arrays,
     detectors,
-    read_for_parts,
     results_table,
 )
 from pipelines.evaluation.runner import Overview, overview
@@ -157,8 +156,8 @@ def scores_of(key: ResultKey) -> Evaluation:
 
 
 def parts_ready(key: ResultKey) -> None:
-    """Read what the table of any part takes; raises NotFoundError."""
-    read_for_parts(scores_of(key))
+    """Read what the table of any part takes. Raises NotFoundError."""
+    scores_of(key)
 
 
 def table_of(key: ResultKey, part: Filter, metrics: tuple[str, ...]) -> ResultsTable:

@@ -16,6 +16,7 @@ import random
 import resource
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -34,7 +35,6 @@ from pipelines.evaluation.results.table import (
     Grid,
     detector_arrays,
     detectors,
-    read_for_parts,
     results_table,
 )
 from pipelines.evaluation.runner import overview
@@ -170,6 +170,19 @@ def parts(found: Evaluation) -> Iterator[str]:
         )
 
 
+def held_in_memory(url: str) -> str:
+    """Return what a score takes in memory with its item, and at most while all are read."""
+    with closing(RunStore(url)) as store:
+        store.evaluations.get(NAME, _OWNER)
+        tracemalloc.start()
+        try:
+            _, found = read_results(store.evaluations, NAME, _OWNER)
+            each, most = (size / len(found.scores) for size in tracemalloc.get_traced_memory())
+        finally:
+            tracemalloc.stop()
+    return f"in memory: {each:.0f} bytes a score, at most {most:.0f} while they are read"
+
+
 def main() -> None:
     """Measure and print."""
     with TemporaryDirectory() as folder:
@@ -185,11 +198,11 @@ def main() -> None:
             evaluations = store.evaluations
             table = _timed("opened: overview", lambda: overview(evaluations, NAME, _OWNER)).table
             _, found = _timed("opened: scores", lambda: read_results(evaluations, NAME, _OWNER))
-            _timed("opened: read for parts", lambda: read_for_parts(found))
             _timed("again: scores", lambda: read_results(evaluations, NAME, _OWNER))
             _timed("other metrics", lambda: table.with_metrics(["f1", "bleu"]))
             for line in parts(found):
                 print(line)
+        print(held_in_memory(url))
 
 
 if __name__ == "__main__":

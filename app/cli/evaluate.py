@@ -384,7 +384,7 @@ async def _carried_out(
             return 0
         status = _ended(await work(), evaluation) if found.answers else 0
     _, results = await asyncio.to_thread(read_results, store, evaluation, OWNER)
-    broken = sum(bool(score.error) for score in results.scores)
+    broken = int(results.scores.failed.sum())
     if broken and not status:
         say(f"{broken} of {len(results.scores)} answers ended in an error; the table counts them.")
         status = 3

@@ -20,7 +20,6 @@ from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.recipes import Recipe, options_of, recipes
 from pipelines.evaluation.results.papers import Paper, PaperColumn, PaperTable, paper, with_unit
 from pipelines.evaluation.results.scores import CORPUS_BLEU
-from pipelines.evaluation.results.table import metric_names
 from pipelines.evaluation.scoring import read_results
 from pipelines.evaluation.statistics.detection import QUALITIES, RANKINGS
 
@@ -58,7 +57,7 @@ async def papers(service: Service, options: argparse.Namespace) -> int:
     _, found = await asyncio.to_thread(
         read_results, service.store.evaluations, evaluation.id, OWNER
     )
-    held = {*metric_names(found), CORPUS_BLEU, *RANKINGS, *QUALITIES}
+    held = {*found.metric_names(), CORPUS_BLEU, *RANKINGS, *QUALITIES}
     steps.append(["evaluations", "show", evaluation.id, *_shown(recipe, held)])
     for step in steps:
         say(f"\npython -m pipelines {shlex.join(step)}")

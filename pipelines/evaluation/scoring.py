@@ -19,6 +19,9 @@ from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pipelines.base import ASSETS, collection_paused
 from pipelines.errors import NotFoundError, StorageError
 from pipelines.evaluation.datasets.formats import applies
@@ -41,8 +44,8 @@ from pipelines.evaluation.outcomes import (
 )
 from pipelines.evaluation.plan import EvaluationSpec, Item, LabelledSpan, Offer
 from pipelines.evaluation.plan import System as PlannedSystem
+from pipelines.evaluation.results.packed import ABSTAINED, ItemScore, PackedScores
 from pipelines.evaluation.results.scores import (
-    ABSTAINED,
     ANSWER_WORDS,
     CONTROLS,
     FLAGGED,
@@ -53,7 +56,6 @@ from pipelines.evaluation.results.scores import (
     PASSAGE_OVERLAP,
     SECOND_SCORE,
     Evaluation,
-    ItemScore,
     ItemSummary,
     MetricInfo,
     ScoredSystem,
@@ -100,68 +102,45 @@ def _code_version() -> str:
 
 def blocks_of(
     numbers: Iterable[int],
-    scores: Mapping[int, tuple[ItemScore, ...]],
+    tasks: NDArray[np.intp],
+    scores: PackedScores,
     items: Mapping[str, ItemSummary],
-) -> dict[int, dict[str, Any]]:
-    """Return the blocks that hold the tasks with these `numbers`, whole, as JSON data."""
-    blocks = sorted({number // BLOCK for number in numbers})
-    return {
-        block: {
-            str(number): [_written(score, items[score.item]) for score in scores[number]]
-            for number in range(block * BLOCK, (block + 1) * BLOCK)
-            if number in scores
-        }
-        for block in blocks
-    }
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the blocks that hold the tasks with these `numbers`, whole, as JSON data.
+
+    `tasks` are the numbers of the tasks of `scores`, in order.
+    """
+    for block in sorted({number // BLOCK for number in numbers}):
+        first, behind = np.searchsorted(tasks, [block * BLOCK, (block + 1) * BLOCK]).tolist()
+        body: dict[str, list[Any]] = {}
+        for task, score in zip(tasks[first:behind].tolist(), scores[first:behind], strict=True):
+            written = dict(score), dict(items[score.item])
+            body.setdefault(str(task), []).append(written)
+        yield block, body
 
 
 def read_block(
-    body: Mapping[str, Any],
-    scores: MutableMapping[int, tuple[ItemScore, ...]],
-    items: MutableMapping[str, ItemSummary],
-) -> None:
-    """Add what `blocks_of` gave for one block."""
+    body: Mapping[str, Any], items: MutableMapping[str, ItemSummary]
+) -> tuple[list[int], PackedScores]:
+    """Return what `blocks_of` gave for one block: the number of each score's task, and the scores.
+
+    Items are added to `items`.
+    """
+    tasks: list[int] = []
+    scores: list[dict[str, Any]] = []
     for number, written in body.items():
-        found: list[ItemScore] = []
         for score, summary in written:
-            # They were checked before they were stored. What is the same in many is one object:
-            # of a million scores that is half of the memory.
-            same = score["original"] == score["answer"]
-            made = ItemScore.model_construct(
-                _ALL_OF_SCORE,
-                **{
-                    **score,
-                    "item": intern(score["item"]),
-                    "group": intern(score["group"]),
-                    "method": intern(score["method"]),
-                    "values": _compact(score["values"]),
-                    "original_values": _compact(score["original_values"]),
-                    "cost": _compact(score["cost"]),
-                    "original": score["answer"] if same else score["original"],
-                    "flags": tuple(map(intern, score["flags"])),
-                    "bleu": tuple(score["bleu"]),
-                },
-            )
-            found.append(made)
-            if made.item not in items:
-                items[made.item] = ItemSummary.model_construct(
+            tasks.append(int(number))
+            scores.append(score)
+            if score["item"] not in items:
+                # They were checked before they were stored.
+                items[score["item"]] = ItemSummary.model_construct(
                     _ALL_OF_ITEM, **{**summary, "tags": tuple(map(intern, summary["tags"]))}
                 )
-        scores[int(number)] = tuple(found)
+    return tasks, PackedScores.read(scores)
 
 
-def _compact(numbers: dict[str, float | None]) -> dict[str, float | None]:
-    """Return the same numbers, those that are small and whole as one object each."""
-    return {intern(name): _WHOLE.get(value, value) for name, value in numbers.items()}
-
-
-_WHOLE: dict[float | None, float] = {float(number): float(number) for number in range(257)}
-_ALL_OF_SCORE, _ALL_OF_ITEM = set(ItemScore.model_fields), set(ItemSummary.model_fields)
-
-
-def _written(score: ItemScore, summary: ItemSummary) -> tuple[dict[str, Any], dict[str, Any]]:
-    return dict(score), dict(summary)
-
+_ALL_OF_ITEM = set(ItemSummary.model_fields)
 
 _RIGHT = METRICS["answered_accuracy"]
 """By this metric an answer of the method's own counts as a hallucination: who declines has none."""
@@ -170,23 +149,42 @@ _SUMMARY = 200
 """Characters of an item's text that results show."""
 
 
-_REMEMBERED = 100_000
+_REMEMBERED = 400_000
 """Scores that are kept for each database, so that an answer is scored once in a process."""
 
 
 @dataclass
 class _Known:
-    """What was read of one evaluation: its scores by task, and what is shown of its items."""
+    """What was read of one evaluation: its scores with the numbers of their tasks, in order, and
+    what is shown of its items.
+    """
 
     offers: frozenset[Offer]
     code: str = ""
-    scores: dict[int, tuple[ItemScore, ...]] = field(default_factory=dict)
+    tasks: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    scores: PackedScores = field(default_factory=lambda: PackedScores.of(()))
     items: dict[str, ItemSummary] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
         """How many scores it holds."""
-        return sum(map(len, self.scores.values()))
+        return len(self.scores)
+
+    def add(self, parts: Iterable[tuple[Sequence[int], PackedScores]]) -> None:
+        """Add scores with the numbers of their tasks."""
+        tasks = [self.tasks]
+
+        def scores() -> Iterator[PackedScores]:
+            yield self.scores
+            for numbers, part in parts:
+                tasks.append(np.array(numbers, dtype=np.intp))
+                yield part
+
+        self.scores = PackedScores.joined(scores())
+        self.tasks = np.concatenate(tasks)
+        if (np.diff(self.tasks) < 0).any():
+            order = np.argsort(self.tasks, kind="stable")
+            self.tasks, self.scores = self.tasks[order], self.scores.taken(order)
 
 
 @dataclass
@@ -226,11 +224,12 @@ def read_results(
     with memory.lock:
         known, metrics, answered = _computed(store, evaluation, owner, spec, memory)
         # Judgements come later than answers, so they are read anew.
-        judged, judges = with_judgements(
-            store.judgements, evaluation, owner, {n: known.scores[n] for n in answered}
-        )
-        scores = tuple(score for found in judged.values() for score in found)
-        items = {score.item: known.items[score.item] for score in scores}
+        there = np.isin(known.tasks, answered)
+        tasks, scores = known.tasks, known.scores
+        if not there.all():
+            tasks, scores = tasks[there], scores.taken(there)
+        scores, judges = with_judgements(store.judgements, evaluation, owner, scores, tasks)
+        items = {item: known.items[item] for item in scores.items.used()}
     # What was computed here is not checked again.
     return stored, Evaluation.model_construct(
         name=stored.name,
@@ -298,15 +297,17 @@ def _computed(
     if known.code != code:
         known = _Known(known.offers, code)
         with collection_paused():
-            for body in store.scores(evaluation, owner, code):
-                read_block(body, known.scores, known.items)
+            known.add(
+                read_block(body, known.items) for body in store.scores(evaluation, owner, code)
+            )
     answered = store.answered(evaluation, owner)
-    missing = [number for number in answered if number not in known.scores]
+    missing = np.setdiff1d(answered, known.tasks).tolist()
     if missing:
         _score(store, evaluation, owner, spec, metrics, missing, known)
         # Where nothing can be stored they are computed again the next time.
         with suppress(StorageError, NotFoundError):
-            store.keep_scores(evaluation, code, blocks_of(missing, known.scores, known.items))
+            for block, body in blocks_of(missing, known.tasks, known.scores, known.items):
+                store.keep_scores(evaluation, code, {block: body})
     memory.keep(evaluation, known)
     return known, metrics, answered
 
@@ -321,6 +322,27 @@ def _score(
     known: _Known,
 ) -> None:
     """Add the scores of the tasks with the numbers `missing`, in order, to what is known."""
+    tasks: list[int] = []
+
+    def found() -> Iterator[ItemScore]:
+        for number, score, summary in _scored(store, evaluation, owner, spec, metrics, missing):
+            tasks.append(number)
+            known.items[score.item] = summary
+            yield score
+
+    scores = PackedScores.of(found())
+    known.add([(tasks, scores)])
+
+
+def _scored(
+    store: EvaluationStore,
+    evaluation: str,
+    owner: str,
+    spec: EvaluationSpec,
+    metrics: list[Metric],
+    missing: Sequence[int],
+) -> Iterator[tuple[int, ItemScore, ItemSummary]]:
+    """Yield each score of the tasks with the numbers `missing`, in order."""
     wanted = set(missing)
     position = missing[0] // (len(spec.systems) * spec.repeats)
     items = enumerate(stored_items(store, evaluation, owner, position - 1), start=position)
@@ -334,9 +356,8 @@ def _score(
             position, item = next(items)
         assert item is not None
         outcome = Outcome.model_validate(body)
-        found = tuple(outcome_scores(spec, metrics, item, task, run, outcome))
-        known.scores[task.number] = tuple(score for score, _ in found)
-        known.items.update((score.item, summary) for score, summary in found)
+        for score, summary in outcome_scores(spec, metrics, item, task, run, outcome):
+            yield task.number, score, summary
 
 
 def _offers(store: EvaluationStore, evaluation: str, owner: str) -> frozenset[Offer]:

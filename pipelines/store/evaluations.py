@@ -493,13 +493,22 @@ class EvaluationStore:
                 (AnswerTask(*found[:5]), found[5], found[6]) for found in session.execute(query)
             ]
 
-    def scores(self, evaluation: str, owner: str, code: str) -> list[dict[str, Any]]:
-        """Return the blocks of what was computed by this `code`, in order. Raises NotFoundError."""
+    def scores(self, evaluation: str, owner: str, code: str) -> Iterator[dict[str, Any]]:
+        """Return the blocks of what was computed by this `code`, in order; one is in memory at a
+        time. Raises NotFoundError.
+        """
         row = EvaluationScoresRow
-        query = select(row.body).where(row.evaluation == evaluation, row.code == code)
+        these = row.evaluation == evaluation, row.code == code
         with self._database.read() as session:
             require_evaluation(session, evaluation, owner)
-            return list(session.scalars(query.order_by(row.block)))
+            blocks = list(session.scalars(select(row.block).where(*these).order_by(row.block)))
+
+        def read(block: int) -> dict[str, Any] | None:
+            with self._database.read() as session:
+                return session.scalar(select(row.body).where(*these, row.block == block))
+
+        # One that was computed anew meanwhile is missing.
+        return (body for body in map(read, blocks) if body is not None)
 
     def keep_scores(self, evaluation: str, code: str, blocks: Mapping[int, dict[str, Any]]) -> None:
         """Keep blocks of scores in place of same numbers; NotFoundError if all was deleted."""

@@ -65,7 +65,6 @@ from pipelines.evaluation.results.scores import (
     Evaluation,
     MetricInfo,
 )
-from pipelines.evaluation.results.table import metric_names
 from pipelines.models.providers import ModelSpec, only_judges
 from pipelines.store.evaluations import StoredJudge
 from pipelines.store.tables import to_json
@@ -260,7 +259,7 @@ def _pair(names: Sequence[str]) -> list[str]:
 
 
 def _metrics(found: Evaluation) -> list[str]:
-    return [name for name in metric_names(found) if name not in DETECTOR_VALUES]
+    return [name for name in found.metric_names() if name not in DETECTOR_VALUES]
 
 
 def _page(count: int, what: str, t: Catalogue) -> int:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pipelines.evaluation.judging.calibration import GradedAnswer, JudgeCalibration
 from pipelines.evaluation.judging.facts import FactSpec, fact_values
 from pipelines.evaluation.judging.runner import answers_of
 from pipelines.evaluation.judging.spec import Judgement, JudgeSpec
+from pipelines.evaluation.results.packed import PackedScores
 from pipelines.evaluation.results.scores import (
     FACT_METRICS,
     FACTSCORE,
     JUDGED,
     WEAK,
-    ItemScore,
     JudgeInfo,
 )
 from pipelines.store.evaluations import EvaluationStore, JudgementStore, StoredJudge
@@ -75,15 +78,17 @@ def with_judgements(
     judgements: JudgementStore,
     evaluation: str,
     owner: str,
-    scores: Mapping[int, tuple[ItemScore, ...]],
-) -> tuple[dict[int, tuple[ItemScore, ...]], dict[str, JudgeInfo]]:
-    """Return the scores by task with the values of every judge, and who the judges are, by column.
+    scores: PackedScores,
+    tasks: NDArray[np.intp],
+) -> tuple[PackedScores, dict[str, JudgeInfo]]:
+    """Return the scores with the values of every judge, and who the judges are, by column.
 
-    An undecided answer has no value. Without judges the scores are what they were.
+    `tasks` are the numbers of their tasks, in order. An undecided answer has no value. Without
+    judges the scores are what they were.
     """
     judges = judgements.judges(evaluation, owner)
     columns = column_names(judges)
-    found, infos = dict(scores), dict[str, JudgeInfo]()
+    infos = dict[str, JudgeInfo]()
     for stored in judges:
         column = columns[stored.judge]
         spec = read_judge(stored)
@@ -92,18 +97,23 @@ def with_judgements(
         if column == FACTSCORE:
             # One scorer for all: what a method said of its own facts is no score beside it.
             own: dict[str, float | None] = dict.fromkeys(FACT_METRICS)
-            found = {number: _with(scores, own) for number, scores in found.items()}
+            scores = scores.with_values(np.arange(len(scores)), [own] * len(scores))
+        places: list[int] = []
+        told: list[dict[str, float | None]] = []
         for number, body in said.items():
             judgement = Judgement.model_validate(body)
             undecided += judgement.undecided
-            values = {column: judgement.value}
+            values: dict[str, float | None] = {column: judgement.value}
             if isinstance(spec, FactSpec):
                 suffix = column.removeprefix(FACTSCORE)
                 values = {
                     f"{name}{suffix}": value for name, value in fact_values(judgement).items()
                 }
-            if number in found:
-                found[number] = _with(found[number], values)
+            # Sentences of one text are scores of one task.
+            first, behind = np.searchsorted(tasks, [number, number + 1]).tolist()
+            places += range(first, behind)
+            told += [values] * (behind - first)
+        scores = scores.with_values(np.array(places, dtype=np.intp), told)
         held = stored.calibration
         calibration = JudgeCalibration.model_validate(held) if held else None
         infos[column] = JudgeInfo(
@@ -117,13 +127,7 @@ def with_judgements(
             accuracy=calibration.agreement.accuracy.value if calibration else None,
             kappa=calibration.agreement.kappa.value if calibration else None,
         )
-    return found, infos
-
-
-def _with(
-    scores: tuple[ItemScore, ...], values: Mapping[str, float | None]
-) -> tuple[ItemScore, ...]:
-    return tuple(one.model_copy(update={"values": {**one.values, **values}}) for one in scores)
+    return scores, infos
 
 
 def calibration_line(found: JudgeCalibration) -> str:

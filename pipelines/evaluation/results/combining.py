@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipelines.errors import failure
+from pipelines.evaluation.results.packed import ItemScore, PackedScores
 from pipelines.evaluation.results.scores import (
     COSTS,
     DETECTOR_VALUES,
     HALLUCINATED,
     HALLUCINATION_SCORE,
     Evaluation,
-    ItemScore,
     ScoredSystem,
 )
 from pipelines.evaluation.results.table import Grid, cost_reader, detector_arrays
@@ -46,7 +46,7 @@ def combined(evaluation: Evaluation, name: str, systems: Sequence[str]) -> Evalu
     normal = (chosen - chosen.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)
     places = [grid.systems.index(one) for one in dict.fromkeys(systems)]
     costs = {cost: grid.means(grid.read(cost_reader(cost)))[places][:, held] for cost in COSTS}
-    made = tuple(
+    made = PackedScores.of(
         ItemScore(
             item=grid.items[item],
             group=grid.groups[item],
@@ -70,7 +70,7 @@ def combined(evaluation: Evaluation, name: str, systems: Sequence[str]) -> Evalu
     return evaluation.model_copy(
         update={
             "systems": {**evaluation.systems, name: system},
-            "scores": (*evaluation.scores, *made),
+            "scores": PackedScores.joined([evaluation.scores, made]),
         }
     )
 
@@ -88,20 +88,15 @@ def triggered(
     """
     if name in evaluation.systems or not name:
         raise failure("evaluation.same_name", name=name)
-    asked = {
-        (one.item, one.repeat): one
-        for one in evaluation.scores
-        if one.method == detector and one.values.get(HALLUCINATION_SCORE) is not None
-    }
-    repairs = [
-        one
-        for one in evaluation.scores
-        if one.method == repair and one.original_values and not one.error
-    ]
-    made = tuple(
-        _triggered(one, asked[one.item, one.repeat], name, cut)
-        for one in repairs
-        if (one.item, one.repeat) in asked
+    scores = evaluation.scores
+    scored = np.isfinite(scores.column("values", HALLUCINATION_SCORE))
+    asked = scores.taken(scores.methods.those(detector) & scored)
+    repairs = scores.taken(scores.methods.those(repair) & ~scores.failed)
+    place_of = {key: place for place, key in enumerate(asked.item_repeats())}
+    places = np.array([place_of.get(key, -1) for key in repairs.item_repeats()], dtype=np.intp)
+    pairs = zip(repairs.taken(places >= 0), asked.taken(places[places >= 0]), strict=True)
+    made = PackedScores.of(
+        _triggered(one, other, name, cut) for one, other in pairs if one.original_values
     )
     if not made:
         raise failure("evaluation.no_trigger", detector=detector, repair=repair)
@@ -114,7 +109,7 @@ def triggered(
     return evaluation.model_copy(
         update={
             "systems": {**evaluation.systems, name: system},
-            "scores": (*evaluation.scores, *made),
+            "scores": PackedScores.joined([evaluation.scores, made]),
         }
     )
 

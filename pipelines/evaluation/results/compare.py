@@ -10,6 +10,7 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import isnan, nan
 from statistics import fmean
 from typing import Literal
@@ -19,15 +20,15 @@ from numpy.typing import NDArray
 
 from pipelines.base import Frozen, Language
 from pipelines.errors import failure
+from pipelines.evaluation.results.packed import ItemScore, PackedScores
 from pipelines.evaluation.results.scores import (
     Evaluation,
-    ItemScore,
     ItemSummary,
     JudgeInfo,
     MetricInfo,
     ScoredSystem,
 )
-from pipelines.evaluation.results.table import FAILED, Grid, metric_names, value_reader
+from pipelines.evaluation.results.table import Grid, failures, value_reader
 from pipelines.evaluation.statistics.estimates import (
     Estimate,
     Estimator,
@@ -119,7 +120,7 @@ def comparison(
         if unknown:
             raise failure("evaluation.no_system_to_compare", system=unknown[0], known=known)
         raise failure("evaluation.one_system", known=known)
-    if metric not in (known := metric_names(evaluation)):
+    if metric not in (known := evaluation.metric_names()):
         raise failure("evaluation.no_metric", metric=metric, known=[*known])
     part = evaluation.selected(tags=tags, language=language)
     grid = Grid.of(evaluation, chosen, tags=tags, language=language)
@@ -182,20 +183,14 @@ def joined(
     for one in all_of_them:
         items = {**one.items, **items}
     # A group known to one of them holds for the item in all.
-    groups = {s.item: s.group for one in all_of_them for s in one.scores if s.group}
-    scores = tuple(
-        score.model_copy(
-            update={
-                "method": name(label, score.method),
-                "group": groups.get(score.item, ""),
-                "values": {k: v for k, v in score.values.items() if k not in mixed},
-                "original_values": {
-                    k: v for k, v in score.original_values.items() if k not in mixed
-                },
-            }
-        )
-        for label, one in evaluations.items()
-        for score in one.scores
+    groups: dict[str, str] = {}
+    for one in all_of_them:
+        groups |= one.scores.group_of()
+    scores = PackedScores.joined(
+        [
+            one.scores.joining(partial(name, label), groups, mixed)
+            for label, one in evaluations.items()
+        ]
     )
     first = all_of_them[0]
     return Evaluation(
@@ -245,24 +240,12 @@ def _items(
     """Return the shared items, the largest differences first, else in the order of the
     evaluation.
     """
-    first: dict[tuple[int, int], ItemScore] = {}
-    repeats: dict[tuple[int, int], int] = {}
-    places = zip(grid.rows.tolist(), grid.columns.tolist(), strict=True)
-    for score, key in zip(grid.scores, places, strict=True):
-        repeats[key] = repeats.get(key, 0) + 1
-        known = first.get(key)
-        # An answer says more than a failure, an earlier repeat stands for all.
-        if known is None or (bool(score.error), score.repeat) < (bool(known.error), known.repeat):
-            first[key] = score
+    answers = _answers(grid, values)
     spreads = np.where(shared, values.max(axis=0) - values.min(axis=0), 0.0)
     found: list[ComparedItem] = []
     for column in np.argsort(-spreads, kind="stable").tolist():
         if not shared[column]:
             continue
-        answers = tuple(
-            _answer(first[row, column], float(values[row, column]), repeats[row, column])
-            for row in range(len(grid.systems))
-        )
         item = grid.items[column]
         found.append(
             # All of it was checked before; of thousands that takes most of the time.
@@ -270,10 +253,24 @@ def _items(
                 item=item,
                 summary=part.items[item],
                 spread=float(spreads[column]),
-                answers=answers,
+                answers=tuple(answers[row, column] for row in range(len(grid.systems))),
             )
         )
     return tuple(found)
+
+
+def _answers(grid: Grid, values: Floats) -> dict[tuple[int, int], ComparedAnswer]:
+    """Return the first repeat's answer by the numbers of its system and item."""
+    # An answer says more than a failure, an earlier repeat stands for all.
+    order = np.lexsort((grid.repeats, grid.read(failures), grid.columns, grid.rows))
+    keys = np.column_stack([grid.rows, grid.columns])[order]
+    keys, first, counts = np.unique(keys, axis=0, return_index=True, return_counts=True)
+    return {
+        (row, column): _answer(score, float(values[row, column]), count)
+        for (row, column), score, count in zip(
+            keys.tolist(), grid.scores.taken(order[first]), counts.tolist(), strict=True
+        )
+    }
 
 
 def _answer(score: ItemScore, value: float, repeats: int) -> ComparedAnswer:
@@ -303,7 +300,7 @@ def _two_by_two(values: Floats) -> tuple[int, int, int, int] | None:
 
 def _lacking(grid: Grid, values: Floats) -> tuple[LeftOut, ...]:
     """Return, for each system that lacks items, why: never run, failed, or without this metric."""
-    failed = grid.means(grid.read(FAILED))
+    failed = grid.means(grid.read(failures))
     found: list[LeftOut] = []
     for row, system in enumerate(grid.systems):
         lacks = ~np.isfinite(values[row])
@@ -354,44 +351,32 @@ def system_items(
     """
     if system not in evaluation.systems:
         raise failure("evaluation.no_system", system=system, known=[*evaluation.systems])
-    part = evaluation.selected(tags=tags, language=language)
-    scores: dict[str, list[ItemScore]] = {}
-    for score in part.scores:
-        if score.method == system:
-            scores.setdefault(score.item, []).append(score)
+    grid = Grid.of(evaluation, [system], tags=tags, language=language)
+    # An answer that failed counts as the table counts it, whatever was scored before it failed.
+    read = grid.read(value_reader(metric))
+    known: dict[int, list[float]] = {}
+    for column, value in zip(grid.columns.tolist(), read.tolist(), strict=True):
+        known.setdefault(column, []).extend([] if isnan(value) else [value])
+    values = np.full((1, len(grid.items)), nan)
+    for column, found in known.items():
+        values[0, column] = fmean(found) if found else nan
+    answers = _answers(grid, values)
     items = [
         ComparedItem(
-            item=item,
-            summary=part.items[item],
+            item=grid.items[column],
+            summary=evaluation.items[grid.items[column]],
             spread=0.0,
-            answers=(_answer_of_item(scores[item], metric),),
+            answers=(answers[0, column],),
         )
-        for item in part.items
-        if item in scores
+        for column in sorted(known)
     ]
-    lower = part.metric(metric).better == "lower"
+    lower = evaluation.metric(metric).better == "lower"
 
     def rank(item: ComparedItem) -> tuple[bool, float]:
         value = item.answers[0].value
         return isnan(value), 0.0 if isnan(value) else -value if lower else value
 
     return tuple(sorted(items, key=rank))
-
-
-def _answer_of_item(scores: Sequence[ItemScore], metric: str) -> ComparedAnswer:
-    # An answer that failed counts as the table counts it, whatever was scored before it failed.
-    known = [value for value in value_reader(metric)(scores) if value is not None]
-    first = min(scores, key=lambda one: (bool(one.error), one.repeat))
-    return ComparedAnswer(
-        system=first.method,
-        value=fmean(known) if known else nan,
-        repeats=len(scores),
-        run=first.run,
-        answer=first.answer,
-        original=first.original,
-        error=first.error,
-        flags=first.flags,
-    )
 
 
 def finds_right(items: Sequence[ComparedItem], info: MetricInfo) -> bool:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from io import StringIO
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from pipelines.evaluation.results.columns import (
     typed_frame,
 )
 from pipelines.evaluation.results.compare import ComparedItem, SystemComparison
+from pipelines.evaluation.results.packed import ItemScore
 from pipelines.evaluation.results.papers import PaperFigure, paper_value, paper_words
 from pipelines.evaluation.results.scores import (
     COSTS,
@@ -45,7 +46,6 @@ from pipelines.evaluation.results.scores import (
     JUDGED,
     WEAK,
     Evaluation,
-    ItemScore,
     few_notes,
     has_few_groups,
 )
@@ -349,7 +349,7 @@ def scores_csv(evaluation: Evaluation) -> str:
 def score_records(evaluation: Evaluation) -> list[dict[str, Cell]]:
     """Return the rows of `scores_csv`."""
     metrics = evaluation.metric_names()
-    originals = sorted({name for one in evaluation.scores for name in one.original_values})
+    originals = sorted(evaluation.scores.names("original_values"))
 
     def row(score: ItemScore) -> dict[str, Cell]:
         return {
@@ -374,9 +374,8 @@ def score_records(evaluation: Evaluation) -> list[dict[str, Cell]]:
 def scores_jsonl(evaluation: Evaluation) -> str:
     """Return every score as one line of JSON, after a first line on the evaluation itself."""
     head = {"evaluation": evaluation.model_dump(mode="json", exclude={"scores"})}
-    lines: list[dict[str, Any]] = [head]
-    lines += [score.model_dump(mode="json") for score in evaluation.scores]
-    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    scores = (score.model_dump(mode="json") for score in evaluation.scores)
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in chain([head], scores))
 
 
 def inspect_jsonl(evaluation: Evaluation, system: str) -> str:

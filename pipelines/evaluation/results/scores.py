@@ -9,7 +9,7 @@ Example, one system on one item::
         data_hash="5f2a",
         systems={"direct": System(method="direct")},
         items={"q1": ItemSummary(text="What is the capital of France?")},
-        scores=(score,),
+        scores=PackedScores.of([score]),
     )
 """
 
@@ -19,18 +19,16 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, field_validator, model_validator
+import numpy as np
+from pydantic import Field, model_validator
 
 from pipelines.base import Frozen, Language
-from pipelines.evaluation.metrics.answers import SpanMatch
 from pipelines.evaluation.metrics.table import METRICS, Unsupported
+from pipelines.evaluation.results.packed import PackedScores
 from pipelines.evaluation.statistics.estimates import Estimate
 from pipelines.models.providers import Currency
 
 Better = Literal["higher", "lower"]
-
-ABSTAINED = "abstained"
-"""The flag of a score whose system declined to answer."""
 
 HALLUCINATION_SCORE = "hallucination_score"
 """The value of a detector: higher where a hallucination is more likely."""
@@ -97,49 +95,6 @@ of its own: amounts of different currencies are never added up."""
 
 MONEY: dict[Cost, Currency] = {"money_usd": "USD", "money_cny": "CNY", "money_eur": "EUR"}
 """The costs that are money, each with its currency."""
-
-
-class ItemScore(Frozen):
-    """What one system made of one item, once.
-
-    `method` is the system's name in the evaluation, `repeat` counts from 0, `run` is the id of the
-    recorded run, `group` that of the document which the item shares with others. `error` is the
-    code of what failed, empty otherwise. `values` are the metrics of the final answer, None where
-    one does not apply; `original_values` those of the answer that the method started from, where
-    it rewrites. `cost` holds what `COSTS` names. `spans` counts what was found, marked and labelled
-    of a text whose errors are labelled, for each way to match them; of labelled sentences the first
-    holds the counts of their text. `bleu` is what the answer adds to BLEU of the corpus.
-    """
-
-    item: Annotated[str, Field(min_length=1)]
-    group: str = ""
-    method: Annotated[str, Field(min_length=1)]
-    repeat: Annotated[int, Field(ge=0)] = 0
-    run: str = ""
-    error: str = ""
-    values: dict[str, float | None] = Field(default_factory=dict)
-    original_values: dict[str, float | None] = Field(default_factory=dict)
-    cost: dict[str, float] = Field(default_factory=dict)
-    spans: Annotated[
-        dict[SpanMatch, tuple[int, int, int]], Field(exclude_if=lambda spans: not spans)
-    ] = Field(default_factory=dict)
-    bleu: Annotated[tuple[int, ...], Field(exclude_if=lambda counts: not counts)] = ()
-    answer: str = ""
-    original: str = ""
-    flags: tuple[str, ...] = ()
-
-    @field_validator("values", "original_values", "cost")
-    @classmethod
-    def _finite(cls, values: dict[str, float | None]) -> dict[str, float | None]:
-        odd = [name for name, value in values.items() if value is not None and not isfinite(value)]
-        if odd:
-            raise ValueError(f"{', '.join(odd)}: not a finite number; use None for no value.")
-        return values
-
-    @property
-    def abstained(self) -> bool:
-        """Whether the system declined to answer."""
-        return ABSTAINED in self.flags
 
 
 class ScoredSystem(Frozen):
@@ -230,7 +185,7 @@ class Evaluation(Frozen):
     data_hash: str
     systems: dict[str, ScoredSystem]
     items: dict[str, ItemSummary]
-    scores: tuple[ItemScore, ...]
+    scores: PackedScores
     metrics: tuple[MetricInfo, ...] = ()
     seed: int = 0
     created: float = 0.0
@@ -239,18 +194,21 @@ class Evaluation(Frozen):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        seen = set[tuple[str, str, int]]()
-        for score in self.scores:
-            key = score.method, score.item, score.repeat
-            if score.method not in self.systems:
-                raise ValueError(f"A score names the system {score.method!r}, which is not listed.")
-            if score.item not in self.items:
-                raise ValueError(f"A score names the item {score.item!r}, which is not listed.")
-            if key in seen:
-                raise ValueError(
-                    f"Repeat {key[2]} of {key[0]!r} on item {key[1]!r} is there twice."
-                )
-            seen.add(key)
+        methods, items = self.scores.methods, self.scores.items
+        for what, used, listed in (
+            ("system", methods.used(), self.systems),
+            ("item", items.used(), self.items),
+        ):
+            for name in used:
+                if name not in listed:
+                    raise ValueError(f"A score names the {what} {name!r}, which is not listed.")
+        places = np.column_stack([methods.codes, items.codes, self.scores.repeats])
+        found, counts = np.unique(places, axis=0, return_counts=True)
+        for method, item, repeat in found[counts > 1].tolist():
+            raise ValueError(
+                f"Repeat {repeat} of {methods.names[method]!r} on item"
+                f" {items.names[item]!r} is there twice."
+            )
         return self
 
     def metric(self, name: str) -> MetricInfo:
@@ -260,21 +218,12 @@ class Evaluation(Frozen):
         known = next((one for one in self.metrics if one.name == name), None)
         return known or MetricInfo.of(name)
 
-    def held_metrics(self) -> frozenset[str]:
-        """Return every metric of which a score holds a value."""
-        return frozenset(
-            name
-            for score in self.scores
-            for name, value in score.values.items()
-            if value is not None
-        )
-
-    def metric_names(self, held: frozenset[str] | None = None) -> tuple[str, ...]:
-        """Return the metrics in `held_metrics`, the listed ones first, others by name.
-
-        `held` is what `held_metrics` gave, where it is known.
+    def metric_names(self) -> tuple[str, ...]:
+        """Return the metrics of which a score holds a value, the listed ones first, others by
+        name.
         """
-        held = self.held_metrics() if held is None else held
+        names = self.scores.names("values")
+        held = {one for one in names if np.isfinite(self.scores.column("values", one)).any()}
         listed = [one.name for one in self.metrics if one.name in held]
         return (*listed, *sorted(held.difference(listed)))
 
@@ -296,7 +245,7 @@ class Evaluation(Frozen):
             return self
         chosen = self.selected_items(tags=tags, language=language)
         items = {name: self.items[name] for name in chosen}
-        scores = tuple(score for score in self.scores if score.item in items)
+        scores = self.scores.taken(self.scores.items.those(*items))
         return self.model_copy(update={"items": items, "scores": scores})
 
 

@@ -9,21 +9,19 @@ Example::
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from threading import Lock
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from pipelines.base import Frozen, Language
 from pipelines.errors import failure
-from pipelines.evaluation.metrics.answers import SpanMatch, corpus_bleu, word_count
+from pipelines.evaluation.metrics.answers import SpanMatch, corpus_bleu
 from pipelines.evaluation.metrics.table import METRICS
+from pipelines.evaluation.results.packed import Kind, PackedScores, Places, span_place
 from pipelines.evaluation.results.papers import PaperFigure, paper_figures
 from pipelines.evaluation.results.scores import (
     ANSWER_WORDS,
@@ -37,7 +35,6 @@ from pipelines.evaluation.results.scores import (
     SECOND_SCORE,
     Cost,
     Evaluation,
-    ItemScore,
     JudgeInfo,
     MetricInfo,
     ScoredSystem,
@@ -66,25 +63,19 @@ from pipelines.evaluation.statistics.estimates import (
 )
 
 # Scores of an evaluation as arrays: the form that statistics take.
-#
-# What is read of all scores of an evaluation is kept, so that a part of them is taken at once.
 
-Numbers = Sequence[float | None]
-
-_KEPT = 3
-"""Evaluations whose numbers are kept: with 10,000 items and 3 systems about 10 MB each."""
+Reader = Callable[[PackedScores], Floats]
+"""Reads one number of each score, NaN where it has none."""
 
 
-@dataclass(frozen=True)
-class Reader:
-    """Reads one number of each score, None where it has none; `key` tells it from other readers."""
+def column_reader(kind: Kind, name: str) -> Reader:
+    """Return a reader of a column as it is, also of what failed: that has cost something too."""
+    return lambda scores: scores.column(kind, name)
 
-    key: str
-    read: Callable[[Sequence[ItemScore]], Numbers]
 
-    def __call__(self, scores: Sequence[ItemScore]) -> Numbers:
-        """Return one number for each of `scores`."""
-        return self.read(scores)
+def cost_reader(cost: str) -> Reader:
+    """Return a reader of one cost of scores."""
+    return column_reader("cost", cost)
 
 
 def value_reader(metric: str, *, original: bool = False) -> Reader:
@@ -94,88 +85,19 @@ def value_reader(metric: str, *, original: bool = False) -> Reader:
     The answer's length is counted where the score does not hold it.
     """
 
-    def read(scores: Sequence[ItemScore]) -> list[float | None]:
-        if original:
-            return [None if one.error else one.original_values.get(metric) for one in scores]
-        return [None if one.error else one.values.get(metric) for one in scores]
+    def read(scores: PackedScores) -> Floats:
+        found = scores.column("original_values" if original else "values", metric)
+        if metric == ANSWER_WORDS and (np.isnan(found) & ~scores.failed).any():
+            words = scores.original_words if original else scores.answer_words
+            found = np.where(np.isnan(found), words, found)
+        return np.where(scores.failed, np.nan, found)
 
-    def read_length(scores: Sequence[ItemScore]) -> list[float | None]:
-        texts = (one.original if original else one.answer for one in scores)
-        return [
-            float(word_count(text)) if value is None and text and not one.error else value
-            for one, value, text in zip(scores, read(scores), texts, strict=True)
-        ]
-
-    key = f"{'original' if original else 'value'} {metric}"
-    return Reader(key, read_length if metric == ANSWER_WORDS else read)
+    return read
 
 
-def cost_reader(cost: str) -> Reader:
-    """Return a reader of one cost of scores; what failed has cost something too."""
-    return Reader(f"cost {cost}", lambda scores: [one.cost.get(cost) for one in scores])
-
-
-FAILED = Reader("failed", lambda scores: [float(bool(one.error)) for one in scores])
-"""1 for what failed, else 0."""
-
-
-@dataclass
-class _Whole:
-    """All scores of an evaluation: where each belongs, and what was read of them."""
-
-    scores: tuple[ItemScore, ...]
-    systems: dict[str, int] = field(default_factory=dict)
-    items: dict[str, int] = field(default_factory=dict)
-    groups: dict[str, str] = field(default_factory=dict)
-    columns: dict[str, Floats] = field(default_factory=dict)
-    held: frozenset[str] | None = None
-
-    def __post_init__(self) -> None:
-        for score in self.scores:
-            self.systems.setdefault(score.method, len(self.systems))
-            self.items.setdefault(score.item, len(self.items))
-            if score.group:
-                self.groups[score.item] = score.group
-        self.of_system = self._numbers([self.systems[one.method] for one in self.scores])
-        self.of_item = self._numbers([self.items[one.item] for one in self.scores])
-        self.repeats = self._numbers([one.repeat for one in self.scores])
-
-    @staticmethod
-    def _numbers(found: list[int]) -> NDArray[np.intp]:
-        return np.array(found, dtype=np.intp)
-
-    def column(self, reader: Reader) -> Floats:
-        """Return what `reader` reads of every score, NaN where it has nothing."""
-        known = self.columns.get(reader.key)
-        if known is None:
-            # None becomes NaN.
-            known = self.columns[reader.key] = np.array(reader(self.scores), dtype=np.float64)
-            known.flags.writeable = False
-        return known
-
-
-_wholes: OrderedDict[int, _Whole] = OrderedDict()
-_lock = Lock()
-
-
-def _whole(scores: tuple[ItemScore, ...]) -> _Whole:
-    """Return what is kept of these very scores, which never change."""
-    with _lock:
-        known = _wholes.get(id(scores))
-        if known is None or known.scores is not scores:
-            known = _wholes[id(scores)] = _Whole(scores)
-        _wholes.move_to_end(id(scores))
-        while len(_wholes) > _KEPT:
-            _wholes.popitem(last=False)
-        return known
-
-
-def metric_names(evaluation: Evaluation) -> tuple[str, ...]:
-    """Return what `evaluation.metric_names()` returns; its scores are looked through once."""
-    whole = _whole(evaluation.scores)
-    if whole.held is None:
-        whole.held = evaluation.held_metrics()
-    return evaluation.metric_names(whole.held)
+def failures(scores: PackedScores) -> Floats:
+    """Return 1 for what failed, else 0."""
+    return scores.failed.astype(float)
 
 
 @dataclass(frozen=True)
@@ -189,11 +111,11 @@ class Grid:
     systems: tuple[str, ...]
     items: tuple[str, ...]
     groups: tuple[str, ...]
-    rows: NDArray[np.intp]
-    columns: NDArray[np.intp]
-    repeats: NDArray[np.intp]
-    _all: _Whole
-    _picked: NDArray[np.intp]
+    rows: Places
+    columns: Places
+    repeats: Places
+    _all: PackedScores
+    _picked: Places
 
     @classmethod
     def of(
@@ -210,18 +132,15 @@ class Grid:
         """
         names = tuple(evaluation.systems if systems is None else systems)
         items = evaluation.selected_items(tags=tags, language=language)
-        whole = _whole(evaluation.scores)
-        row, column = (np.full(len(known), -1) for known in (whole.systems, whole.items))
-        for known, numbers, wanted in ((whole.systems, row, names), (whole.items, column, items)):
-            for place, name in enumerate(wanted):
-                if name in known:
-                    numbers[known[name]] = place
-        rows, columns = row[whole.of_system], column[whole.of_item]
+        whole = evaluation.scores
+        rows, columns = whole.methods.places_in(names), whole.items.places_in(items)
         picked = np.flatnonzero((rows >= 0) & (columns >= 0))
+        # The last score of an item that knows its group tells it.
+        groups = whole.group_of()
         return cls(
             systems=names,
             items=items,
-            groups=tuple(whole.groups.get(item, "") for item in items),
+            groups=tuple(groups.get(item, "") for item in items),
             rows=rows[picked],
             columns=columns[picked],
             repeats=whole.repeats[picked],
@@ -230,13 +149,13 @@ class Grid:
         )
 
     @property
-    def scores(self) -> tuple[ItemScore, ...]:
+    def scores(self) -> PackedScores:
         """The scores themselves, in the order of the evaluation."""
-        return tuple(self._all.scores[place] for place in self._picked.tolist())
+        return self._all.taken(self._picked)
 
     def read(self, reader: Reader) -> Floats:
         """Return one number for each score, NaN where it has none."""
-        return self._all.column(reader)[self._picked]
+        return reader(self._all)[self._picked]
 
     def means(self, values: Floats) -> Floats:
         """Return an array [systems, items]: the mean over the repeats of what `read` gave; NaN
@@ -261,18 +180,6 @@ class Grid:
 
 
 T = TypeVar("T")
-
-_ABSTAINED = Reader(
-    "abstained", lambda scores: [None if one.error else float(one.abstained) for one in scores]
-)
-_REWRITTEN = Reader(
-    "rewritten", lambda scores: [float(one.original != one.answer) for one in scores]
-)
-_HAS_SPANS = Reader("has spans", lambda scores: [float(bool(one.spans)) for one in scores])
-_LENGTHS = Reader(
-    "length",
-    lambda scores: [float(word_count(one.answer)) if one.answer else None for one in scores],
-)
 
 
 class CostSummary(Frozen):
@@ -473,15 +380,10 @@ class _Numbers(NamedTuple):
                 and (info.name not in METRICS or METRICS[info.name].binary)
             },
             costs={name: grid.read(cost_reader(name)) for name in COSTS},
-            failed=grid.read(FAILED),
-            abstained=grid.read(_ABSTAINED),
-            rewritten=grid.read(_REWRITTEN),
+            failed=grid.read(failures),
+            abstained=grid.read(lambda scores: np.where(scores.failed, np.nan, scores.abstained)),
+            rewritten=grid.read(lambda scores: scores.rewritten.astype(float)),
         )
-
-
-def read_for_parts(evaluation: Evaluation) -> None:
-    """Read what a table takes, which is kept: the first table of a part is as quick as others."""
-    _Numbers.of(Grid.of(evaluation), _chosen(evaluation, None))
 
 
 def detector_arrays(
@@ -544,7 +446,7 @@ def detectors(
         return None
     places = [grid.systems.index(name) for name in names]
     controls = {
-        ANSWER_WORDS: grid.means(grid.read(_LENGTHS))[places],
+        ANSWER_WORDS: grid.means(grid.read(lambda scores: scores.answer_words))[places],
         PASSAGE_OVERLAP: -grid.means(grid.read(value_reader(PASSAGE_OVERLAP)))[places],
     }
     for name, rows in controls.items():
@@ -567,13 +469,14 @@ _MATCHES: tuple[SpanMatch, ...] = get_args(SpanMatch)
 
 def _span_estimates(grid: Grid, sampling: Sampling) -> dict[str, dict[Quality, Estimate]]:
     """Return F1 of the marked spans of each system that marks any where errors are labelled."""
-    if not grid.read(_HAS_SPANS).any():
+    read: dict[SpanMatch, list[Floats]] = {
+        match: [grid.read(column_reader("spans", span_place(match, place))) for place in range(3)]
+        for match in _MATCHES
+    }
+    if not any(np.isfinite(columns[0]).any() for columns in read.values()):
         return {}
     counts: dict[SpanMatch, Floats] = {
-        match: np.stack(
-            [grid.means(grid.read(_span_reader(match, place))) for place in range(3)], axis=1
-        )
-        for match in _MATCHES
+        match: np.stack([*map(grid.means, found)], axis=1) for match, found in read.items()
     }
     return {
         system: span_qualities(
@@ -583,20 +486,10 @@ def _span_estimates(grid: Grid, sampling: Sampling) -> dict[str, dict[Quality, E
     }
 
 
-def _span_reader(match: SpanMatch, place: int) -> Reader:
-    """Return a reader of what was found (0), marked (1) or labelled (2)."""
-
-    def read(scores: Sequence[ItemScore]) -> list[float | None]:
-        known = (one.spans.get(match) for one in scores)
-        return [None if counts is None else float(counts[place]) for counts in known]
-
-    return Reader(f"spans {match} {place}", read)
-
-
 def _chosen(evaluation: Evaluation, metrics: Sequence[str] | None) -> tuple[MetricInfo, ...]:
-    known = metric_names(evaluation)
+    known = evaluation.metric_names()
     names = [name for name in known if name not in DETECTOR_VALUES]
-    if any(score.bleu for score in evaluation.scores):
+    if np.isfinite(evaluation.scores.column("bleu", "0")).any():
         known = (*known, CORPUS_BLEU)
         names.insert(names.index("bleu") + 1 if "bleu" in names else len(names), CORPUS_BLEU)
     if metrics is not None:
@@ -672,15 +565,15 @@ def _corpus_bleu(
         return {}
     numbers = group_numbers(grid.groups)
     sums = np.zeros((int(numbers.max(initial=-1)) + 1, _BLEU_COUNTS))
-    held = set[int]()
-    for score, row, column in zip(grid.scores, grid.rows, grid.columns, strict=True):
-        if row == system and score.bleu:
-            sums[numbers[column]] += score.bleu
-            held.add(int(column))
+    places = map(str, range(_BLEU_COUNTS))
+    counts = np.stack([grid.read(column_reader("bleu", place)) for place in places], axis=1)
+    among = (grid.rows == system) & np.isfinite(counts[:, 0])
+    np.add.at(sums, numbers[grid.columns[among]], counts[among])
     sums = sums[sums.any(axis=1)]
-    if not held:
+    if not among.any():
         return {CORPUS_BLEU: Estimate(value=None, reason="no_items")}
-    known = Estimate(value=corpus_bleu(sums.sum(axis=0)), n=len(held), groups=len(sums))
+    held = np.unique(grid.columns[among]).size
+    known = Estimate(value=corpus_bleu(sums.sum(axis=0)), n=held, groups=len(sums))
     if len(sums) < 2:
         return {CORPUS_BLEU: known.model_copy(update={"reason": "too_few_groups"})}
     drawn = np.array([corpus_bleu(one) for one in draw_sums(sums, sampling)])

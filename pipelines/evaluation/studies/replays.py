@@ -17,7 +17,6 @@ from pipelines.errors import MethodEnded, NotFoundError, UnreadableRunError, Ver
 from pipelines.evaluation.metrics.table import Metric
 from pipelines.evaluation.outcomes import Outcome, outcome_of
 from pipelines.evaluation.plan import EvaluationSpec, Item, System
-from pipelines.evaluation.results.table import value_reader
 from pipelines.evaluation.scoring import (
     applicable,
     outcome_scores,
@@ -232,7 +231,8 @@ def _replay(
         for score, _ in outcome_scores(
             work.spec, work.metrics, item, task, "", outcome, verdicts=True
         ):
-            read = {name: value_reader(name)([score])[0] for name in score.values}
+            # What failed has no value.
+            read = dict.fromkeys(score.values) if score.error else score.values
             cost = {name: score.cost.get(name) for name in COST_METRICS}
             numbers.add(point, score.item, score.group, {**read, **cost})
     return found

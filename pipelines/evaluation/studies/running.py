@@ -127,11 +127,8 @@ def score_sweep(
     results: where a method's own score is better when higher, it is turned. Raises
     InvalidInputError for a system without scores and labels.
     """
-    part = results.model_copy(
-        update={"scores": tuple(one for one in results.scores if one.method == system)}
-    )
-    grid = Grid.of(part, [system] if system in results.systems else [])
-    names, scores, labels = detector_arrays(part, grid)
+    grid = Grid.of(results, [system] if system in results.systems else [])
+    names, scores, labels = detector_arrays(results, grid)
     if not names:
         raise failure("study.no_scores", system=system)
     known = np.isfinite(scores[0]) & np.isfinite(labels[0])

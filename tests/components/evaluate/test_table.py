@@ -7,6 +7,7 @@ import pytest
 from components.base.words import LANGUAGES, Catalogue
 from components.evaluate.table import cost_text, ranking_view, results_view
 from pipelines.base import Language
+from pipelines.evaluation.results.packed import PackedScores
 from pipelines.evaluation.results.scores import (
     Cost,
     Evaluation,
@@ -79,7 +80,7 @@ ALIKE = binary(good=GOOD, alike=[*GOOD[:19], 0.0], bad=[0.0] * 20)
 def by_judges() -> Evaluation:
     """Graded by two judges, of whom one is weak."""
     made = binary(a=[1, 0, 1])
-    scores = tuple(
+    scores = PackedScores.of(
         one.model_copy(update={"values": {**one.values, "judged": 1.0, "judged 2 (weak)": 0.0}})
         for one in made.scores
     )

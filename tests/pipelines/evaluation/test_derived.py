@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pipelines.errors import NotFoundError
@@ -12,11 +13,14 @@ from pipelines.evaluation import runner, scoring
 from pipelines.evaluation import runner as overviews
 from pipelines.evaluation import scoring as derived
 from pipelines.evaluation.outcomes import Cost
+from pipelines.evaluation.results.packed import PackedScores
+from pipelines.evaluation.results.scores import ItemSummary
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.runner import Overview, Runner, keep_overview, overview
 from pipelines.evaluation.scoring import keep_scores, read_results
 from pipelines.store import RunStore
 from tests.pipelines.evaluation.bench import carried_out, create, opened, spec, system
+from tests.pipelines.evaluation.results.evaluations import score
 from tests.pipelines.evaluation.test_scoring import CHECKED, PARIS, ROME, answer, said, stored
 from tests.scripted.fakes import FakeModel
 
@@ -79,8 +83,12 @@ def test_other_code_computes_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_blocks_hold_the_tasks_of_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(derived, "BLOCK", 2)
-    blocks = derived.blocks_of([3], {0: (), 2: (), 3: (), 4: ()}, {})
-    assert blocks == {1: {"2": [], "3": []}}
+    scores = PackedScores.of([score(f"q{number}", "a", 1) for number in range(5)])
+    items = dict.fromkeys([one.item for one in scores], ItemSummary())
+    ((block, body),) = derived.blocks_of([4], np.array([0, 2, 3, 3, 4]), scores, items)
+    assert (block, [*body]) == (2, ["4"])
+    ((block, body),) = derived.blocks_of([3], np.array([0, 2, 3, 3, 4]), scores, items)
+    assert (block, {number: len(of) for number, of in body.items()}) == (1, {"2": 1, "3": 2})
 
 
 def without_computing(patch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,8 @@ from pipelines.evaluation import scoring
 from pipelines.evaluation.metrics.table import METRICS, Metric
 from pipelines.evaluation.outcomes import Cost, Outcome, Rank, SpanVerdict
 from pipelines.evaluation.plan import EvaluationSpec, Item, LabelledSpan, System, tasks_of
-from pipelines.evaluation.results.scores import MONEY, Evaluation, ItemScore
+from pipelines.evaluation.results.packed import ItemScore
+from pipelines.evaluation.results.scores import MONEY, Evaluation
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.scoring import read_results
 from pipelines.models.providers import ModelSpec, Price

@@ -10,12 +10,12 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from pipelines.base import Passage
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.plan import Item, Label, LabelledSpan
+from pipelines.evaluation.results.packed import ItemScore, PackedScores
 from pipelines.evaluation.results.scores import (
     HALLUCINATED,
     HALLUCINATION_SCORE,
     PASSAGE_OVERLAP,
     Evaluation,
-    ItemScore,
     ItemSummary,
     ScoredSystem,
 )
@@ -51,7 +51,7 @@ ITEMS = {name: item(name, [label for label, _ in rows]) for name, rows in PASSAG
 
 
 def evaluation() -> Evaluation:
-    scores = tuple(
+    scores = PackedScores.of(
         ItemScore(
             item=f"{name}#{number}",
             group=name,
@@ -101,7 +101,7 @@ def test_words_that_sentences_share_with_their_passages_are_a_control():
     scores = evaluation().scores
     # The wrong sentence of "a" shares no word with the passage, the right one all of its words.
     changed = {"a#1": "one", "a#2": "two"}
-    told = tuple(
+    told = PackedScores.of(
         score.model_copy(update={"answer": changed[score.item]}) if score.item in changed else score
         for score in scores
     )
@@ -143,7 +143,7 @@ def test_the_table_in_words_has_the_published_figures():
 
 def test_answers_are_measured_where_a_detector_scored_them():
     rows = [(0.9, 0.4, 1.0), (0.8, None, 0.0), (0.3, 0.6, 1.0), (0.1, 0.2, 0.0)]
-    scores = tuple(
+    scores = PackedScores.of(
         ItemScore(
             item=str(n),
             method=method,
@@ -178,7 +178,7 @@ def test_answers_are_measured_where_a_detector_scored_them():
     assert "Published" not in report(table, found)
     # The wrong answers "0" and "2" share fewer words than "3"; of "1" method b says nothing.
     shares = {"0": 0.1, "1": 0.4, "2": 0.5, "3": 0.6}
-    shared = tuple(
+    shared = PackedScores.of(
         score.model_copy(update={"values": {**score.values, PASSAGE_OVERLAP: shares[score.item]}})
         if score.method == "b"
         else score
@@ -189,6 +189,6 @@ def test_answers_are_measured_where_a_detector_scored_them():
     assert table.rows[-1].n == 3
     assert table.rows[-1].measures["auroc"].value == pytest.approx(1.0)
     with pytest.raises(InvalidInputError, match="No answer"):
-        answer_table(found.model_copy(update={"scores": ()}), SAMPLING)
+        answer_table(found.model_copy(update={"scores": PackedScores.of(())}), SAMPLING)
     with pytest.raises(InvalidInputError, match="No sentence"):
         sentence_table(found, {}, SAMPLING)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipelines.base import Language
+from pipelines.evaluation.results.packed import ItemScore, PackedScores
 from pipelines.evaluation.results.scores import (
     Evaluation,
-    ItemScore,
     ItemSummary,
     MetricInfo,
     ScoredSystem,
@@ -47,7 +47,7 @@ def evaluation(scores: Sequence[ItemScore], **more: Any) -> Evaluation:
             )
             for place, item in enumerate(items)
         },
-        "scores": tuple(scores),
+        "scores": PackedScores.of(scores),
         "metrics": (ACCURACY,),
     }
     return Evaluation(**(fields | more))

@@ -26,7 +26,8 @@ from pipelines.evaluation.results.export import (
     table_latex,
     table_markdown,
 )
-from pipelines.evaluation.results.scores import Evaluation, ItemScore, ItemSummary, ScoredSystem
+from pipelines.evaluation.results.packed import ItemScore
+from pipelines.evaluation.results.scores import Evaluation, ItemSummary, ScoredSystem
 from pipelines.evaluation.results.table import ResultsTable, results_table
 from pipelines.evaluation.statistics.estimates import Estimate, Sampling
 from tests.pipelines.evaluation.results.evaluations import binary, evaluation, score

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from pipelines.evaluation.results.scores import Evaluation, ItemScore
+from pipelines.evaluation.results.packed import ItemScore, PackedScores
+from pipelines.evaluation.results.scores import Evaluation
 from pipelines.evaluation.results.table import Grid, cost_reader, value_reader
 from tests.pipelines.evaluation.results.evaluations import binary, evaluation, score
 
@@ -57,17 +58,18 @@ def test_a_part_by_tag_and_language() -> None:
 
 
 def test_a_failed_score_has_a_cost_but_no_value() -> None:
-    failed = score("q", "a", 1, error="timeout", cost={"calls": 3})
-    assert value_reader("accuracy")([failed]) == [None]
-    assert cost_reader("calls")([failed]) == [3]
-    assert cost_reader("money_usd")([failed]) == [None]
+    failed = PackedScores.of([score("q", "a", 1, error="timeout", cost={"calls": 3})])
+    assert np.isnan(value_reader("accuracy")(failed)).tolist() == [True]
+    assert cost_reader("calls")(failed).tolist() == [3]
+    assert np.isnan(cost_reader("money_usd")(failed)).tolist() == [True]
 
 
 def test_the_length_is_counted_where_it_is_not_given() -> None:
     read = value_reader("answer_words")
     counted = score("q", "a", 1, answer="two words")
     known = score("q", "a", 1, answer="two words", values={"answer_words": 7})
-    assert read([counted, known, score("q", "a", 1, answer="")]) == [2, 7, None]
+    scores = PackedScores.of([counted, known, score("q", "a", 1, answer="")])
+    assert read(scores).tolist() == pytest.approx([2, 7, np.nan], nan_ok=True)
 
 
 def test_repeats_are_averaged_and_kept_apart() -> None:

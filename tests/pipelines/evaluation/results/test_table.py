@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.errors import InvalidInputError
+from pipelines.evaluation.results.packed import PackedScores
 from pipelines.evaluation.results.papers import paper_figures
 from pipelines.evaluation.results.scores import Evaluation, ItemSummary, MetricInfo, ScoredSystem
 from pipelines.evaluation.results.table import ResultsTable, detectors, results_table
@@ -240,7 +241,7 @@ def test_an_evaluation_that_has_not_begun_is_a_table_without_numbers(
         data_hash="h",
         systems=systems,
         items={"q": ItemSummary()},
-        scores=(),
+        scores=PackedScores.of(()),
     )
     table = made(begun)
     assert len(table.rows) == len(systems)

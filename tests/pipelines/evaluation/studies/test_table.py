@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score, precision_score, recall_score
 
 from pipelines.errors import InvalidInputError
+from pipelines.evaluation.results.packed import ItemScore
 from pipelines.evaluation.results.scores import (
     FLAGGED,
     HALLUCINATED,
     HALLUCINATION_SCORE,
     SECOND_SCORE,
     Evaluation,
-    ItemScore,
     ItemSummary,
     ScoredSystem,
 )
