@@ -537,10 +537,12 @@ def _with_made(found: Evaluation, options: argparse.Namespace) -> Evaluation:
             raise failure("command.no_combination", assignment=assignment)
         found = combined(found, name.strip(), listed_names(systems))
     for assignment in options.trigger:
-        match = re.fullmatch(r"(.+?)=(.+?)>(-?[\d.]+):(.+)", assignment)
+        match = re.fullmatch(r"(.+?)=(.+?)>(-?[\d.]+)(%?):(.+)", assignment)
         try:
-            name, detector, cut, repair = match.groups() if match else ("", "", "", "")
-            found = triggered(found, name.strip(), detector.strip(), repair.strip(), float(cut))
+            name, detector, cut, percent, repair = match.groups() if match else ("",) * 5
+            systems = name.strip(), detector.strip(), repair.strip()
+            scale = 100 if percent else 1
+            found = triggered(found, *systems, float(cut) / scale, share=bool(percent))
         except ValueError:
             raise failure("command.no_trigger", assignment=assignment) from None
     return found

@@ -5,6 +5,7 @@ triggers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
 
@@ -76,15 +77,22 @@ def combined(evaluation: Evaluation, name: str, systems: Sequence[str]) -> Evalu
 
 
 def triggered(
-    evaluation: Evaluation, name: str, detector: str, repair: str, cut: float
+    evaluation: Evaluation,
+    name: str,
+    detector: str,
+    repair: str,
+    cut: float,
+    *,
+    share: bool = False,
 ) -> Evaluation:
     """Return `evaluation` with a further system: `repair`, where the detector asks for it.
 
     An item whose hallucination score by `detector` is above `cut` has the answer that `repair` ends
     with, any other the one that it began with (Rowen's comparison of detectors as triggers of its
-    retrieval). The repair has to have been made for every item, such as by Rowen with a threshold
-    that nothing reaches. Raises InvalidInputError for a name that is there already and for systems
-    that are no detector and no repair.
+    retrieval). With `share`, `cut` is in [0, 1]: so large a part of the items is above it, rounded,
+    and fewer where scores are equal there. The repair has to have been made for every item, such
+    as by Rowen with a threshold that nothing reaches. Raises InvalidInputError for a name that is
+    there already and for systems that are no detector and no repair.
     """
     if name in evaluation.systems or not name:
         raise failure("evaluation.same_name", name=name)
@@ -93,6 +101,10 @@ def triggered(
         for one in evaluation.scores
         if one.method == detector and one.values.get(HALLUCINATION_SCORE) is not None
     }
+    if share and asked:
+        scores = sorted((_doubt(one) for one in asked.values()), reverse=True)
+        above = round(cut * len(scores))
+        cut = scores[above] if above < len(scores) else -inf
     repairs = [
         one
         for one in evaluation.scores
@@ -119,8 +131,12 @@ def triggered(
     )
 
 
+def _doubt(score: ItemScore) -> float:
+    return score.values[HALLUCINATION_SCORE] or 0.0
+
+
 def _triggered(repair: ItemScore, asked: ItemScore, name: str, cut: float) -> ItemScore:
-    goes = (asked.values[HALLUCINATION_SCORE] or 0.0) > cut
+    goes = _doubt(asked) > cut
     values = repair.values if goes else repair.values | repair.original_values
     cost = dict(asked.cost)
     for what, amount in repair.cost.items() if goes else ():
