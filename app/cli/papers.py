@@ -108,14 +108,14 @@ def _listed(recipe: Recipe) -> str:
     )
 
 
-def _table_of(recipe: Recipe) -> tuple[Paper, PaperTable]:
-    source = paper(recipe.paper)
-    return source, next(one for one in source.tables if one.key == recipe.table)
-
-
 def _printed(recipe: Recipe) -> str:
     """Return the paper's own figures, with their model and data, to stand below ours."""
-    source, table = _table_of(recipe)
+    source = paper(recipe.paper)
+    known = {table.key: table for table in source.tables}
+    return "".join(_figures(source, known[key]) for key in recipe.tables)
+
+
+def _figures(source: Paper, table: PaperTable) -> str:
     where = " ".join(filter(None, [source.title, source.date]))
     lines = [f"\nThe paper prints ({where}; model: {table.model.en}; data: {table.data.en}):"]
     for row in table.rows:
