@@ -105,6 +105,7 @@ from pipelines.evaluation.runner import AnsweringBackend, EvaluationProgress, Ru
 from pipelines.evaluation.scoring import read_results
 from pipelines.methods.registry import METHODS, wording_of
 from pipelines.methods.slm.scores import history_of
+from pipelines.run.events import MAX_TEXT
 from pipelines.store.evaluations import StoredEvaluation
 
 # What is evaluated, as it is given on the command line: data, systems, and how often.
@@ -244,6 +245,8 @@ def _with_passages(items: Sequence[Item]) -> list[Item]:
         raise failure("data.no_passages")
     if left := len(items) - len(found):
         say(f"{left} items hold no passages and are left out.")
+    if long := sum(len(item.evidence) > MAX_TEXT for item in found):
+        say(f"{long} items hold over {MAX_TEXT:,} characters of passages; the rest is not read.")
     return found
 
 

@@ -87,6 +87,11 @@ class Item(Frozen):
     tags: tuple[str, ...] = ()
 
     @property
+    def evidence(self) -> str:
+        """Its passages as one text, of which a run reads the first `MAX_TEXT` characters."""
+        return "\n\n".join(passage.text for passage in self.passages)
+
+    @property
     def offers(self) -> frozenset[Offer]:
         """What this item holds. One whose text was labelled, and has no span, is free of errors."""
         held: dict[Offer, bool] = {
@@ -273,8 +278,7 @@ def plan_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> Ru
     """
     evidence = system.evidence
     if evidence is None:
-        text = "\n\n".join(passage.text for passage in item.passages)
-        evidence = EvidenceSpec(source="given", text=text[:MAX_TEXT])
+        evidence = EvidenceSpec(source="given", text=item.evidence[:MAX_TEXT])
     given, question = None, item.question
     if spec.checks == "texts":
         samples = tuple(sample[:MAX_TEXT] for sample in item.samples)

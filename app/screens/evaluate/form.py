@@ -71,7 +71,7 @@ from pipelines.evaluation.plan import (
 from pipelines.methods.registry import METHODS, used_models, wording_of
 from pipelines.models.providers import ModelSpec
 from pipelines.prompts import Wording
-from pipelines.run.events import MethodSpec
+from pipelines.run.events import MAX_TEXT, MethodSpec
 from pipelines.store.evaluations import StoredEvaluation
 
 # Choosing what is evaluated: what is done with the items, the methods, and their settings.
@@ -304,6 +304,9 @@ def _form(t: Catalogue) -> None:
         with_passages = [item for item in items if item.passages]
         if left := len(items) - len(with_passages):
             st.caption(t("evaluate.left_out.passages", count=integer(left)))
+        if long := sum(len(item.evidence) > MAX_TEXT for item in with_passages):
+            most = integer(MAX_TEXT)
+            st.caption(t("evaluate.long_passages", count=integer(long), most=most))
         items = with_passages
     if checks == "questions":
         draw_field(ANSWERS["form"], t, _FORM, width=420)
