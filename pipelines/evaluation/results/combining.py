@@ -90,32 +90,34 @@ def triggered(
     An item whose hallucination score by `detector` is above `cut` has the answer that `repair` ends
     with, any other the one that it began with (Rowen's comparison of detectors as triggers of its
     retrieval). With `share`, `cut` is in [0, 1]: so large a part of the items is above it, rounded,
-    and fewer where scores are equal there. The repair has to have been made for every item, such
-    as by Rowen with a threshold that nothing reaches. Raises InvalidInputError for a name that is
-    there already and for systems that are no detector and no repair.
+    and fewer where scores are equal there. An item that the detector does not score asks for
+    nothing. The repair has to have been made for every item, such as by Rowen with a threshold
+    that nothing reaches. Raises InvalidInputError for a name that is there already and for systems
+    that are no detector and no repair.
     """
     if name in evaluation.systems or not name:
         raise failure("evaluation.same_name", name=name)
-    asked = {
-        (one.item, one.repeat): one
-        for one in evaluation.scores
-        if one.method == detector and one.values.get(HALLUCINATION_SCORE) is not None
+    asked = {(one.item, one.repeat): one for one in evaluation.scores if one.method == detector}
+    doubts = {
+        place: doubt
+        for place, one in asked.items()
+        if (doubt := one.values.get(HALLUCINATION_SCORE)) is not None
     }
-    if share and asked:
-        scores = sorted((_doubt(one) for one in asked.values()), reverse=True)
-        above = round(cut * len(scores))
-        cut = scores[above] if above < len(scores) else -inf
+    if share and doubts:
+        highest = sorted(doubts.values(), reverse=True)
+        above = round(cut * len(highest))
+        cut = highest[above] if above < len(highest) else -inf
     repairs = [
         one
         for one in evaluation.scores
         if one.method == repair and one.original_values and not one.error
     ]
     made = tuple(
-        _triggered(one, asked[one.item, one.repeat], name, cut)
+        _triggered(one, asked.get(place), name, goes=doubts.get(place, -inf) > cut)
         for one in repairs
-        if (one.item, one.repeat) in asked
+        for place in [(one.item, one.repeat)]
     )
-    if not made:
+    if not made or not doubts:
         raise failure("evaluation.no_trigger", detector=detector, repair=repair)
     first = evaluation.systems[repair]
     system = ScoredSystem(
@@ -131,14 +133,9 @@ def triggered(
     )
 
 
-def _doubt(score: ItemScore) -> float:
-    return score.values[HALLUCINATION_SCORE] or 0.0
-
-
-def _triggered(repair: ItemScore, asked: ItemScore, name: str, cut: float) -> ItemScore:
-    goes = _doubt(asked) > cut
+def _triggered(repair: ItemScore, asked: ItemScore | None, name: str, *, goes: bool) -> ItemScore:
     values = repair.values if goes else repair.values | repair.original_values
-    cost = dict(asked.cost)
+    cost = dict(asked.cost) if asked else {}
     for what, amount in repair.cost.items() if goes else ():
         cost[what] = cost.get(what, 0.0) + amount
     # The share of items that it repairs is the mean of its searches.

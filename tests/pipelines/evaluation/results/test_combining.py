@@ -109,8 +109,10 @@ def test_a_combined_detector_triggers_a_repair():
         score(f"q{n}", "rowen", 1.0, original_values={"accuracy": 0.0}, original="first")
         for n in range(4)
     ]
+    # Nobody has scored this one: it keeps its first answer.
+    repairs.append(score("q4", "rowen", 1.0, original_values={"accuracy": 0.0}, original="first"))
     whole = evaluation([*rows.scores, *repairs])
     both = triggered(combined(whole, "both", ["a", "b"]), "x", "both", "rowen", 0.0)
     # Means of normalised scores: below 0, 0.5, -0.5 and above 0.
     values = [one.values["accuracy"] for one in both.scores if one.method == "x"]
-    assert values == [0.0, 1.0, 0.0, 1.0]
+    assert values == [0.0, 1.0, 0.0, 1.0, 0.0]
