@@ -36,11 +36,11 @@ def draw_field(field: FormField, t: Catalogue, key: str, value: Any = None, **lo
     """
     value, control = field.shown(value), look_of(field, t, key, **look)
     if field.choices:
-        index = field.choices.index(value) if value in field.choices else 0
+        options: Any = (None, *field.choices) if field.optional else field.choices
         st.selectbox(
-            options=field.choices,
-            index=index,
-            format_func=lambda one: field.word(one, t),
+            options=options,
+            index=options.index(value) if value in options else 0,
+            format_func=lambda one: field.empty(t) or "–" if one is None else field.word(one, t),
             **control,
         )
     elif field.kind is bool:

@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from components.base.words import Catalogue
 from pipelines.annotation.types import SessionSpec
 from pipelines.evaluation.datasets.mapping import ColumnMapping
-from pipelines.evaluation.plan import Budget
+from pipelines.evaluation.plan import Budget, EvaluationSpec
 from pipelines.methods.base import Method, field_bound, field_kind, is_optional
 from pipelines.models.providers import ModelSpec, Price
 from pipelines.run.ledger import RunLimits
@@ -193,6 +193,19 @@ RUN_LIMITS = Form(
 BUDGET = Form(Budget, "evaluate.most", looks={"money": Look(0.5), "hours": Look(0.5)})
 """Where an evaluation, or a judge of its answers, stops."""
 
+ANSWERS = Form(
+    EvaluationSpec,
+    "evaluate.answers",
+    keys={
+        "seed": ("evaluate.seed",),
+        "repeats": ("evaluate.repeats.count", "evaluate.repeats"),
+        "reproducible": ("setting.run.reproducible",),
+    },
+    # The data, the systems and what is measured are chosen by other means.
+    unasked=frozenset(EvaluationSpec.model_fields) - {"form", "seed", "repeats", "reproducible"},
+)
+"""How the systems of an evaluation answer."""
+
 RUN_FILTER = Form(RunFilter, "runs.filter", keys={"text": ("runs.search",)})
 """Which recorded runs are listed."""
 
@@ -246,5 +259,14 @@ MAPPING = Form(
 )
 """Which column of a table holds which part of an item."""
 
-FORMS: tuple[Form[Any], ...] = (RUN_LIMITS, BUDGET, RUN_FILTER, PRICE, MODEL, SESSION, MAPPING)
+FORMS: tuple[Form[Any], ...] = (
+    RUN_LIMITS,
+    BUDGET,
+    ANSWERS,
+    RUN_FILTER,
+    PRICE,
+    MODEL,
+    SESSION,
+    MAPPING,
+)
 """Every form; those of methods' settings are made by `setting_fields`."""

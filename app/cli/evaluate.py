@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from app.cli.ask import library_or_web, requested
-from app.cli.forms import add_command, add_group, add_worded, terminal_words
+from app.cli.forms import add_command, add_group, add_option, add_worded, terminal_words
 from app.cli.judge import add_facts_command, add_judge_command
 from app.cli.profiles import add_profile_option
 from app.cli.run_options import (
@@ -49,7 +49,7 @@ from app.cli.shared import (
     write_export,
 )
 from components.evaluate.reading import reading_line
-from components.forms import MAPPING
+from components.forms import ANSWERS, MAPPING
 from pipelines.base import Language, printable
 from pipelines.engine.profiles import held_calibrations, recorded_name
 from pipelines.engine.service import Service
@@ -69,7 +69,7 @@ from pipelines.evaluation.beginning import (
 )
 from pipelines.evaluation.datasets.mapping import ColumnMapping
 from pipelines.evaluation.datasets.opening import open_data_set
-from pipelines.evaluation.forms import forms
+from pipelines.evaluation.forms import formless, with_form
 from pipelines.evaluation.plan import (
     MAX_REPEATS,
     EvaluationSpec,
@@ -105,7 +105,7 @@ from pipelines.evaluation.runner import AnsweringBackend, EvaluationProgress, Ru
 from pipelines.evaluation.scoring import read_results
 from pipelines.methods.registry import METHODS, wording_of
 from pipelines.methods.slm.scores import history_of
-from pipelines.prompts import Wording, overlaid
+from pipelines.run.events import MAX_TEXT
 from pipelines.store.evaluations import StoredEvaluation
 
 # What is evaluated, as it is given on the command line: data, systems, and how often.
@@ -146,7 +146,7 @@ def add_plan_options(run: argparse.ArgumentParser) -> None:
         default=[],
         metavar="SYSTEM.ROLE=NAME",
     )
-    add_worded(run, "cli.answer_form", "--form", choices=list(forms()))
+    add_option(run, ANSWERS["form"])
     add_worded(run, "cli.evaluation.name", "--name", default="")
     add_worded(run, "cli.texts", "--texts", action="store_true")
     add_worded(run, "cli.passages.own", "--passages", action="store_true")
@@ -180,10 +180,8 @@ async def created_evaluation(
     asked, keys = await requested(service, options, names, "system")
     models = priced_models(asked.models, options)
     own = await system_models(service, names, options, keys)
-    form: Wording = forms()[options.form] if options.form else {}
-    wording = overlaid(form, asked.prompts)
-    kept = [name for name, method in names.items() if not wording_of([method], form)]
-    if form and kept:
+    wording = with_form(options.form, asked.prompts)
+    if kept := formless(options.form, names):
         say(f"These systems have no prompt for the form and keep their own: {', '.join(kept)}.")
     evidence = None
     if not options.passages:
@@ -203,6 +201,7 @@ async def created_evaluation(
     spec = EvaluationSpec(
         **provenance_of(data),
         checks="texts" if options.texts else "questions",
+        form=options.form,
         systems=systems,
         seed=asked.seed,
         repeats=options.repeats,
@@ -246,6 +245,8 @@ def _with_passages(items: Sequence[Item]) -> list[Item]:
         raise failure("data.no_passages")
     if left := len(items) - len(found):
         say(f"{left} items hold no passages and are left out.")
+    if long := sum(len(item.evidence) > MAX_TEXT for item in found):
+        say(f"{long} items hold over {MAX_TEXT:,} characters of passages; the rest is not read.")
     return found
 
 
@@ -539,10 +540,12 @@ def _with_made(found: Evaluation, options: argparse.Namespace) -> Evaluation:
             raise failure("command.no_combination", assignment=assignment)
         found = combined(found, name.strip(), listed_names(systems))
     for assignment in options.trigger:
-        match = re.fullmatch(r"(.+?)=(.+?)>(-?[\d.]+):(.+)", assignment)
+        match = re.fullmatch(r"(.+?)=(.+?)>(-?[\d.]+)(%?):(.+)", assignment)
         try:
-            name, detector, cut, repair = match.groups() if match else ("", "", "", "")
-            found = triggered(found, name.strip(), detector.strip(), repair.strip(), float(cut))
+            name, detector, cut, percent, repair = match.groups() if match else ("",) * 5
+            systems = name.strip(), detector.strip(), repair.strip()
+            scale = 100 if percent else 1
+            found = triggered(found, *systems, float(cut) / scale, share=bool(percent))
         except ValueError:
             raise failure("command.no_trigger", assignment=assignment) from None
     return found

@@ -152,6 +152,8 @@ def about_view(stored: StoredEvaluation, t: Catalogue) -> str:
         else t("evaluate.evidence.of", name=spec.systems[0].evidence.name),
         t("evaluate.seed.of", seed=spec.seed),
     ]
+    if spec.form:
+        facts.append(t("evaluate.answers.form.of", form=t(f"evaluate.answers.form.{spec.form}")))
     if spec.repeats > 1:
         facts.append(t("evaluate.repeated", count=spec.repeats))
     if limits := limits_words(spec, t):

@@ -8,10 +8,13 @@ systems write, so that runs record it as any wording of one's own.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 
 from pipelines.base import ASSETS
-from pipelines.prompts import Wording, checked_wording, with_text
+from pipelines.evaluation.plan import AnswerForm
+from pipelines.methods.registry import wording_of
+from pipelines.prompts import Wording, checked_wording, overlaid, with_text
 
 
 @cache
@@ -30,3 +33,15 @@ def forms() -> dict[str, Wording]:
                 wording = with_text(wording, file, language, key, text)
         found[form["name"]] = checked_wording(wording)
     return found
+
+
+def with_form(form: AnswerForm | None, own: Wording) -> Wording:
+    """Return the wording of systems that answer in `form`; prompts of one's own are kept."""
+    return overlaid(forms()[form], own) if form else own
+
+
+def formless(form: AnswerForm | None, systems: Mapping[str, str]) -> list[str]:
+    """Return the systems, a map from name to method, that no prompt of `form` is for."""
+    if not form:
+        return []
+    return [name for name, method in systems.items() if not wording_of([method], forms()[form])]

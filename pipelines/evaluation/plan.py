@@ -43,6 +43,9 @@ Offer = Literal[
 ]
 """What an item can hold; a method or a metric that needs more does not apply to it."""
 
+AnswerForm = Literal["reasoned", "yes_no"]
+"""A form in which every system answers: see `pipelines.evaluation.forms`."""
+
 Label = Literal["accurate", "minor", "major"]
 """How wrong people found a piece of a text. Where a data set knows only two, "major" is wrong."""
 
@@ -82,6 +85,11 @@ class Item(Frozen):
     samples: tuple[str, ...] = ()
     group: str = ""
     tags: tuple[str, ...] = ()
+
+    @property
+    def evidence(self) -> str:
+        """Its passages as one text, of which a run reads the first `MAX_TEXT` characters."""
+        return "\n\n".join(passage.text for passage in self.passages)
 
     @property
     def offers(self) -> frozenset[Offer]:
@@ -202,7 +210,8 @@ class EvaluationSpec(Frozen):
     the same in every evaluation. `metrics` are those that the table shows; None: all that apply.
     `limits` say where it stops; they decide nothing that is answered, and can be changed when it is
     continued.
-    `reading` is how the data set was read.
+    `reading` is how the data set was read. `form` names the form in which all systems answer, None
+    where each has its own; what decides is the text of the systems' prompts.
     `profile` names the saved profile whose settings the systems have, and `calibrations` are its:
     each run shows those that hold for it. They decide nothing that is answered.
     """
@@ -214,6 +223,7 @@ class EvaluationSpec(Frozen):
     licence: str = ""
     reading: Annotated[Reading | None, Field(exclude_if=lambda told: told is None)] = None
     checks: Literal["questions", "texts"] = "questions"
+    form: Annotated[AnswerForm | None, Field(exclude_if=lambda form: form is None)] = None
     systems: tuple[System, ...]
     seed: int = 0
     repeats: Annotated[int, Field(ge=1, le=MAX_REPEATS)] = 1
@@ -268,8 +278,7 @@ def plan_of(spec: EvaluationSpec, system: System, item: Item, repeat: int) -> Ru
     """
     evidence = system.evidence
     if evidence is None:
-        text = "\n\n".join(passage.text for passage in item.passages)
-        evidence = EvidenceSpec(source="given", text=text[:MAX_TEXT])
+        evidence = EvidenceSpec(source="given", text=item.evidence[:MAX_TEXT])
     given, question = None, item.question
     if spec.checks == "texts":
         samples = tuple(sample[:MAX_TEXT] for sample in item.samples)

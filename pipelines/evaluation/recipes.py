@@ -16,7 +16,7 @@ Text = Annotated[str, Field(min_length=1)]
 class Recipe(BaseModel):
     """A table or figure of a paper: what is evaluated, and what is looked at then.
 
-    `paper` is the method whose paper it is, `table` a key of its tables in `assets/papers`, and
+    `paper` is the method whose paper it is, `tables` are keys of its tables in `assets/papers`, and
     `of` says which tables and figures it makes. `data` names the paper's data sets as the program
     recognises them, `stand_in` is the bundled one that is taken without a file. `evaluate`, `facts`
     and `show` are options of those commands, `studies` are studies of the answers, each a name
@@ -29,7 +29,7 @@ class Recipe(BaseModel):
 
     name: Text
     paper: Literal["rowen", "drad", "ever", "haarag", "slm"]
-    table: Text
+    tables: Annotated[tuple[Text, ...], Field(min_length=1)]
     of: Text
     data: Text
     stand_in: Text

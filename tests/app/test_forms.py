@@ -11,7 +11,17 @@ from streamlit.testing.v1 import AppTest
 
 from app.screens.annotate import make
 from components.base.words import Catalogue
-from components.forms import BUDGET, FORMS, MAPPING, MODEL, PRICE, RUN_FILTER, RUN_LIMITS, SESSION
+from components.forms import (
+    ANSWERS,
+    BUDGET,
+    FORMS,
+    MAPPING,
+    MODEL,
+    PRICE,
+    RUN_FILTER,
+    RUN_LIMITS,
+    SESSION,
+)
 from pipelines.engine.service import Engine
 from pipelines.methods.registry import METHODS
 from pipelines.models.providers import PROVIDERS
@@ -193,6 +203,12 @@ def draw_limits_of_an_evaluation() -> None:
     draw_limits(Catalogue("en"), [])
 
 
+def draw_an_evaluation() -> None:
+    from app.screens.evaluate import form
+
+    form.show()
+
+
 def draw_filters_of_runs() -> None:
     from app.screens.runs import draw_filters, draw_search
     from components.base.words import Catalogue
@@ -225,6 +241,7 @@ def draw_a_mapping() -> None:
 PAGES = {
     RUN_LIMITS.base: [(draw_limits_of_runs, {})],
     BUDGET.base: [(draw_limits_of_an_evaluation, {})],
+    ANSWERS.base: [(draw_an_evaluation, {"evaluate.more": True})],
     RUN_FILTER.base: [(draw_filters_of_runs, {})],
     PRICE.base: [(draw_models, {"new.kind": "openai"})],
     # The address is a service's, the rest a judge's.

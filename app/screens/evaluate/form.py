@@ -14,6 +14,7 @@ from typing import Any, Literal
 import streamlit as st
 
 from app.engine import engine
+from app.forms import draw_field, look_of, read_field
 from app.jobs import forget_evaluation
 from app.page import (
     choose_one,
@@ -46,6 +47,7 @@ from components.base.elements import notice
 from components.base.html import tag
 from components.base.words import Catalogue, integer, named
 from components.evaluate.progress import metrics_view, summary_view
+from components.forms import ANSWERS
 from pipelines.engine.profiles import held_calibrations, recorded_name
 from pipelines.errors import VeriscopeError
 from pipelines.evaluation.beginning import (
@@ -56,8 +58,9 @@ from pipelines.evaluation.beginning import (
     unable_without_question,
     usable_items,
 )
+from pipelines.evaluation.forms import formless, with_form
 from pipelines.evaluation.plan import (
-    MAX_REPEATS,
+    AnswerForm,
     DataSet,
     EvaluationSpec,
     Item,
@@ -67,7 +70,8 @@ from pipelines.evaluation.plan import (
 )
 from pipelines.methods.registry import METHODS, used_models, wording_of
 from pipelines.models.providers import ModelSpec
-from pipelines.run.events import MethodSpec
+from pipelines.prompts import Wording
+from pipelines.run.events import MAX_TEXT, MethodSpec
 from pipelines.store.evaluations import StoredEvaluation
 
 # Choosing what is evaluated: what is done with the items, the methods, and their settings.
@@ -224,6 +228,7 @@ def _title(system: str, method: str, t: Catalogue) -> str:
 
 _OPENED = "_evaluate.opened"
 _SHOWN = "evaluate.shown_count"
+_FORM = "evaluate.form"
 _PAGE = 20
 _KEPT: Any = {"persist_state": "session"}
 
@@ -299,7 +304,15 @@ def _form(t: Catalogue) -> None:
         with_passages = [item for item in items if item.passages]
         if left := len(items) - len(with_passages):
             st.caption(t("evaluate.left_out.passages", count=integer(left)))
+        if long := sum(len(item.evidence) > MAX_TEXT for item in with_passages):
+            most = integer(MAX_TEXT)
+            st.caption(t("evaluate.long_passages", count=integer(long), most=most))
         items = with_passages
+    if checks == "questions":
+        draw_field(ANSWERS["form"], t, _FORM, width=420)
+        if kept := formless(_chosen_form(checks), {name: name for name in names}):
+            titles = t("list.separator").join(t(f"method.{name}.title") for name in kept)
+            st.caption(t("evaluate.answers.form.kept", methods=titles))
     draw_own_prompts(t)
     sources = st.expander(t("evaluate.sources"), key="evaluate.sources", on_change="rerun")
     draw_unfolded(sources, partial(draw_sources, t, names))
@@ -311,6 +324,11 @@ def _form(t: Catalogue) -> None:
     more = st.expander(t("evaluate.more"), key="evaluate.more", on_change="rerun")
     draw_unfolded(more, partial(_more, names, t))
     _begin_buttons(data, items, names, checks, own_passages, t)
+
+
+def _chosen_form(checks: Checks) -> AnswerForm | None:
+    """Return the form in which all systems answer; None where each has its own, or none answers."""
+    return read_field(ANSWERS["form"], _FORM, None) if checks == "questions" else None
 
 
 def _settings(names: Sequence[str], t: Catalogue) -> None:
@@ -349,31 +367,15 @@ def _more(names: Sequence[str], t: Catalogue) -> None:
     )
     left, right = st.columns(2, gap="medium")
     with left:
-        st.number_input(
-            t("evaluate.repeats.count"),
-            min_value=1,
-            max_value=MAX_REPEATS,
-            value=1,
-            key="evaluate.repeats",
-            help=t("evaluate.repeats.help"),
-            **_KEPT,
-        )
+        draw_field(ANSWERS["repeats"], t, "evaluate.repeats", 1)
     with right:
         st.number_input(
-            t("evaluate.seed"),
             min_value=0,
             max_value=2**31 - 1,
             value=0,
-            key="evaluate.seed",
-            help=t("evaluate.seed.help"),
-            **_KEPT,
+            **look_of(ANSWERS["seed"], t, "evaluate.seed"),
         )
-    st.toggle(
-        t("setting.run.reproducible"),
-        key="run.reproducible",
-        help=t("setting.run.reproducible.help"),
-        **_KEPT,
-    )
+    draw_field(ANSWERS["reproducible"], t, "run.reproducible")
     draw_limits(t, _currencies(names))
 
 
@@ -421,9 +423,9 @@ def _begin_buttons(
             )
 
 
-def _profile(systems: Mapping[str, MethodSpec]) -> str:
+def _profile(systems: Mapping[str, MethodSpec], wording: Wording) -> str:
     """Return the profile that all systems follow; none where one has settings of its own."""
-    return recorded_name(chosen_profile(), systems.values(), chosen_wording())
+    return recorded_name(chosen_profile(), systems.values(), wording)
 
 
 def _asked(item: Item) -> tuple[object, ...]:
@@ -442,17 +444,19 @@ def _begin(
 ) -> None:
     with remembered("evaluate"):
         evidence = None if own_passages else chosen_evidence()
-        models = chosen_models()
+        models, form = chosen_models(), _chosen_form(checks)
+        wording = with_form(form, chosen_wording())
         spec = EvaluationSpec(
             **provenance_of(data),
             checks=checks,
+            form=form,
             systems=tuple(
                 System(
                     name=name,
                     method=method,
                     models=models,
                     evidence=evidence,
-                    prompts=wording_of([method.name], chosen_wording()),
+                    prompts=wording_of([method.name], wording),
                 )
                 for name, method in systems.items()
             ),
@@ -460,7 +464,7 @@ def _begin(
             seed=int(st.session_state.get("evaluate.seed") or 0),
             repeats=int(st.session_state.get("evaluate.repeats") or 1),
             limits=chosen_limits(),
-            profile=_profile(systems),
+            profile=_profile(systems, wording),
             calibrations=held_calibrations(chosen_profile()),
         )
         checked_limits(spec, spec.limits)

@@ -24,6 +24,7 @@ from pipelines.error_words import Phrase, PhraseError, first_problem, phrase
 from pipelines.errors import failure
 from pipelines.evaluation.datasets.files import DataTable, read_json_lines, unusable
 from pipelines.evaluation.plan import Item, Label, LabelledSpan
+from pipelines.run.events import MAX_TEXT
 from pipelines.text import Span, detect_language
 
 
@@ -563,21 +564,59 @@ class _Aliases(Record):
     )
 
 
+class _Page(Record):
+    title: str = Field(validation_alias=AliasChoices("Title", "title"), default="")
+    text: str = Field(
+        validation_alias=AliasChoices(
+            "wiki_context", "search_context", "Description", "description", "text"
+        ),
+        default="",
+    )
+
+
 class Trivia(ItemRecord):
-    """TriviaQA as published (web or unfiltered): one of `Data`, or a row of the hub."""
+    """TriviaQA as published (web or unfiltered): one of `Data`, or a row of the hub.
+
+    The hub holds the text of its pages. As published they are files of their own, and what stands
+    in the question's file of a search result is what the search engine showed of it.
+    """
 
     question: str = Field(validation_alias=AliasChoices("Question", "question"), alias="Question")
     id: str = Field(validation_alias=AliasChoices("QuestionId", "question_id"), default="")
     answer: _Aliases = Field(validation_alias=AliasChoices("Answer", "answer"), alias="Answer")
+    entities: tuple[_Page, ...] = Field(
+        validation_alias=AliasChoices("EntityPages", "entity_pages"), default=()
+    )
+    results: tuple[_Page, ...] = Field(
+        validation_alias=AliasChoices("SearchResults", "search_results"), default=()
+    )
+
+    @field_validator("entities", "results", mode="before")
+    @classmethod
+    def _from_hub(cls, value: Any) -> Any:
+        """Turn columns into pages: the hub holds the columns of the pages in their place."""
+        if not isinstance(value, Mapping):
+            return value or ()
+        columns = {name: cells for name, cells in value.items() if isinstance(cells, Sequence)}
+        rows = zip(*columns.values(), strict=False)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
 
     def items(self) -> Iterator[Item]:
-        """Yield the question; its search results are left out."""
-        given = self.answer
+        """Yield the question with the pages of its entities, then those that a search found."""
+        given, pages = self.answer, (*self.entities, *self.results)
         yield make_item(
             self.id,
             question=self.question.strip(),
             answers=distinct([given.value, *given.aliases, *given.people, *given.normalized]),
+            passages=_of_pages(pages, "TriviaQA"),
         )
+
+
+def _of_pages(pages: Sequence[_Page], source: str) -> tuple[Passage, ...]:
+    """Return pages as passages, each as far as a run reads evidence that is given to it."""
+    return make_passages(
+        [page.text[:MAX_TEXT] for page in pages], source, [page.title for page in pages]
+    )
 
 
 class MultiHop(ItemRecord):
@@ -655,16 +694,20 @@ class ListQuestion(ItemRecord):
 
 
 class AliasLists(ItemRecord):
-    """QAMPARI as ALCE publishes it: a list of aliases for each entity."""
+    """QAMPARI as ALCE publishes it: a list of aliases for each entity, with the passages that its
+    retrieval found.
+    """
 
     question: str
     answers: tuple[tuple[str, ...], ...]
+    docs: tuple[_Page, ...] = ()
     id: str | int = Field(validation_alias=AliasChoices("id", "qid"), default="")
 
     def items(self) -> Iterator[Item]:
         """Yield the question with its list."""
         lists = tuple(filter(None, map(distinct, self.answers)))
-        yield make_item(self.id, question=self.question.strip(), lists=lists)
+        passages = _of_pages(self.docs, "ALCE")
+        yield make_item(self.id, question=self.question.strip(), lists=lists, passages=passages)
 
 
 class ChineseTruthful(ItemRecord):

@@ -5,6 +5,7 @@ triggers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
 
@@ -76,29 +77,49 @@ def combined(evaluation: Evaluation, name: str, systems: Sequence[str]) -> Evalu
 
 
 def triggered(
-    evaluation: Evaluation, name: str, detector: str, repair: str, cut: float
+    evaluation: Evaluation,
+    name: str,
+    detector: str,
+    repair: str,
+    cut: float,
+    *,
+    share: bool = False,
 ) -> Evaluation:
     """Return `evaluation` with a further system: `repair`, where the detector asks for it.
 
     An item whose hallucination score by `detector` is above `cut` has the answer that `repair` ends
     with, any other the one that it began with (Rowen's comparison of detectors as triggers of its
-    retrieval). The repair has to have been made for every item, such as by Rowen with a threshold
+    retrieval). With `share`, `cut` is in [0, 1]: so large a part of the items is above it, rounded,
+    and fewer where scores are equal there. An item that the detector does not score asks for
+    nothing. The repair has to have been made for every item, such as by Rowen with a threshold
     that nothing reaches. Raises InvalidInputError for a name that is there already and for systems
     that are no detector and no repair.
     """
     if name in evaluation.systems or not name:
         raise failure("evaluation.same_name", name=name)
     scores = evaluation.scores
-    scored = np.isfinite(scores.column("values", HALLUCINATION_SCORE))
-    asked = scores.taken(scores.methods.those(detector) & scored)
-    repairs = scores.taken(scores.methods.those(repair) & ~scores.failed)
+    asked = scores.taken(scores.methods.those(detector))
+    read = asked.column("values", HALLUCINATION_SCORE)
+    doubts = read[np.isfinite(read)]
+    if share and len(doubts):
+        highest = np.sort(doubts)[::-1]
+        above = round(cut * len(highest))
+        cut = float(highest[above]) if above < len(highest) else -inf
     place_of = {key: place for place, key in enumerate(asked.item_repeats())}
-    places = np.array([place_of.get(key, -1) for key in repairs.item_repeats()], dtype=np.intp)
-    pairs = zip(repairs.taken(places >= 0), asked.taken(places[places >= 0]), strict=True)
-    made = PackedScores.of(
-        _triggered(one, other, name, cut) for one, other in pairs if one.original_values
+    repairs = scores.taken(scores.methods.those(repair) & ~scores.failed)
+    pairs = (
+        (one, place_of.get(key))
+        for one, key in zip(repairs, repairs.item_repeats(), strict=True)
+        if one.original_values
     )
-    if not made:
+    made = PackedScores.of(
+        _triggered(one, None, name, goes=False)
+        if place is None
+        # NaN is above nothing.
+        else _triggered(one, asked[place], name, goes=bool(read[place] > cut))
+        for one, place in pairs
+    )
+    if not made or not len(doubts):
         raise failure("evaluation.no_trigger", detector=detector, repair=repair)
     first = evaluation.systems[repair]
     system = ScoredSystem(
@@ -114,10 +135,9 @@ def triggered(
     )
 
 
-def _triggered(repair: ItemScore, asked: ItemScore, name: str, cut: float) -> ItemScore:
-    goes = (asked.values[HALLUCINATION_SCORE] or 0.0) > cut
+def _triggered(repair: ItemScore, asked: ItemScore | None, name: str, *, goes: bool) -> ItemScore:
     values = repair.values if goes else repair.values | repair.original_values
-    cost = dict(asked.cost)
+    cost = dict(asked.cost) if asked else {}
     for what, amount in repair.cost.items() if goes else ():
         cost[what] = cost.get(what, 0.0) + amount
     # The share of items that it repairs is the mean of its searches.

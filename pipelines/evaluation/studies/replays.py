@@ -153,6 +153,7 @@ def replay_points(
     answers = unreadable = altered = 0
     items = enumerate(stored_items(store.evaluations, evaluation, owner))
     position, item = -1, None
+    known_tags: set[str] = set()
     for task, run, body in stored_outcomes(
         store.evaluations, evaluation, owner, -1, stored.tasks - 1
     ):
@@ -161,6 +162,7 @@ def replay_points(
         while position < task.position:
             position, item = next(items)
         assert item is not None
+        known_tags |= {*item.tags}
         if not set(tags) <= set(item.tags):
             continue
         answers += 1
@@ -175,6 +177,8 @@ def replay_points(
             altered += _differs(found[work.current], Outcome.model_validate(body))
         if progress is not None:
             progress(answers, total)
+    if tags and not answers:
+        raise failure("evaluation.no_such_tag", tags=[*tags], known=sorted(known_tags))
     if not replayed.any():
         raise failure("study.no_runs", system=system, unreadable=unreadable, answers=answers)
     return Replays(

@@ -130,6 +130,15 @@ def test_the_scales_of_judges_are_those_of_their_sentences(line: Line):
     assert '"mu": 0.6, "sigma": 0.3, "n": 2}' in out
 
 
+def test_passages_that_are_too_long_to_be_read_are_counted(line: Line):
+    rows = [{**QUESTIONS[n], "context": "A city. " * (1000 + n)} for n in (0, 1)]
+    line.questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = ("--map", "passages=context", "--passages", "--yes")
+    _, _, err = line.call(*line.begin, *asked)
+    # 7,999 characters without the space at the end, and 8,007.
+    assert "1 items hold over 8,000 characters of passages; the rest is not read." in err
+
+
 def test_how_a_file_was_read_is_said_first_and_kept(line: Line, tmp_path: Path):
     rows = [{**row, "context": "A city."} for row in QUESTIONS]
     torn = "".join(json.dumps(one) + "\n" for one in rows) + '{"question": \n'

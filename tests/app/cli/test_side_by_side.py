@@ -46,9 +46,41 @@ def test_a_part_by_tag(line: Line):
     # Two of three: land 3 is among them.
     assert "direct  0.67" in shown
     assert "3 items" in shown
-    status, _, err = line.call("evaluations", "show", name, "--tag", "sea")
-    assert status == 2
-    assert "islands, land" in err
+    study = ("study", "--evaluation", name, "--vary", "max_tokens=128", "--metrics", "accuracy")
+    assert "1.00" in line.call(*study, "--tag", "islands")[1]
+    assert "0.67" in line.call(*study, "--tag", "land")[1]
+    for asked in (("evaluations", "show", name), study):
+        status, _, err = line.call(*asked, "--tag", "sea")
+        assert status == 2
+        assert "islands, land" in err
+
+
+def test_a_detector_of_several_and_a_repair_that_it_triggers(line: Line):
+    samples = ["Rome is big.", "Rome is old."]
+    rows = [
+        {"id": str(n), "text": text, "hallucinated": wrong, "samples": samples, "question": "Rome?"}
+        for n, (text, wrong) in enumerate((("Rome is old.", False), ("Rome is wet.", True)))
+    ]
+    line.questions.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    parts = ("question", "text", "hallucinated", "samples")
+    maps = (option for part in parts for option in ("--map", f"{part}={part}"))
+    two = ("--methods", "selfcheck,selfcheck", "--set", "selfcheck.variant=ngram")
+    two = (*two, "--set", "selfcheck 2.variant=ngram", "--set", "selfcheck 2.ngram=unigram_avg")
+    given = ("evaluate", "--data", str(line.questions), "--texts", *maps, *two, *line.go_on)
+    status, _, err = line.call(*given, "--yes")
+    assert status == 0, err
+    show = ("evaluations", "show", line.listed()[0])
+    shown = line.call(*show, "--combine", "both=selfcheck,selfcheck 2", "--metrics", "auroc")[1]
+    # A word that no sample has is the most surprising one.
+    assert shown.splitlines()[3].split()[:2] == ["both", "1.00"]
+    for options, said in (
+        (("--combine", "both=selfcheck,direct"), "direct"),
+        (("--trigger", "x=selfcheck>high:selfcheck 2"), "cannot be understood"),
+        # These only check: nothing is repaired.
+        (("--trigger", "x=selfcheck>50%:selfcheck 2"), "cannot trigger"),
+    ):
+        status, _, err = line.call(*show, *options)
+        assert (status, said in err) == (2, True), err
 
 
 def test_the_web_is_the_evidence_of_every_system(line: Line):

@@ -7,6 +7,7 @@ import pytest
 from app.jobs import evaluations, start_evaluation
 from pipelines.engine.service import Engine
 from pipelines.errors import UnreachableError
+from pipelines.evaluation.forms import forms
 from pipelines.evaluation.plan import Budget
 from pipelines.models.providers import ModelSpec, Price
 from tests.app.evaluate_page import (
@@ -160,6 +161,44 @@ def test_a_method_takes_part_twice_with_settings_of_its_own(engine: Engine, mode
     assert spec.systems[0].method.settings == {}
     assert 99 in spec.systems[1].method.settings.values()
     assert "10 of 10 answers" in seen(test)
+
+
+@pytest.mark.parametrize(
+    ("lang", "said", "own"),
+    [
+        ("en", "form of the answers: Chain of thought that ends with yes or no", "a form of their"),
+        ("zh", "回答的形式：以是或否结尾的思维链", "这些系统保留自己的形式：Rowen"),
+    ],
+)
+def test_every_system_answers_in_the_form_that_is_chosen(
+    engine: Engine, model: FakeModel, lang: str, said: str, own: str
+):
+    test = with_file("capitals.csv", CAPITALS, lang=lang)
+    test.checkbox(key="evaluate.method.questions.rag").uncheck()
+    test.checkbox(key="evaluate.method.questions.rowen").check().run()
+    assert not any(own in one for one in captions(test))
+    test.selectbox(key="evaluate.form").set_value("yes_no").run()
+    assert any(own in one for one in captions(test))
+    test.checkbox(key="evaluate.method.questions.rowen").uncheck().run()
+    ended(press(test, "run"))
+    spec = stored_spec(engine, test.query_params["evaluation"])
+    assert spec.form == "yes_no"
+    asked = {"direct": forms()["yes_no"]["direct"]}
+    assert [one.prompts for one in spec.systems] == [asked]
+    assert said in seen(test)
+    # Every question was asked with the demonstrations.
+    told = [" ".join(one.content for one in request.messages) for request in model.asked]
+    assert len(told) == 5
+    assert all("Could a hen's egg float in the Dead Sea?" in one for one in told)
+
+
+def test_texts_that_are_there_have_the_form_they_have(engine: Engine):
+    test = with_file("labelled.csv", b"Question,Answer,hallucinated\nWho?,Ada.,0\nWhen?,1815.,1\n")
+    test.session_state["evaluate.form"] = "reasoned"
+    test.segmented_control(key="evaluate.checks.questions.texts").set_value("texts").run()
+    assert "evaluate.form" not in [box.key for box in test.selectbox]
+    press(test, "run")
+    assert stored_spec(engine, test.query_params["evaluation"]).form is None
 
 
 def test_a_server_that_is_away_is_told(engine: Engine, model: FakeModel):

@@ -78,11 +78,36 @@ def test_triviaqa_as_published(tmp_path: Path):
         "NormalizedValue": "sunset boulevard",
         "Type": "WikipediaEntity",
     }
-    row = {"Question": "Which?", "QuestionId": "tc_1", "Answer": answer, "SearchResults": []}
+    found = {"Title": "Films", "Description": "It is a film.", "Filename": "a.txt", "Rank": 0}
+    row = {"Question": "Which?", "QuestionId": "tc_1", "Answer": answer, "SearchResults": [found],
+           "EntityPages": [{"Title": "Sunset Boulevard", "Filename": "b.txt"}]}  # fmt: skip
     published = {"Data": [row], "Domain": "unfiltered-web", "Version": 1.0}
     (item,) = items(document(tmp_path / "unfiltered-web-dev.json", published))
     assert item.id == "tc_1"
     assert item.answers == ("Sunset Boulevard", "Sunset Bvd", "sunset blvd")
+    # The page of the entity is a file of its own.
+    assert [(one.title, one.text) for one in item.passages] == [("Films", "It is a film.")]
+
+
+def test_triviaqa_of_the_hub_with_its_pages(tmp_path: Path):
+    row = {
+        "question": "Which?",
+        "question_id": "tc_1",
+        "answer": {"value": "Ada", "aliases": ["Ada"], "normalized_aliases": ["ada"]},
+        "entity_pages": {"title": ["Ada"], "wiki_context": [f"Ada was. {'x' * 9000}"]},
+        "search_results": {
+            "title": ["One", "Two"],
+            "description": ["short", "short"],
+            "search_context": ["The page.", ""],
+        },
+    }
+    (item,) = items(document(tmp_path / "trivia.json", [row]))
+    ada, one = item.passages
+    assert (ada.title, ada.text[:8], len(ada.text)) == ("Ada", "Ada was.", 8000)
+    assert (one.title, one.text) == ("One", "The page.")
+    bare = {**row, "entity_pages": {}, "search_results": None}
+    (item,) = items(document(tmp_path / "bare.json", [bare]))
+    assert (item.answers, item.passages) == (("Ada",), ())
 
 
 HOTPOT = {
@@ -139,9 +164,12 @@ def test_qampari_has_a_list_of_entities_with_aliases(tmp_path: Path):
 
 
 def test_qampari_in_the_form_of_alce(tmp_path: Path):
-    row = {"id": "12", "question": "Which?", "answers": [["One", "The One"], ["Two"]], "docs": []}
+    docs = [{"id": "7", "title": "Films", "text": "One is a film.", "score": 0.8}]
+    row = {"id": "12", "question": "Which?", "answers": [["One", "The One"], ["Two"]], "docs": docs}
     data_set = open_data_set(document(tmp_path / "qampari_eval.json", [row]))
     assert data_set.items[0].lists == (("One", "The One"), ("Two",))
+    (passage,) = data_set.items[0].passages
+    assert (passage.title, passage.text, passage.source) == ("Films", "One is a film.", "ALCE")
     assert data_set.source.endswith("QAMPARI")
 
 

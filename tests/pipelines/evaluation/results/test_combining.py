@@ -77,3 +77,42 @@ def test_a_detector_triggers_the_repair_of_another_system():
     assert late.values["accuracy"] == 1.0
     with pytest.raises(InvalidInputError):
         triggered(evaluation(rows), "x", "rowen", "sac3", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("share", "asked_for"),
+    [
+        # The highest two of five; 1.5 is rounded to 2, 0.4 to 0.
+        (0.4, "bd"), (0.3, "bd"), (0.08, ""), (1.0, "abcde"),
+        # Of three, two are equal and would be the third and the fourth.
+        (0.6, "bd"),
+    ],
+)  # fmt: skip
+def test_a_share_of_the_highest_scores_triggers(share: float, asked_for: str):
+    doubts = {"a": 2.0, "b": 9.0, "c": 2.0, "d": 5.0, "e": -1.0}
+    rows = [
+        one
+        for item, doubt in doubts.items()
+        for one in (
+            score(item, "ngram", 1, values={"hallucination_score": doubt, "hallucinated": 0.0}),
+            score(item, "rowen", 1.0, original_values={"accuracy": 0.0}, original="first"),
+        )
+    ]
+    found = triggered(evaluation(rows), "x", "ngram", "rowen", share, share=True)
+    right = [one.item for one in found.scores if one.method == "x" and one.values["accuracy"]]
+    assert "".join(right) == asked_for
+
+
+def test_a_combined_detector_triggers_a_repair():
+    rows = two_detectors()
+    repairs = [
+        score(f"q{n}", "rowen", 1.0, original_values={"accuracy": 0.0}, original="first")
+        for n in range(4)
+    ]
+    # Nobody has scored this one: it keeps its first answer.
+    repairs.append(score("q4", "rowen", 1.0, original_values={"accuracy": 0.0}, original="first"))
+    whole = evaluation([*rows.scores, *repairs])
+    both = triggered(combined(whole, "both", ["a", "b"]), "x", "both", "rowen", 0.0)
+    # Means of normalised scores: below 0, 0.5, -0.5 and above 0.
+    values = [one.values["accuracy"] for one in both.scores if one.method == "x"]
+    assert values == [0.0, 1.0, 0.0, 1.0, 0.0]

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.base import Passage
 from pipelines.errors import InvalidInputError, NotFoundError, StorageError, failure
-from pipelines.evaluation.plan import LabelledSpan
+from pipelines.evaluation.plan import Item, LabelledSpan
 from pipelines.evaluation.runner import Runner
 from pipelines.evaluation.statistics.estimates import Estimate
 from pipelines.evaluation.studies.grid import Axis
@@ -19,6 +20,7 @@ from pipelines.evaluation.studies.table import STUDY_FORMATS, ChosenPoint, study
 from pipelines.jobs import Job, JobStoppedError, Steps
 from tests.pipelines.evaluation.bench import carried_out, create, dream, opened, spec, system
 from tests.pipelines.evaluation.studies.recorded import TEXTS, selfcheck
+from tests.scripted.bench import PieceModel
 from tests.scripted.fakes import FakeModel
 
 
@@ -47,6 +49,44 @@ async def test_each_point_is_what_a_run_with_these_settings_gives(tmp_path: Path
             assert found.values["flagged"][point].tolist() == flags
         with pytest.raises(NotFoundError):
             replay_points(service.store, name, "you", "selfcheck 2.0", [axis])
+
+
+CURIE = Item(
+    id="t",
+    text="She was born in Warsaw. She died in Florida.",
+    passages=(Passage(id="p", title="Curie", text="She died in France.", source="s"),),
+    sentences=(
+        LabelledSpan(start=0, end=23, label="accurate"),
+        LabelledSpan(start=24, end=44, label="major"),
+    ),
+)
+
+
+async def test_a_given_text_is_run_again_as_it_was_checked(tmp_path: Path):
+    # P is 0.8 for every piece but 0.1 for Florida, which is searched for and rewritten.
+    model = PieceModel(lambda _: " France.")
+    async with opened(tmp_path, model) as service:
+        drad = system("drad").model_copy(update={"evidence": None})
+        name = create(service, spec(drad, checks="texts"), items=[CURIE])
+        await carried_out(Runner(service, name, owner="me"))
+        assert model.asked
+        axis = Axis(name="theta_1", values=(0.0, 0.6, 0.9))
+        found = await asyncio.to_thread(replay_points, service.store, name, "me", "drad", [axis])
+        # Where nothing is doubtful nothing is searched for; Warsaw would be, and never was.
+        assert (found.replayed, found.diverged, found.altered) == ((1, 1, 0), (0, 0, 1), 0)
+        assert found.values["flagged"][:2].tolist() == [[0, 0], [0, 1]]
+        assert found.values["hallucination_score"][1] == pytest.approx([0.2, 0.9])
+
+
+async def test_every_way_to_pool_is_known_where_nothing_is_corrected(tmp_path: Path):
+    async with opened(tmp_path, PieceModel(lambda _: "")) as service:
+        drad = system("drad", theta_1=0, use_entropy=False).model_copy(update={"evidence": None})
+        name = create(service, spec(drad, checks="texts"), items=[CURIE])
+        await carried_out(Runner(service, name, owner="me"))
+        for study, points in (("drad-pooling", 6), ("drad-score", 3)):
+            found = await asyncio.to_thread(run_named_study, service.store, name, "me", study)
+            assert [one.diverged for one in found.points] == [0] * points
+            assert found.points[0].metrics["auc_pr_nonfactual"].value == 1.0
 
 
 async def test_what_needs_a_new_call_is_counted_and_not_guessed(tmp_path: Path):

@@ -138,18 +138,29 @@ async def test_without_a_calibration_for_the_model_entropy_decides_nothing(table
     assert (found.theta_2, found.theta_2_source) == (None, "missing")
 
 
-async def test_entropies_over_more_tokens_are_another_matter(table: None):
+@pytest.mark.parametrize(
+    ("counts", "source", "entropies"),
+    [
+        ((20, 20, 20, 20), "missing", "20"),
+        # A token that is none of the five most probable ones is counted beside them.
+        ((5, 6, 5, 6), "calibrated", "5"),
+    ],
+)
+async def test_entropies_over_more_tokens_are_another_matter(
+    table: None, counts: tuple[int, ...], source: str, entropies: str
+):
     class Wide(PieceModel):
         async def generate(
             self, request: GenerationRequest, watch: Watcher | None = None
         ) -> tuple[Generation, ...]:
             (reply,) = await super().generate(request, watch)
-            tokens = tuple(t.model_copy(update={"top_k": 20}) for t in reply.tokens or ())
+            listed = zip(reply.tokens or (), counts, strict=False)
+            tokens = tuple(token.model_copy(update={"top_k": k}) for token, k in listed)
             return (reply.model_copy(update={"tokens": tokens}),)
 
     outcome = await run(Wide(lambda _: UNSURE))
-    assert thresholds(outcome).theta_2_source == "missing"
-    assert thresholds(outcome).entropies == "20"
+    found = thresholds(outcome)
+    assert (found.theta_2_source, found.entropies) == (source, entropies)
 
 
 async def test_theta_2_can_be_set_and_switched_off(table: None):
