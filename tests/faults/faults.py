@@ -473,3 +473,9 @@ def _half(reply: Reply, finish: str) -> Reply:
     cut = cut[: max(1, len(cut) // 2)]
     entries = reply.entries and reply.entries[: len(cut)]
     return reply.but(text="".join(cut), entries=entries, finish=finish)
+
+
+MIXED, MIXED_SHARE = "mixed", 0.3
+"""In place of a fault: this share of all calls of a run, of whatever kind, meet one of `QUICK`."""
+
+QUICK = tuple(name for name, one in FAULTS.items() if not one.slow)

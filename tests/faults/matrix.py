@@ -56,7 +56,8 @@ async def run_cells(cells: Sequence[Cell]) -> list[Result]:
 
         async def one(cell: Cell) -> Result:
             known = healthy.get(_healthy(cell))
-            async with slow if FAULTS[cell.fault].slow else quick:
+            fault = FAULTS.get(cell.fault)
+            async with slow if fault and fault.slow else quick:
                 return await run_cell(server, cell, known.answer if known else None)
 
         wrong = [result for result in healthy.values() if result.problems]

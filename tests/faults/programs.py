@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 from tests.faults import baselines
 from tests.faults.brain import PROBE_KINDS
-from tests.faults.faults import FAULTS
+from tests.faults.faults import FAULTS, MIXED
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,10 @@ REWRITES = ("go_on", "continue", "next", "rectify", "repair", "revise_answer", "
 
 @dataclass(frozen=True)
 class Cell:
-    """One run: the `fault` strikes calls of `kind`, the first (`once`) or `always`."""
+    """One run: the `fault` strikes calls of `kind`, the first (`once`) or `always`.
+
+    Of `MIXED` faults `often` is the seed.
+    """
 
     program: str
     kind: str
@@ -131,6 +135,15 @@ class Cell:
     def __str__(self) -> str:
         how = ("streamed" if self.streamed else "whole") + (", native" if self.native else "")
         return f"{self.program}/{self.kind} {self.fault} {self.often} ({how}, {self.language})"
+
+
+def mixed_cells(chance: Random, each: int) -> Iterator[Cell]:
+    """So many runs of every program in which several faults meet any of its calls."""
+    for program in ALL_PROGRAMS:
+        for _ in range(each):
+            seed, language = str(chance.randrange(10**6)), chance.choice(("en", "zh"))
+            ways = chance.random() < 0.5, chance.random() < 0.2
+            yield Cell(program, "any", MIXED, seed, *ways, language)
 
 
 def all_cells() -> Iterator[Cell]:

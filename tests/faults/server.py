@@ -1,8 +1,8 @@
 """The faulty server, in a process of its own: `python -m tests.faults.server` prints its port.
 
 Everything about a cell of the matrix stands in the address: which fault strikes which kind of call,
-once or always. All other calls are answered well. `/state/CELL` tells how often it struck and how
-many connections of the cell are open.
+once or always, or that any call may meet any fault (`MIXED`). All other calls are answered well.
+`/state/CELL` tells how often it struck and how many connections of the cell are open.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import asyncio
 import json
 from collections import Counter
 from contextlib import suppress
+from random import Random
 
 from tests.faults.brain import VERDICT_KINDS, answer, kind_of
-from tests.faults.faults import FAULTS, give, head
+from tests.faults.faults import FAULTS, MIXED, MIXED_SHARE, QUICK, give, head
 from tests.faults.wire import Asked, good_reply
 
 
@@ -111,7 +112,12 @@ class Server:
         reply = good_reply(asked, answer(content))
         # What asks for a verdict once more is another call of the same kind.
         struck = kind == struck_kind or (kind == "again" and struck_kind in VERDICT_KINDS)
-        if struck and (often == "always" or not self.struck[cell]):
+        struck = struck and (often == "always" or not self.struck[cell])
+        if fault == MIXED:
+            # By the number of the call among those of its kind: others may come in any order.
+            chance = Random(f"{often} {kind} {self.kinds[cell][kind]}")
+            struck, fault = chance.random() < MIXED_SHARE, chance.choice(QUICK)
+        if struck:
             self.struck[cell] += 1
             if fault == "redirect_loop":
                 await line.send(head(307, location=path))

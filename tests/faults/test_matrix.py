@@ -12,9 +12,10 @@ from tests.drawing import drawn_today
 from tests.faults.brain import PROBE_KINDS
 from tests.faults.faults import FAULTS
 from tests.faults.matrix import OUTCOMES, problems_of, run_all, run_cells
-from tests.faults.programs import ALL_PROGRAMS, BASELINES, all_cells
+from tests.faults.programs import ALL_PROGRAMS, BASELINES, all_cells, mixed_cells
 
-SAMPLE = 30
+SAMPLE, MIXED_EACH = 30, 4
+"""Runs of the matrix for every change; runs of each program with several faults for a release."""
 
 
 def test_the_matrix_is_complete():
@@ -44,6 +45,22 @@ async def test_a_sample_of_the_matrix():
     results = await run_cells(random.Random(3).sample(one_program, SAMPLE))
     assert problems_of(results) == []
     assert len(results) == SAMPLE
+
+
+async def test_some_runs_with_several_faults():
+    cells = [one for one in mixed_cells(random.Random(5), 1) if one.program in ("drad", "critic")]
+    results = await run_cells(cells)
+    assert problems_of(results) == []
+    assert len(results) == len(cells)
+
+
+@pytest.mark.verify
+def test_every_program_with_several_faults_drawn_by_the_day():
+    cells = list(mixed_cells(drawn_today(), MIXED_EACH))
+    results = run_all(cells)
+    problems = problems_of(results)
+    assert not problems, "\n".join(problems)
+    assert len(results) == len(cells)
 
 
 @pytest.mark.verify

@@ -17,6 +17,8 @@ from typing import Literal
 from pydantic import Field, TypeAdapter
 
 from pipelines.base import ASSETS, Frozen, Language, Passage, calibration
+from pipelines.methods.base import Question
+from pipelines.methods.replies.statements import states_nothing
 from pipelines.methods.together.features import (
     READINGS,
     BestEvidence,
@@ -295,11 +297,16 @@ def judged_together(
 
     `passages` None: nothing was searched for. `expected` says that each sentence was to be judged,
     so that one without a reading is not judged. Neither is any of a text in another language than
-    English and Chinese, for which nothing was fitted.
+    English and Chinese, for which nothing was fitted, nor of one that answers `question` and states
+    nothing: passages hold words such as "yes" and "clear" as well.
     """
     found: list[TogetherFound] = []
     before = ""
-    foreign = other_language(" ".join((question, *sentences))) is not None
+    text = " ".join(sentences)
+    foreign = other_language(f"{question} {text}") is not None
+    if question and states_nothing(text, Question(text=question, language=language)):
+        unjudged = TogetherFound(verdict="unchecked", why=(Why(name="unjudged"),), use=use)
+        return [unjudged for _ in sentences]
     for sentence, readings in zip(sentences, said, strict=True):
         words = content_terms(sentence)
         if foreign or not passages or not words:
