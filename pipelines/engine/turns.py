@@ -294,16 +294,12 @@ def _is_listed(value: Any) -> bool:
 
 def _pair(one: Mapping[str, Any]) -> list[Utterance]:
     """Return what a question and its answer say that are one object, by the names of who speaks."""
-    said = [(_SPEAKERS.get(str(name).casefold()), text) for name, text in one.items()]
-    if {speaker for speaker, _ in said} < {"user", "assistant", None, "system"} and (
-        sum(speaker in ("user", "assistant") for speaker, _ in said) == 2
-    ):
-        return [
-            Utterance(speaker=speaker, text=text)
-            for speaker, text in said
-            if speaker is not None and isinstance(text, str) and text.strip()
-        ]
-    return []
+    found: list[Utterance] = []
+    for name, text in one.items():
+        speaker = _SPEAKERS.get(str(name).casefold())
+        if speaker in ("user", "assistant") and isinstance(text, str) and text.strip():
+            found.append(Utterance(speaker=speaker, text=text))
+    return found if {one.speaker for one in found} == {"user", "assistant"} else []
 
 
 def _is_result(part: Any) -> bool:

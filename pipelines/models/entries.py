@@ -109,9 +109,10 @@ def _in_one_form(entry: object) -> Mapping[str, Any]:
         entry = {"token": name, "logprob": value}
     if not isinstance(entry, Mapping):
         return {}
-    if entry and all(isinstance(one, Mapping) for one in entry.values()):
-        # By ids, the token that was drawn first.
-        entry = {**next(iter(entry.values())), "top_logprobs": list(entry.values())}
+    by_id = [one for one in entry.values() if isinstance(one, Mapping)]
+    if by_id and len(by_id) == len(entry):
+        # The token that was drawn first.
+        entry = {**by_id[0], "top_logprobs": by_id}
     made: dict[str, Any] = {
         name: entry[name] for name in ("id", "bytes") if entry.get(name) is not None
     }

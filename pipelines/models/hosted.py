@@ -625,8 +625,9 @@ class HostedModel(Model, Generic[Client]):
         self._made |= new - for_now
         if not new:
             guess = form_guessed(refusal, fields, made, streamed=streamed)
-            new = set() if guess is None else {guess}
-            left_out |= new
+            if guess is not None:
+                new.add(guess)
+                left_out.add(guess)
         return bool(new)
 
     def _bounds(self, refusal: RefusalError, fields: Mapping[str, Any]) -> bool:
