@@ -222,15 +222,24 @@ def connection_failure(error: BaseException) -> str | None:
     return next((kind for kind, classes in _CONNECTIONS.items() if names & classes), None)
 
 
+_SAYING = (
+    "message", "errormessage", "msg", "errormsg", "errordescription", "detail", "details",
+    "description", "error", "errors", "reason", "title", "invalidparams",
+)  # fmt: skip
+"""Keys under which servers say what is wrong, the most telling first."""
+
+
 def server_words(body: object) -> str:
     """Return what a server said is wrong, in any usual shape; an HTML page says nothing."""
     if isinstance(body, str):
         return "" if body.lstrip().startswith("<") else body
     if isinstance(body, Mapping):
-        for key in ("message", "detail", "error", "msg"):
-            words = server_words(body.get(key))
-            if words:
-                return words
+        said = {re.sub(r"[\W_]", "", str(key)).casefold(): body[key] for key in reversed(body)}
+        words = next(filter(None, (server_words(said.get(key)) for key in _SAYING)), "")
+        # Under other keys: what is said in more than one word.
+        return words or "; ".join(
+            text for one in body.values() if " " in (text := server_words(one).strip())
+        )
     if isinstance(body, list):
         return "; ".join(filter(None, map(server_words, body)))
     return ""

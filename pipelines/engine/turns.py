@@ -24,17 +24,30 @@ Speaker = Literal["system", "user", "assistant", "tool"]
 
 _SPEAKERS: Mapping[str, Speaker] = {
     "system": "system",
+    "systemmessage": "system",
     "developer": "system",
     "user": "user",
+    "用户": "user",
+    "用戶": "user",
+    "提问者": "user",
+    "humanmessage": "user",
     "human": "user",
     "prompter": "user",
     "assistant": "assistant",
+    "助手": "assistant",
+    "助理": "assistant",
+    "模型": "assistant",
+    "aimessage": "assistant",
     "ai": "assistant",
     "bot": "assistant",
     "chatbot": "assistant",
     "gpt": "assistant",
     "model": "assistant",
     "tool": "tool",
+    "工具": "tool",
+    "toolmessage": "tool",
+    "functionmessage": "tool",
+    "function_call_output": "tool",
     "function": "tool",
     "observation": "tool",
     "function_response": "tool",
@@ -44,7 +57,13 @@ _SPEAKERS: Mapping[str, Speaker] = {
 """Names of who speaks, as servers, data sets and exports write them."""
 
 _ROLE = ("role", "from", "speaker", "author", "type", "sender")
-_CONTENT = ("content", "parts", "value", "text", "message", "body")
+_CONTENT = ("content", "parts", "value", "text", "message", "body", "output")
+_CONVERSATIONS = (
+    "messages", "conversations", "conversation", "contents", "chat_messages", "dialog", "dialogue",
+    "turns",
+)  # fmt: skip
+_RESULTS = ("functionResponse", "function_response", "toolResult", "tool_result")
+"""What holds the result of a tool, in parts that say no type."""
 _DOCUMENTS = ("documents", "sources", "context", "contexts", "retrieved_contexts", "citations")
 _PARTS_OF_TOOLS = ("tool_call_response", "tool_result", "tool-result", "function_call_output")
 
@@ -181,7 +200,7 @@ def utterances(messages: Any) -> list[Utterance]:
         if isinstance(messages, str):
             return [Utterance(speaker="user", text=messages)] if messages.strip() else []
     if isinstance(messages, Mapping):
-        inner = next((messages[n] for n in ("messages", "conversations") if n in messages), None)
+        inner = next((messages[n] for n in _CONVERSATIONS if _is_listed(messages.get(n))), None)
         system = messages.get("system")
         if inner is not None:
             first = [Utterance(speaker="system", text=text_of_content(system))] if system else []
@@ -221,7 +240,20 @@ def text_of_content(content: Any) -> str:
         kind = str(content.get("type", "text"))
         if kind in ("reasoning", "thinking", "tool_call", "tool_use", "function_call"):
             return ""
-        for name in ("text", "content", "value", "output", "result", "response"):
+        if kind == "document" and isinstance(source := content.get("source"), Mapping):
+            return str(source.get("data") or "") if source.get("type") == "text" else ""
+        if any(name in content for name in ("toolUse", "functionCall", "function_call")):
+            return ""
+        for name in (
+            "text",
+            "content",
+            "value",
+            "output",
+            "result",
+            "response",
+            "parts",
+            *_RESULTS,
+        ):
             if content.get(name) is not None:
                 return text_of_content(content[name])
         return "" if kind != "text" else json.dumps(content, ensure_ascii=False)
@@ -235,9 +267,12 @@ def _utterances(one: Any) -> list[Utterance]:
         return [Utterance(speaker="user", text=one)] if one.strip() else []
     if not isinstance(one, Mapping):
         return []
+    if isinstance(one.get("kwargs"), Mapping) and isinstance(one.get("id"), list) and one["id"]:
+        # LangChain's own form, which names the class of a message.
+        one = {"role": str(one["id"][-1]), **one["kwargs"]}
     speaker = _speaker(one)
     if speaker is None:
-        return []
+        return _pair(one)
     content = _content(one)
     documents = tuple(
         text for name in _DOCUMENTS if name != "citations" for text in documents_in(one.get(name))
@@ -253,9 +288,29 @@ def _utterances(one: Any) -> list[Utterance]:
     return found
 
 
+def _is_listed(value: Any) -> bool:
+    return isinstance(value, list) or (isinstance(value, str) and value.lstrip()[:1] == "[")
+
+
+def _pair(one: Mapping[str, Any]) -> list[Utterance]:
+    """Return what a question and its answer say that are one object, by the names of who speaks."""
+    found: list[Utterance] = []
+    for name, text in one.items():
+        speaker = _SPEAKERS.get(str(name).casefold())
+        if speaker in ("user", "assistant") and isinstance(text, str) and text.strip():
+            found.append(Utterance(speaker=speaker, text=text))
+    return found if {one.speaker for one in found} == {"user", "assistant"} else []
+
+
 def _is_result(part: Any) -> bool:
-    return isinstance(part, Mapping) and (
-        part.get("type") in _PARTS_OF_TOOLS or "functionResponse" in part
+    """Return whether a part of a message is what a tool gave, or a document."""
+    if not isinstance(part, Mapping):
+        return False
+    kind = str(part.get("type") or "")
+    return (
+        kind in (*_PARTS_OF_TOOLS, "document", "search_result")
+        or any(name in part for name in _RESULTS)
+        or (kind.startswith("tool-") and part.get("output") is not None)
     )
 
 

@@ -17,8 +17,10 @@ from pipelines.models.dialects import RefusalError
 from pipelines.models.entries import listed_entries
 from pipelines.models.replies import ReplyPart, usage_of
 
-_DONE = "[DONE]"
+_DONE = re.compile(rb'[\["\s]*(?:done\b|\[done\])', re.I)
 _BLANK = b" \t\r\n\xef\xbb\xbf"
+# Not `splitlines`: what ends a line for it may stand in a text.
+_LINE = re.compile(rb"\r\n|\n|\r(?!\Z)")
 
 
 class End(Mapping[str, Any]):
@@ -47,12 +49,12 @@ async def answers_in(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Mapping[str
         rest += piece
         if events is None and (begun := rest.lstrip(_BLANK)):
             events = begun[:1] not in b"{[<" + b'"'
+            rest = begun
         if not events:
             continue
-        # Not `splitlines`: what ends a line for it may stand in a text.
-        *lines, rest = rest.split(b"\n")
+        *lines, rest = _LINE.split(rest)
         for line in lines:
-            for answer in _event(line.rstrip(b"\r"), data):
+            for answer in _event(line, data):
                 yield answer
                 if isinstance(answer, End):
                     return
@@ -60,6 +62,8 @@ async def answers_in(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Mapping[str
         for line in (rest.rstrip(b"\r"), b""):
             for answer in _event(line, data):
                 yield answer
+                if isinstance(answer, End):
+                    return
         return
     for answer in _objects(rest):
         yield answer
@@ -67,40 +71,73 @@ async def answers_in(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Mapping[str
 
 
 def _event(line: bytes, data: list[bytes]) -> Iterable[Mapping[str, Any]]:
-    """Yield what a line of an event stream completes; `data` are the lines of the event so far."""
+    """Yield what a line of an event stream completes; `data` are the lines of the event so far.
+
+    Some end no event with an empty line: a new line of data completes what is whole without it.
+    """
     name, _, value = line.partition(b":")
-    if line and name.strip() == b"data":
-        data.append(value.removeprefix(b" "))
-        return
-    if line:
+    more = bool(line) and name.strip() == b"data"
+    if line and not more:
         # A comment, the name or number of an event.
         return
     said = b"\n".join(data).strip()
-    data.clear()
-    if not said:
+    whole = not more
+    if said and more:
+        try:
+            json.loads(said)
+            whole = True
+        except ValueError:
+            whole = _DONE.match(said) is not None
+    if whole:
+        data.clear()
+    if more:
+        data.append(value.removeprefix(b" "))
+    if not said or not whole:
         return
-    if said.startswith(_DONE.encode()):
+    if _DONE.match(said):
         yield End()
-        return
-    yield _object(json.loads(said))
+    elif said[:1] in b'{["':
+        yield from _answers(json.loads(said))
+    # Anything else ("null", "ping") says only that the connection is alive.
 
 
 def _objects(body: bytes) -> Iterable[Mapping[str, Any]]:
-    """Yield the object of a whole body, or one from each of its lines."""
+    """Yield the objects of a whole body, or those of its lines."""
     try:
-        yield _object(json.loads(body))
+        yield from _answers(json.loads(body.lstrip(_BLANK)))
     except json.JSONDecodeError:
         lines = [line for line in body.split(b"\n") if line.strip()]
         if len(lines) < 2:
             raise
         for line in lines:
-            yield _object(json.loads(line))
+            if not _DONE.match(line.strip()):
+                yield from _answers(json.loads(line))
 
 
-def _object(value: object) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ValueError("An answer is an object.")
-    return value
+def _answers(value: object) -> Iterable[Mapping[str, Any]]:
+    """Yield the answers in a value: itself, those of a list, or those that its text spells."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        value = json.loads(value)
+    for one in value if isinstance(value, list) else [value]:
+        if not isinstance(one, Mapping):
+            raise ValueError("An answer is an object.")
+        yield _unwrapped(one)
+
+
+def _unwrapped(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the answer inside what a gateway put around it, and a message alone as a choice."""
+    if "choices" in answer:
+        return answer
+    inner = (one for one in answer.values() if isinstance(one, Mapping) and "choices" in one)
+    if (found := next(inner, None)) is not None:
+        return found
+    message = answer.get("message")
+    if isinstance(message, Mapping) and "content" in message:
+        # It says itself whether more is to come.
+        kind = "delta" if answer.get("done") is False else "message"
+        ended = {name: answer[name] for name in _REASONS if answer.get(name)}
+        return {**answer, "message": None, "choices": [{kind: message, **ended}]}
+    return answer
 
 
 # What went wrong, said in an answer with status 200.
@@ -145,7 +182,10 @@ class Texts(NamedTuple):
 
 _THOUGHT = re.compile(r"think|thought|reason|reflect", re.I)
 _NO_THOUGHT = re.compile(r"token|signature|effort|count|_id\b|time|encrypted", re.I)
-_TEXT_KEYS = ("text", "content", "value", "output_text", "thinking", "reasoning", "summary")
+_TEXT_KEYS = (
+    "text", "content", "value", "output_text", "parts", "thinking", "reasoning", "summary",
+)  # fmt: skip
+_REASONS = ("finish_reason", "finishReason", "finish_details", "done_reason", "stop_reason")
 
 
 def texts_of(content: object, *, thought: bool = False) -> Texts:
@@ -215,6 +255,7 @@ class AnswerReader:
         name = answer.get("id")
         parts: list[ReplyPart] = []
         choices = answer.get("choices")
+        choices = [choices] if isinstance(choices, Mapping) else choices
         for position, choice in enumerate(choices if isinstance(choices, list) else ()):
             if not isinstance(choice, Mapping):
                 raise ValueError("A choice is an object.")
@@ -258,15 +299,18 @@ class AnswerReader:
 
     def _part(self, choice: Mapping[str, Any], number: int) -> ReplyPart:
         delta: Any = choice.get("delta")
-        message: Any = choice.get("message")
+        message: Any = choice.get("message") or choice.get("messages")
+        message = message[-1] if isinstance(message, list) and message else message
+        message = {"content": message} if isinstance(message, str) else message
         whole = not isinstance(delta, Mapping) and isinstance(message, Mapping)
         said: Mapping[str, Any] = message if whole else delta if isinstance(delta, Mapping) else {}
-        reason = choice.get("finish_reason") or choice.get("finishReason")
+        reason = next((choice[name] for name in _REASONS if choice.get(name)), None)
         if said.get("tool_calls") or said.get("function_call"):
             raise ValueError("A tool is called instead of an answer.")
         if reason in ("tool_calls", "function_call"):
             raise ValueError("A tool is called instead of an answer.")
-        texts = texts_of(said["content"] if "content" in said else choice.get("text"))
+        contents = (said.get("content"), said.get("text"), said.get("parts"), choice.get("text"))
+        texts = texts_of(next((one for one in contents if one is not None), None))
         content = texts.said
         if whole and self._open.get(number):
             # Some say all of it once more at the end.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from pipelines.base import load_wording
@@ -65,7 +66,7 @@ class RefusalError(Exception):
         """Whether the service does not know the model."""
         return _NO_MODEL_CODE.search(self.code) is not None or (
             self.status in (400, 404, 422)
-            and "model" in self.words.lower()
+            and re.search("model|模型", self.words, re.I) is not None
             and _NO_SUCH_MODEL.search(self.words) is not None
         )
 
@@ -76,8 +77,11 @@ class RefusalError(Exception):
 
     @property
     def is_about_fields(self) -> bool:
-        """Whether it may be a field of the request that the service objects to."""
-        return self.status in (400, 422) and not self.is_inspection
+        """Whether it may be a field of the request that the service objects to. What a server
+        cannot do at all fails with status 500 or 501 too, and then says so.
+        """
+        failed = self.status in (500, 501) and is_unsupported(self.words)
+        return (self.status in (400, 422) or failed) and not self.is_inspection
 
     @property
     def may_be_about_form(self) -> bool:
@@ -98,7 +102,7 @@ def _named_in(body: object, depth: int = 0) -> Iterable[str]:
             yield from _named_in(one, depth + 1)
     elif isinstance(body, Mapping):
         for key, value in body.items():
-            plain = str(key).replace("_", "").casefold()
+            plain = re.sub(r"[\W_]", "", str(key)).casefold()
             if _NAMING.fullmatch(plain):
                 yield from _leaves(value, depth + 1)
             elif plain in ("errors", "detail", "details") and isinstance(value, Mapping):
@@ -116,6 +120,9 @@ def _named_in(body: object, depth: int = 0) -> Iterable[str]:
 def _leaves(value: object, depth: int) -> Iterable[str]:
     if isinstance(value, str):
         yield value
+    elif isinstance(value, Mapping):
+        # {"invalid-params": [{"name": "seed", "reason": "unknown"}]}
+        yield from _leaves(value.get("name"), depth + 1)
     elif isinstance(value, list) and depth <= _DEEPEST:
         # ["body", "response_format", "type"] is one place.
         if all(isinstance(one, str | int) for one in value):
@@ -152,6 +159,7 @@ _TOGETHER = (_CONTINUING, _LOG_PROBABILITIES)
 """Fields that must be left out together."""
 
 _STOP = _wording.pattern("stop")
+_SEVERAL = _wording.pattern("several")
 _GENERIC = _wording.pattern("generic")
 _UNSUPPORTED = _wording.pattern("unsupported")
 _SCHEMA = _wording.pattern("schema")
@@ -163,11 +171,11 @@ def _names(words: str, field: Concession) -> bool:
     if len(field) == 1:
         # A single letter counts only where it stands for a parameter: prose is full of them.
         pattern = (
-            rf"['\"`.]{field}['\"`]|['\"`]{field}\b|param(?:eter)?s?[\s.:=]+{field}\b"
-            rf"|\A\s*(?:body\.)?{field}\s*\Z|\bbody\.{field}\b"
-            rf"|\b{field} ?(?:[=<>]|must be|should be)"
+            rf"['\"`.]{field}['\"`]|['\"`]{field}\b|(?:param(?:eter)?s?|参数|字段)[\s.:=：]+{field}\b"
+            rf"|\A\s*(?:body\.)?{field}\s*\Z|\bbody\.{field}\b|[:：]\s*{field}\W*\Z"
+            rf"|\b{field} ?(?:[=<>]|must be|should be|[必须应只仅])"
         )
-        return re.search(pattern, words, re.I) is not None
+        return re.search(pattern, words, re.I) is not None or _SEVERAL.search(words) is not None
     pattern = rf"(?<![a-z])(?:{_FIELDS[field]})(?![a-z_])"
     spread = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", words)
     return any(re.search(pattern, one, re.I) is not None for one in (words, spread))
@@ -218,13 +226,15 @@ def is_unsupported(words: str) -> bool:
 # Of at most six digits: more are no number of alternatives or tokens.
 _NUMBER = re.compile(r"(?<![\w.-])\d{1,6}(?:\.\d+)?(?![\w-]|\.\d)")
 _LOWER = _wording.pattern("lower")
+_UPPER = _wording.pattern("upper")
+_OPEN_RANGE = _wording.pattern("open_range")
 SMALLEST_TEMPERATURE = 0.01
 """What stands for greedy decoding where a server takes no temperature of 0."""
 
 
 def takes_more(words: str) -> bool:
     """Return whether a refusal says that a number is too small."""
-    return _LOWER.search(words) is not None
+    return (_LOWER.search(words) or _OPEN_RANGE.search(words)) is not None
 
 
 def fewer_alternatives(words: str, sent: int) -> int | None:
@@ -247,10 +257,13 @@ def bounded_length(words: str, sent: int) -> int | None:
     more = [number for number in named if number > sent]
     if _LOWER.search(words) and more:
         return more[0]
-    return less[-1] if less and not _LOWER.search(words) else None
+    return less[-1] if less and (_UPPER.search(words) or not _LOWER.search(words)) else None
 
 
 # Forms of the request.
+
+FORMS: set[Concession] = {"system_role", "alternation", "prefix", "no_stream", "stream_only"}
+"""Those that may be tried on a guess."""
 
 _NO_SYSTEM = _wording.pattern("no_system", flags=re.I | re.S)
 _ALTERNATE = _wording.pattern("alternate", flags=re.I | re.S)
@@ -258,6 +271,9 @@ _LAST_ROLE = _wording.pattern("last_role", flags=re.I | re.S)
 _STREAM_ONLY = _wording.pattern("stream_only")
 _NEVER_STREAM = _wording.pattern("never_stream")
 _THINKING_OFF = _wording.pattern("thinking_off", flags=re.I | re.S)
+_ABOUT_SYSTEM = _wording.pattern("about_system")
+_ABOUT_ROLES = _wording.pattern("about_roles")
+_ABOUT_STREAMS = _wording.pattern("about_streams")
 _PARTS = _wording.pattern("parts", flags=re.I | re.S)
 
 
@@ -291,6 +307,32 @@ def form_objected_to(
         ),
     ]
     return next((one for one, wanted in asked if wanted and one not in done), None)
+
+
+def form_guessed(
+    refusal: RefusalError, body: Mapping[str, Any], made: Iterable[Concession], *, streamed: bool
+) -> Concession | None:
+    """Return the concession of form that may help where a refusal only speaks of the matter; None
+    where it does not, or says that something else is wrong.
+
+    Whoever makes it keeps it only if the request is taken then.
+    """
+    if refusal.status not in (400, 422) or refusal.is_about_model or refusal.is_too_long:
+        return None
+    said = f"{refusal.words}\n{refusal.named}"
+    roles = [turn.get("role") for turn in body.get("messages") or ()]
+    repeated = any(one == other for one, other in pairwise(roles))
+    about_roles = _ABOUT_ROLES.search(said) is not None
+    asked: list[tuple[Concession, bool]] = [
+        ("system_role", "system" in roles and (about_roles or bool(_ABOUT_SYSTEM.search(said)))),
+        ("alternation", repeated and about_roles),
+        ("prefix", roles[-1:] == ["assistant"] and about_roles),
+        (
+            "no_stream" if streamed else "stream_only",
+            not {"no_stream", "stream_only"} & set(made) and bool(_ABOUT_STREAMS.search(said)),
+        ),
+    ]
+    return next((one for one, wanted in asked if wanted and one not in made), None)
 
 
 def _is_about_streams(refusal: RefusalError, said: str) -> bool:

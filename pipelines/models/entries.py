@@ -51,28 +51,34 @@ def truncated_entropy(logprobs: Sequence[float]) -> tuple[float, float]:
 
 # The forms in which services list token entries.
 
-_NAMES = ("token", "text", "tok_str", "content", "piece")
-_LOGARITHMS = ("logprob", "log_prob", "token_logprob", "logProbability")
+_LISTS = (
+    "content", "tokens", "completion_probabilities", "chosenCandidates", "output_token_logprobs",
+    "token_logprobs", "logprobs",
+)  # fmt: skip
+_NAMES = ("decoded_token", "token", "text", "tok_str", "content", "piece")
+_LOGARITHMS = ("logprob", "log_prob", "token_logprob", "logProbability", "logprobs")
 _PROBABILITIES = ("prob", "probability", "p")
 _ALTERNATIVES = ("top_logprobs", "top_probs", "probs", "alternatives", "top_tokens", "candidates")
 _BYTES = re.compile(r"bytes:((?:\\x[0-9a-fA-F]{2})+)")
 _HEX = re.compile(r"(?:<0x[0-9a-fA-F]{2}>)+")
 _LITERAL = re.compile(r"b(['\"]).*\1", re.DOTALL)
+_ESCAPES = re.compile(r"(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[nrt])+")
 
 
 def listed_entries(logprobs: object) -> list[Mapping[str, Any]]:
     """Return the entries that a service lists, one mapping a token in OpenAI's form; none where
     `logprobs` is nothing of the kind.
 
-    Read are the list of entries, bare or under `content` or `tokens`, and the older form of lists
-    beside each other (`tokens`, `token_logprobs`, `top_logprobs`).
+    Read are the list of entries, bare or under `content`, `tokens` and the like, and the older form
+    of lists beside each other (`tokens`, `token_logprobs`, `top_logprobs`).
     """
     if isinstance(logprobs, Mapping):
         tokens = logprobs.get("tokens")
         if isinstance(tokens, list) and tokens and not isinstance(tokens[0], Mapping):
             return _beside(logprobs, tokens)
-        for name in ("content", "tokens", "completion_probabilities"):
-            if isinstance(found := logprobs.get(name), list):
+        for name in _LISTS:
+            found = logprobs.get(name)
+            if isinstance(found, list) or (name == "logprobs" and isinstance(found, Mapping)):
                 return listed_entries(found)
         return []
     if not isinstance(logprobs, list | tuple):
@@ -96,15 +102,28 @@ def _beside(logprobs: Mapping[str, Any], tokens: list[Any]) -> list[Mapping[str,
 
 def _in_one_form(entry: object) -> Mapping[str, Any]:
     """Return an entry under OpenAI's names; what it does not have stays missing."""
+    if isinstance(entry, list | tuple):
+        # A token and its number beside its id, in any order.
+        name = next((one for one in entry if isinstance(one, str)), None)
+        value = next((one for one in entry if isinstance(one, float)), None)
+        entry = {"token": name, "logprob": value}
     if not isinstance(entry, Mapping):
         return {}
+    by_id = [one for one in entry.values() if isinstance(one, Mapping)]
+    if by_id and len(by_id) == len(entry):
+        # The token that was drawn first.
+        entry = {**by_id[0], "top_logprobs": by_id}
     made: dict[str, Any] = {
         name: entry[name] for name in ("id", "bytes") if entry.get(name) is not None
     }
+    if isinstance(made.get("bytes"), str):
+        # The text once more, or its bytes in a spelling that is not known.
+        del made["bytes"]
     if (name := _first(entry, _NAMES)) is not None:
         made["token"] = entry[name]
     if (name := _first(entry, _LOGARITHMS)) is not None:
-        made["logprob"] = entry[name]
+        value = entry[name]
+        made["logprob"] = value[0] if isinstance(value, list) and len(value) == 1 else value
     elif (name := _first(entry, _PROBABILITIES)) is not None:
         made["logprob"] = _logarithm(entry[name])
     if (name := _first(entry, _ALTERNATIVES)) is not None:
@@ -244,6 +263,11 @@ def _bytes_in(name: str) -> bytes | None:
         return bytes.fromhex(found[1].replace("\\x", ""))
     if _HEX.fullmatch(name):
         return bytes.fromhex("".join(re.findall(r"<0x(..)>", name)))
+    if _ESCAPES.fullmatch(name):
+        # Of bytes that are spelled out, each is one; of characters, those of UTF-8.
+        characters = name.encode().decode("unicode_escape")
+        kind = "latin-1" if "\\u" not in name else "utf-8"
+        return characters.encode(kind, "replace")
     if _LITERAL.fullmatch(name):
         try:
             value = ast.literal_eval(name)

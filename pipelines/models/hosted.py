@@ -43,10 +43,12 @@ from pipelines.models.base import (
     choose_by_generating,
 )
 from pipelines.models.dialects import (
+    FORMS,
     LOG_PROBABILITIES,
     RefusalError,
     bounded_length,
     fewer_alternatives,
+    form_guessed,
     form_objected_to,
     is_unsupported,
     objections,
@@ -538,6 +540,7 @@ class HostedModel(Model, Generic[Client]):
                     raise self._errors.refused(refusal, ordered(tried)) from refusal
                 tried += (self._made | left_out) - made
                 continue
+            self._made |= left_out & FORMS
             if "logprobs" in fields:
                 self._refused_alternatives = None
             if "response_format" in fields:
@@ -620,6 +623,11 @@ class HostedModel(Model, Generic[Client]):
             self._schema_refused = True
         left_out |= new
         self._made |= new - for_now
+        if not new:
+            guess = form_guessed(refusal, fields, made, streamed=streamed)
+            if guess is not None:
+                new.add(guess)
+                left_out.add(guess)
         return bool(new)
 
     def _bounds(self, refusal: RefusalError, fields: Mapping[str, Any]) -> bool:

@@ -210,7 +210,11 @@ class OpenAIModel(HostedModel["openai.AsyncOpenAI"]):
         import openai
 
         if isinstance(error, openai.APIStatusError):
-            return RefusalError(error.status_code, error.code, error.body, error.response.headers)
+            # The client keeps what is under "error" alone; beside a word there the rest says why.
+            body: object = error.body
+            if isinstance(body, str):
+                body = _json_in(error.response) or body
+            return RefusalError(error.status_code, error.code, body, error.response.headers)
         if isinstance(error, openai.APIError) and not isinstance(error, openai.APIConnectionError):
             # It came inside a stream that began well.
             code = error.code or ""
@@ -264,6 +268,13 @@ class OpenAIModel(HostedModel["openai.AsyncOpenAI"]):
             trust_env=not self._address.on_this_machine,
             verify=self._address.encrypted,
         )
+
+
+def _json_in(response: httpx2.Response) -> object:
+    try:
+        return response.json()
+    except (ValueError, RecursionError, httpx2.StreamError):
+        return None
 
 
 def _without_query(url: str) -> tuple[str, dict[str, str]]:

@@ -58,8 +58,13 @@ _ENDS_MARK = re.compile(r"[<◁＜⟨\[][|｜]?\s*(?:[/／]|end_|END_)[\w:.\- ]{
 def finish_of(reason: object) -> tuple[FinishReason, str]:
     """Return why a text ended, and the service's own word where that is "broken".
 
-    Some services name the kind of reason in a mapping. Raises ValueError for what is no reason.
+    Some services name the kind of reason in a mapping, or in a list, and some number their reasons,
+    which then are not known. Raises ValueError for what is no reason.
     """
+    if isinstance(reason, list) and reason:
+        reason = reason[-1]
+    if isinstance(reason, int) and not isinstance(reason, bool):
+        reason = str(reason)
     if isinstance(reason, Mapping):
         reason = reason.get("type") or reason.get("reason") or reason.get("kind")
     if not isinstance(reason, str):

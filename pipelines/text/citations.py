@@ -1,8 +1,9 @@
 """Which sources a text cites, where, and which of the given sources each citation means.
 
-Read are numbers ([1], [2, 4-6], 【1†source】, [^1], ¹, [doc2], [来源3]), author and year ("(Lee et
-al., 2020)", "Lee and Kim (2020)") and links ([words](https://...), a bare address).
-A list of references at the end of the text says what a number stands for and cites nothing itself.
+Read are numbers ([1], [2, 4-6], 【1†source】, [^1], ¹, ①, <sup>1</sup>, [doc2], [来源3]), author
+and year ("(Lee et al., 2020)", "Lee and Kim (2020)") and links ([words](https://...), a
+bare address). A list of references at the end of the text says what a number stands for and cites
+nothing itself.
 """
 
 from __future__ import annotations
@@ -44,36 +45,65 @@ class Citation(Frozen):
 
 # --- Marks ----------------------------------------------------------------------------------------
 
-_WORDS = r"(?:ref(?:erence)?|source|src|doc(?:ument)?|passage|context|来源|资料|文献|文档|参考)"
-_NUMBERS = r"\d{1,3}(?:\s*(?:[,，、;；]|[-–—~～至])\s*\d{1,3})*"
+_WORDS = (
+    r"(?:ref(?:erence)?|source|src|doc(?:ument)?|passage|context|cit(?:e|ation)|(?:foot)?note|web"
+    r"|search(?:[ _-]?result)?|result"
+    r"|[来來]源|[资資]料|文[献獻]|文[档檔]|[参參]考|引文|引用|[脚腳]?[注註])"
+)
+_WORD = rf"{_WORDS}s?\.?\s*[:：#_-]?\s*"
+_NUMBERS = (
+    rf"\d{{1,3}}(?:\s*(?:[,，、;；&]|and\b|und\b|和|与|及|[-–—~～至])\s*(?:{_WORD})?\d{{1,3}})*"
+)
 _BRACKETS = re.compile(
-    rf"[\[［【]\s*\^?\s*(?:{_WORDS}s?\.?\s*[:：#_-]?\s*)?(?P<numbers>{_NUMBERS})"
-    rf"\s*(?:†[^\]］】]*|[:：,，]\s*(?:p{{1,2}}\.|第)[^\]］】]*)?[\]］】](?!\()",
+    rf"[\[［【〔]\s*[\^#]?\s*(?:{_WORD}|(?-i:[SDPCRW]))?(?P<numbers>{_NUMBERS})"
+    rf"\s*\^?(?:†[^\]］】]*|[:：,，]\s*(?:p{{1,2}}\.|第)[^\]］】]*)?[\]］】〕](?!\()",
     re.IGNORECASE,
+)
+_FROM_TO = re.compile(
+    r"[\[［【](?P<first>\d{1,3})[\]］】]\s*[-–—~～至]\s*[\[［【](?P<last>\d{1,3})[\]］】]"
 )
 # Of assistants that search files: the number of the search, and of what it found from 0 on.
 _FOUND = re.compile(r"【\d+:(?P<place>\d{1,2})†[^】]*】")
 _NAMED_BRACKETS = re.compile(
-    rf"[(（]\s*{_WORDS}s?\.?\s*[:：#]?\s*(?P<numbers>{_NUMBERS})\s*[)）]", re.IGNORECASE
+    rf"[(（]\s*(?:{_WORD}){{1,2}}(?P<numbers>{_NUMBERS})\s*[)）]", re.IGNORECASE
+)
+# In words: only where there is a source of that number.
+_IN_WORDS = re.compile(
+    r"(?:\b(?:according to|as per|as|in|from|see|per)\s+(?:the\s+)?"
+    r"|(?:根据|根據|依据|依據|据|據|见|見|参见|參見|如))"
+    rf"(?:{_WORD}){{1,2}}(?P<numbers>\d{{1,2}})(?![\w.])"
+    r"(?:\s*(?:says?|states?|notes?|shows?|所述|所示|所说))?",
+    re.IGNORECASE,
+)
+_MARKED_UP = re.compile(
+    rf"<(?P<tag>sup|cite|ref)\b[^>]*>\s*[\[(]?(?P<numbers>{_NUMBERS})[\])]?\s*</(?P=tag)>"
+    rf"|\\[a-z]*cite[a-z]*\{{(?P<named>{_NUMBERS})\}}",
+    re.IGNORECASE,
+)
+_CIRCLED = re.compile(
+    rf"(?<=[{HAN}a-z.,;。，；”\"’)）])(?P<numbers>[①-⑳]+)(?=[。，；,.;!！?？\s]|\Z)"
 )
 _RAISED_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 # After a letter or a stop: 10² is a power, and so is m².
-_RAISED = re.compile(
-    rf"(?:(?<=[a-z{HAN}][a-z{HAN}][a-z{HAN}])|(?<=[.,;。，；”\"’)]))(?P<numbers>[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,3}}(?:[⁻,˒][⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,3}})*)"
+_BEFORE = rf"(?:(?<=[a-z{HAN}][a-z{HAN}][a-z{HAN}])|(?<=[.,;。，；”\"’)]))"
+_CARET = re.compile(
+    rf"(?:{_BEFORE}|(?<=\s))\^\[?(?P<numbers>\d{{1,3}}(?:,\s?\d{{1,3}})*)\]?\^?(?![\w^])"
 )
+_RAISED = re.compile(rf"{_BEFORE}(?P<numbers>[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,3}}(?:[⁻,˒][⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,3}})*)")
 _RANGE = re.compile(r"(\d+)\s*[-–—~～至]\s*(\d+)|(\d+)")
 
 _LINK = re.compile(
-    r"(?<!!)\[(?P<words>[^\[\]\n]{1,300})\]\((?P<address><?https?://[^\s()]+(?:\([^\s()]*\))?[^\s()]*)\)"
+    r"(?<!!)\[(?P<words>(?:[^\[\]\n]|\[\d{1,3}\]){1,300})\]\((?P<address><?https?://[^\s()]+(?:\([^\s()]*\))?[^\s()]*)\)"
 )
 _ADDRESS = re.compile(
-    r"[(（<]?(?P<address>https?://[^\s<>\"'，。；、）】」》\]]+)[>)）]?", re.IGNORECASE
+    r"[(（<]?(?P<address>(?:https?://|\bwww\.)[^\s<>\"'，。；、）】」》\]]+)[>)）]?", re.IGNORECASE
 )
 
 _NAME = r"(?:(?:van|von|de|der|den|di|da|del|la|le)\s+)*[^\W\d_a-z][^\W\d_]*(?:[-’'][^\W\d_]+)*"
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
 _AUTHORS = (
-    rf"(?P<author>{_NAME})(?P<more>(?:\s*[,、]\s*{_NAME})*(?:\s*,?\s*(?:&|and|und|和|与)\s*{_NAME})?"
+    rf"(?:[A-Z]\.[ -]?)*(?P<author>{_NAME})(?:,\s*(?:[A-Z]\.[ -]?)+)?"
+    rf"(?P<more>(?:\s*[,、]\s*{_NAME})*(?:\s*,?\s*(?:&|and|und|和|与)\s*{_NAME})?"
     rf"(?:\s*,?\s*(?:et\s+al\.?|and\s+(?:others|colleagues)|等人?))?)"
 )
 _PART = re.compile(
@@ -158,13 +188,18 @@ def claim_in(span: Span, citations: Sequence[Citation]) -> str:
         text += span.text[at - span.start : start - span.start] + _words_left(one)
         at = end
     text += span.text[at - span.start :]
+    text = re.sub(r"[(（]\s*[)）]|\A\s*[,，:：]", "", text)
     text = re.sub(r"\s+([.,;:!?。，；：！？])", r"\1", re.sub(r"[ \t]{2,}", " ", text))
     return text.strip()
 
 
+# Of a link: a number, or where it leads.
+_NO_WORDS = re.compile(r"\W*\d{1,3}\W*|(?:https?://)?[\w-]+(?:\.[\w-]+)+(?:/\S*)?|\W+")
+
+
 def _words_left(one: Citation) -> str:
     if one.kind == "link" and (link := _LINK.fullmatch(one.mark)):
-        return link["words"]
+        return "" if _NO_WORDS.fullmatch(link["words"]) else link["words"]
     if one.kind == "author_year" and (told := _TOLD.fullmatch(one.mark)):
         return f"{told['author']}{told['more']}"
     return ""
@@ -257,13 +292,30 @@ def _numbered(text: str) -> _Read:
     for found in _FOUND.finditer(text):
         start, end = found.span()
         yield start, end, [_Mark(start, end, "number", number=int(found["place"]) + 1)]
-    for pattern in (_BRACKETS, _NAMED_BRACKETS, _RAISED):
+    for found in _FROM_TO.finditer(text):
+        start, end = found.span()
+        numbers = _listed(f"{found['first']}-{found['last']}")
+        yield start, end, [_Mark(start, end, "number", number=one) for one in numbers]
+    for pattern in _NUMBERED:
         for found in pattern.finditer(text):
             start, end = found.span()
-            said = found["numbers"].translate(_RAISED_DIGITS).replace("⁻", "-").replace("˒", ",")
-            numbers = _listed(said)
+            said = found["numbers"] or found.groupdict().get("named") or ""
+            numbers = _listed(_plain_numbers(said))
+            sure = pattern is not _IN_WORDS
             if numbers and not _is_index(text, start):
-                yield start, end, [_Mark(start, end, "number", number=one) for one in numbers]
+                marks = [_Mark(start, end, "number", number=one, sure=sure) for one in numbers]
+                yield start, end, marks
+
+
+_NUMBERED = (
+    _MARKED_UP, _BRACKETS, _NAMED_BRACKETS, _RAISED, _CARET, _CIRCLED, _IN_WORDS,
+)  # fmt: skip
+
+
+def _plain_numbers(said: str) -> str:
+    """Return "1,3-5" for numbers that are raised or circled."""
+    said = said.translate(_RAISED_DIGITS).replace("⁻", "-").replace("˒", ",")
+    return re.sub("[①-⑳]", lambda one: f"{ord(one[0]) - ord('①') + 1},", said)
 
 
 def _listed(said: str) -> list[int]:
@@ -341,7 +393,9 @@ def _sentence_of(mark: _Mark, spans: Sequence[Span], text: str) -> int | None:
 
 
 def _without_marks(text: str) -> str:
-    return _BRACKETS.sub("", text)
+    for pattern in _NUMBERED:
+        text = pattern.sub("", text)
+    return text
 
 
 # --- What a mark means ----------------------------------------------------------------------------
@@ -440,14 +494,21 @@ def _folded(text: str) -> str:
     return unaccented(unicodedata.normalize("NFKC", text)).casefold()
 
 
+_LINKED_BY = re.compile(r"utm_\w+=|gclid=|fbclid=|ref_src=", re.IGNORECASE)
+
+
 def _address_key(address: str) -> str:
-    """Return what two spellings of one address share: no scheme, "www.", fragment or last slash."""
+    """Return what two spellings of one address share: no scheme, "www.", fragment or last slash,
+    and nothing that only says who linked to it.
+    """
     address = address.strip().rstrip(".,;")
+    address = address if "://" in address else f"https://{address}"
     try:
         parts = urlsplit(address)
         host = (parts.hostname or "").removeprefix("www.")
     except ValueError:
         # A bracket that nothing closes: no address, though it looks like one.
         return address.casefold()
-    query = f"?{parts.query}" if parts.query else ""
+    told = [one for one in parts.query.split("&") if one and not _LINKED_BY.match(one)]
+    query = f"?{'&'.join(told)}" if told else ""
     return f"{host}{unquote(parts.path).rstrip('/')}{query}".casefold()

@@ -16,16 +16,18 @@ from typing import Literal, NamedTuple
 Span = tuple[int, int]
 
 # Names that nothing but thinking has, and names that an answer may have as a heading of its own.
-_SURE = r"think(?:ing)?|thoughts?|思考|思维链?"
+_SURE = r"think(?:ing)?|thoughts?|思考(?:过程|内容)?|思维链?"
 _OTHER = (
     r"reason(?:ing)?(?:_content)?|reflect(?:ion)?|analysis|scratch_?pad|cot|chain_of_thought"
-    r"|inner_monologue|deliberat(?:e|ion)|rationale|musing|推理|分析|反思"
+    r"|inner_monologue|deliberat(?:e|ion)|rationale|musing|planning|(?:推理|分析|反思)(?:过程)?"
 )
-_NAMED = r"(?:[\w.-]{1,24}[:_.\-])?(?P<name>%s)(?:[:_.\-][\w-]{1,24})?"
-_BEGIN, _FINISH = r"(?:(?:begin|start)(?:_of)?_)?", r"end(?:_of)?_"
+_PREFIX = r"(?:[\w.-]{1,24}[:_.\-]|(?-i:[a-z]{2,12}(?=[A-Z])))?"
+_NAMED = _PREFIX + r"(?P<name>%s)(?:[:_.\-][\w-]{1,24})?"
+_BEGIN, _FINISH = r"(?:(?:begin|start)(?:[_▁]of)?[_▁])?", r"(?:[a-z]{1,6}_)?end(?:[_▁]of)?[_▁]"
+_IS_END = r"[\w.:▁-]*(?<![a-z])(?:end|stop|close)(?![a-z])"
 _ATTRIBUTES = r"(?:\s+\w+\s*=[^<>\]]{0,40})*\s*"
 # Brackets that nothing but a mark has, and brackets that headings and titles have too.
-_HARD = (r"(?:<[|｜]?|◁|＜|⟨)", r"(?:[|｜]?>|▷|＞|⟩)")
+_HARD = (r"(?:(?:\\?<|&lt;)[|｜]?|◁|＜|⟨)", r"(?:[|｜]?(?:\\?>|&gt;)|▷|＞|⟩)")
 _SOFT = (r"[\[【〈]", r"[\]】〉]")
 _BEFORE, _AFTER = r"(?<![`\"'“‘])", r"(?![`\"'”’])"
 # Channels: <|channel|>analysis<|message|>, with the role before it, and what ends one.
@@ -39,6 +41,8 @@ _ANSWERS = frozenset({"final", "answer", "response", "text", "output"})
 _STRIPPED = re.compile(r"\A\s*(?:assistant)?(?:analysis|commentary)(?=[A-Z\"“'\u4e00-\u9fff])")
 _STRIPPED_END = re.compile(r"(?:assistant)?final(?=[A-Z0-9\"“'*\[(\u4e00-\u9fff])")
 _ANSWER = r"(?:final_?)?(?:answer|response|solution|output)|回答|答案"
+# Marks that vocabularies have around an answer, wherever they stand.
+_BOX = re.compile(r"<\|(?:begin|end)_of_(?:box|answer|solution|response)\|>")
 _LEFTOVER = re.compile(r"\A\s*<\|(?:return|end)\|>|<\|(?:return|end)\|>\s*\Z")
 
 
@@ -58,16 +62,18 @@ NO_MARKS = Marks()
 
 def _opening(names: str, brackets: tuple[str, str]) -> str:
     left, right = brackets
-    return left + _BEGIN + _NAMED % names + _ATTRIBUTES + right
+    return left + rf"(?!{_IS_END})" + _BEGIN + _NAMED % names + _ATTRIBUTES + right
 
 
 def _closing(names: str, brackets: tuple[str, str]) -> str:
     left, right = brackets
-    return rf"{left}\s*(?:[/／]|{_FINISH})\s*{_NAMED % names}\s*{right}"
+    ended = rf"(?:\s*[/／]\s*|\s*{_FINISH}|(?={_IS_END}))"
+    return rf"{left}{ended}{_NAMED % names}\s*{right}"
 
 
-Reach = Literal["anywhere", "leading", "closed"]
-"""Where a mark counts that is never closed: anywhere, where the text begins with it, nowhere."""
+Reach = Literal["anywhere", "leading", "closed", "paired"]
+"""Where a mark counts that is never closed: anywhere, where the text begins with it, nowhere; of
+"paired" marks the closing one means nothing by itself either."""
 
 
 class _Form(NamedTuple):
@@ -81,7 +87,20 @@ _FORMS: tuple[tuple[str, str, Reach], ...] = (
     (_opening(_OTHER, _HARD), _closing(_OTHER, _HARD), "leading"),
     (_opening(r"think(?:ing)?", (r"\[", r"\]")), _closing(_SURE, (r"\[", r"\]")), "leading"),
     (_opening(f"{_SURE}|{_OTHER}", _SOFT), _closing(f"{_SURE}|{_OTHER}", _SOFT), "closed"),
-    (r"<unused94>(?:thought)?", r"<unused95>", "anywhere"),
+    (r"<(?:unused|ctrl)94>(?:thought)?", r"<(?:unused|ctrl)95>", "anywhere"),
+    (
+        r"<details\b[^>]*\b(?:type|class)=[\"']?(?:reasoning|think|thought)[^>]*>"
+        r"(?:\s*<summary>[^<]{0,80}</summary>)?",
+        r"</details>",
+        "paired",
+    ),
+    (
+        r"<details\b[^>]*>\s*<summary>[^<]{0,20}(?:thinking|thought|reasoning|思考)[^<]{0,60}"
+        r"</summary>",
+        r"</details>",
+        "paired",
+    ),
+    (rf"(?:\A|(?<=\n))```(?:{_SURE}|reasoning)[ \t]*\n", r"\n```(?=\s|\Z)", "paired"),
     (r"<\|inner_prefix\|>", r"<\|inner_suffix\|>", "anywhere"),
 )
 
@@ -104,9 +123,12 @@ def _forms(marks: Marks) -> tuple[_Form, ...]:
 
 
 _ANSWER_OPENS = re.compile(r"\s*" + _opening(_ANSWER, _HARD), re.IGNORECASE)
+_ANSWER_BEGINS = re.compile(_opening(_ANSWER, _HARD), re.IGNORECASE)
 _ANSWER_CLOSES = re.compile(_closing(_ANSWER, _HARD) + r"\s*\Z", re.IGNORECASE)
-_MAY_BEGIN = re.compile(r"[<\[◁＜〈⟨【]|\A\s*(?:assistant)?(?:analysis|commentary)")
-_PARTIAL = re.compile(r"[<\[◁＜〈⟨【][^>\]▷＞〉⟩】\n]{0,60}\Z")
+_MAY_BEGIN = re.compile(r"[<\[◁＜〈⟨【]|&lt;|```|\A\s*(?:assistant)?(?:analysis|commentary)")
+_PARTIAL = re.compile(
+    r"(?:\\?[<\[◁＜〈⟨【]|&lt;|(?<![^\n])```)[^>\]▷＞〉⟩】\n]{0,60}\Z|(?:&l?t?|\\|(?<![^\n])`{1,2})\Z"
+)
 _PARTIAL_STRIPPED = re.compile(r"\A\s*(?:analys?(?:is?)?|comment(?:ary?)?)\Z")
 
 
@@ -175,8 +197,10 @@ def _between(text: str, marks: Marks, *, cut: bool) -> list[Span]:
         spans, found = _without_form(text, spans, form)
         met = met or found
     if met:
-        return [_unwrapped(text, span) for span in spans]
-    return [] if marks.begun and cut else spans
+        spans = [_unwrapped(text, span) for span in spans]
+    elif marks.begun and cut:
+        return []
+    return [piece for span in spans for piece in _unboxed(text, span)]
 
 
 def _without_form(text: str, spans: list[Span], form: _Form) -> tuple[list[Span], bool]:
@@ -184,38 +208,82 @@ def _without_form(text: str, spans: list[Span], form: _Form) -> tuple[list[Span]
     kept: list[Span] = []
     met = False
     for start, end in spans:
-        at = start
+        at = look = start
         while at < end:
-            opening = form.opening.search(text, at, end)
-            closing = form.closing.search(text, at, end)
+            opening = form.opening.search(text, look, end)
+            closing = form.closing.search(text, look, end)
             if closing is not None and (opening is None or closing.start() < opening.start()):
+                if form.unclosed == "paired":
+                    look = closing.end()
+                    continue
                 # Never opened: all before it was thought, and whatever was kept of it.
                 kept, at, met = [], closing.end(), True
+                look = at
                 continue
             if opening is None:
                 break
-            closing = _closed_by(form, opening, text, end)
-            if closing is None:
+            if (code := _code_around(text, at, opening.start(), end)) is not None:
+                look = code
+                continue
+            ended = _closed_by(form, opening, text, end)
+            if ended is None:
                 leads = not any(text[a:b].strip() for a, b in (*kept, (at, opening.start())))
-                if form.unclosed == "closed" or (form.unclosed == "leading" and not leads):
+                if form.unclosed in ("closed", "paired") or (
+                    form.unclosed == "leading" and not leads
+                ):
                     break
             kept.append((at, opening.start()))
-            at, met = end if closing is None else closing.end(), True
+            at, met = end if ended is None else ended, True
+            look = at
         kept.append((at, end))
     return [span for span in kept if span[0] < span[1]], met
 
 
-def _closed_by(form: _Form, opening: re.Match[str], text: str, end: int) -> re.Match[str] | None:
-    """Return the mark that closes what `opening` opened, by the same name where it has one."""
+_FENCE = re.compile(r"^[ \t]*```[ \t]*(?P<info>\S*)", re.MULTILINE)
+
+
+def _code_around(text: str, start: int, at: int, end: int) -> int | None:
+    """Return where the block of code ends that place `at` lies in; None where it lies in none.
+
+    A block that begins the text and says no language may hold the whole reply: it is none.
+    """
+    fences = list(_FENCE.finditer(text, start, at))
+    if len(fences) % 2 == 0:
+        return None
+    if not fences[-1]["info"] and not text[: fences[-1].start()].strip():
+        return None
+    closing = _FENCE.search(text, at, end)
+    return end if closing is None else closing.end()
+
+
+def _closed_by(form: _Form, opening: re.Match[str], text: str, end: int) -> int | None:
+    """Return where what `opening` opened is over: behind the mark of the same name where there is
+    one, else, as nothing but thinking is called so, behind one of another name, or where an answer
+    is opened.
+    """
     name = opening.groupdict().get("name")
-    return next(
-        (
-            found
-            for found in form.closing.finditer(text, opening.end(), end)
-            if name is None or found["name"].casefold() == name.casefold()
-        ),
-        None,
-    )
+    closings = list(form.closing.finditer(text, opening.end(), end))
+    if name is None:
+        return closings[0].end() if closings else None
+    for found in closings:
+        if found["name"].casefold() == name.casefold():
+            return found.end()
+    if form.unclosed != "anywhere":
+        return None
+    if closings:
+        return closings[0].end()
+    answer = _ANSWER_BEGINS.search(text, opening.end(), end)
+    return None if answer is None else answer.start()
+
+
+def _unboxed(text: str, span: Span) -> list[Span]:
+    """Return the pieces of a span between the marks that a vocabulary has around answers."""
+    start, end = span
+    pieces: list[Span] = []
+    for mark in _BOX.finditer(text, start, end):
+        pieces.append((start, mark.start()))
+        start = mark.end()
+    return [*pieces, (start, end)]
 
 
 def _unwrapped(text: str, span: Span) -> Span:
@@ -278,6 +346,7 @@ _ANY_MARK = re.compile(
             _HEADER.pattern.replace("(?P<name>", "(?:"),
             r"<\|(?:end|return|call|start|message)\|>(?:assistant)?",
             r"<channel\|>",
+            _BOX.pattern,
             r"(?:assistant)?final\Z",
             _opening(_ANSWER, _HARD).replace("(?P<name>", "(?:"),
             _closing(_ANSWER, _HARD).replace("(?P<name>", "(?:"),
@@ -362,14 +431,16 @@ def _last_mark(tail: str) -> str | None:
 
 def _counterpart(closing: str) -> str | None:
     """Return the opening mark of a closing one: without its slash, or with "begin" for "end"."""
-    for old, new in (("/", ""), ("／", ""), ("end_of_", "begin_of_"), ("END_", "START_")):
+    pairs = (("/", ""), ("／", ""), ("end_of_", "begin_of_"), ("END_", "START_"))
+    for old, new in (*pairs, ("end▁of▁", "begin▁of▁"), ("_end", "_start")):
         if old in closing:
             return closing.replace(old, new, 1)
     return None
 
 
 def _closing_of(opening: str) -> str | None:
-    for old, new in (("begin_of_", "end_of_"), ("START_", "END_"), ("start_", "end_")):
+    pairs = (("begin_of_", "end_of_"), ("START_", "END_"), ("start_", "end_"))
+    for old, new in (*pairs, ("begin▁of▁", "end▁of▁"), ("_start", "_end")):
         if old in opening:
             return opening.replace(old, new, 1)
     found = re.match(r"[^\w]+", opening)

@@ -6,12 +6,15 @@ import re
 import unicodedata
 from typing import Literal
 
+from pipelines.text.languages import simplified
+
 LabelIs = Literal["", "hallucinated", "supported"]
 """What 1, true and yes say of a text; "" where nobody has said it."""
 
 _GIVEN = """groundtruth groundtruths gold goldanswer goldanswers golden goldenanswer goldenanswers
     reference references referenceanswer referenceanswers target targets bestanswer correctanswer
-    correctanswers rightanswer rightanswers expectedoutput expectedanswer expectedanswers
+    correctanswers ideal idealanswer rightanswer rightanswers expectedoutput expectedanswer
+    expectedanswers
     expectedresponse possibleanswers acceptedanswers goldtruth
     参考答案 正确答案 标准答案 参考回答
     musterantwort musterlosung referenz referenzantwort richtigeantwort korrekteantwort
@@ -27,10 +30,12 @@ _USUAL: dict[str, str] = {
     "id": """id qid uid uuid questionid itemid exampleid sampleid recordid 编号 序号 题号
         kennung identifiant""",
     "question": """question query prompt input instruction questiontext userquery userinput
-        userprompt userquestion 问题 提问 题目 问 用户问题
+        userprompt userquestion problem querytext questionbody ambiguousquestion
+        问题 提问 题目 问 用户问题
         frage fragen fragestellung anfrage eingabe requete questions demande""",
     "language": "language lang locale 语言 语种 sprache langue",
-    "answers": f"{_GIVEN} {_PLAIN} aliases alias 别名",
+    "answers": f"""{_GIVEN} {_PLAIN} aliases alias altans alternativeanswers answeraliases
+        answeralias shortanswers 别名""",
     "wrong_answers": """wronganswer wronganswers incorrectanswer incorrectanswers
         hallucinatedanswer 错误答案 错误回答 falscheantwort falscheantworten
         mauvaisereponse mauvaisesreponses reponsefausse reponseincorrecte""",
@@ -38,7 +43,8 @@ _USUAL: dict[str, str] = {
     "passages": """passage passages context contexts ctxs evidence evidences knowledge doc docs
         document documents source sources facts premise grounding retrievedcontext
         retrievedcontexts retrievalcontext retrievedpassages retrieveddocuments retrieveddocs
-        referencecontexts sourcetext sourcedocument goldevidence
+        referencecontexts sourcetext sourcedocument goldevidence paragraph paragraphs contexttext
+        searchresults retrievalresult supportingdocuments
         证据 段落 上下文 资料 文档 知识 来源 参考资料 原文
         kontext quelle quellen dokument dokumente beleg belege textstelle
         contexte contextes preuve preuves extrait extraits""",
@@ -64,17 +70,21 @@ _SAYING: dict[LabelIs, str] = {
         halluziniert halluzination hallucine""",
     "supported": """supported issupported support faithful isfaithful faithfulness factual isfactual
         factuality consistent isconsistent consistency correct iscorrect correctness accurate
-        isaccurate entailed entailment isgrounded grounded attributable isright
-        正确 是否正确 忠实 是否忠实 一致 是否一致 是否支持 支持
+        isaccurate adherence adherencescore entailed entailment isgrounded grounded attributable
+        isright
+        正确 是否正确 准确 是否准确 属实 是否属实 真实 是否真实 是否符合事实
+        事实正确 忠实 是否忠实 一致 是否一致 是否支持 支持
         belegt korrekt richtig fidele correcte exacte""",
 }
 """Columns of labels whose name says what yes means."""
 
 
 def _bare(name: str) -> str:
-    """Return a name without case, accents, and all that separates its words."""
+    """Return a name without case, accents, and all that separates its words, in simplified
+    characters.
+    """
     plain = unicodedata.normalize("NFKD", name.replace("ß", "ss"))
-    letters = "".join(one for one in plain if not unicodedata.combining(one))
+    letters = "".join(one for one in simplified(plain) if not unicodedata.combining(one))
     return re.sub(r"[\W_]+", "", letters).casefold()
 
 
@@ -93,13 +103,23 @@ def _known(name: str) -> str:
     return next((one for one in (bare, re.sub(r"\d+$", "", bare)) if one in _PART_OF), "")
 
 
+# Columns named after the model that wrote what is in them: "chatgpt_response", "Claude 3 output".
+_MODEL_SAID = re.compile(
+    r"(?:chatgpt|gpt|llama|claude|gemini|gemma|qwen|mistral|deepseek|chatglm|glm|kimi|ernie|falcon"
+    r"|vicuna|model|llm|ai|assistant|bot|chatbot|system)[a-z0-9]{0,8}?s?"
+    r"(?:response|output|answer|text|reply|completion|generation|回答|回复|输出|答案|生成)s?"
+    r"|(?:大?模型|大语言模型|ai|助手|机器人|系统)的?(?:回答|回复|输出|答案|生成|生成内容)"
+)
+
+
 def part_of(name: str) -> str:
     """Return the part of an item that a column of this name usually holds; "" for any other name.
 
     Names are English, Chinese, German and French. Case, accents, spaces, "_" and "-" do not count,
     nor does a number at the end ("Answer 1", "答案2").
     """
-    return _PART_OF.get(_known(name), "")
+    part = _PART_OF.get(_known(name), "")
+    return part or ("text" if _MODEL_SAID.fullmatch(_bare(name)) else "")
 
 
 def said_by(name: str) -> LabelIs:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pipelines.error_words import phrase
 from pipelines.errors import failure
+from pipelines.evaluation.datasets.columns import part_of
 from pipelines.evaluation.datasets.files import DataTable
 from pipelines.evaluation.datasets.grids import Row
 from pipelines.evaluation.datasets.labelled import (
@@ -136,6 +137,10 @@ def _of_strings(column: str) -> Callable[[Row], bool]:
 
 def _of_lists(column: str) -> Callable[[Row], bool]:
     return lambda row: bool(row[column]) and all(isinstance(one, list) for one in row[column])
+
+
+def _is_evidence(column: str) -> bool:
+    return part_of(column) == "passages"
 
 
 def _without(column: str) -> Callable[[Row], bool]:
@@ -418,7 +423,7 @@ FORMATS: tuple[Format, ...] = (
         OpenQuestion,
         "question|answers",
         types={"answers": list},
-        fits=_of_strings("answers"),
+        fits=lambda row: _of_strings("answers")(row) and not any(map(_is_evidence, row)),
         **_TRIVIAQA,
     ),
     _format(
@@ -454,6 +459,7 @@ FORMATS: tuple[Format, ...] = (
         Article,
         "paragraphs",
         types={"paragraphs": list},
+        fits=lambda row: all("context" in one for one in row["paragraphs"]),
         halves_of_items=True,
         **_SQUAD,
     ),

@@ -25,6 +25,7 @@ from pipelines.evaluation.datasets.files import DataTable
 from pipelines.evaluation.datasets.grids import Row, value_in
 from pipelines.evaluation.datasets.published import distinct, locate, make_item, make_passages
 from pipelines.evaluation.plan import Item, Label, LabelledSpan
+from pipelines.text.languages import simplified
 
 
 def listed(names: Sequence[str]) -> Fact:
@@ -118,6 +119,13 @@ def suggested_mapping(
     if undecided and (any(map(is_reference, answers)) or (labelled and "text" not in found)):
         found["answers"] = [name for name in answers if name not in undecided]
         found.setdefault("text", undecided)
+    if "text" in found and "passages" not in found:
+        # An article beside a text about it is its source, unless it is a name alone.
+        groups = found.get("group", [])
+        articles = [name for name in groups if len(str((first or {}).get(name) or "")) > _LONG]
+        if articles:
+            found["passages"] = articles
+            found["group"] = [name for name in groups if name not in articles]
     fields: dict[str, Any] = {
         part: tuple(names) if part in _SEVERAL else names[0]
         for part, names in found.items()
@@ -254,6 +262,12 @@ class _MappedRow:
             if not is_missing(value)
         ]
 
+    def _told(self, column: str, value: Any) -> str:
+        """Return the text of a passage; its paragraphs are put together."""
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            return "\n".join(value)
+        return self._shown(column, value)
+
     def _shown(self, column: str, value: Any) -> str:
         if isinstance(value, bool):
             # The answers of a question of truth.
@@ -273,15 +287,17 @@ class _MappedRow:
     def _passages(self) -> Any:
         found: dict[tuple[str, str], None] = {}
         for column in self._mapping.passages:
-            for value in self._values(column):
+            for value in _rows_in(self._values(column)):
                 title, text = "", value
                 if isinstance(value, Mapping):
                     title, text = str(value.get("title") or ""), _text_of(value)
                 elif isinstance(value, list) and len(value) == 2 and isinstance(value[1], list):
                     # HotpotQA's paragraphs: a title, and sentences.
                     title, text = str(value[0]), " ".join(map(str, value[1]))
-                if not is_missing(text):
-                    found.setdefault((title, self._shown(column, text)))
+                if not is_missing(text) and not _ADDRESS.fullmatch(
+                    shown := self._told(column, text)
+                ):
+                    found.setdefault((title, shown))
         return make_passages([text for _, text in found], "data set", [title for title, _ in found])
 
     def _hallucinated(self) -> bool | None:
@@ -379,11 +395,12 @@ _WORDS = {
         unsupported not_supported inaccurate wrong incorrect unfaithful inconsistent nonfactual
         non_factual not_factual not_consistent contradiction contradicts contradicted contradict
         contradictory not_entailed non_entailment not_entailment partially_supported
-        partially_support baseless 有幻觉 幻觉 错误 不正确 不支持 矛盾 不一致 不忠实""",
+        partially_support baseless 有幻觉 存在幻觉 幻觉 不准确
+        不属实 错误 不正确 不支持 矛盾 不一致 不忠实""",
     "supported": """supported supports support completely_support pass passed faithful factual
         accurate right correct consistent entailment entailed entails attributable grounded
         not_hallucinated no_hallucination non_hallucination non_hallucinated nonhallucinated
-        无幻觉 没有幻觉 正确 支持 一致 忠实""",
+        无幻觉 没有幻觉 准确 属实 正确 支持 一致 忠实""",
     "undecided": """not_enough_info not_enough_information nei neutral irrelevant unknown disputed
         无法判断 信息不足 不确定""",
 }
@@ -393,7 +410,7 @@ _TRUE, _FALSE, _HALLUCINATED, _SUPPORTED, _UNDECIDED = (
 
 
 def _plain(word: str) -> str:
-    return re.sub(r"[\s_-]+", "_", word.strip().casefold())
+    return re.sub(r"[\s_-]+", "_", simplified(word.strip().casefold()))
 
 
 def label_in(word: str, said: LabelIs = "") -> bool | None:
@@ -417,11 +434,39 @@ def _is_label(value: Any) -> bool:
 
 
 def _text_of(passage: Mapping[str, Any]) -> Any:
-    """Return the text of a passage, under the names that retrievers give it."""
-    return next((passage[name] for name in _TEXTS if not is_missing(passage.get(name))), None)
+    """Return the text of a passage, under the names that retrievers give it, else its longest."""
+    named = (passage[name] for name in _TEXTS if not is_missing(passage.get(name)))
+    texts = [
+        one for one in passage.values() if isinstance(one, str) and not _ADDRESS.fullmatch(one)
+    ]
+    return next(named, max(texts, key=len, default=None))
 
 
-_TEXTS = ("text", "contents", "content", "page_content", "passage", "document", "snippet")
+def _rows_in(values: Sequence[Any]) -> list[Any]:
+    """Return passages one by one: of an object whose columns are lists, each of its rows."""
+    made: list[Any] = []
+    for value in values:
+        lists = (
+            {name: one for name, one in value.items() if isinstance(one, list)}
+            if isinstance(value, Mapping) and _text_of(value) is None
+            else {}
+        )
+        told = [name for name in _TEXTS if name in lists and name != "paragraphs"]
+        if not told:
+            made.append(value)
+            continue
+        longest = max(map(len, lists.values()))
+        made += [
+            {name: one[at] for name, one in lists.items() if at < len(one)} for at in range(longest)
+        ]
+    return made
+
+
+_TEXTS = (
+    "text", "contents", "content", "page_content", "passage", "passage_text", "paragraph_text",
+    "document", "page_snippet", "snippet", "paragraphs", "sentences", "body",
+)  # fmt: skip
+_ADDRESS = re.compile(r"(?:https?://|www\.)\S+")
 _LONG = 80
 
 

@@ -172,7 +172,7 @@ def locate(text: str, piece: str, start: int = 0) -> tuple[int, int] | None:
 class Biography(ItemRecord):
     """SelfCheckGPT's WikiBio: a life written by GPT-3, its sentences annotated one by one."""
 
-    concept: str
+    concept: str = ""
     gpt3_text: str
     gpt3_sentences: tuple[str, ...]
     annotation: tuple[str, ...]
@@ -195,8 +195,14 @@ class Biography(ItemRecord):
 
     @property
     def name(self) -> str:
-        """The person's name without its disambiguation, which begins with "-lrb-"."""
-        return self.concept.partition(" -lrb-")[0].title()
+        """The person's name without its disambiguation, which begins with "-lrb-".
+
+        The hub's file has no concepts: there the name begins the text; "" where it does not.
+        """
+        if self.concept:
+            return self.concept.partition(" -lrb-")[0].title()
+        begun = _NAMED_FIRST.match(self.gpt3_text)
+        return begun[1] if begun else ""
 
     def items(self) -> Iterator[Item]:
         """Yield the biography with its labelled sentences, its samples, and the article as
@@ -211,7 +217,7 @@ class Biography(ItemRecord):
         )
         yield make_item(
             self.wiki_bio_test_idx,
-            question=f"Write a short biography of {self.name}.",
+            question=f"Write a short biography of {self.name}." if self.name else "",
             text=self.gpt3_text,
             sentences=sentences,
             hallucinated=any(sentence.label != "accurate" for sentence in sentences),
@@ -221,6 +227,7 @@ class Biography(ItemRecord):
         )
 
 
+_NAMED_FIRST = re.compile(r"((?:[^\s(,]+ ){0,5}[^\s(,]+)(?: \(|,| (?:is|was)\b)")
 _ANNOTATIONS: dict[str, Label] = {
     "accurate": "accurate",
     "minor_inaccurate": "minor",

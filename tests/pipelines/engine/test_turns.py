@@ -45,6 +45,94 @@ def test_every_usual_form_of_messages_is_read(messages: Any):
     ]
 
 
+Q, A, FOUND = "Where was Marie Curie born?", "She was born in Warsaw.", "Born in Warsaw."
+LANGCHAIN = ["langchain", "schema", "messages"]
+SEARCHED: dict[str, Any] = {
+    "function calls": [
+        {"role": "user", "content": Q},
+        {"role": "assistant", "content": None, "function_call": {"name": "s", "arguments": "{}"}},
+        {"role": "function", "name": "s", "content": FOUND},
+        {"role": "assistant", "content": A},
+    ],
+    "items of responses": [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": Q}]},
+        {"type": "function_call", "name": "s", "arguments": "{}", "call_id": "1"},
+        {"type": "function_call_output", "call_id": "1", "output": FOUND},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": A}]},
+    ],
+    "a document": [
+        {
+            "role": "user",
+            "content": [
+                {"type": "document", "source": {"type": "text", "data": FOUND}},
+                {"type": "text", "text": Q},
+            ],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": A}]},
+    ],
+    "parts of tools": [
+        {"role": "user", "parts": [{"type": "text", "text": Q}]},
+        {
+            "role": "assistant",
+            "parts": [
+                {"type": "tool-search", "state": "output-available", "output": {"text": FOUND}},
+                {"type": "text", "text": A},
+            ],
+        },
+    ],
+    "Gemini": {
+        "contents": [
+            {"role": "user", "parts": [{"text": Q}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "s", "args": {}}}]},
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"name": "s", "response": {"result": FOUND}}}],
+            },
+            {"role": "model", "parts": [{"text": A}]},
+        ]
+    },
+    "Bedrock": [
+        {"role": "user", "content": [{"text": Q}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "1", "input": {}}}]},
+        {"role": "user", "content": [{"toolResult": {"content": [{"text": FOUND}]}}]},
+        {"role": "assistant", "content": [{"text": A}]},
+    ],
+    "LangChain's classes": [
+        {"lc": 1, "id": [*LANGCHAIN, "HumanMessage"], "kwargs": {"content": Q}},
+        {"lc": 1, "id": [*LANGCHAIN, "ToolMessage"], "kwargs": {"content": FOUND}},
+        {"lc": 1, "id": [*LANGCHAIN, "AIMessage"], "kwargs": {"content": A}},
+    ],
+    "Chinese names": [
+        {"role": "用户", "content": Q},
+        {"role": "工具", "content": FOUND},
+        {"role": "助手", "content": A},
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SEARCHED)
+def test_what_a_tool_found_is_a_source_in_every_form(name: str):
+    (turn,) = turns_of(utterances(SEARCHED[name]))
+    assert (turn.given.question, turn.given.text, turn.given.sources) == (Q, A, (FOUND,))
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        {"conversation": [{"human": Q, "assistant": A}]},
+        {"conversation": [{"role": "user", "content": Q}, {"role": "assistant", "content": A}]},
+        {"chat_messages": [{"sender": "human", "text": Q}, {"sender": "assistant", "text": A}]},
+        [
+            {"role": "user", "content": Q, "conversation": "c1"},
+            {"role": "assistant", "content": A, "turns": 1},
+        ],
+    ],
+)
+def test_conversations_under_other_names(messages: Any):
+    (turn,) = turns_of(utterances(messages))
+    assert (turn.given.question, turn.given.text) == (Q, A)
+
+
 @pytest.mark.parametrize(
     ("asked", "depends"),
     [

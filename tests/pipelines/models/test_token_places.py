@@ -150,6 +150,43 @@ LOSSES: dict[str, tuple[str, list[dict[str, Any]], Sequence[tuple[str, bool, str
         [bare("a"), bare("b'\\xe9\\xbe\\x98'")],
         whole("a", "龘"),
     ),
+    "escaped bytes": ("é!", [bare("\\xc3"), bare("\\xa9"), bare("!")], whole("é", "é", "!")),
+    "escaped characters": (
+        "是\n。",
+        [bare("\\u662f"), bare("\\n"), bare("\\u3002")],
+        whole(*"是\n。"),
+    ),
+    "an escape that the text has": (
+        "a\\n b",
+        [bare("a"), bare("\\n"), bare(" b")],
+        whole("a", "\\n", " b"),
+    ),
+    "bytes that are a text": (
+        "It rains",
+        [bare("It", bytes="SXQ="), bare(" rains", bytes=" rains")],
+        whole("It", " rains"),
+    ),
+    "spaces as one": ("a    b", [bare("a"), bare("ĠĠĠ"), bare("Ġb")], whole("a", "   ", " b")),
+    "halves of a surrogate pair": (
+        "Hi 😀!",
+        [bare("Hi"), bare(" "), bare("\ud83d"), bare("\ude00"), bare("!")],
+        [*whole("Hi", " "), ("😀", False, "unreadable"), *whole("!")],
+    ),
+    "what was thought": (
+        "Paris.",
+        [bare("Hm"), bare(","), bare(" Rome"), bare("?"), bare("Paris"), bare(".")],
+        whole("Paris", "."),
+    ),
+    "numbers as words": (
+        "It rains",
+        [bare("It", "-0.69"), bare(" rains", "NaN")],
+        [*whole("It"), (" rains", False, "invalid")],
+    ),
+    "names of ids": (
+        "It rains",
+        [bare("token_id:7", decoded_token="It"), bare("token_id:9", decoded_token=" rains")],
+        whole("It", " rains"),
+    ),
     "ends of words": ("it rains", [bare("it</w>"), bare("rains</w>")], whole("it ", "rains")),
     "pieces of words": ("raining", [bare("rain"), bare("##ing")], whole("rain", "ing")),
     "markers that are no text": (
@@ -192,6 +229,22 @@ FORMS: dict[str, object] = {
         for one in ("It", " rains", ".")
     ],
     "other names": [{"text": one, "log_prob": HALF} for one in ("It", " rains", ".")],
+    "under logprobs": {"logprobs": {"content": [bare("It"), bare(" rains"), bare(".")]}},
+    "under chosenCandidates": {
+        "chosenCandidates": [
+            {"token": one, "tokenId": 1, "logProbability": HALF} for one in ("It", " rains", ".")
+        ]
+    },
+    "a list for each": [
+        {"text": one, "token_ids": [1], "logprobs": [HALF]} for one in ("It", " rains", ".")
+    ],
+    "by ids": [
+        {"1": {"logprob": HALF, "rank": 1, "decoded_token": one}} for one in ("It", " rains", ".")
+    ],
+    "number, id and token": {
+        "output_token_logprobs": [[HALF, 1, one] for one in ("It", " rains", ".")]
+    },
+    "pairs": [[one, HALF] for one in ("It", " rains", ".")],
     "alternatives as a mapping": [bare("It", top_logprobs={"It": HALF}), bare(" rains"), bare(".")],
 }
 

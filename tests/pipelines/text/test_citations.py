@@ -40,6 +40,43 @@ def read(text: str, sources: tuple[str, ...] = THREE) -> list[tuple[str, int, in
         ("It is tall.² It is old.", [("²", 0, 2)]),
         ("It is tall¹ and old².", [("¹", 0, 1), ("²", 0, 2)]),
         ("它很高¹。", [("¹", 0, 1)]),
+        ("It is tall ^1^.", [("^1^", 0, 1)]),
+        ("It is tall.^1", [("^1", 0, 1)]),
+        ("It is tall <sup>1</sup>.", [("<sup>1</sup>", 0, 1)]),
+        ("It is tall <cite>[1]</cite>.", [("<cite>[1]</cite>", 0, 1)]),
+        (r"It is tall \cite{1,2}.", [(r"\cite{1,2}", 0, 1), (r"\cite{1,2}", 0, 2)]),
+        ("It is tall [^1^].", [("[^1^]", 0, 1)]),
+        ("It is tall [citation:2][citation:3].", [("[citation:2]", 0, 2), ("[citation:3]", 0, 3)]),
+        ("It is tall [cite: 1, 2].", [("[cite: 1, 2]", 0, 1), ("[cite: 1, 2]", 0, 2)]),
+        ("It is tall [#1].", [("[#1]", 0, 1)]),
+        ("It is tall [S1][D2].", [("[S1]", 0, 1), ("[D2]", 0, 2)]),
+        ("It is tall [web_1].", [("[web_1]", 0, 1)]),
+        ("It is tall [1]–[3].", [("[1]–[3]", 0, n) for n in (1, 2, 3)]),
+        ("It is tall [1 and 3].", [("[1 and 3]", 0, 1), ("[1 and 3]", 0, 3)]),
+        ("It is tall [Doc 1, Doc 2].", [("[Doc 1, Doc 2]", 0, 1), ("[Doc 1, Doc 2]", 0, 2)]),
+        ("It is tall (Source: document 2).", [("(Source: document 2)", 0, 2)]),
+        ("According to source 2, it is iron.", [("According to source 2", 0, 2)]),
+        ("According to source 9, it is iron.", []),
+        ("As Document 2 says, it is iron.", [("As Document 2 says", 0, 2)]),
+        ("根据资料2，铁塔很高。", [("根据资料2", 0, 2)]),
+        ("铁塔很高[注1]。", [("[注1]", 0, 1)]),
+        ("铁塔很高①②。", [("①②", 0, 1), ("①②", 0, 2)]),
+        ("铁塔很高（参考资料1）。", [("（参考资料1）", 0, 1)]),
+        ("铁塔很高〔1〕。", [("〔1〕", 0, 1)]),
+        ("铁塔很高[資料2]。", [("[資料2]", 0, 2)]),
+        ("It is iron (S. Lee, 2020).", [("(S. Lee, 2020)", 0, 2)]),
+        ("It is iron (Lee, S., 2020).", [("(Lee, S., 2020)", 0, 2)]),
+        ("It is tall, see www.example.org/eiffel.", [("www.example.org/eiffel", 0, 1)]),
+        (
+            "It is tall ([example.org](https://example.org/eiffel?utm_source=a)).",
+            [("[example.org](https://example.org/eiffel?utm_source=a)", 0, 1)],
+        ),
+        (
+            "It is tall [[1]](https://example.org/eiffel).",
+            [("[[1]](https://example.org/eiffel)", 0, 1)],
+        ),
+        ("It is 5^2 or 10² metres, and e = mc^2.", []),
+        ("①苹果②梨", []),
         ("It is tall [doc1].", [("[doc1]", 0, 1)]),
         ("It is tall [Source 3].", [("[Source 3]", 0, 3)]),
         ("It is tall [Document: 2].", [("[Document: 2]", 0, 2)]),
@@ -140,3 +177,18 @@ def test_sources_with_numbers_of_their_own_are_called_by_these():
 def test_a_claim_is_the_sentence_without_its_marks(text: str, claim: str):
     (span,) = split_sentences(text)
     assert claim_in(span, citations_in(text, THREE)) == claim
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is tall [1](https://example.org/eiffel).",
+        "It is tall [[1]](https://example.org/eiffel).",
+        "It is tall ([example.org](https://example.org/eiffel)).",
+        "According to source 1, It is tall.",
+        "It is tall <sup>1</sup>.",
+    ],
+)
+def test_a_mark_leaves_no_number_in_the_sentence(text: str):
+    (span,) = split_sentences(text)
+    assert claim_in(span, citations_in(text, THREE)) == "It is tall."

@@ -28,7 +28,13 @@ def test_an_answer_that_gives_none(text: str):
     assert not gives_no_answer(f"{text.rstrip('.。')}. It was Napoleon in 1805.")
 
 
-@pytest.mark.parametrize("text", FORMS["answers"])
+@pytest.mark.parametrize("text", [*FORMS["more_en"], *FORMS["more_zh"]])
+def test_more_answers_that_give_none(text: str):
+    assert gives_no_answer(text)
+    assert gives_no_answer(f"I am sorry. {text}")
+
+
+@pytest.mark.parametrize("text", [*FORMS["answers"], *FORMS["more_answers"]])
 def test_an_answer_that_reads_like_none(text: str):
     assert not gives_no_answer(text)
     assert not declines(text)
