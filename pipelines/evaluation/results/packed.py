@@ -23,8 +23,14 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, overlo
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, GetCoreSchemaHandler, field_validator
-from pydantic_core import CoreSchema, core_schema
+from pydantic import (
+    Field,
+    GetCoreSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
+    TypeAdapter,
+    field_validator,
+)
 
 from pipelines.base import Frozen
 from pipelines.evaluation.metrics.answers import SpanMatch, word_count
@@ -443,21 +449,16 @@ class PackedScores(Sequence[ItemScore]):
         return [getattr(self, name) for name in _CODED[:-1]]
 
     @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        written = core_schema.list_schema(handler.generate_schema(ItemScore))
-        return core_schema.union_schema(
-            [
-                core_schema.is_instance_schema(cls),
-                core_schema.no_info_after_validator_function(cls.of, written),
-            ],
-            serialization=core_schema.plain_serializer_function_ser_schema(
-                list, return_schema=written
-            ),
-        )
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> Any:
+        def read(given: Any) -> PackedScores:
+            checked = given if isinstance(given, cls) else _CHECKED.validate_python(given)
+            return cls.of(checked)
+
+        written = PlainSerializer(list, return_type=list[ItemScore])
+        return handler.generate_schema(Annotated[Any, PlainValidator(read), written])
 
 
+_CHECKED = TypeAdapter(list[ItemScore])
 _CODED = ("items", "groups", "methods", "errors", "flags", "shapes")
 
 
