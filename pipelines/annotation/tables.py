@@ -27,7 +27,7 @@ from pipelines.evaluation.datasets.files import DataTable, read_table
 from pipelines.evaluation.datasets.formats import recognised
 from pipelines.evaluation.datasets.labelled import PersonLabels, ToolRecord
 from pipelines.evaluation.datasets.mapping import listed
-from pipelines.evaluation.datasets.published import validated
+from pipelines.evaluation.datasets.records import validated
 from pipelines.evaluation.results.export import csv_text
 from pipelines.evaluation.results.workbook import workbook
 

@@ -24,8 +24,8 @@ from pipelines.evaluation.datasets.published import (
     SpanQuestion,
     Stance,
     Truthful,
-    read_records,
 )
+from pipelines.evaluation.datasets.records import read_records
 from research.judge.made import Names
 from research.judge.numerals import dates_changed, numbers_changed
 from research.judge.rewriting import as_statement, far_from

@@ -23,7 +23,7 @@ from pydantic import Field
 
 from pipelines.aio import together
 from pipelines.base import Message, Passage
-from pipelines.evaluation.datasets.published import Record, read_records
+from pipelines.evaluation.datasets.records import Record, read_records
 from pipelines.evaluation.metrics.reference import Reference, is_right, words_of
 from pipelines.methods.base import Question
 from pipelines.methods.replies.lists import says_yes

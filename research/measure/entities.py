@@ -18,7 +18,7 @@ import pandas as pd
 from pydantic import model_validator
 
 from pipelines.error_words import PhraseError
-from pipelines.evaluation.datasets.published import Record, read_records
+from pipelines.evaluation.datasets.records import Record, read_records
 from pipelines.text.entities import EntityRecognizer
 from pipelines.text.languages import detect_language
 from research.commands import Command

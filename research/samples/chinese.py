@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from pipelines.evaluation.datasets.published import Record, read_records
+from pipelines.evaluation.datasets.records import Record, read_records
 from pipelines.text import split_sentences
 from research.samples.files import Half, read_articles
 from research.samples.pairs import Label, TrainingPair, paired

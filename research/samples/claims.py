@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
-from pipelines.evaluation.datasets.published import Record, Stance, read_records
+from pipelines.evaluation.datasets.published import Stance
+from pipelines.evaluation.datasets.records import Record, read_records
 from research.samples.files import Half
 from research.samples.pairs import Label
 

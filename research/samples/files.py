@@ -19,14 +19,8 @@ from pydantic import ValidationError
 from pipelines.error_words import phrase
 from pipelines.errors import failure
 from pipelines.evaluation.datasets.files import read_text, unusable
-from pipelines.evaluation.datasets.published import (
-    Article,
-    Biography,
-    QaRecord,
-    Record,
-    read_records,
-    required_fields,
-)
+from pipelines.evaluation.datasets.published import Article, Biography, QaRecord
+from pipelines.evaluation.datasets.records import Record, read_records, required_fields
 
 
 class Sources(NamedTuple):

@@ -13,7 +13,8 @@ from typing import Literal, NamedTuple, get_args
 
 from pipelines.base import Language
 from pipelines.evaluation.datasets.opening import sample_rows
-from pipelines.evaluation.datasets.published import Stance, read_records
+from pipelines.evaluation.datasets.published import Stance
+from pipelines.evaluation.datasets.records import read_records
 from pipelines.methods.together.features import Label, Use
 from pipelines.run.events import MAX_SOURCES
 from research.samples.claims import (

@@ -33,7 +33,6 @@ from pipelines.evaluation.datasets.published import (
     FactBiography,
     Facts,
     GeneralRecord,
-    ItemRecord,
     ListQuestion,
     MultiHop,
     OpenQuestion,
@@ -45,6 +44,7 @@ from pipelines.evaluation.datasets.published import (
     Trivia,
     Truthful,
 )
+from pipelines.evaluation.datasets.records import ItemRecord
 from pipelines.evaluation.plan import Offer
 
 

@@ -12,7 +12,7 @@ from pydantic import AliasChoices, Field, model_validator
 from pipelines.error_words import PhraseError
 from pipelines.evaluation.datasets.grids import value_in
 from pipelines.evaluation.datasets.mapping import SPAN_LABELS, label_in, suggested_mapping
-from pipelines.evaluation.datasets.published import (
+from pipelines.evaluation.datasets.records import (
     ItemRecord,
     Record,
     distinct,

@@ -23,7 +23,7 @@ from pipelines.evaluation.datasets.columns import (
 )
 from pipelines.evaluation.datasets.files import DataTable
 from pipelines.evaluation.datasets.grids import Row, value_in
-from pipelines.evaluation.datasets.published import distinct, locate, make_item, make_passages
+from pipelines.evaluation.datasets.records import distinct, locate, make_item, make_passages
 from pipelines.evaluation.plan import Item, Label, LabelledSpan
 from pipelines.text.languages import simplified
 

@@ -30,13 +30,13 @@ from pipelines.evaluation.datasets.mapping import (
     listed,
     suggested_mapping,
 )
-from pipelines.evaluation.datasets.published import (
+from pipelines.evaluation.datasets.reading import reading_of
+from pipelines.evaluation.datasets.records import (
     content_hash,
     make_item,
     validated_row,
     with_unique_ids,
 )
-from pipelines.evaluation.datasets.reading import reading_of
 from pipelines.evaluation.datasets.traces import answers_in
 from pipelines.evaluation.plan import DataSet, Item, Reading
 from pipelines.retrieval.documents import Document, load_library

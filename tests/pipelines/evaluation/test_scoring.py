@@ -15,7 +15,7 @@ from pipelines.evaluation import scoring
 from pipelines.evaluation.metrics.table import METRICS, Metric
 from pipelines.evaluation.outcomes import Cost, Outcome, Rank, SpanVerdict
 from pipelines.evaluation.plan import EvaluationSpec, Item, LabelledSpan, System, tasks_of
-from pipelines.evaluation.results.packed import ItemScore
+from pipelines.evaluation.results.packed import PackedScores
 from pipelines.evaluation.results.scores import MONEY, Evaluation
 from pipelines.evaluation.results.table import results_table
 from pipelines.evaluation.scoring import read_results
@@ -85,7 +85,7 @@ def scores(
     asked: EvaluationSpec,
     items: Sequence[Item],
     outcomes: dict[int, Outcome],
-) -> tuple[ItemScore, ...]:
+) -> PackedScores:
     return read_results(store.evaluations, stored(store, asked, items, outcomes), "me")[1].scores
 
 

@@ -10,7 +10,8 @@ from random import Random
 import pytest
 
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.datasets.published import Stance, read_records
+from pipelines.evaluation.datasets.published import Stance
+from pipelines.evaluation.datasets.records import read_records
 from research.judge.labelled import (
     answer_as_statement,
     article_pairs,

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.datasets.published import read_records
+from pipelines.evaluation.datasets.records import read_records
 from pipelines.text import Entity, EntityRecognizer
 from pipelines.text.entity_rules import Label
 from research.measure.__main__ import main

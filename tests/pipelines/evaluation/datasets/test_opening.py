@@ -21,7 +21,7 @@ from pipelines.evaluation.datasets import (
     recognised,
     sampled,
 )
-from pipelines.evaluation.datasets.published import make_item
+from pipelines.evaluation.datasets.records import make_item
 from pipelines.evaluation.metrics.reference import Reference
 from pipelines.evaluation.plan import DataSet
 from tests.pipelines.evaluation.datasets.small_files import document, lines

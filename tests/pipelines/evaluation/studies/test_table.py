@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score, precision_score, recall_score
 
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.results.packed import ItemScore
+from pipelines.evaluation.results.packed import ItemScore, PackedScores
 from pipelines.evaluation.results.scores import (
     FLAGGED,
     HALLUCINATED,
@@ -259,7 +259,7 @@ def test_thresholds_on_scores():
         data_hash="h",
         systems={"slm": ScoredSystem(method="slm")},
         items={f"q{number}": ItemSummary() for number in range(4)},
-        scores=scores,
+        scores=PackedScores.of(scores),
     )
     found = score_sweep(results, "e", "slm", sampling=QUICK)
     assert [point.values["threshold"] for point in found.points] == [0.3, 0.8, 0.9]

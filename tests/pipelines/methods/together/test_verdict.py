@@ -112,6 +112,14 @@ def test_what_is_about_another_subject_is_not_in_the_evidence():
 
 
 @pytest.mark.usefixtures("shipped")
+def test_an_answer_that_states_nothing_is_left_open():
+    asked = "Where was Marie Curie born?"
+    for answer in ("I do not know.", "???"):
+        found = judged_together([answer], [said(0.9)], [CURIE], "library", "en", question=asked)
+        assert [(one.verdict, one.probability) for one in found] == [("unchecked", None)]
+
+
+@pytest.mark.usefixtures("shipped")
 def test_without_passages_nothing_is_known_and_without_a_search_nothing_was_judged():
     searched = judged_together([BORN], [said(0.9)], [], "library", "en")[0]
     assert (searched.verdict, searched.probability) == ("not_enough", None)
