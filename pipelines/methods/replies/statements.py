@@ -59,7 +59,8 @@ def states_nothing(text: str, question: Question) -> bool:
 
 
 def _is_empty(sentence: str, question: Question, *, alone: bool, stance: bool) -> bool:
-    if sentence.rstrip("\"'”’）) ").endswith(("?", "？")):
+    # A question, or the announcement of an answer that does not come.
+    if sentence.rstrip("\"'”’）) ").endswith(("?", "？", ":", "：")):
         return True
     said = content_terms(sentence)
     if all(term in _STANCE for term in said):

@@ -25,6 +25,7 @@ def asked(text: str, language: Language = "en") -> Question:
         (WHO, "Nothing."),
         (WHO, "Never. True? No way."),
         (WHO, "Of course."),
+        (WHO, "Here is the answer:"),
         (WHO, "Error: upstream request timeout"),
         (WHO, "502 Bad Gateway"),
         (IS, "12"),
@@ -62,7 +63,13 @@ def test_short_answers_are_answers(question: str, text: str) -> None:
 
 def test_chinese() -> None:
     question = asked("谁发明了活字印刷术？", "zh")
-    for text in ("不适用", "从来没有。真的吗？不可能。", "服务暂时不可用，请稍后再试。"):
+    for text in (
+        "不适用",
+        "从来没有。真的吗？不可能。",
+        "服务暂时不可用，请稍后再试。",
+        "是的，没错。",
+        "答案如下：",
+    ):
         assert states_nothing(text, question)
     assert not states_nothing("毕昇", question)
 

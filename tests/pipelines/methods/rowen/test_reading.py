@@ -59,6 +59,7 @@ def test_questions_of_yes_or_no(question, expected):
     ("answer", "expected"),
     [("Yes, it is.", True), ("no", False), ("不是。", False), ("是的。", True), ("没有。", False),
      ("Ja, sicher.", True), ("Nein.", False), ("Non.", False), ("Sí.", True), ("はい", True),
+     ("Of course.", True), ("Certainly not.", False), ("当然！", True), ("当然不是。", False),
      ("No one did.", None), ("Hope", None), ("Yes or no", None)],
 )  # fmt: skip
 def test_yes_and_no_in_several_languages(answer, expected):
