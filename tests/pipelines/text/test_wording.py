@@ -84,7 +84,8 @@ def test_acronym_by_case(question: str) -> None:
         ("Was it Ulm?</thought>No.</thinking>In Ulm.", "In Ulm."),
         ("<think>Was it", ""),
         ("In Ulm. <think>Or was it", "In Ulm. "),
-        ("<think>a</thought>b", ""),
+        # Some models close with another mark than they opened.
+        ("<think>a</thought>b", "b"),
         ("I think it was in Ulm, <b>Germany</b>.", "I think it was in Ulm, <b>Germany</b>."),
         ("", ""),
     ],
