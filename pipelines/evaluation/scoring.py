@@ -186,6 +186,19 @@ class _Known:
             order = np.argsort(self.tasks, kind="stable")
             self.tasks, self.scores = self.tasks[order], self.scores.taken(order)
 
+    def add_scored(self, found: Iterable[tuple[int, ItemScore, ItemSummary]]) -> None:
+        """Add scores with the numbers of their tasks, and what is shown of their items."""
+        tasks: list[int] = []
+
+        def scores() -> Iterator[ItemScore]:
+            for number, score, summary in found:
+                tasks.append(number)
+                self.items[score.item] = summary
+                yield score
+
+        packed = PackedScores.of(scores())
+        self.add([(tasks, packed)])
+
 
 @dataclass
 class _Memory:
@@ -303,35 +316,13 @@ def _computed(
     answered = store.answered(evaluation, owner)
     missing = np.setdiff1d(answered, known.tasks).tolist()
     if missing:
-        _score(store, evaluation, owner, spec, metrics, missing, known)
+        known.add_scored(_scored(store, evaluation, owner, spec, metrics, missing))
         # Where nothing can be stored they are computed again the next time.
         with suppress(StorageError, NotFoundError):
             for block, body in blocks_of(missing, known.tasks, known.scores, known.items):
                 store.keep_scores(evaluation, code, {block: body})
     memory.keep(evaluation, known)
     return known, metrics, answered
-
-
-def _score(
-    store: EvaluationStore,
-    evaluation: str,
-    owner: str,
-    spec: EvaluationSpec,
-    metrics: list[Metric],
-    missing: Sequence[int],
-    known: _Known,
-) -> None:
-    """Add the scores of the tasks with the numbers `missing`, in order, to what is known."""
-    tasks: list[int] = []
-
-    def found() -> Iterator[ItemScore]:
-        for number, score, summary in _scored(store, evaluation, owner, spec, metrics, missing):
-            tasks.append(number)
-            known.items[score.item] = summary
-            yield score
-
-    scores = PackedScores.of(found())
-    known.add([(tasks, scores)])
 
 
 def _scored(

@@ -262,8 +262,10 @@ def bounded_length(words: str, sent: int) -> int | None:
 
 # Forms of the request.
 
-FORMS: set[Concession] = {"system_role", "alternation", "prefix", "no_stream", "stream_only"}
-"""Those that may be tried on a guess."""
+FORMS: frozenset[Concession] = frozenset(
+    {"system_role", "alternation", "prefix", "no_stream", "stream_only"}
+)
+"""Other forms of the request that may be tried on a guess."""
 
 _NO_SYSTEM = _wording.pattern("no_system", flags=re.I | re.S)
 _ALTERNATE = _wording.pattern("alternate", flags=re.I | re.S)
@@ -312,10 +314,10 @@ def form_objected_to(
 def form_guessed(
     refusal: RefusalError, body: Mapping[str, Any], made: Iterable[Concession], *, streamed: bool
 ) -> Concession | None:
-    """Return the concession of form that may help where a refusal only speaks of the matter; None
-    where it does not, or says that something else is wrong.
+    """Return another form of the request to try where an error only mentions roles, the system
+    message or streaming; None where it mentions none of them, or names another reason.
 
-    Whoever makes it keeps it only if the request is taken then.
+    It is a guess: the caller remembers it for the model only if the server accepts the request.
     """
     if refusal.status not in (400, 422) or refusal.is_about_model or refusal.is_too_long:
         return None

@@ -5,7 +5,7 @@ triggers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
+from math import inf, nan
 
 import numpy as np
 
@@ -105,19 +105,14 @@ def triggered(
         highest = np.sort(doubts)[::-1]
         above = round(cut * len(highest))
         cut = float(highest[above]) if above < len(highest) else -inf
-    place_of = {key: place for place, key in enumerate(asked.item_repeats())}
+    said = dict(zip(asked.item_repeats(), zip(asked, read.tolist(), strict=True), strict=True))
     repairs = scores.taken(scores.methods.those(repair) & ~scores.failed)
-    pairs = (
-        (one, place_of.get(key))
+    made = PackedScores.of(
+        # What has no score (NaN) is above nothing.
+        _triggered(one, first, name, goes=doubt > cut)
         for one, key in zip(repairs, repairs.item_repeats(), strict=True)
         if one.original_values
-    )
-    made = PackedScores.of(
-        _triggered(one, None, name, goes=False)
-        if place is None
-        # NaN is above nothing.
-        else _triggered(one, asked[place], name, goes=bool(read[place] > cut))
-        for one, place in pairs
+        for first, doubt in [said.get(key, (None, nan))]
     )
     if not made or not len(doubts):
         raise failure("evaluation.no_trigger", detector=detector, repair=repair)

@@ -303,14 +303,13 @@ def judged_together(
     found: list[TogetherFound] = []
     before = ""
     text = " ".join(sentences)
-    foreign = other_language(f"{question} {text}") is not None
-    if question and states_nothing(text, Question(text=question, language=language)):
-        unjudged = TogetherFound(verdict="unchecked", why=(Why(name="unjudged"),), use=use)
-        return [unjudged for _ in sentences]
+    unreadable = other_language(f"{question} {text}") is not None or (
+        bool(question) and states_nothing(text, Question(text=question, language=language))
+    )
     for sentence, readings in zip(sentences, said, strict=True):
         words = content_terms(sentence)
-        if foreign or not passages or not words:
-            nothing = not foreign and passages is not None and words
+        if unreadable or not passages or not words:
+            nothing = not unreadable and passages is not None and words
             verdict: TogetherVerdict = "not_enough" if nothing else "unchecked"
             why = Why(name="no_passages" if nothing else "unjudged")
             found.append(TogetherFound(verdict=verdict, why=(why,), use=use))

@@ -42,7 +42,7 @@ def test_scores_of_a_new_process_are_those_that_were_stored(
         keep_scores(store.evaluations, name, "me")
         answer(store, BOTH, [PARIS, ROME], {number: OUTCOMES[number] for number in (2, 3)})
         first = read_results(store.evaluations, name, "me")[1]
-    monkeypatch.setattr(scoring, "_score", None)
+    monkeypatch.setattr(scoring, "_scored", None)
     with closing(RunStore(url)) as store:
         again = read_results(store.evaluations, name, "me")[1]
     assert again == first
@@ -69,13 +69,13 @@ def test_other_code_computes_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         first = read_results(store.evaluations, name, "me")[1]
     monkeypatch.setattr(scoring, "scoring_version", lambda names: f"other {len(names)}")
     computed: list[int] = []
-    score = scoring._score
+    scored = scoring._scored
 
-    def counted(*arguments: object) -> None:
+    def counted(*arguments: object) -> object:
         computed.append(1)
-        score(*arguments)  # pyright: ignore[reportArgumentType]
+        return scored(*arguments)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(scoring, "_score", counted)
+    monkeypatch.setattr(scoring, "_scored", counted)
     with closing(RunStore(url)) as store:
         assert read_results(store.evaluations, name, "me")[1] == first
     assert computed == [1]
@@ -176,7 +176,7 @@ async def test_a_large_evaluation_is_scored_while_it_is_carried_out(
         name = create(service, spec())
         await carried_out(Runner(service, name, owner="me", at_once=1))
         monkeypatch.setattr(scoring, "_memories", type(scoring._memories)())
-        for module, work in ((scoring, "_score"), (overviews, "read_results")):
+        for module, work in ((scoring, "_scored"), (overviews, "read_results")):
             monkeypatch.setattr(module, work, None)
         assert len(read_results(service.store.evaluations, name, "me")[1].scores) == 4
         assert overview(service.store.evaluations, name, "me").table.items == 4
