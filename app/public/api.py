@@ -349,9 +349,11 @@ class PendingRun:
         stays = leave
         try:
             while True:
+                # Looked at before: it may end while the caller reads, who has to see the end too.
+                over = self.task.done()
                 yield self.result()
                 left = until - time.monotonic()
-                if self.task.done() or left <= 0:
+                if over or left <= 0:
                     stays = True
                     return
                 await asyncio.wait({self.task}, timeout=min(PERIOD, left))

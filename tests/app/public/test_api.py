@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from itertools import count
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -17,7 +18,7 @@ from gradio_client import Client
 from gradio_client.exceptions import AppError
 from gradio_client.utils import Status
 
-from app.public.api import Api, checked
+from app.public.api import Api, PendingRun, checked
 from app.public.contract import AskRequest
 from app.public.visitors import Caller, Runs
 from pipelines.errors import NotFoundError, RateLimitError
@@ -124,6 +125,21 @@ def test_a_reply_to_one_caller_is_not_given_to_another(answering: Served, http: 
     asked = anew()
     found = [http.post("/ask", json=asked).json() for _ in range(2)]
     assert [(one["calls"], one["cached_calls"]) for one in found] == [(1, 0), (1, 0)]
+
+
+async def test_a_run_that_ends_while_its_caller_reads_is_told_as_ended(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    ended = asyncio.Event()
+    pending = object.__new__(PendingRun)
+    pending.task = asyncio.create_task(cast(Any, ended.wait()))
+    monkeypatch.setattr(PendingRun, "result", lambda self: self.task.done())
+    told: list[object] = []
+    async for stage in pending.follow(60):
+        told.append(stage)
+        ended.set()
+        await asyncio.wait({pending.task})
+    assert told == [False, True]
 
 
 def test_every_sentence_is_checked(answering: Served, http: httpx.Client):
