@@ -52,7 +52,7 @@ async def test_an_evaluation_is_carried_out_and_read(
         assert [row.metrics["accuracy"].value for row in results_table(found).rows] == [0.25, 0.25]
         for score in found.scores:
             assert (await service.load(score.run, owner="me")).terminal is not None
-    for module, work in ((scoring, "_score"), (overviews, "results_table")):
+    for module, work in ((scoring, "_scored"), (overviews, "results_table")):
         monkeypatch.setattr(module, work, None)
     with closing(RunStore(url)) as store:
         assert read_results(store.evaluations, name, "me")[1] == found
