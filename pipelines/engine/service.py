@@ -405,12 +405,13 @@ class Service:
         return Subscription(trace.events, lambda: None)
 
     async def stop(self, run_id: str, *, owner: str, reason: CancelReason = "stopped") -> bool:
-        """End a run's calls and wait until it has ended and is stored; False when it had ended."""
+        """End a run's calls and wait until its end is stored; False when it had ended by itself."""
         live = self._live_of(run_id, owner)
-        if live is None or not await cancel(live, reason):
+        if live is None:
             return False
+        stopped = await cancel(live, reason)
         await live.kept.wait()
-        return True
+        return stopped
 
     async def load(self, run_id: str, *, owner: str) -> Trace:
         """Return what was recorded of a run, ended or not; everybody may read samples."""
@@ -443,7 +444,6 @@ class Service:
         """Delete a run; one that is under way is stopped first."""
         await self.stop(run_id, owner=owner)
         if live := self._live_of(run_id, owner):
-            await live.kept.wait()
             self._live.pop(run_id, None)
             self._accounts.pop(run_id, None)
             if not live.holds_end:

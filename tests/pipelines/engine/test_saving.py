@@ -122,28 +122,50 @@ async def test_a_run_that_was_not_stored_is_marked_at_the_next_start(
     assert not any(isinstance(event, ModelCalled) for event in stored)
 
 
+class SlowEnd:
+    """Holds back the storing of the end of runs until it is released."""
+
+    def __init__(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached, self.release = asyncio.Event(), asyncio.Event()
+        append, loop = service.store.append, asyncio.get_running_loop()
+
+        def slow(run_id: str, events: list[Any], **options: Any) -> None:
+            if isinstance(events[-1], RunFinished):
+                loop.call_soon_threadsafe(self.reached.set)
+                asyncio.run_coroutine_threadsafe(self.release.wait(), loop).result(60)
+            append(run_id, events, **options)
+
+        monkeypatch.setattr(service.store, "append", slow)
+
+
 async def test_the_end_of_a_run_is_shown_once_it_is_stored(
     service: Service, model: FakeModel, monkeypatch: pytest.MonkeyPatch
 ):
-    append, reached, release = service.store.append, asyncio.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def slow(run_id: str, events: list[Any], **options: Any) -> None:
-        if isinstance(events[-1], RunFinished):
-            loop.call_soon_threadsafe(reached.set)
-            asyncio.run_coroutine_threadsafe(release.wait(), loop).result(60)
-        append(run_id, events, **options)
-
-    monkeypatch.setattr(service.store, "append", slow)
+    end = SlowEnd(service, monkeypatch)
     model.gate.set()
     run_id = await service.start(SPEC, owner=ME)
     reader = await service.watch(run_id, owner=ME)
-    await reached.wait()
+    await end.reached.wait()
     assert not any(isinstance(event, RunFinished) for event in reader.drain())
-    release.set()
+    end.release.set()
     events = [event async for event in reader.events()]
     assert isinstance(events[-1], RunFinished)
     assert service.store.list(ME)[0].status == "finished"
+
+
+async def test_to_stop_a_run_that_ended_by_itself_waits_until_that_is_stored(
+    service: Service, model: FakeModel, monkeypatch: pytest.MonkeyPatch
+):
+    end = SlowEnd(service, monkeypatch)
+    model.gate.set()
+    run_id = await service.start(SPEC, owner=ME)
+    await end.reached.wait()
+    stopping = asyncio.create_task(service.stop(run_id, owner=ME))
+    await asyncio.sleep(0)
+    assert not stopping.done()
+    end.release.set()
+    assert not await stopping
+    assert isinstance((await service.load(run_id, owner=ME)).terminal, RunFinished)
 
 
 async def test_a_database_that_is_busy_for_a_while_is_waited_for(
