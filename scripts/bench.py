@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+import multiprocessing
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -95,6 +97,8 @@ class _Slow(Handler):
     """Answers every call after the same time."""
 
     protocol_version = "HTTP/1.1"
+    # Head and body are sent apart: one must not wait until the other has arrived.
+    disable_nagle_algorithm = True
 
     def answer(self, seen: Seen) -> None:
         """Answer a verdict where odds are asked for, Chinese for a translation, else many
@@ -115,13 +119,34 @@ class _Slow(Handler):
             says(completion(text, entries=entries))(self)
 
 
+@contextmanager
+def _slow_server() -> Iterator[str]:
+    """Give the address of a slow server in a process of its own: its work is not the engine's."""
+    context = multiprocessing.get_context("spawn")
+    ours, its = context.Pipe()
+    process = context.Process(target=_serve_slowly, args=(its,), daemon=True)
+    process.start()
+    try:
+        yield ours.recv()
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _serve_slowly(pipe: Connection) -> None:
+    with serve(_Slow) as server:
+        pipe.send(server.url)
+        # Until the other end is gone.
+        pipe.poll(None)
+
+
 async def rowen() -> Row:
     """Measure Rowen-Hybrid with six paraphrases, two models, one server."""
-    with serve(_Slow) as server, TemporaryDirectory() as folder:
+    with _slow_server() as address, TemporaryDirectory() as folder:
         spec = RunSpec(
             question=_QUESTION,
             methods=(MethodSpec(name="rowen", settings={"variant": "hybrid", "k": 6}),),
-            models={role: _model(role, server.url) for role in ("main", "verifier")},
+            models={role: _model(role, address) for role in ("main", "verifier")},
             evidence=EvidenceSpec(mode="bm25"),
         )
         async with aclosing(Service(Path(folder))) as service:
