@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from pipelines.base import Language, Passage
 from pipelines.methods.base import Question, load_wording
-from pipelines.methods.replies.lists import asks_yes_or_no, events_in, is_form
+from pipelines.methods.replies.lists import asks_yes_or_no, events_in, is_form, is_of
 from pipelines.methods.replies.parsing import (
     Kind,
     asked_kind,
@@ -50,6 +50,7 @@ _POINTS = {code: _WORDS.pattern(f"points_{code}") for code in _LANGUAGES}
 _SOMEBODY = {code: _WORDS.pattern(f"somebody_{code}") for code in _LANGUAGES}
 _ASKS = {code: _WORDS.pattern(f"asks_{code}") for code in _LANGUAGES}
 _JOINS = {code: _WORDS.pattern(f"joins_{code}") for code in _LANGUAGES}
+_DEFINES = {code: _WORDS.pattern(f"defines_{code}") for code in _LANGUAGES}
 _SEVERAL = {code: _WORDS.pattern(f"several_{code}") for code in _LANGUAGES}
 _GENERIC = _WORDS.words("generic")
 _YEAR = re.compile(r"(?<![\d.,])(?:1\d{3}|20\d\d)(?![\d,]|\.\d)")
@@ -113,7 +114,7 @@ class QuestionSubject:
         said = set(content_terms(text))
 
         def names(term: str) -> bool:
-            return any(is_form(term, other) for other in said)
+            return any(is_form(term, other) or is_of(term, other) for other in said)
 
         return any(names(name[-1]) or 2 * sum(map(names, name)) >= len(name) for name in self.names)
 
@@ -176,6 +177,8 @@ class AnswerFinder:
         about = self._about(ordered, subject)
         told = [one for one in about if not opposes(text, one.span.text)]
         near = [one for one in told if one.nearness >= self._least(one, subject)]
+        if _DEFINES[language].search(self.whole.text):
+            near = [one for one in near if _opens(one, subject)] or near
         return await self._that_tell([*near, *self._dated(told)], subject)
 
     def _is_stated(self, sentence: str) -> bool:
@@ -269,8 +272,7 @@ class AnswerFinder:
             if self.kind is None or holds_kind(
                 self.kind, self.question, said, names, one.passage.title
             ):
-                opens = not one.span.start and not one.passage.start
-                opens = opens and subject.distance(one.passage, said) == 0
+                opens = _opens(one, subject)
                 someone = names_person(names, self.whole)
                 astray = strays(self.question, said, names_someone=someone, opens=opens)
                 # What a question of yes or no is nearest to is the claim itself, true or not.
@@ -337,6 +339,12 @@ def differing(
         if given and not own & given and {unit for _, unit in own} & {unit for _, unit in given}:
             return other
     return None
+
+
+def _opens(one: NearSentence, subject: QuestionSubject) -> bool:
+    """Return whether a sentence opens the article on the subject: it says what that is."""
+    begins = not one.span.start and not one.passage.start
+    return begins and subject.distance(one.passage, one.span.text) == 0
 
 
 def _follows(before: NearSentence, one: NearSentence) -> bool:

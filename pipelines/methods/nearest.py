@@ -26,10 +26,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipelines.base import Generation, Message, Passage, calibrated
+from pipelines.base import Generation, Language, Message, Passage, calibrated
 from pipelines.errors import VeriscopeError
 from pipelines.methods.answering import AnswerFinder, differing, parts_of
-from pipelines.methods.base import Question, Wording
+from pipelines.methods.base import Question, Wording, load_wording
 from pipelines.methods.replies.lists import (
     asks_yes_or_no,
     echoes,
@@ -57,6 +57,8 @@ from pipelines.methods.telling import (
     denies,
     held_from,
     is_mistaken,
+    is_of_fewer,
+    reports,
 )
 from pipelines.methods.writing import ask, joined_to
 from pipelines.models.base import ChoiceRequest
@@ -76,8 +78,11 @@ _WRITES = 0.9
 """Minimum share of right answers that a model writes from passages to be left to do so: about what
 quoting reaches (ours)."""
 
-_CLAIMED = 0.6
-"""Minimum share of a yes-or-no question's words that a sentence has which says yes (ours)."""
+_CLAIMED: dict[Language, float] = {"en": 0.6, "zh": 0.85}
+"""Minimum share of a yes-or-no question's words that a sentence has which says yes (ours). The
+judge of Chinese finds nearly everything supported that shares fewer."""
+
+_ANNOUNCES = load_wording("nearest").pattern("announces")
 
 # Enough for one short sentence (ours).
 _ANSWER_TOKENS = 48
@@ -363,8 +368,8 @@ class _NearestCorrection:
             return ""
         if begun:
             written = self._gone_on(written)
-        elif self.asked:
-            written = _complete(written)
+        else:
+            written = _unannounced(_complete(written) if self.asked else written)
         none = not written or declines(written) or echoes(written, self.question)
         # Asked by all passages, it is to answer in one or two.
         if none or len(split_sentences(written)) > (2 if self.asked else 1):
@@ -408,15 +413,12 @@ class _NearestCorrection:
     ) -> tuple[NearSentence, Correction]:
         """Return the sentence that decides, and what comes of it.
 
-        That is the nearest one; where it leaves the question open, one that is nearly as near and
-        calls what is asked a mistaken belief.
+        That is the nearest one, or one that is nearly as near and calls what is asked a mistaken
+        belief.
         """
-        chosen = found[0]
+        # What calls it a mistaken belief says more than the judge can tell of another sentence.
+        chosen = next((one for one in found if self._is_belief(one)), found[0])
         yes = await self._says(chosen.alone, denies=self._denies(chosen.span.text))
-        if yes is None:
-            other = next((one for one in found[1:] if self._is_belief(one)), chosen)
-            if other is not chosen:
-                chosen, yes = other, await self._says(other.alone, denies=False)
         quotation = self._quotation(chosen)
         if yes is None:
             supported = draft and await self._supports(chosen.alone, draft, "draft")
@@ -433,13 +435,16 @@ class _NearestCorrection:
     def _is_belief(self, one: NearSentence) -> bool:
         """Return whether a sentence names what is asked as what people wrongly believe.
 
-        What the title names alone is not what they believe.
+        What mostly the title alone names is not what they believe.
         """
         belief = belief_in(one.span.text, self.question.language)
-        asked = words_shared(f"{one.passage.title}: {belief}", self.question.text)
         named = set(content_terms(self.question.text)) & set(content_terms(one.passage.title))
-        told = named <= set(content_terms(belief))
-        return self._corrects(one.span.text) and asked >= _CLAIMED and told
+        told = 2 * len(named & set(content_terms(belief))) >= len(named)
+        return self._corrects(one.span.text) and self._asks_it(one.passage.title, belief) and told
+
+    def _asks_it(self, title: str, belief: str) -> bool:
+        """Return whether the question asks whether what people believe is so, by its words."""
+        return words_shared(f"{title}: {belief}", self.question.text) >= _CLAIMED["en"]
 
     async def _says(self, sentence: Passage, *, denies: bool) -> bool | None:
         """Return whether the sentence answers yes; None where that is open or nobody can tell.
@@ -448,13 +453,19 @@ class _NearestCorrection:
         its words decide.
         """
         negative = self._denies(self.question.text)
-        if self._corrects(sentence.text):
+        belief = belief_in(sentence.text, self.question.language)
+        if self._corrects(sentence.text) and self._asks_it(sentence.title, belief):
             # What people believe does not hold; where that denies something, it is so.
-            return self._denies(belief_in(sentence.text, self.question.language)) != negative
+            return self._denies(belief) != negative
         if denies:
             # Where the question denies the same ("Was it never sold?"), this is a yes.
             return negative
-        if words_shared(f"{sentence.title}: {sentence.text}", self.question.text) < _CLAIMED:
+        language = self.question.language
+        if reports(sentence.text, language) or is_of_fewer(self.question, sentence.text):
+            # That people say so, or that it is so of fewer things, is no yes.
+            return None
+        shared = words_shared(f"{sentence.title}: {sentence.text}", self.question.text)
+        if shared < _CLAIMED[language]:
             # Too little of the claim stands there for a judge of this size to be asked.
             return None
         claim = as_claim(self.question.text)
@@ -544,6 +555,12 @@ class _NearestCorrection:
         )
         doubts = (score for score in self.scores if score.flagged and score.name != "nearness")
         return replace(correction, doubt=next(doubts, None))
+
+
+def _unannounced(written: str) -> str:
+    """Return what was written without an opening such as "The answer to this question is:"."""
+    said = _ANNOUNCES.sub("", written)
+    return written if said == written else said[:1].upper() + said[1:]
 
 
 def _complete(written: str) -> str:

@@ -34,7 +34,7 @@ _FIRST_KIND = _WORDS.pattern("first_kind_en")
 _MOST, _FIRST, _WOMAN = _patterns("most"), _patterns("first"), _patterns("woman")
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|《[^》]*》")
 _ASIDES = _WORDS.pattern("asides_en")
-_CLAUSES, _HERE = re.compile("[，；。：]"), ("这", "那", "它", "他", "她", "并", "但", "而")
+_CLAUSES, _HERE = re.compile("[，；。：]"), ("这", "那", "它", "他", "她", "并", "但", "而", "则")
 _CLAUSE_ENDS = re.compile("[,;，；。：]")
 _CLAUSES_OF: dict[Language, re.Pattern[str]] = {
     "en": re.compile(r"[,;] | and | but | while "),
@@ -75,7 +75,7 @@ def strays(question: Question, sentence: str, *, names_someone: bool, opens: boo
             who and not names_someone,
             2 * (_asks_future(question) and not _COMING[question.language].search(sentence)),
             who and denies(sentence, question.text, question.language),
-            _NARROWER * _narrows(question, sentence),
+            _NARROWER * (_is_of_women(question, sentence) or is_of_fewer(question, sentence)),
             not _names_kind(question, sentence),
             _is_first_of_another(question.text, sentence),
         )
@@ -116,12 +116,18 @@ def _asks_future(question: Question) -> bool:
     return _FUTURE[question.language].search(question.text) is not None
 
 
-def _narrows(question: Question, sentence: str) -> bool:
-    """Return whether it speaks of the most or the first of a narrower group than the question."""
+def _is_of_women(question: Question, sentence: str) -> bool:
+    """Return whether a question asks for the first, and the sentence speaks of a woman."""
+    first, woman = _FIRST[question.language], _WOMAN[question.language]
+    asked = first.search(question.text) and not woman.search(question.text)
+    return bool(asked) and woman.search(sentence) is not None
+
+
+def is_of_fewer(question: Question, sentence: str) -> bool:
+    """Return whether it speaks of the most of a narrower group than the question: "the largest hot
+    desert".
+    """
     language = question.language
-    first, woman = _FIRST[language], _WOMAN[language]
-    if first.search(question.text) and not woman.search(question.text) and woman.search(sentence):
-        return True
     asked = _MOST[language].search(question.text)
     if asked is None:
         return False
@@ -198,7 +204,8 @@ def denies(text: str, question: str, language: Language) -> bool:
     held = held_from(text, language)
     if held is not None:
         return denies(text[:held], question, language)
-    if _ALL[language].search(question) and _PART[language].search(text):
+    part = _PART[language]
+    if _ALL[language].search(question) and part.search(text) and not part.search(question):
         return True
     # What it quotes is somebody else's.
     own = _QUOTED.sub("", text)

@@ -24,7 +24,7 @@ Hit = tuple[int, float, dict[str, float]]
 """The position of a passage, its score, and its scores by retriever."""
 
 
-_FAR: dict[Language, float] = {"en": 0.0, "zh": 0.04}
+_FAR: dict[Language, float] = {"en": 0.015, "zh": 0.04}
 """By how much a passage in another language has to be nearer to a question in this one than all in
 its own language.
 

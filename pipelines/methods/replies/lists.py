@@ -355,6 +355,14 @@ def is_form(word: str, other: str) -> bool:
     return alike >= stays and len(longer) - alike <= _ENDING
 
 
+def is_of(place: str, word: str) -> bool:
+    """Return whether a term looks like the English adjective of a place: "Chinese" of "China"."""
+    stem = place[: max(_STEM, len(place) - 2)]
+    return len(stem) >= _STEM and word.startswith(stem) and word.endswith(_OF_A_PLACE)
+
+
+_OF_A_PLACE = ("ese", "ian", "ish", "an")
+
 _STEM, _ENDING = 4, 3
 """Letters: a word of fewer than the first takes only a d ("die", "died"), others an ending of at
 most the second."""

@@ -6,11 +6,19 @@ import pytest
 
 from pipelines.base import Passage
 from pipelines.engine.library import SAMPLE_LIBRARY
+from pipelines.methods import nearest
 from pipelines.methods.answering import QuestionSubject, parts_of
 from pipelines.methods.base import Question
 from pipelines.methods.rag import Rag
 from pipelines.methods.replies.parsing import figures, holds_kind
-from pipelines.methods.telling import clause_that_tells, held_from, opposes, reports, strays
+from pipelines.methods.telling import (
+    clause_that_tells,
+    denies,
+    held_from,
+    opposes,
+    reports,
+    strays,
+)
 from pipelines.retrieval.base import Embedder, Retriever
 from pipelines.retrieval.documents import load_library
 from pipelines.retrieval.indexes import EmbedderSimilarity, LexicalEmbedder, default_embedder
@@ -105,7 +113,16 @@ async def test_the_sentence_quoted_answers(question: str, names: tuple[str, ...]
 @pytest.mark.parametrize(
     ("question", "name", "words"),
     [
-        ("Who discovered penicillin?", "en/penicillin", "Alexander Fleming returned"),
+        ("Who discovered penicillin?", "en/penicillin", "was discovered by Alexander Fleming"),
+        ("Who wrote Dream of the Red Chamber?", "en/dream-of-the-red-chamber", "Cao Xueqin"),
+        ("What was Florence Nightingale known for?", "en/florence-nightingale", "the founder of"),
+        ("Who was the first emperor of China?", "en/first-emperor-of-qin", "Qin Shi Huang"),
+        ("Can you see the Great Wall from space?", "en/great-wall-from-space", "No. “It is often"),
+        ("阿姆斯特朗是第一个进入太空的人吗？", "zh/a-mu-si-te-lang", "否。"),
+        ("苹果砸中过牛顿的头吗？", "zh/niu-dun", "否。"),
+        # What such a sentence does not say is left open.
+        ("蔡伦之前已经有纸了吗？", "zh/zao-zhi-shu", "“许多人以为"),
+        ("撒哈拉的大部分地方都被沙子覆盖吗？", "zh/sa-ha-la-sha-mo", "“撒哈拉的大部分"),
         ("Is Sydney the capital of Australia?", "en/canberra", "No. “Many people abroad wrongly"),
         ("世界上最大的沙漠是哪一个？", "zh/sa-ha-la-sha-mo", "南极洲"),
         ("歌剧《魔笛》是谁写的？", "zh/mo-zha-te", "《魔笛》"),
@@ -361,3 +378,27 @@ def test_figures_with_their_units():
     assert (
         figures(Question(text="Who was it?", language="en"), "It is 3 metres long.") == frozenset()
     )
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "金鱼能看见人看不见的紫外线。",
+        "门捷列夫为尚未发现的元素留出空位。",
+        "人们常把这件事说成是她所为。",
+    ],
+)
+def test_what_is_said_in_passing_denies_nothing(sentence: str):
+    assert not denies(sentence, "金鱼能看见紫外线吗？门捷列夫为元素留出了空位吗？", "zh")
+
+
+@pytest.mark.parametrize(
+    ("written", "answer"),
+    [
+        ("The answer to this question is: Ada Lovelace.", "Ada Lovelace."),
+        ("答案是：曹雪芹。", "曹雪芹。"),
+        ("The answer came late.", "The answer came late."),
+    ],
+)
+def test_an_answer_does_not_announce_itself(written: str, answer: str):
+    assert nearest._unannounced(written) == answer
