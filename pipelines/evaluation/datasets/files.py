@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple
 from pipelines.error_words import Fact, Phrase, phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.datasets.columns import part_of
-from pipelines.evaluation.datasets.encodings import decoded_table
 from pipelines.evaluation.datasets.grids import (
     Grid,
     Row,
@@ -24,6 +23,7 @@ from pipelines.evaluation.datasets.grids import (
     with_lists,
     without_index,
 )
+from pipelines.retrieval.reading.encodings import decoded_table
 
 MAXIMUM_BYTES = 256 * 2**20
 """The largest file that is read, in bytes, without its compression."""
