@@ -388,13 +388,18 @@ def _listed(cell: Any) -> list[str]:
 
 
 def _hallucinated(words: Iterable[str]) -> bool | None:
-    """Return what the first word says that says something."""
+    """Return what most of the words say that say something; None where as many say the other.
+
+    Tools that do not tell people apart have the words of all in one list.
+    """
+    said = list[bool]()
     for word in words:
         try:
-            return label_in(word)
+            found = label_in(word)
         except KeyError:
             continue
-    return None
+        said += [] if found is None else [found]
+    return None if sum(said) * 2 == len(said) else sum(said) * 2 > len(said)
 
 
 def code_point_offset(text: str, units: int) -> int:

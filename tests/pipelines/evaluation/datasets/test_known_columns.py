@@ -196,6 +196,16 @@ KNOWN: dict[str, Known] = {
         )
         for scores, hallucinated in (((5, 5, 5), False), ((5, 4, 5), True), ((1, 1, 2), True))
     },
+    **{
+        f"doccano {words}": Known(
+            "doccano", {"text": WRONG, "label": list(words)}, "", WRONG, (), (), hallucinated
+        )
+        for words, hallucinated in (
+            (("supported", "hallucinated", "hallucinated"), True),
+            (("hallucinated", "supported", "supported", "long"), False),
+            (("hallucinated", "supported"), None),
+        )
+    },
     "summeval without its articles": Known(
         "summeval",
         {"id": "cnn-1", "decoded": WRONG, "expert_annotations": [score(5)]},
