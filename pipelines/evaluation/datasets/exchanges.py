@@ -18,21 +18,23 @@ from pipelines.engine.turns import (
     text_of_content,
     utterances,
 )
+from pipelines.evaluation.datasets.columns import part_of
 from pipelines.evaluation.datasets.grids import value_in
 
 LISTS = ("messages", "conversations", "conversation", "turns", "dialogue", "dialog", "chat")
 """Names of a list of messages."""
 
 _GIVEN = ("messages", "contents", "inputs", "input", "question", "query", "user_query",
-          "user_input", "user_message", "prompt", "prompts", "text", "kwargs", "args",
-          "message", "content")  # fmt: skip
+          "user_input", "user_message", "prompt", "prompts", "text", "instances", "kwargs", "args",
+          "message", "content", "user", "human", "data")  # fmt: skip
 _SAID = ("choices", "candidates", "generations", "outputs", "output", "answer", "final_answer",
-         "response", "result", "completion", "generation", "reply", "text", "content", "message",
-         "messages")  # fmt: skip
+         "response", "result", "completion", "generation", "reply", "replies", "text", "content",
+         "message", "messages", "assistant", "data")  # fmt: skip
 _DOCUMENTS = ("documents", "source_documents", "sources", "contexts", "context",
               "retrieved_documents", "retrieved_contexts", "results", "chunks", "matches",
               "hits")  # fmt: skip
-_ALTERNATIVES = ("choices", "candidates", "generations")
+_AROUND = ("inputs", "outputs", "input", "output", "kwargs", "result", "data")
+_ALTERNATIVES = ("choices", "candidates", "generations", "replies", "predictions")
 _CALLS = ("tool_calls", "function_call", "toolUse")
 _DEEPEST = 6
 _MESSAGES = re.compile(r"[\[{]+\s*[\"'](?:role|parts|content|messages?|type|choices)[\"']\s*:")
@@ -63,7 +65,7 @@ def step_of(given: Any, said: Any, **known: Any) -> Step:
     what was cut off.
     """
     read, wrote = read_given(given), read_said(said)
-    found = (*known.pop("sources", ()), *_documents(given), *_documents(said))
+    found = (*known.pop("sources", ()), *documents_beside(given), *documents_beside(said))
     several = isinstance(plain := plainly(said), Mapping) and any(map(plain.get, _ALTERNATIVES))
     count = len(wrote) if several and wrote else 1
     return Step(messages=[*read, *wrote], sources=tuple(dict.fromkeys(found)), count=count, **known)
@@ -97,45 +99,75 @@ def read_given(value: Any, depth: int = 0) -> list[Utterance]:
     """Return the messages that a step was given; a text is what a user says."""
     value = plainly(value)
     if isinstance(value, str):
-        parts = _SPOKEN.split(value)
-        if len(parts) > 1 and not parts[0].strip():
-            pairs = zip(parts[1::2], parts[2::2], strict=True)
-            return utterances([{"role": role, "content": text.strip()} for role, text in pairs])
-        return utterances(value)
+        return _spoken(value) or utterances(value)
     if isinstance(value, list):
-        return utterances([_opened(one) for one in _flat(value)])
+        return [
+            said
+            for one in map(_opened, _flat(value))
+            for said in (_spoken(one) if isinstance(one, str) else []) or utterances([one])
+        ] or _first_read(value, depth)
     if not isinstance(value, Mapping) or depth > _DEEPEST:
         return []
     if is_message(value) or any(isinstance(value.get(name), list) for name in LISTS):
+        if found := [one for name in LISTS for one in read_given(value.get(name), depth + 1)]:
+            before = text_of_content(value.get("system"))
+            return [*([Utterance(speaker="system", text=before)] if before else []), *found]
         return utterances(value)
-    for name in _GIVEN:
+    for name in _named(value, _GIVEN, "question"):
         if _says(value.get(name)) and (found := read_given(value[name], depth + 1)):
             return found
     return utterances(value)
 
 
+def _first_read(values: list[Any], depth: int) -> list[Utterance]:
+    """Return what the first object of a list gives to read: a batch of one."""
+    found = (read_given(one, depth + 1) for one in values if isinstance(one, Mapping))
+    return next(filter(None, found), []) if depth <= _DEEPEST else []
+
+
 def read_said(value: Any, depth: int = 0) -> list[Utterance]:
     """Return what a model said, each of several answers by itself; nothing for calls of tools."""
     value = plainly(value)
+    if isinstance(value, str) and (spoken := _spoken(value)):
+        return [one for one in spoken if one.speaker == "assistant"]
     if isinstance(value, list):
         value = [_opened(one) for one in _flat(value)]
         if any(map(is_message, value)):
             return [one for one in utterances(value) if one.speaker == "assistant"]
         if any(isinstance(one, Mapping) for one in value):
             return [said for one in value for said in read_said(one, depth + 1)]
+        if all(isinstance(one, str) for one in value):
+            # Pieces of one text as it was written, or texts of their own.
+            pieces = any(one[:1].isspace() or one[-1:].isspace() for one in value)
+            texts = ["".join(value)] if pieces else value
+            return [Utterance(speaker="assistant", text=one) for one in texts if one.strip()]
     elif isinstance(value, Mapping) and depth <= _DEEPEST:
         value = _opened(value)
         if is_message(value):
             return [one for one in utterances([value]) if one.speaker == "assistant"]
         if any(value.get(name) for name in _CALLS) and not value.get("content"):
             return []
-        for name in _SAID:
+        for name in _named(value, _SAID, "text", "answers"):
             if _says(value.get(name)):
                 found = read_said(value[name], depth + 1)
                 # Of a whole conversation what was said last.
                 return found[-1:] if name in LISTS else found
     text = text_of_content(value)
     return [Utterance(speaker="assistant", text=text)] if text.strip() else []
+
+
+def _named(value: Mapping[str, Any], names: Iterable[str], *parts: str) -> list[str]:
+    """Return the keys by these names, and then those that columns with such a part may have."""
+    return [*(name for name in names if name in value), *(k for k in value if part_of(k) in parts)]
+
+
+def _spoken(text: str) -> list[Utterance]:
+    """Return the messages of a text that names who speaks: "user: Where?"."""
+    parts = _SPOKEN.split(text)
+    if len(parts) < 2 or parts[0].strip():
+        return []
+    pairs = zip(parts[1::2], parts[2::2], strict=True)
+    return utterances([{"role": role, "content": said.strip()} for role, said in pairs])
 
 
 def _says(value: Any) -> bool:
@@ -168,7 +200,7 @@ def _opened(one: Any) -> Any:
     return one
 
 
-def _documents(value: Any) -> list[str]:
+def documents_beside(value: Any) -> list[str]:
     """Return the documents beside a question or an answer."""
     value = plainly(value)
     for _ in range(_DEEPEST):
@@ -176,7 +208,7 @@ def _documents(value: Any) -> list[str]:
             return []
         if (found := first(value, _DOCUMENTS)) is not None:
             return documents_in(plainly(found))
-        value = plainly(first(value, ("inputs", "outputs", "input", "output", "kwargs", "result")))
+        value = plainly(first(value, _AROUND))
     return []
 
 

@@ -21,6 +21,7 @@ from pipelines.engine.turns import (
 from pipelines.evaluation.datasets.exchanges import (
     BrokenError,
     Step,
+    documents_beside,
     first,
     found_in,
     objects_in,
@@ -100,6 +101,8 @@ def _add(
     """Add what a span says to the steps `found`, and its trace to those that have an answer."""
     try:
         messages, count = _messages_of(span)
+        beside = (documents_beside(first(span.attributes, names)) for names in (_READ, _WROTE))
+        sources = tuple(dict.fromkeys((*sources, *(text for found in beside for text in found))))
     except BrokenError:
         found.append(None)
         return

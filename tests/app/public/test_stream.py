@@ -91,6 +91,10 @@ def chunks(*texts: str) -> list[Any]:
     ("lines", "kind", "query"),
     [
         ([json.dumps(one) for one in [KNOWN, *chunks(FIRST, " Yes.")]], "application/x-ndjson", ""),
+        # All of the text so far in each piece.
+        ([json.dumps(one) for one in
+          [KNOWN, *chunks(FIRST[:9], FIRST[:20], FIRST, f"{FIRST} Yes.")]],
+         "application/x-ndjson", ""),
         (
             [json.dumps(KNOWN), *(f"data: {json.dumps(one)}\n" for one in chunks(FIRST, " Yes.")),
              ": keep-alive", "data: [DONE]"],

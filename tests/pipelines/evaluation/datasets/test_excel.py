@@ -62,7 +62,7 @@ def errors(book: Any) -> None:
          ["a\x07b\nc _x0041_"], []),
         (made(HEAD, ["Q?", "A.", "x"], ["Q?", "B.", None], ["Q?", "C.", None],
               then=merge("C2:C4")), ["x", "x", "x"], []),
-        (made(["A survey of ours", None, None], HEAD, ["Q?", "A.", "x"], then=merge("A1:C1")), ["x"],
+        (made(["A survey", None, None], HEAD, ["Q?", "A.", "x"], then=merge("A1:C1")), ["x"],
          ["the names of the columns are in row 2"]),
         # A formula that no program has computed, and an error, are said.
         (made(HEAD, ["Q?", "A.", "=1+1"], ["Q?", "B.", 2]), [None, 2],

@@ -318,6 +318,57 @@ def test_traces_of_more_programs(tmp_path: Path, given: Any, sources: tuple[str,
     assert (one.given.question, one.given.text, one.given.sources) == (QUESTION, TEXT, sources)
 
 
+SPOKEN = {"role": "assistant", "content": [{"type": "text", "text": TEXT}]}
+SAID_BY_ITEM = {"type": "message", "role": "assistant",
+                "content": [{"type": "output_text", "text": TEXT}]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("read", "wrote", "sources"),
+    [
+        ({"messages": [{"role": "user", "content": [{"text": QUESTION}]}]},
+         {"output": {"message": {"role": "assistant", "content": [{"text": TEXT}]}}}, ()),
+        ({"system": "Be short.", "messages": [USER]}, {"type": "message", **SPOKEN}, ()),
+        ({"input": QUESTION}, {"output": [{"type": "reasoning", "summary": []}, SAID_BY_ITEM]}, ()),
+        ({"input": [USER]}, {"output": [{"type": "function_call", "name": "f"}, SAID_BY_ITEM]}, ()),
+        ({"model": "m", "prompt": QUESTION}, {"model": "m", "response": TEXT, "done": True}, ()),
+        ({"message": QUESTION, "chat_history": []}, {"text": TEXT, "generation_id": "x"}, ()),
+        (SAID, {"message": SPOKEN}, ()),
+        ({"inputs": QUESTION}, [{"generated_text": TEXT}], ()),
+        ({"instances": [{"prompt": QUESTION}]}, {"predictions": [TEXT]}, ()),
+        ({"prompt": [QUESTION]}, {"choices": [{"text": TEXT, "index": 0}]}, ()),
+        ({"query": QUESTION}, {"answer": TEXT, "sources": [{"content": FOUND}]}, (FOUND,)),
+        ({"query": QUESTION, "documents": [{"content": FOUND}]}, {"replies": [TEXT]}, (FOUND,)),
+        ({"question": QUESTION, "context": FOUND}, {"reasoning": "Hm.", "answer": TEXT}, (FOUND,)),
+        ({"问题": QUESTION}, {"回答": TEXT}, ()),
+        ({"data": {"question": QUESTION}}, {"data": {"answer": TEXT}}, ()),
+        ({"user": QUESTION}, {"assistant": TEXT}, ()),
+        ({"session": "s", "question": QUESTION}, {"tokens": 5, "answer": TEXT}, ()),
+        ({"messages": [f"user: {QUESTION}"]}, f"assistant: {TEXT}", ()),
+        ({"messages": [{"type": "human", "content": QUESTION}]},
+         {"messages": [{"type": "human", "content": QUESTION}, {"type": "ai", "content": TEXT}]},
+         ()),
+        ([USER], [TEXT[:8], TEXT[8:]], ()),
+        ([USER], {"role": "assistant", "content": TEXT, "reasoning_content": "Hm."}, ()),
+        ([USER], f"<think>Hm.</think>{TEXT}", ()),
+        ([USER, {"role": "assistant", "content": "Unknown."}, USER], TEXT, ()),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kept", ["span", "observation"])
+def test_inputs_and_outputs_in_any_wrapping(
+    tmp_path: Path, read: Any, wrote: Any, sources: tuple[str, ...], kept: str
+):
+    told = [one if isinstance(one, str) else json.dumps(one) for one in (read, wrote)]
+    given = (
+        [{**GENERATION, "input": read, "output": wrote}]
+        if kept == "observation"
+        else otlp(span({"openinference.span.kind": "LLM", "input.value": told[0],
+                        "output.value": told[1]}))
+    )  # fmt: skip
+    (one,) = texts_of(saved(tmp_path / "trace.json", given)).texts
+    assert (one.given.question, one.given.text, one.given.sources) == (QUESTION, TEXT, sources)
+
+
 def test_a_table_of_phoenix_as_csv(tmp_path: Path):
     path = tmp_path / "spans.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
