@@ -124,7 +124,7 @@ class _Body:
                 if piece := said.add(_piece(_parsed(line)))[0]:
                     yield piece
         except ValueError:
-            raise failure("asking.unexpected") from None
+            raise Refused("request.stream_takes_back") from None
         yield said.close()[0]
 
     async def _read(self, request: Request) -> AsyncIterator[str]:

@@ -151,6 +151,13 @@ def test_a_line_that_is_no_json_ends_it(answering: Served):
     assert (last["event"], last["code"]) == ("error", "invalid_input")
 
 
+def test_pieces_that_take_back_what_they_said_end_it(answering: Served):
+    told = [KNOWN, *chunks(FIRST[:9], FIRST[:20], FIRST, f"{FIRST} Yes.", "Something else.")]
+    first, last = reports(answering, "\n".join(map(json.dumps, told)).encode())
+    assert first["text"] == FIRST
+    assert "takes back" in json.dumps(last)
+
+
 SAID = [
     {"role": "user", "content": "When was the Eiffel Tower completed?"},
     {"role": "tool", "content": SOURCES[0]},
