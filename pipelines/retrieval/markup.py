@@ -37,6 +37,8 @@ _ELEMENTS = (
     "a|abbr|b|big|blockquote|center|cite|code|details|div|em|font|h[1-6]|hr|i|img|ins|kbd|mark|p"
     "|pre|q|small|span|strong|sub|summary|tt|u|var"
 )
+# Between these a star or a line is no mark: a*b*c, snake_case_name. Chinese has no spaces.
+_ALPHABET = "0-9A-Za-zÀ-ɏͰ-ӿ_"
 _MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"<!--.*?-->", re.DOTALL), ""),
     (re.compile(r"<(script|style|del|s|strike)\b[^>]*>.*?</\1>", re.DOTALL | re.IGNORECASE), ""),
@@ -50,7 +52,7 @@ _MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?m)^[ ]{0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$"), ""),
     (re.compile(r"(?m)^(?:[ ]{0,3}>[ \t]?)+"), ""),
     (re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1"), r"\2"),
-    (re.compile(r"(?<![\w*])([*_])(?=\S)([^*_\n]+?)(?<=\S)\1(?![\w*])"), r"\2"),
+    (re.compile(rf"(?<![{_ALPHABET}*])([*_])(?=\S)([^*_\n]+?)(?<=\S)\1(?![{_ALPHABET}*])"), r"\2"),
     (re.compile(r"<br\s*/?>", re.IGNORECASE), "\n"),
     (re.compile(rf"</?(?:{_ELEMENTS})(?:\s[^<>]*)?/?>", re.IGNORECASE), ""),
     (re.compile(r"(?m)(?<=\S)(?:[ ]{2,}|\\)$"), ""),

@@ -24,8 +24,9 @@ _WIDER = {
 }  # fmt: skip
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
 _HIDDEN = re.compile(
-    r"(?i)(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d]*[1-9]))"
+    r"(?i)(?:display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0(?![.\d]*[1-9])|font-size\s*:\s*0(?![.\d]*[1-9]))"
 )
+_MATH = "name()='math' or name()='m:math' or name()='mml:math'"
 _BLOCKS = frozenset(
     {"p", "div", "li", "ul", "ol", "dl", "dt", "dd", "br", "tr", "td", "table", "section"}
 )
@@ -79,8 +80,17 @@ def _plainer(page: str) -> Any:
             _replace(found, "")
     for found in tree.xpath("//sup"):
         _replace(found, raised("".join(found.itertext())))
-    for found in tree.xpath("//math[not(@alttext)][not(.//annotation)]"):
+    for found in tree.xpath("//script[starts-with(@type, 'math/tex')]"):
+        _replace(found, f"\\({found.text or ''}\\)")
+    for found in tree.xpath(f"//*[{_MATH}][not(@alttext)][not(.//annotation)]"):
         _replace(found, _formula(found))
+    for found in tree.xpath("//q"):
+        _replace(found, f"“{_words(found)}”")
+    for found in tree.xpath("//li//table"):
+        rows = (
+            ", ".join(filter(None, map(_words, row.xpath("./td|./th")))) for row in found.iter("tr")
+        )
+        _replace(found, f" ({'; '.join(rows)}) ")
     for found in tree.xpath("//figcaption"):
         found.tag = "p"
         figure = found.getparent()
