@@ -8,6 +8,8 @@ from html import unescape
 _RAISED = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
 _POWER = re.compile(r"[\d+\-−=()n]*\d[\d+\-−=()n]*|n")
 
+_LONGEST = 20
+
 
 def raised(text: str) -> str:
     """Return what stands raised as it can be written on one line: the 6 of 10⁶ is not that of 106.
@@ -15,7 +17,7 @@ def raised(text: str) -> str:
     Numbers become raised numbers, one letter a power; other texts ("th", "[1]") stay.
     """
     bare = text.strip()
-    if _POWER.fullmatch(bare):
+    if len(bare) < _LONGEST and _POWER.fullmatch(bare):
         return bare.translate(_RAISED)
     return f"^{bare}" if len(bare) == 1 and bare.isalpha() and bare.isascii() else text
 
@@ -24,8 +26,9 @@ def raised(text: str) -> str:
 _KEPT = re.compile(
     r"^[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*\n(?P<block>.*?)(?:^[ ]{0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
     r"|(?P<ticks>`+)(?!`)(?P<code>[^\n]+?)(?<!`)(?P=ticks)(?!`)"
-    r"|(?P<math>\$\$.+?\$\$|(?<![\\$\w])\$(?=[^\s$])[^$\n]*[^\s$\\]\$(?![\w$])"
-    r"|\\\((?=[^)]*(?:[=^_{]|\\[a-z]))[^\n]+?\\\)|\\\[(?=[^\]]*(?:[=^_{]|\\[a-z])).+?\\\])"
+    r"|(?P<math>\$\$.{1,2000}?\$\$|(?<![\\$\w])\$(?=[^\s$])[^$\n]*[^\s$\\]\$(?![\w$])"
+    r"|\\\((?=[^)\n]{0,400}(?:[=^_{]|\\[a-z]))[^\n]{1,400}?\\\)"
+    r"|\\\[(?=[^\]]{0,2000}(?:[=^_{]|\\[a-z])).{1,2000}?\\\])"
     r"|\\(?P<sign>[!-/:-@\[-`{-~])",
     re.MULTILINE | re.DOTALL,
 )
@@ -41,7 +44,12 @@ _ELEMENTS = (
 _ALPHABET = "0-9A-Za-zÀ-ɏͰ-ӿ_"
 _MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"<!--.*?-->", re.DOTALL), ""),
-    (re.compile(r"<(script|style|del|s|strike)\b[^>]*>.*?</\1>", re.DOTALL | re.IGNORECASE), ""),
+    (
+        re.compile(
+            r"<(script|style|del|s|strike)\b[^>]*>.{0,2000}?</\1>", re.DOTALL | re.IGNORECASE
+        ),
+        "",
+    ),
     (re.compile(r"(?<![~\w])~~(?=\S)(.+?)(?<=\S)~~"), ""),
     (re.compile(rf"!\[([^\]]*)\](?:{_ADDRESS}|\[[^\]]*\])"), r"\1"),
     (re.compile(rf"\[([^\]]+)\]{_ADDRESS}"), r"\1"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pipelines.evaluation.datasets.columns import part_of
@@ -16,6 +17,7 @@ _MOST_MERGED = 1_000_000
 """Cells that merged cells are written into."""
 
 # A formula that no program has computed: the file holds none of its values.
+_MERGED = re.compile(rb"<mergeCell\s")
 _UNCOMPUTED = re.compile(rb"</f>\s*(?:<v\s*/>|<v></v>)?\s*</c>|<f[^>]*/>\s*(?:<v\s*/>)?\s*</c>")
 
 
@@ -37,23 +39,33 @@ def sheets_in(data: bytes) -> list[Sheet]:
     """
     import openpyxl
 
-    book = openpyxl.load_workbook(io.BytesIO(data), data_only=True)
-    formulas = _formulas(data)
+    # Only a workbook that is read as a whole knows which cells are merged; it takes more memory.
+    whole = _has(data, _MERGED)
+    book = openpyxl.load_workbook(io.BytesIO(data), data_only=True, read_only=not whole)
+    # A formula without a value is empty there.
+    formulas = (
+        openpyxl.load_workbook(io.BytesIO(data), read_only=True)
+        if _has(data, _UNCOMPUTED)
+        else None
+    )
     found: list[tuple[bool, int, Sheet]] = []
     for sheet in book.worksheets:
         lost = 0
         grid: list[list[Any]] = []
-        for row in sheet.iter_rows():
+        for row in _rows(sheet):
             lost += sum(cell.data_type == "e" for cell in row)
             grid.append([None if cell.data_type == "e" else _plain(cell.value) for cell in row])
         if formulas is not None:
-            written = formulas[sheet.title].iter_rows()
+            written = _rows(formulas[sheet.title])
             lost += sum(
                 cell.data_type == "f" and value is None
                 for row, values in zip(written, grid, strict=False)
                 for cell, value in zip(row, values, strict=False)
             )
-        _fill(grid, sheet)
+        width = max(map(len, grid), default=0)
+        grid = [[*row, *[None] * (width - len(row))] for row in grid]
+        if whole:
+            _fill(grid, sheet)
         if any(cell is not None for row in grid for cell in row):
             one = Sheet(str(sheet.title), grid, lost)
             found.append((sheet.sheet_state != "visible", -_named(grid), one))
@@ -73,23 +85,26 @@ def _named(grid: list[list[Any]]) -> int:
 def _fill(grid: list[list[Any]], sheet: Any) -> None:
     room = _MOST_MERGED
     for merged in sheet.merged_cells.ranges:
-        top, left = merged.min_row - sheet.min_row, merged.min_col - sheet.min_column
-        bottom = min(merged.max_row - sheet.min_row, len(grid) - 1)
-        if top < 0 or left < 0 or (room := room - max(0, bottom - top)) < 0:
-            continue
-        for row in grid[top + 1 : bottom + 1]:
+        top, left = merged.min_row - 1, merged.min_col - 1
+        bottom = min(merged.max_row, len(grid))
+        if (room := room - max(0, bottom - top)) < 0:
+            return
+        for row in grid[top + 1 : bottom]:
             row[left] = grid[top][left]
 
 
-def _formulas(data: bytes) -> Any:
-    """Return the workbook with its formulas if any of them has no value; None otherwise."""
-    import openpyxl
-
+def _has(data: bytes, pattern: re.Pattern[bytes]) -> bool:
+    """Return whether a sheet of the workbook holds what the pattern describes."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = [one for one in archive.namelist() if one.startswith("xl/worksheets/sheet")]
-        if not any(_UNCOMPUTED.search(archive.read(one)) for one in names):
-            return None
-    return openpyxl.load_workbook(io.BytesIO(data))
+        return any(pattern.search(archive.read(one)) for one in names)
+
+
+def _rows(sheet: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a sheet, also where it says too little of its size."""
+    if hasattr(sheet, "reset_dimensions"):
+        sheet.reset_dimensions()
+    return sheet.iter_rows()
 
 
 def _plain(cell: Any) -> Any:

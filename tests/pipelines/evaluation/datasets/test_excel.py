@@ -62,6 +62,8 @@ def errors(book: Any) -> None:
          ["a\x07b\nc _x0041_"], []),
         (made(HEAD, ["Q?", "A.", "x"], ["Q?", "B.", None], ["Q?", "C.", None],
               then=merge("C2:C4")), ["x", "x", "x"], []),
+        (made([None], [None, *HEAD], [None, "Q?", "A.", "x"], [None, "Q?", "B.", None],
+              then=merge("D3:D4")), ["x", "x"], ["the names of the columns are in row 2"]),
         (made(["A survey", None, None], HEAD, ["Q?", "A.", "x"], then=merge("A1:C1")), ["x"],
          ["the names of the columns are in row 2"]),
         # A formula that no program has computed, and an error, are said.
