@@ -45,7 +45,7 @@ class BrokenError(ValueError):
     """A value was cut off while it was stored, so that nobody can read it."""
 
 
-class Step(NamedTuple):
+class TracedStep(NamedTuple):
     """What a model read and wrote, and the texts it had to go by.
 
     The last `count` messages are answers to the same, for a model may be asked for several; None
@@ -60,7 +60,7 @@ class Step(NamedTuple):
     count: int | None = 1
 
 
-def step_of(given: Any, said: Any, **known: Any) -> Step:
+def step_of(given: Any, said: Any, **known: Any) -> TracedStep:
     """Return what a step was given and what it said, with the documents among it; BrokenError for
     what was cut off.
     """
@@ -68,7 +68,9 @@ def step_of(given: Any, said: Any, **known: Any) -> Step:
     found = (*known.pop("sources", ()), *documents_beside(given), *documents_beside(said))
     several = isinstance(plain := plainly(said), Mapping) and any(map(plain.get, _ALTERNATIVES))
     count = len(wrote) if several and wrote else 1
-    return Step(messages=[*read, *wrote], sources=tuple(dict.fromkeys(found)), count=count, **known)
+    return TracedStep(
+        messages=[*read, *wrote], sources=tuple(dict.fromkeys(found)), count=count, **known
+    )
 
 
 def plainly(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipelines.evaluation.datasets.exchanges import (
     BrokenError,
-    Step,
+    TracedStep,
     first,
     found_in,
     objects_in,
@@ -35,7 +35,7 @@ _CALLED = re.compile(r"completions?\.create|messages\.create|responses\.create|g
 _SEARCHED = re.compile("retriev|search", re.IGNORECASE)
 
 
-def exported_steps(rows: Sequence[Row]) -> Iterable[Step | None] | None:
+def exported_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
     """Return the steps of an export: of traces with what happened in them, or of either alone; None
     for another table. A step is None where what it said was cut off.
     """
@@ -55,7 +55,7 @@ def exported_steps(rows: Sequence[Row]) -> Iterable[Step | None] | None:
         traces.setdefault(name, row)
         within = [one for one in objects_in(_tried(row.get("observations"))) if "input" in one]
         observations.setdefault(name, []).extend(within)
-    found: list[Step | None] = []
+    found: list[TracedStep | None] = []
     for trace, inside in observations.items():
         inside.sort(key=lambda one: str(first(one, _BEGAN) or ""))
         found += _observed(trace, inside, traces.get(trace))
@@ -64,13 +64,13 @@ def exported_steps(rows: Sequence[Row]) -> Iterable[Step | None] | None:
 
 def _observed(
     trace: str, inside: Iterable[Mapping[str, Any]], whole: Mapping[str, Any] | None
-) -> list[Step | None]:
+) -> list[TracedStep | None]:
     """Return the calls of models in a trace, each with what was found before it; without any, what
     the trace or its outermost step says. Calls that say nothing, such as those of tools, are left
     out.
     """
     known: list[str] = []
-    found: list[Step | None] = []
+    found: list[TracedStep | None] = []
     for one in inside:
         if str(one.get("type", "")).upper() == "GENERATION":
             made = _step(one, trace, tuple(known))
@@ -89,7 +89,7 @@ def _is_search(one: Mapping[str, Any]) -> bool:
     return kind in ("RETRIEVER", "TOOL") or (kind in ("SPAN", "EVENT") and named is not None)
 
 
-def _step(row: Mapping[str, Any], trace: str, sources: tuple[str, ...]) -> Step | None:
+def _step(row: Mapping[str, Any], trace: str, sources: tuple[str, ...]) -> TracedStep | None:
     name, model = str(row.get("id") or trace), str(row.get("model") or "")
     known = {"id": name, "model": model, "trace": trace, "sources": sources}
     try:

@@ -20,7 +20,7 @@ from pipelines.engine.turns import (
 )
 from pipelines.evaluation.datasets.exchanges import (
     BrokenError,
-    Step,
+    TracedStep,
     documents_beside,
     first,
     found_in,
@@ -64,7 +64,7 @@ _LISTS_WROTE = (
 )  # fmt: skip
 
 
-def traced_steps(rows: Sequence[Row]) -> Iterable[Step | None] | None:
+def traced_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
     """Return what models said in the spans among rows, in their order; None without a span. A step
     is None where what it said was cut off.
 
@@ -73,7 +73,7 @@ def traced_steps(rows: Sequence[Row]) -> Iterable[Step | None] | None:
     spans = sorted(_spans(rows), key=lambda span: span.at)
     if not spans:
         return None
-    found: list[Step | None] = []
+    found: list[TracedStep | None] = []
     answered: set[str] = set()
     documents: dict[str, list[str]] = {}
     for span in spans:
@@ -96,7 +96,7 @@ class _Span(NamedTuple):
 
 
 def _add(
-    span: _Span, sources: tuple[str, ...], found: list[Step | None], answered: set[str]
+    span: _Span, sources: tuple[str, ...], found: list[TracedStep | None], answered: set[str]
 ) -> None:
     """Add what a span says to the steps `found`, and its trace to those that have an answer."""
     try:
@@ -109,7 +109,7 @@ def _add(
     if any(one.speaker == "assistant" for one in messages):
         model = str(first(span.attributes, _MODELS) or "")
         name = span.id or f"{len(found) + 1}"
-        found.append(Step(name, messages, sources, model, span.trace, count))
+        found.append(TracedStep(name, messages, sources, model, span.trace, count))
         answered.add(span.trace)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pipelines.engine.turns import Utterance, documents_in, is_message, turns_of, utterances
 from pipelines.error_words import phrase
-from pipelines.evaluation.datasets.exchanges import LISTS, BrokenError, Step, plainly
+from pipelines.evaluation.datasets.exchanges import LISTS, BrokenError, TracedStep, plainly
 from pipelines.evaluation.datasets.exports import exported_steps
 from pipelines.evaluation.datasets.files import DataTable, Row
 from pipelines.evaluation.datasets.spans import traced_steps
@@ -35,7 +35,7 @@ def answers_in(table: DataTable) -> DataTable:
     return table
 
 
-def _rows(step: Step) -> Iterator[Row]:
+def _rows(step: TracedStep) -> Iterator[Row]:
     """Yield the answers of a step; all of a conversation, the last ones of a call of a model, which
     read the others.
     """
@@ -55,7 +55,7 @@ def _rows(step: Step) -> Iterator[Row]:
 _CONVERSATION = ("conversation_id", "conversationId", "dialogue_id", "session_id", "thread_id")
 
 
-def _of_messages(rows: Sequence[Row]) -> Iterable[Step] | None:
+def _of_messages(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
     """Read a file with a message in each row: one conversation, or those that a column tells
     apart.
     """
@@ -69,17 +69,17 @@ def _of_messages(rows: Sequence[Row]) -> Iterable[Step] | None:
     for row in rows:
         groups.setdefault("" if column is None else str(row.get(column)), []).append(row)
     return [
-        Step(name or "turn", utterances(group), trace=name, count=None)
+        TracedStep(name or "turn", utterances(group), trace=name, count=None)
         for name, group in groups.items()
     ]
 
 
-def _of_conversations(rows: Sequence[Row]) -> Iterable[Step] | None:
+def _of_conversations(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
     """Read a file with a conversation in each row."""
     column = next((c for c in LISTS if _holds_messages(rows, c)), None)
     if column is None:
         return None
-    found: list[Step] = []
+    found: list[TracedStep] = []
     for number, row in enumerate(rows, start=1):
         messages = utterances(row.get(column))
         if row.get("system"):
@@ -90,7 +90,9 @@ def _of_conversations(rows: Sequence[Row]) -> Iterable[Step] | None:
             for text in documents_in(row.get(name))
         )
         name = str(row.get("id") or row.get("conversation_id") or number)
-        found.append(Step(name, messages, sources, str(row.get("model") or ""), name, count=None))
+        found.append(
+            TracedStep(name, messages, sources, str(row.get("model") or ""), name, count=None)
+        )
     return found
 
 
