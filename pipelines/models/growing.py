@@ -61,7 +61,9 @@ class GrowingText:
         """Return what was held back: the text has ended."""
         if not self._held and not self._half:
             return "", ()
-        return self._released(whole=self._growths > 0 and self._tells())
+        # Deeper and deeper indents are no whole text.
+        least = 1 if self._first.strip() else _LEAST
+        return self._released(whole=self._growths > 0 and self._tells(least))
 
     def rest(self, text: str) -> str:
         """Return what has not come yet of `text`, all of it; `text` itself where it is not."""
@@ -98,13 +100,15 @@ class GrowingText:
             return bare, entries
         return self._added(piece, entries)
 
-    def _tells(self) -> bool:
-        """Return whether the last piece is more than the first one again and again."""
+    def _tells(self, least: int = _LEAST) -> bool:
+        """Return whether the last piece is more than the first one again and again, and long
+        enough: at the end of a text, of which every piece was whole, a word is.
+        """
         text = self._last
         again = self._first * (len(text) // len(self._first) + 1)
         visible = sum(not one.isspace() for one in text)
         return (
-            visible >= _LEAST and any(map(str.isalpha, text)) and not again.startswith(text.strip())
+            visible >= least and any(map(str.isalpha, text)) and not again.startswith(text.strip())
         )
 
     def _released(self, *, whole: bool) -> tuple[str, Entries]:

@@ -20,6 +20,9 @@ ANSWERS = (
     ("It is 16", ".27 metres", " high."),
     ("Ha ha ", "ha ", "ha, said he, and ", "laughed."),
     ("Whole in two ", "pieces."),
+    ("P", "a", "r", "is"),
+    ("是", "的"),
+    ("Yes", "."),
 )
 REPEATS = (
     ("ha", "ha", "ha", "ha", "ha", "ha"),
