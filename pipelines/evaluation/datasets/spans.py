@@ -29,7 +29,7 @@ from pipelines.evaluation.datasets.exchanges import (
     read_given,
     read_said,
 )
-from pipelines.evaluation.datasets.files import Row
+from pipelines.evaluation.datasets.grids import Row, value_in
 
 Attributes = dict[str, Any]
 
@@ -228,7 +228,7 @@ def _kept_events(held: Attributes) -> list[Any]:
 def _attributes(given: Any) -> Attributes:
     """Return attributes by name, from a list of pairs or from an object."""
     if isinstance(given, str):
-        given = plainly(given)
+        given = value_in(given)
     if isinstance(given, Mapping):
         return {str(name): _value(value) for name, value in given.items()}
     return {str(one["key"]): _value(one.get("value")) for one in objects_in(given) if "key" in one}

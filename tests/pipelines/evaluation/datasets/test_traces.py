@@ -434,6 +434,7 @@ def test_a_conversation_is_read_turn_by_turn(tmp_path: Path, rows: list[Any], id
         [{"id": "1", "question": QUESTION, "text": TEXT}],
         [{"id": "1", "answer": TEXT, "turns": 3}],
         [{"type": "human", "text": TEXT}],
+        [{"text": TEXT, "tags": '{"type": "cut', "meta": {"kind": "llm"}, "attributes": "[1"}],
     ],
 )
 def test_another_table_is_left_as_it_is(tmp_path: Path, rows: list[Any]):
