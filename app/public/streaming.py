@@ -22,6 +22,7 @@ from app.public.api import Api, checked
 from app.public.contract import Refused, StreamRequest, speak, told
 from app.public.http_api import as_answer
 from pipelines.errors import VeriscopeError, failure
+from pipelines.models.growing import GrowingText
 
 STREAM = "/check/stream"
 """The address under /api. Its body is not read whole: see `app.public.serving.CheckedBodies`."""
@@ -110,12 +111,21 @@ class _Body:
         return checked(StreamRequest, known)
 
     async def pieces(self) -> AsyncIterator[str]:
-        """Yield the pieces of the answer."""
-        for line in self._first:
-            yield _piece(_parsed(line))
-        async for line in self._lines:
-            if piece := line if self._plain else _piece(_parsed(line)):
-                yield piece
+        """Yield the pieces of the answer, which may come as all of it so far each time."""
+        if self._plain:
+            async for text in self._lines:
+                yield text
+            return
+        said = GrowingText()
+        try:
+            for line in self._first:
+                yield said.add(_piece(_parsed(line)))[0]
+            async for line in self._lines:
+                if piece := said.add(_piece(_parsed(line)))[0]:
+                    yield piece
+        except ValueError:
+            raise Refused("request.stream_takes_back") from None
+        yield said.close()[0]
 
     async def _read(self, request: Request) -> AsyncIterator[str]:
         """Yield lines, of plain text whatever has come."""

@@ -38,6 +38,7 @@ _SPEAKERS: Mapping[str, Speaker] = {
     "助理": "assistant",
     "模型": "assistant",
     "aimessage": "assistant",
+    "aimessagechunk": "assistant",
     "ai": "assistant",
     "bot": "assistant",
     "chatbot": "assistant",
@@ -247,11 +248,15 @@ def text_of_content(content: Any) -> str:
         for name in (
             "text",
             "content",
+            "page_content",
+            "pageContent",
+            "document.content",
             "value",
             "output",
             "result",
             "response",
             "parts",
+            "document",
             *_RESULTS,
         ):
             if content.get(name) is not None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipelines.base import Usage
 from pipelines.models.dialects import RefusalError
 from pipelines.models.entries import listed_entries
+from pipelines.models.growing import GrowingText
 from pipelines.models.replies import ReplyPart, usage_of
 
 _DONE = re.compile(rb'[\["\s]*(?:done\b|\[done\])', re.I)
@@ -242,8 +244,10 @@ class AnswerReader:
         self._first: int | None = None
         self._last = 0
         self._repeated = False
-        self._open: dict[int, str] = {}
-        """The numbers of the texts that have begun and not ended, with what they say so far."""
+        self._open = set[int]()
+        """The numbers of the texts that have begun and not ended."""
+        self._said = defaultdict[int, GrowingText](GrowingText)
+        self._thought = defaultdict[int, GrowingText](GrowingText)
         self._over = False
 
     def parts(self, answer: Mapping[str, Any]) -> list[ReplyPart]:
@@ -262,15 +266,25 @@ class AnswerReader:
             number = self._number(choice, position)
             part = self._part(choice, number)
             if part.content or part.thought:
-                self._open[number] = self._open.get(number, "") + part.content
+                self._open.add(number)
             if part.finish_reason:
-                self._open.pop(number, None)
+                self._open.discard(number)
+            part = self._new(part) if number >= 0 else part
             parts.append(part._replace(id=name if isinstance(name, str) else ""))
         return parts
 
     def closing(self) -> list[ReplyPart]:
         """Return the ends of texts without a reason, in a stream that was ended properly."""
-        return [ReplyPart(number, "", (), "stop") for number in self._open if self._over]
+        if not self._over:
+            return []
+        return [self._new(ReplyPart(number, "", (), "stop")) for number in sorted(self._open)]
+
+    def _new(self, part: ReplyPart) -> ReplyPart:
+        """Return what is new in a part, which may hold all of its text so far."""
+        last = bool(part.finish_reason)
+        content, entries = self._said[part.number].add(part.content, part.entries, last=last)
+        thought, _ = self._thought[part.number].add(part.thought, last=last)
+        return part._replace(content=content, entries=entries, thought=thought)
 
     @property
     def is_broken_off(self) -> bool:
@@ -312,10 +326,9 @@ class AnswerReader:
         contents = (said.get("content"), said.get("text"), said.get("parts"), choice.get("text"))
         texts = texts_of(next((one for one in contents if one is not None), None))
         content = texts.said
-        if whole and self._open.get(number):
+        if whole and number >= 0:
             # Some say all of it once more at the end.
-            before = self._open[number]
-            content = content[len(before) :] if content.startswith(before) else content
+            content = self._said[number].rest(content)
         thought = thought_in(said) or texts.thought
         lists = (choice.get("logprobs"), said.get("logprobs"))
         entries = next((found for one in lists if (found := listed_entries(one))), [])

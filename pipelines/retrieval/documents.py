@@ -16,6 +16,7 @@ from pipelines.error_words import phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.retrieval.base import Retriever, ranked
 from pipelines.retrieval.indexes import BM25Index, content_terms, terms, word_spans
+from pipelines.retrieval.markup import plain_markdown
 from pipelines.text import Span, split_sentences, text_key
 from pipelines.text.languages import detect_language
 from pipelines.text.sentences import csv_source
@@ -147,26 +148,6 @@ def _front_matter(text: str, relative: Path) -> tuple[dict[str, str], str]:
 def _unquoted(value: str) -> str:
     quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
     return value[1:-1] if quoted else value
-
-
-_MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"<!--.*?-->", re.DOTALL), ""),
-    (re.compile(r"!\[([^\]]*)\]\([^)]*\)"), r"\1"),
-    (re.compile(r"\[([^\]]+)\]\([^)]*\)"), r"\1"),
-    (re.compile(r"(?m)^#{1,6}[ \t]+(.*?)[ \t]*#*$"), r"\1"),
-    (re.compile(r"(?m)^>[ \t]?"), ""),
-    (re.compile(r"(?m)^(?:```|~~~).*$"), ""),
-    (re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1"), r"\2"),
-    (re.compile(r"(?<![\w*])([*_])(?=\S)([^*_\n]+?)(?<=\S)\1(?![\w*])"), r"\2"),
-    (re.compile(r"`([^`\n]+)`"), r"\1"),
-)
-
-
-def plain_markdown(markdown: str) -> str:
-    """Return the words of a Markdown text without its marks; list signs and tables stay."""
-    for pattern, replacement in _MARKS:
-        markdown = pattern.sub(replacement, markdown)
-    return markdown
 
 
 def _failure(kind: str, file: Path, **facts: object) -> VeriscopeError:

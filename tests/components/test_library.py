@@ -184,10 +184,13 @@ def test_every_refusal_has_its_words(t: Catalogue, reason: Reason):
 def test_every_kind_and_remark_has_its_words(t: Catalogue, kind: Kind):
     assert kind in ENDINGS.values()
     facts = {"promised": "pdf", "kind": kind, "encoding": "gb18030", "silent": 1, "pages": 9}
-    known = document(kind=kind, remarks=("mislabelled", "encoding", "silent_pages"), facts=facts)
+    facts |= {"damaged": 7}
+    remarks = ("mislabelled", "encoding", "silent_pages", "damaged")
+    known = document(kind=kind, remarks=remarks, facts=facts)
     for html in (documents_view([known], t), document_about(known, t)):
         assert html.count(t(f"library.kind.{kind}")) >= 2
         assert "gb18030" in html
+        assert t("library.remark.damaged", damaged=7) in html
 
 
 def test_a_document_is_shown_as_it_was_read_first(t: Catalogue):

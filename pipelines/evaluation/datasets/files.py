@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from pipelines.error_words import Fact, Phrase, phrase
 from pipelines.errors import VeriscopeError, failure
 from pipelines.evaluation.datasets.columns import part_of
-from pipelines.evaluation.datasets.encodings import decoded_table
+from pipelines.evaluation.datasets.excel import sheets_in
 from pipelines.evaluation.datasets.grids import (
     Grid,
     Row,
@@ -24,6 +24,7 @@ from pipelines.evaluation.datasets.grids import (
     with_lists,
     without_index,
 )
+from pipelines.retrieval.reading.encodings import decoded_table
 
 MAXIMUM_BYTES = 256 * 2**20
 """The largest file that is read, in bytes, without its compression."""
@@ -88,8 +89,9 @@ def read_table(path: Path, *, keep_bad: bool = False) -> DataTable:
 
     CSV and TSV may be separated by commas, semicolons, tabs or "|", name that in a first line
     "sep=;", and have a title above their header. JSON holds a list of objects, an object with such
-    a list as "data", "rows" and the like, or a table as pandas writes it. A workbook of Excel has
-    its first sheet with a table. All may be compressed (.gz). Text is decoded by `decoded_table`.
+    a list as "data", "rows" and the like, or a table as pandas writes it. Of a workbook of Excel
+    one sheet is read (`sheets_in`). All may be compressed (.gz). Text is decoded by
+    `decoded_table`.
 
     Raises InvalidInputError, which names the file and the place, for what cannot be read; with
     `keep_bad` rows that cannot be read are listed in `bad` instead.
@@ -232,8 +234,6 @@ def _of_grid(
 
 
 def _read_excel(file: _File) -> DataTable:
-    import pandas as pd
-
     if file.data.startswith(_COMPOUND):
         # Excel encrypts a whole workbook into the container that its old form has.
         locked = "EncryptedPackage".encode("utf-16-le") in file.data
@@ -246,32 +246,23 @@ def _read_excel(file: _File) -> DataTable:
             size = sum(one.file_size for one in archive.infolist())
         if size > MAXIMUM_BYTES:
             raise _too_large(file.path, size)
-        sheets = pd.read_excel(
-            io.BytesIO(file.data), sheet_name=None, header=None, dtype=object, engine="openpyxl"
-        )
+        sheets = sheets_in(file.data)
     except ImportError:
         raise failure("files.no_excel_reader", file=file.path.name) from None
-    except (zipfile.BadZipFile, ValueError, KeyError, OSError) as error:
+    except VeriscopeError:
+        raise
+    except Exception as error:
+        # Damaged workbooks make the library raise errors of every kind.
         raise failure("files.no_excel", file=file.path.name, said=type(error).__name__) from None
-    filled = {name: frame for name, frame in sheets.items() if frame.notna().any(axis=None)}
-    if not filled:
+    if not sheets:
         raise failure("files.no_records", file=file.path.name)
-    name, frame = next(iter(filled.items()))
+    sheet, *rest = sheets
     said: tuple[Phrase, ...] = ()
-    if len(filled) > 1:
-        others = tuple(str(one) for one in filled if one != name)
-        said = (phrase("note.sheet", sheet=str(name), others=others),)
-    grid = [[_of_excel(cell) for cell in row] for row in frame.itertuples(index=False)]
-    return _of_grid(file.path, grid, said, lambda _number, at: at)
-
-
-def _of_excel(cell: Any) -> Any:
-    """Return a cell as the other forms have it: None where it is empty, a time as text."""
-    if cell is None or cell != cell:
-        return None
-    if hasattr(cell, "isoformat"):
-        return cell.isoformat().removesuffix("T00:00:00")
-    return cell if isinstance(cell, str | int | float | bool) else str(cell)
+    if rest:
+        said = (phrase("note.sheet", sheet=sheet.name, others=tuple(one.name for one in rest)),)
+    if sheet.lost:
+        said = (*said, phrase("note.no_values", count=sheet.lost))
+    return _of_grid(file.path, sheet.grid, said, lambda _number, at: at)
 
 
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"

@@ -12,14 +12,18 @@ from pipelines.evaluation.datasets.files import DataTable
 from pipelines.evaluation.datasets.grids import Row
 from pipelines.evaluation.datasets.labelled import (
     ArgillaRecord,
+    Begin,
     DoccanoRecord,
     Felm,
     LabelStudioRow,
     LabelStudioTask,
     LettuceSample,
     PotatoInstance,
+    Qags,
     RagTruthOutput,
     RagTruthResponse,
+    SummEvalArticle,
+    SummEvalRow,
 )
 from pipelines.evaluation.datasets.mapping import ColumnMapping, listed, suggested_mapping
 from pipelines.evaluation.datasets.published import (
@@ -128,6 +132,10 @@ _OLD_RAGAS = ColumnMapping(
     answers=("ground_truth", "ground_truths"),
     passages=("contexts",),
 )
+_SUMMEVAL: dict[str, Any] = {
+    "source": "Fabbri and others 2021, SummEval; 5 of 5 for consistency means supported",
+    "licence": "MIT",
+}
 _CLAIMS: dict[str, Any] = {"source": "claims in the form of FEVER (Thorne and others 2018)"}
 
 
@@ -279,6 +287,30 @@ FORMATS: tuple[Format, ...] = (
             ("doc", "summary"),
             ("grounding", "generated_text"),
         )
+    ),
+    _format(
+        "begin",
+        "BEGIN",
+        Begin,
+        "knowledge|response|begin_label",
+        source="Dziri and others 2022, BEGIN",
+        licence="Apache-2.0",
+    ),
+    *(
+        _format("summeval", "SummEval", record, columns, types={of: kind}, **_SUMMEVAL)
+        for record, columns, of, kind in (
+            (SummEvalRow, "decoded|expert_annotations", "expert_annotations", list),
+            (SummEvalRow, "system_output|source|scores", "scores", dict),
+            (SummEvalArticle, "text|machine_summaries|consistency", "consistency", list),
+        )
+    ),
+    _format(
+        "qags",
+        "QAGS",
+        Qags,
+        "article|summary_sentences",
+        types={"summary_sentences": list},
+        source="Wang and others 2020, QAGS",
     ),
     _format(
         "felm",

@@ -165,6 +165,141 @@ class RagTruthOutput(ItemRecord):
         )
 
 
+class Begin(ItemRecord):
+    """BEGIN: a response to a message, with the knowledge it was to rest on and people's word."""
+
+    knowledge: str
+    message: str | None = ""
+    response: str
+    model: str | None = ""
+    begin_label: str
+
+    def items(self) -> Iterator[Item]:
+        """Yield the response; one that is generic or off the topic says nothing to be judged."""
+        said = self.begin_label.strip().casefold()
+        if said not in _BEGIN:
+            raise PhraseError("labelled.unknown", word=self.begin_label)
+        yield make_item(
+            question=(self.message or "").strip(),
+            text=self.response,
+            hallucinated=_BEGIN[said],
+            passages=make_passages([self.knowledge], "BEGIN"),
+            tags=tuple(filter(None, (self.model, self.begin_label.strip()))),
+        )
+
+
+_BEGIN: dict[str, bool | None] = {
+    "fully attributable": False,
+    "entailment": False,
+    "not fully attributable": True,
+    "hallucination": True,
+    "partial hallucination": True,
+    "generic": None,
+    "off-topic": None,
+    "off topic": None,
+}
+
+
+class _Scores(Record):
+    consistency: float = Field(ge=1, le=5)
+
+
+_CONSISTENT = 5
+"""The score that every expert gives a summary without an error, as TRUE and SummaC take it."""
+
+
+class SummEvalRow(ItemRecord):
+    """SummEval: a summary, and what experts gave it from 1 to 5. The crowd's scores are not used,
+    as by those who published them.
+    """
+
+    id: str | int = ""
+    summary: str = Field(validation_alias=AliasChoices("decoded", "system_output"))
+    source: str = Field(validation_alias=AliasChoices("text", "source", "article"), default="")
+    experts: tuple[_Scores, ...] = Field(alias="expert_annotations", min_length=1)
+    model: str = Field(validation_alias=AliasChoices("model_id", "system_id"), default="")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _means(cls, row: Any) -> Any:
+        """Take the means of the experts, which G-Eval and UniEval publish, for one expert's."""
+        if isinstance(row, Mapping) and "expert_annotations" not in row:
+            return {**row, "expert_annotations": [row.get("scores")], "id": row.get("doc_id", "")}
+        return row
+
+    def items(self) -> Iterator[Item]:
+        """Yield the summary: hallucinated unless every expert finds it consistent."""
+        yield make_item(
+            f"{self.id}-{self.model}" if self.id != "" and self.model else self.id,
+            text=self.summary,
+            hallucinated=any(one.consistency < _CONSISTENT for one in self.experts),
+            passages=make_passages([self.source], "SummEval") if self.source else (),
+            group=str(self.id),
+            tags=(self.model,) if self.model else (),
+        )
+
+
+class SummEvalArticle(ItemRecord):
+    """SummEval on the hub: an article, summaries of many models, and the means of the experts."""
+
+    id: str | int = ""
+    text: str
+    machine_summaries: tuple[str, ...]
+    consistency: tuple[float, ...]
+
+    def items(self) -> Iterator[Item]:
+        """Yield every summary: hallucinated unless every expert finds it consistent."""
+        if len(self.machine_summaries) != len(self.consistency):
+            raise PhraseError("labelled.segments")
+        passages = make_passages([self.text], "SummEval")
+        for number, (summary, score) in enumerate(
+            zip(self.machine_summaries, self.consistency, strict=True), start=1
+        ):
+            yield make_item(
+                f"{self.id}-{number}" if self.id != "" else "",
+                text=summary,
+                hallucinated=score < _CONSISTENT,
+                passages=passages,
+                group=str(self.id),
+            )
+
+
+class _Response(Record):
+    response: Literal["yes", "no"]
+
+
+class _JudgedSentence(Record):
+    sentence: str
+    responses: tuple[_Response, ...]
+
+
+class Qags(ItemRecord):
+    """QAGS: a summary by its sentences, each of which several people found supported or not."""
+
+    article: str
+    summary_sentences: tuple[_JudgedSentence, ...]
+
+    def items(self) -> Iterator[Item]:
+        """Yield the summary; a sentence is labelled as most people say."""
+        text = " ".join(one.sentence.strip() for one in self.summary_sentences)
+        pieces = list[LabelledSpan]()
+        at = 0
+        for one in self.summary_sentences:
+            end = at + len(one.sentence.strip())
+            yes = sum(said.response == "yes" for said in one.responses)
+            label: Literal["accurate", "major"] = (
+                "accurate" if yes * 2 > len(one.responses) else "major"
+            )
+            pieces.append(LabelledSpan(start=at, end=end, label=label))
+            at = end + 1
+        yield make_item(
+            text=text,
+            sentences=tuple(pieces),
+            hallucinated=any(one.label != "accurate" for one in pieces),
+            passages=make_passages([self.article], "QAGS"),
+        )
+
+
 # Exports of annotation tools: texts under any names, and what each person said of them.
 
 
@@ -253,13 +388,18 @@ def _listed(cell: Any) -> list[str]:
 
 
 def _hallucinated(words: Iterable[str]) -> bool | None:
-    """Return what the first word says that says something."""
+    """Return what most of the words say that say something; None where as many say the other.
+
+    Tools that do not tell people apart have the words of all in one list.
+    """
+    said = list[bool]()
     for word in words:
         try:
-            return label_in(word)
+            found = label_in(word)
         except KeyError:
             continue
-    return None
+        said += [] if found is None else [found]
+    return None if sum(said) * 2 == len(said) else sum(said) * 2 > len(said)
 
 
 def code_point_offset(text: str, units: int) -> int:

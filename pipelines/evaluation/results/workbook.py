@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 from collections.abc import Mapping
+from datetime import datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +28,13 @@ MOST_ROWS = 1_048_575
 """Rows that a sheet of Excel holds, without its header."""
 
 _LONGEST = 32_767
-"""Characters that a cell of Excel holds; more are cut off."""
+"""Characters that a cell of Excel holds, in units of UTF-16; more are cut off."""
+
+_MOST_EXACT = 10**15 - 1
+"""Excel keeps fifteen digits of a number: a longer one is written as a text."""
+
+_CODE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
+_NO_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
 
 
 def has_excel() -> bool:
@@ -36,8 +45,8 @@ def has_excel() -> bool:
 def workbook(sheets: Mapping[str, pd.DataFrame]) -> bytes:
     """Return a workbook (.xlsx) with these sheets, in their order.
 
-    A text is a text, also one that begins like a formula. Raises InvalidInputError where openpyxl
-    is not installed, and for more rows than a sheet holds.
+    A text is a text, also one that begins like a formula or names an error. Raises
+    InvalidInputError where openpyxl is not installed, and for more rows than a sheet holds.
     """
     if not has_excel():
         raise failure("files.no_excel_writer")
@@ -56,13 +65,26 @@ def workbook(sheets: Mapping[str, pd.DataFrame]) -> bytes:
             sheet.freeze_panes = "A2"
             for row in sheet.iter_rows():
                 for cell in row:
-                    if cell.data_type == "f":
+                    if cell.data_type in ("f", "e"):
                         cell.data_type = "s"
     return file.getvalue()
 
 
 def _cell(value: Any) -> Any:
-    return printable(value)[:_LONGEST] if isinstance(value, str) else value
+    """Return a value that Excel holds as it is, or the text that comes nearest to it."""
+    if isinstance(value, datetime):
+        return value.isoformat() if value.tzinfo else value
+    if isinstance(value, list | dict | tuple):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, int) and abs(value) > _MOST_EXACT:
+        return str(value)
+    if not isinstance(value, str):
+        return value
+    text = printable(value.replace("\r\n", "\n"))
+    # What Excel would take for the code of a character.
+    text = _CODE.sub("_x005F_", _NO_XML.sub("\ufffd", text))
+    units = text.encode("utf-16-le")[: 2 * _LONGEST]
+    return units.decode("utf-16-le", "ignore")
 
 
 def evaluation_workbook(evaluation: Evaluation, reading: Reading | None = None) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import json
 import re
@@ -12,7 +11,8 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from pipelines.retrieval.documents import plain_markdown
+from pipelines.retrieval.markup import plain_markdown
+from pipelines.retrieval.reading.encodings import chinese_encoding, marked_encoding, unmarked_utf_16
 from pipelines.text.sentences import csv_source
 
 Kind = Literal["pdf", "docx", "html", "markdown", "text", "csv", "jsonl"]
@@ -134,9 +134,12 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"MZ", "EXE"),
     (b"SQLite format 3", "SQLite"),
     (b"PAR1", "Parquet"),
+    (b"version https://git-lfs.github.com/spec/", "Git LFS"),
 )
 """First bytes of kinds of files that are not read here, each with the name of the kind."""
 
+# A page that was saved with its pictures, and a letter with attachments.
+_MESSAGE = re.compile(rb"(?m)^Content-Type:\s*multipart/", re.I)
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _PACKAGE = "EncryptedPackage".encode("utf-16-le")
 _OFFICE = {"xl/": "XLSX", "ppt/": "PPTX", "META-INF/container.xml": "EPUB"}
@@ -167,6 +170,8 @@ def kind_of(path: Path, name: str) -> Kind:
     for signature, kind in _SIGNATURES:
         if head.startswith(signature):
             raise RefusedError("other_kind", kind=kind)
+    if _MESSAGE.search(head[:2048]) and promised(name) != "markdown":
+        raise RefusedError("other_kind", kind="MHTML")
     if b"\x00" in head and not head.startswith(_BOMS) and unmarked_utf_16(head) is None:
         raise RefusedError("binary")
     return _kind_of_text(head, promised(name))
@@ -219,13 +224,6 @@ def _kind_of_archive(path: Path) -> Kind:
     return "docx"
 
 
-def unmarked_utf_16(head: bytes) -> str | None:
-    """Return the kind of UTF-16 that has no mark; of Latin letters every second byte is zero."""
-    zeros = {"utf-16-le": head[1::2].count(0), "utf-16-be": head[::2].count(0)}
-    name = max(zeros, key=zeros.__getitem__)
-    return name if min(zeros.values()) == 0 and zeros[name] > len(head) // 5 else None
-
-
 def _holds(path: Path, what: bytes) -> bool:
     """Return whether `what` stands in the file, which is read in pieces."""
     before = b""
@@ -242,32 +240,23 @@ def _holds(path: Path, what: bytes) -> bool:
 _GUESSED = ("gb18030", "big5", "cp1252", "shift_jis", "euc_kr", "euc_jp", "cp1251")
 """What a text may be written in that is not UTF-8 and does not say so."""
 
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 _SAMPLE = 2**18
 """Bytes by which the encoding is guessed."""
 
+_INVISIBLE = re.compile("[\\s\u200b-\u200f\u2060-\u2064\ufeff\u00ad]+")
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
 _MOST_CONTROLS = 0.02
 """The share of control characters from which something is no text."""
 
-_FRONT_MATTER = re.compile(r"---\n(.*?)\n---[ \t]*(?:\n|$)", re.S)
-_TITLE = re.compile(r"(?m)^title[ \t]*:[ \t]*(.+)$", re.I)
-_HEADING = re.compile(r"(?m)^#[ \t]+(.+?)[ \t#]*$")
-
-
-def marked_encoding(data: bytes) -> str | None:
-    """Return the encoding that the first bytes name; None where they name none."""
-    return next((name for mark, name in _MARKS if data.startswith(mark)), None)
+_FRONT_MATTER = re.compile(r"(---|\+\+\+)\n(.*?)\n\1[ \t]*(?:\n|$)", re.S)
+_TITLE = re.compile(r"(?m)^title[ \t]*[:=][ \t]*(.+)$", re.I)
+_HEADING = re.compile(r"(?m)^#[ \t]+(.+?)[ \t#]*$|^(\S.*)\n={2,}[ \t]*$")
+_BLOCK = re.compile(r"(?ms)^[ ]{0,3}(```|~~~).*?(?:^[ ]{0,3}\1|\Z)")
 
 
 def decoded(data: bytes) -> tuple[str, str | None]:
-    """Return the text of `data`, and the encoding where it had to be guessed.
+    """Return the text of `data`, and the encoding where it had to be guessed: "utf-8" where some
+    bytes of it are damaged, each of which becomes U+FFFD.
 
     Line ends become line feeds. Raises RefusedError for what is no text in any usual encoding.
     """
@@ -294,13 +283,25 @@ def _guess(data: bytes) -> str | None:
     """Return the likeliest encoding; GB18030, which fits nearly all, only where it reads well."""
     if found := unmarked_utf_16(data[:_SAMPLE]):
         return found
-    from charset_normalizer import from_bytes
-
+    if _is_damaged(data):
+        return "utf-8"
     # A character may be cut at the end of the sample: a line never is.
     sample = data[:_SAMPLE]
-    sample = sample[: sample.rfind(b"\n") + 1] or sample
+    sample = sample if len(data) <= _SAMPLE else sample[: sample.rfind(b"\n") + 1] or sample
+    if found := chinese_encoding(sample):
+        return found
+    from charset_normalizer import from_bytes
+
     best = from_bytes(sample, cp_isolation=list(_GUESSED)).best()
     return best.encoding if best else None
+
+
+def _is_damaged(data: bytes) -> bool:
+    """Return whether bytes are UTF-8 but for a few: of the characters beyond ASCII, one in ten."""
+    text = data.decode("utf-8", "replace")
+    lost = text.count("\ufffd")
+    foreign = sum(not one.isascii() for one in text) - lost
+    return "\x00" not in text and lost * 10 <= foreign
 
 
 def read_text(path: Path, title: str) -> ParsedFile:
@@ -314,22 +315,17 @@ def read_markdown(path: Path, title: str) -> ParsedFile:
     text, guessed = decoded(path.read_bytes())
     front = _FRONT_MATTER.match(text)
     body = text[front.end() :] if front else text
-    named = _TITLE.search(front.group(1)) if front else None
-    heading = named or _HEADING.search(body)
-    found = heading.group(1).strip().strip("\"'") if heading else ""
+    named = _TITLE.search(front.group(2)) if front else None
+    heading = named or _HEADING.search(_BLOCK.sub("", body))
+    found = next(filter(None, heading.groups()), "").strip().strip("\"'") if heading else ""
     return _whole("markdown", plain_markdown(found) or title, plain_markdown(body), guessed)
 
 
 def _whole(kind: str, title: str, text: str, guessed: str | None) -> ParsedFile:
-    if not text.strip():
+    if not _INVISIBLE.sub("", text):
         raise RefusedError("empty")
-    return ParsedFile(
-        "markdown" if kind == "markdown" else "text",
-        title,
-        iter([DocumentPart(title, text.strip())]),
-        ("encoding",) if guessed else (),
-        {"encoding": guessed} if guessed else {},
-    )
+    kind = "markdown" if kind == "markdown" else "text"
+    return ParsedFile(kind, title, iter([DocumentPart(title, text.strip())]), *_told(text, guessed))
 
 
 # Tables and lines of JSON: every row is a text of its own.
@@ -347,16 +343,19 @@ def read_csv(path: Path, title: str) -> ParsedFile:
     all cells of the row, each with its column's name.
     """
     text, guessed = decoded(path.read_bytes())
-    return ParsedFile("csv", title, _rows(text, title), *_told(guessed))
+    return ParsedFile("csv", title, _rows(text, title), *_told(text, guessed))
 
 
 def read_jsonl(path: Path, title: str) -> ParsedFile:
     """Return a JSON object a line, or one array of objects; fields as a table's columns."""
     text, guessed = decoded(path.read_bytes())
-    return ParsedFile("jsonl", title, _objects(text, title), *_told(guessed))
+    return ParsedFile("jsonl", title, _objects(text, title), *_told(text, guessed))
 
 
-def _told(guessed: str | None) -> tuple[tuple[str, ...], dict[str, str | int]]:
+def _told(text: str, guessed: str | None) -> tuple[tuple[str, ...], dict[str, str | int]]:
+    """Return the remark on an encoding that had to be guessed, with its facts."""
+    if guessed == "utf-8":
+        return ("damaged",), {"damaged": text.count("\ufffd")}
     return (("encoding",), {"encoding": guessed}) if guessed else ((), {})
 
 

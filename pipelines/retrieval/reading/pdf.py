@@ -12,6 +12,7 @@ from unicodedata import normalize
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError
 
+from pipelines.retrieval.markup import raised
 from pipelines.retrieval.reading.parsed import (
     MAX_PAGES,
     MAX_TEXT,
@@ -33,6 +34,11 @@ logging.getLogger("pypdf").setLevel(logging.CRITICAL)
 
 _BETWEEN = "\n\n"
 _HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n(?=[a-zà-ÿ])")
+# What divides no word: a hyphen of a compound, before a capital, and between numbers.
+_KEPT_HYPHEN = re.compile(
+    r"(?<=[^\W\d_])([-\u2010])[ \t]*\n(?=[^\W\d_a-zà-ÿ])|(?<=\d)([-\u2010\u2013])[ \t]*\n(?=\d)"
+    r"|(?<=-)([^\W\d_]+[-\u2010])\n(?=[a-zà-ÿ])"
+)
 _ENDED = re.compile(r"[.!?:;。！？：；…\"”’)\]）】」』]\s*$")
 _EAST = re.compile(rf"[{HAN}\u3000-\u303f\uff00-\uffef]")
 # Fonts draw two letters as one sign, and Chinese characters as the radicals that look the same:
@@ -40,6 +46,11 @@ _EAST = re.compile(rf"[{HAN}\u3000-\u303f\uff00-\uffef]")
 _SIGNS = {
     code: normalize("NFKC", chr(code)) for code in (*range(0x2E80, 0x2FD6), *range(0xFB00, 0xFB07))
 }
+_NUMBER = re.compile(r"\s*[+\-−]?\d{1,4}\s*")
+_SMALLER = 0.9
+"""A number smaller than this, and higher by what is missing at least, stands raised."""
+
+_USELESS = re.compile(r"(?i)(microsoft word - |untitled)|.*\.(docx?|html?|pdf|tex|dvi|indd)$")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -88,13 +99,18 @@ def _pages(reader: PdfReader, count: int) -> _Pages:
     unmapped: list[str] = []
     damaged = size = 0
 
-    def draw(text: str, _cm: Any, _tm: Any, font: Any, _size: Any) -> None:
+    drawn: list[_Drawn] = []
+
+    def draw(text: str, cm: Any, tm: Any, font: Any, size: Any) -> None:
         if text.strip() and not _has_map(font):
             unmapped.append(text)
+        drawn.append(_placed(text, cm, tm, size))
 
     for number in range(count):
+        drawn.clear()
         try:
-            text = flowing(reader.pages[number].extract_text(visitor_text=draw) or "")
+            text = reader.pages[number].extract_text(visitor_text=draw) or ""
+            text = flowing(_with_powers(text, drawn))
         except (MemoryError, RecursionError):
             raise
         except Exception:
@@ -106,6 +122,40 @@ def _pages(reader: PdfReader, count: int) -> _Pages:
             raise RefusedError("too_long", most=f"{MAX_TEXT:,}")
         pages.append(text)
     return _Pages(pages, damaged, "".join(unmapped))
+
+
+class _Drawn(NamedTuple):
+    """A piece of a page: its `height` above the bottom and its `size`, both in points."""
+
+    text: str
+    height: float
+    size: float
+
+
+def _placed(text: str, cm: Any, tm: Any, size: Any) -> _Drawn:
+    try:
+        height = tm[4] * cm[1] + tm[5] * cm[3] + cm[5]
+        return _Drawn(text, height, abs(size * tm[3] * cm[3]))
+    except (TypeError, IndexError, ValueError):
+        return _Drawn(text, 0.0, 0.0)
+
+
+def _with_powers(text: str, drawn: list[_Drawn]) -> str:
+    """Return a page with small numbers above the line as raised ones: the 8 of 10⁸."""
+    if "".join(one.text for one in drawn) != text:
+        return text
+    said: list[str] = []
+    before: _Drawn | None = None
+    for one in drawn:
+        if before is not None and before.size and _NUMBER.fullmatch(one.text):
+            size, rise = one.size / before.size, (one.height - before.height) / before.size
+            if 0 < size < _SMALLER and 1 - _SMALLER < rise < _SMALLER:
+                said.append(raised(one.text))
+                continue
+        said.append(one.text)
+        if one.text.strip():
+            before = one
+    return "".join(said)
 
 
 def _has_map(font: Any) -> bool:
@@ -154,7 +204,8 @@ def flowing(text: str) -> str:
     are written as what they stand for.
     """
     text = _SURROGATES.sub("\ufffd", text).replace("\x00", "").translate(_SIGNS)
-    text = _HYPHEN.sub("", text.replace("\r", "\n"))
+    text = text.replace("\r", "\n")
+    text = _HYPHEN.sub("", _KEPT_HYPHEN.sub(lambda found: next(filter(None, found.groups())), text))
     lines = [" ".join(line.split()) for line in text.split("\n")]
     longest = sorted(map(len, filter(None, lines)))
     usual = longest[len(longest) * 3 // 4] if longest else 0
@@ -188,7 +239,7 @@ def _own_title(reader: PdfReader) -> str:
     except Exception:
         return ""
     found = _SURROGATES.sub("\ufffd", found)
-    useless = re.match(r"(?i)(microsoft word - |untitled)|.*\.(docx?|pdf|tex|dvi|indd)$", found)
+    useless = _USELESS.match(found)
     return "" if useless or len(found) < 3 else found[:300]
 
 

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import re
 from pathlib import Path
 from typing import Any
 
+from pipelines.retrieval.markup import raised
+from pipelines.retrieval.reading.encodings import marked_encoding
 from pipelines.retrieval.reading.parsed import DocumentPart, ParsedFile, RefusedError, decoded
 
-_CHARSET = re.compile(rb"<meta[^>]+charset=[\"'\s]*([\w-]+)", re.I)
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_CHARSET = re.compile(
+    rb"<(?:meta\b[^>]+charset=|\?xml\b[^>]+encoding=)[\"'\s]*([\w-]+)", re.IGNORECASE
+)
+# Browsers read more by these names than they say.
+_WIDER = {
+    "iso-8859-1": "cp1252", "latin-1": "cp1252", "latin1": "cp1252", "us-ascii": "cp1252",
+    "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs",
+    "shift_jis": "cp932", "shift-jis": "cp932", "euc-kr": "cp949", "ks_c_5601-1987": "cp949",
+}  # fmt: skip
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
-_LISTS = re.compile(r"<(?:dl|td|th)[\s>]", re.I)
+_HIDDEN = re.compile(
+    r"(?i)(?:display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0(?![.\d]*[1-9])|font-size\s*:\s*0(?![.\d]*[1-9]))"
+)
+_MATH = "name()='math' or name()='m:math' or name()='mml:math'"
+_BLOCKS = frozenset(
+    {"p", "div", "li", "ul", "ol", "dl", "dt", "dd", "br", "tr", "td", "table", "section"}
+)
+_HEAD = 2**16
+_MOST_REPEATED = 20_000
+"""Cells of a table that are written again because they span several rows."""
+
 _LITTLE = 200
 """Characters of an article below which the whole text of the page is taken if it is longer."""
 
@@ -32,7 +54,9 @@ def read_html(path: Path, title: str) -> ParsedFile:
         whole = (trafilatura.html2txt(_plainer(page)) or "").strip()
         text = whole if len(whole) > len(text) else text
     if not text:
-        raise RefusedError("no_text", pages=1)
+        # Elements inside each other without end, for one, no program shows either.
+        readable = trafilatura.load_html(page) is not None
+        raise RefusedError("no_text", pages=1) if readable else RefusedError("broken")
     own = _best_title(getattr(found, "title", None) or "", _title(page))
     url = getattr(found, "url", None)
     return ParsedFile("html", own or title, iter([DocumentPart(own or title, text, url=url)]))
@@ -41,46 +65,136 @@ def read_html(path: Path, title: str) -> ParsedFile:
 def _plainer(page: str) -> Any:
     """Return a page with the same words in elements that the library reads.
 
-    It leaves out lists inside table cells, and takes terms and definitions apart.
+    It leaves out lists inside table cells, captions and formulas, takes terms and definitions
+    apart, reads what is hidden or crossed out, and writes the 6 of 10⁶ as that of 106.
     """
     import trafilatura
 
-    tree = trafilatura.load_html(page) if _LISTS.search(page) else None
+    tree = trafilatura.load_html(page)
     if tree is None:
         return page
-    for found in tree.xpath("//dl"):
+    for found in tree.xpath("//*[@hidden] | //template | //*[@style] | //del | //s | //strike"):
+        style = found.get("style")
+        shown = style is not None and found.get("hidden") is None
+        if not shown or found.tag in ("del", "s", "strike") or _HIDDEN.search(style):
+            _replace(found, "")
+    for found in tree.xpath("//sup"):
+        _replace(found, raised("".join(found.itertext())))
+    for found in tree.xpath("//script[starts-with(@type, 'math/tex')]"):
+        _replace(found, f"\\({found.text or ''}\\)")
+    for found in tree.xpath(f"//*[{_MATH}][not(@alttext)][not(.//annotation)]"):
+        _replace(found, _formula(found))
+    for found in tree.xpath("//q"):
+        _replace(found, f"“{_words(found)}”")
+    for found in tree.xpath("//li//table"):
+        rows = (
+            ", ".join(filter(None, map(_words, row.xpath("./td|./th")))) for row in found.iter("tr")
+        )
+        _replace(found, f" ({'; '.join(rows)}) ")
+    for found in tree.xpath("//figcaption"):
+        found.tag = "p"
+        figure = found.getparent()
+        if figure is not None and figure.tag == "figure":
+            figure.addnext(found)
+    for found in tree.xpath("//table[.//td[@rowspan] or .//th[@rowspan]]"):
+        _repeat_cells(found)
+    for found in tree.xpath("//dl[not(ancestor::dl)]"):
         _as_list(found)
     for found in tree.xpath("//*[self::td or self::th]//*[self::ul or self::ol]"):
-        _in_words(found)
+        if not any(one.tag in ("ul", "ol") for one in found.iterancestors()):
+            _replace(found, f" {_entries(found)} ")
     return tree
 
 
-def _in_words(found: Any) -> None:
-    """Put the entries of a list into one line: "one; two"."""
-    entries = [" ".join(" ".join(one.itertext()).split()) for one in found.xpath("./li")]
+def _replace(found: Any, text: str) -> None:
+    """Put a text in the place of an element; what follows it stays."""
     tail = found.tail
     found.clear()
-    found.tag, found.tail = "span", tail
-    found.text = f" {'; '.join(filter(None, entries))} "
+    found.tag, found.text, found.tail = "span", text, tail
 
 
-def _as_list(found: Any) -> None:
-    """Make an entry of each term with its definitions: "Ebb: falling water"."""
+def _words(element: Any) -> str:
+    """Return the words of an element; those of different blocks are apart."""
+    parts: list[str] = [element.text or ""]
+    for child in element:
+        block = child.tag in _BLOCKS
+        inner = _words(child)
+        if child.tag in ("ul", "ol", "dl"):
+            inner = f"({_terms(child) if child.tag == 'dl' else _entries(child)})"
+        parts += [" " if block else "", inner, " " if block else "", child.tail or ""]
+    return " ".join("".join(parts).split())
+
+
+def _entries(found: Any) -> str:
+    """Return the entries of a list on one line: "one; two (a; b)"."""
+    return "; ".join(filter(None, map(_words, found.xpath("./li"))))
+
+
+def _terms(found: Any) -> str:
+    return "; ".join(": ".join(filter(None, one)) for one in _defined(found))
+
+
+def _defined(found: Any) -> list[tuple[str, str]]:
+    """Return the terms of a list with their definitions."""
     entries: list[tuple[list[str], list[str]]] = []
     for one in found.xpath("./dt|./dd|./div/dt|./div/dd"):
-        text = " ".join(one.text_content().split())
         is_term = one.tag == "dt"
         # Terms that follow each other have one definition; a further one continues it.
         if not entries or (is_term and entries[-1][1]):
             entries.append(([], []))
-        entries[-1][0 if is_term else 1].append(text)
+        entries[-1][0 if is_term else 1].append(_words(one))
+    return [(", ".join(filter(None, words)), " ".join(said)) for words, said in entries]
+
+
+def _as_list(found: Any) -> None:
+    """Make an entry of each term with its definitions: "Ebb: falling water"."""
+    entries = _defined(found)
     tail = found.tail
     found.clear()
     found.tag, found.tail = "ul", tail
-    for words, said in entries:
+    for one in entries:
         entry = found.makeelement("li")
-        entry.text = ": ".join(filter(None, (", ".join(words), " ".join(said))))
+        entry.text = ": ".join(filter(None, one))
         found.append(entry)
+
+
+def _repeat_cells(table: Any) -> None:
+    """Write a cell that spans several rows in each of them."""
+    above: dict[int, tuple[int, Any]] = {}
+    room = _MOST_REPEATED
+    for row in table.iter("tr"):
+        if next(row.iterancestors("table")) is not table:
+            continue
+        below: dict[int, tuple[int, Any]] = {}
+        cells: list[Any] = row.xpath("./td|./th")
+        row[:], at = [], 0
+        while cells or at in above:
+            left, cell = above.pop(at, (0, None))
+            if cell is None:
+                cell = cells.pop(0)
+                rows = str(cell.attrib.pop("rowspan", ""))
+                left = int(rows) - 1 if rows.isdecimal() and len(rows) < 5 else 0
+                row.append(cell)
+            else:
+                row.append(copy.deepcopy(cell))
+                left, room = left - 1, room - 1
+            if left > 0 and room > 0:
+                below[at] = (left, cell)
+            width = str(cell.get("colspan", ""))
+            at += max(1, int(width)) if width.isdecimal() and len(width) < 4 else 1
+        above = below
+
+
+def _formula(element: Any) -> str:
+    """Return a formula of MathML on one line: x=(a+b)/2."""
+    tag = str(element.tag).rpartition("}")[2].rpartition(":")[2]
+    parts = [_formula(child) for child in element]
+    if tag in ("mfrac", "msup", "msub", "msubsup") and len(parts) >= 2:
+        first, *rest = [part if len(part) < 2 or part.isalnum() else f"({part})" for part in parts]
+        marks = {"mfrac": "/", "msup": "^", "msub": "_", "msubsup": "_^"}[tag]
+        return first + "".join(mark + part for mark, part in zip(marks, rest, strict=False))
+    inner = (element.text or "").strip() + "".join(parts)
+    return f"√({inner})" if tag in ("msqrt", "mroot") else inner
 
 
 def _best_title(guessed: str, named: str) -> str:
@@ -90,11 +204,12 @@ def _best_title(guessed: str, named: str) -> str:
 
 
 def _decoded(data: bytes) -> str:
-    """Return the text decoded by the encoding that the page names, else as any text."""
-    named = _CHARSET.search(data[:4096])
-    if named:
+    """Return the text by its mark, by the encoding that the page names, else as any text."""
+    named = _CHARSET.search(_COMMENT.sub(b"", data[:_HEAD]))
+    if named and marked_encoding(data) is None:
+        name = named.group(1).decode("ascii").lower()
         try:
-            return data.decode(named.group(1).decode("ascii"))
+            return data.decode(_WIDER.get(name, name))
         except (LookupError, UnicodeError):
             pass
     return decoded(data)[0]

@@ -16,6 +16,7 @@ from docx.document import Document as DocumentObject
 from docx.oxml.ns import qn
 from docx.oxml.parser import parse_xml
 
+from pipelines.retrieval.markup import raised
 from pipelines.retrieval.reading.parsed import MAX_TEXT, DocumentPart, ParsedFile, RefusedError
 
 _DECLARATION = b"<!DOCTYPE"
@@ -27,7 +28,11 @@ _NOTES = ("footnotes", "endnotes")
 # programs. Text boxes come after the paragraph that they hang on.
 _LEFT_OUT = frozenset(
     f"{_W}{name}"
-    for name in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr", "sdtPr", "txbxContent")
+    for name in (
+        *("del", "moveFrom", "instrText", "delText", "pPr", "rPr", "sdtPr", "txbxContent"),
+        # How a character is pronounced.
+        *("rt", "rubyPr"),
+    )
 ) | {"{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"}
 # In the line of the text or beside it, as newer and as older programs write them.
 _PICTURES = (
@@ -35,7 +40,25 @@ _PICTURES = (
     "{urn:schemas-microsoft-com:vml}imagedata",
 )
 _HOLDERS = frozenset(f"{_W}{name}" for name in ("sdt", "sdtContent", "ins", "customXml"))
-_SPACES = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyphen": "-"}
+_GONE = ("vanish", "strike", "dstrike")
+"""What hides a text or crosses it out."""
+
+# The letters of Word's font of symbols; other signs of such fonts are pictures.
+_SYMBOLS = dict(
+    zip(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
+        "αβχδεφγηιϕκλμνοπθρστυϖωξψζΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ",
+        strict=True,
+    )
+)
+_STRICT = b"http://purl.oclc.org/ooxml"
+_SPACES = {
+    f"{_W}ptab": "\t",
+    f"{_W}tab": "\t",
+    f"{_W}br": "\n",
+    f"{_W}cr": "\n",
+    f"{_W}noBreakHyphen": "-",
+}
 
 
 def read_docx(path: Path, title: str) -> ParsedFile:
@@ -49,8 +72,11 @@ def read_docx(path: Path, title: str) -> ParsedFile:
         for one in archive.infolist():
             if one.filename.endswith((".xml", ".rels")):
                 with archive.open(one) as file:
-                    if _DECLARATION in file.read(4096):
-                        raise RefusedError("entities")
+                    head = file.read(4096)
+                if _DECLARATION in head:
+                    raise RefusedError("entities")
+                if _STRICT in head and one.filename == "word/document.xml":
+                    raise RefusedError("other_kind", kind="DOCX (Strict Open XML)")
     document = Document(str(path))
     lines: list[str] = []
     size = 0
@@ -96,25 +122,53 @@ def _blocks(element: Any) -> Iterator[str]:
 
 
 def _rows(table: Any) -> Iterator[str]:
+    """Yield the rows of a table. Empty cells keep their place; a cell that spans several rows is
+    written in each.
+    """
+    for cells in _cells(table):
+        if any(cells):
+            yield " | ".join(cells).strip()
+
+
+def _cells(table: Any) -> Iterator[list[str]]:
+    above: dict[int, str] = {}
     for row in table.iter(qn("w:tr")):
         if next(row.iterancestors(qn("w:tbl"))) is not table:
             # Of a table in a cell, which is part of the text of that cell.
             continue
-        own = [one for one in row.iter(qn("w:tc")) if next(one.iterancestors(qn("w:tr"))) is row]
-        cells = [" ".join(_cell(cell).split()) for cell in own]
-        if any(cells):
-            yield " | ".join(filter(None, cells))
+        if row.find(f"{_W}trPr/{_W}del") is not None:
+            continue
+        cells: list[str] = []
+        for cell in row.iter(qn("w:tc")):
+            if next(cell.iterancestors(qn("w:tr"))) is not row:
+                continue
+            text = " ".join(_cell(cell).split())
+            merged = cell.find(f"{_W}tcPr/{_W}vMerge")
+            if merged is not None and merged.get(f"{_W}val", "continue") == "continue":
+                text = text or above.get(len(cells), "")
+            above[len(cells)] = text
+            width = cell.find(f"{_W}tcPr/{_W}gridSpan")
+            span = str(1 if width is None else width.get(f"{_W}val"))
+            cells += [text, *[""] * ((int(span) if span.isdecimal() and len(span) < 3 else 1) - 1)]
+        yield cells
 
 
 def _cell(cell: Any) -> str:
     """Return the text of a cell; the entries of a list are separated by semicolons."""
     said, before = "", False
     for paragraph, line in _paragraphs(cell):
-        listed = paragraph is not None and paragraph.find(f"{_W}pPr/{_W}numPr") is not None
+        listed = paragraph is not None and _is_listed(paragraph)
         if line.strip():
-            said += f"{';' if listed and before else ''} {line.strip()}"
+            ended = said.endswith(tuple(".!?。！？;；"))
+            said += f"{';' if before and not ended else ''} {line.strip()}"
             before = listed
     return said
+
+
+def _is_listed(paragraph: Any) -> bool:
+    style = paragraph.find(f"{_W}pPr/{_W}pStyle")
+    named = style is not None and str(style.get(f"{_W}val")).startswith("List")
+    return named or paragraph.find(f"{_W}pPr/{_W}numPr") is not None
 
 
 def _paragraphs(element: Any) -> Iterator[tuple[Any, str]]:
@@ -125,6 +179,9 @@ def _paragraphs(element: Any) -> Iterator[tuple[Any, str]]:
             yield child, " ".join(_blocks([child]))
         elif child.tag in _HOLDERS and not _is_placeholder(child):
             yield from _paragraphs(child)
+        elif child.tag == qn("w:tbl"):
+            # A table in a cell: its rows are those of a list.
+            yield None, "; ".join(", ".join(filter(None, row)) for row in _cells(child) if any(row))
         else:
             yield None, " ".join(_blocks([child]))
 
@@ -138,14 +195,39 @@ def _texts(element: Any) -> Iterator[str]:
     for child in element:
         if child.tag in _LEFT_OUT or (child.tag == qn("w:sdt") and _is_placeholder(child)):
             continue
-        if child.tag == qn("w:t"):
+        if child.tag == qn("w:r"):
+            yield _run(child)
+        elif child.tag == qn("w:t"):
             yield child.text or ""
         elif child.tag == f"{_M}oMath":
             yield _equation(child)
+        elif child.tag == f"{_W}sym":
+            yield _symbol(child)
         elif child.tag in _SPACES:
             yield _SPACES[child.tag]
         else:
             yield from _texts(child)
+
+
+def _run(run: Any) -> str:
+    """Return the text of a run: none where it is hidden or crossed out."""
+    look = run.find(f"{_W}rPr")
+    if look is None:
+        return "".join(_texts(run))
+    for name in _GONE:
+        found = look.find(f"{_W}{name}")
+        if found is not None and found.get(f"{_W}val", "true") not in ("0", "false", "off"):
+            return ""
+    text = "".join(_texts(run))
+    place = look.find(f"{_W}vertAlign")
+    return raised(text) if place is not None and place.get(f"{_W}val") == "superscript" else text
+
+
+def _symbol(sign: Any) -> str:
+    """Return a sign of a font of signs: a Greek letter, or U+FFFD for what only that font draws."""
+    code = int(sign.get(f"{_W}char", "0") or "0", 16) & 0xFF
+    known = _SYMBOLS.get(chr(code)) if sign.get(f"{_W}font") == "Symbol" else None
+    return known or "\ufffd"
 
 
 # Equations, on one line as they are typed: (a+b)/2, x^2, √(x), ∑_(i=1)^n x_i.
@@ -171,6 +253,10 @@ def _term(element: Any) -> str:
         found = element.find(f"{_M}{kind}Pr/{_M}{name}")
         return usual if found is None else found.get(f"{_M}val", "")
 
+    if kind == "f" and mark("type", "") == "noBar":
+        return f"{part('num')} over {part('den')}"
+    if kind == "eqArr":
+        return "; ".join("".join(map(_term, one)) for one in element.findall(f"{_M}e"))
     if kind == "f":
         return f"{part('num', whole=False)}/{part('den', whole=False)}"
     if kind in ("sSup", "sSub", "sSubSup", "sPre", "nary"):

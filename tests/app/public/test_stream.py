@@ -91,6 +91,10 @@ def chunks(*texts: str) -> list[Any]:
     ("lines", "kind", "query"),
     [
         ([json.dumps(one) for one in [KNOWN, *chunks(FIRST, " Yes.")]], "application/x-ndjson", ""),
+        # All of the text so far in each piece.
+        ([json.dumps(one) for one in
+          [KNOWN, *chunks(FIRST[:9], FIRST[:20], FIRST, f"{FIRST} Yes.")]],
+         "application/x-ndjson", ""),
         (
             [json.dumps(KNOWN), *(f"data: {json.dumps(one)}\n" for one in chunks(FIRST, " Yes.")),
              ": keep-alive", "data: [DONE]"],
@@ -145,6 +149,13 @@ def test_a_line_that_is_no_json_ends_it(answering: Served):
     first, last = reports(answering, lines)
     assert first["text"] == FIRST
     assert (last["event"], last["code"]) == ("error", "invalid_input")
+
+
+def test_pieces_that_take_back_what_they_said_end_it(answering: Served):
+    told = [KNOWN, *chunks(FIRST[:9], FIRST[:20], FIRST, f"{FIRST} Yes.", "Something else.")]
+    first, last = reports(answering, "\n".join(map(json.dumps, told)).encode())
+    assert first["text"] == FIRST
+    assert "takes back" in json.dumps(last)
 
 
 SAID = [

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from pipelines.error_words import phrase_in
 from pipelines.errors import InvalidInputError
-from pipelines.evaluation.datasets.encodings import decoded_table
 from pipelines.evaluation.datasets.files import DataTable, bad_rows, read_table
 from pipelines.evaluation.datasets.grids import grid_of_text, value_in
 from pipelines.evaluation.datasets.opening import sample_rows
+from pipelines.retrieval.reading.encodings import decoded_table
 
 ROWS = [
     {"question": "Who wrote it, and when?", "answer": 'He said "I did"; 1605'},

@@ -50,6 +50,10 @@ def halueval(kind: str, asked: str, /, **row: Any) -> Known:
     return Known(f"halueval_{kind}", row, asked, WRONG, (), (DOC,), True)
 
 
+def score(consistency: float) -> dict[str, float]:
+    return {"coherence": 1, "consistency": consistency, "fluency": 1, "relevance": 1}
+
+
 SPAN = {"start": 11, "end": 17}
 KNOWN: dict[str, Known] = {
     "ragas": ragas(user_input=Q, response=WRONG, retrieved_contexts=[DOC], reference=A),
@@ -146,6 +150,128 @@ KNOWN: dict[str, Known] = {
         True,
         ("Hello.", WRONG),
     ),
+    **{
+        f"begin {label}": Known(
+            "begin",
+            {
+                "model": "T5",
+                "knowledge": DOC,
+                "message": Q,
+                "response": WRONG,
+                "begin_label": label,
+            },
+            Q,
+            WRONG,
+            (),
+            (DOC,),
+            hallucinated,
+        )
+        for label, hallucinated in (
+            ("Fully attributable", False),
+            ("Not fully attributable", True),
+            ("Generic", None),
+            ("Entailment", False),
+            ("Hallucination", True),
+            ("Partial hallucination", True),
+            ("Off-topic", None),
+        )
+    },
+    **{
+        f"summeval {scores}": Known(
+            "summeval",
+            {
+                "id": "cnn-1",
+                "decoded": WRONG,
+                "text": DOC,
+                "model_id": "M1",
+                "references": [A],
+                "expert_annotations": [score(one) for one in scores],
+                "turker_annotations": [score(1), score(1)],
+            },
+            "",
+            WRONG,
+            (),
+            (DOC,),
+            hallucinated,
+        )
+        for scores, hallucinated in (((5, 5, 5), False), ((5, 4, 5), True), ((1, 1, 2), True))
+    },
+    **{
+        f"doccano {words}": Known(
+            "doccano", {"text": WRONG, "label": list(words)}, "", WRONG, (), (), hallucinated
+        )
+        for words, hallucinated in (
+            (("supported", "hallucinated", "hallucinated"), True),
+            (("hallucinated", "supported", "supported", "long"), False),
+            (("hallucinated", "supported"), None),
+        )
+    },
+    "summeval without its articles": Known(
+        "summeval",
+        {"id": "cnn-1", "decoded": WRONG, "expert_annotations": [score(5)]},
+        "",
+        WRONG,
+        (),
+        (),
+        False,
+    ),
+    "summeval, means": Known(
+        "summeval",
+        {
+            "doc_id": "d",
+            "system_id": "M1",
+            "source": DOC,
+            "reference": A,
+            "system_output": WRONG,
+            "scores": score(4.67),
+        },
+        "",
+        WRONG,
+        (),
+        (DOC,),
+        True,
+    ),
+    "summeval of the hub": Known(
+        "summeval",
+        {
+            "id": "d",
+            "text": DOC,
+            "machine_summaries": [WRONG],
+            "human_summaries": [A],
+            "relevance": [3.0],
+            "coherence": [3.0],
+            "fluency": [3.0],
+            "consistency": [5.0],
+        },
+        "",
+        WRONG,
+        (),
+        (DOC,),
+        False,
+    ),
+    **{
+        f"qags {said}": Known(
+            "qags",
+            {
+                "article": DOC,
+                "summary_sentences": [
+                    {
+                        "sentence": WRONG,
+                        "responses": [
+                            {"worker_id": at, "response": one} for at, one in enumerate(said)
+                        ],
+                    },
+                ],
+            },
+            "",
+            WRONG,
+            (),
+            (DOC,),
+            hallucinated,
+            (WRONG,),
+        )
+        for said, hallucinated in ((("yes", "no", "yes"), False), (("no", "no", "yes"), True))
+    },
     "lettucedetect": Known(
         "lettucedetect",
         {

@@ -189,6 +189,215 @@ def test_every_form_of_a_trace_gives_its_answer(
     assert tuple(passage.text for passage in item.passages) == sources
 
 
+J = json.dumps
+SAID = {"messages": [USER]}
+CHOSEN = {"choices": [{"message": ANSWER}]}
+PROMPTED = J([{"role": "user", "content": [{"type": "text", "text": QUESTION}]}])
+
+
+def plain(attributes: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A span with attributes as an object."""
+    ids = {"trace_id": "0x1", "span_id": "0x2"}
+    return {"name": "chat", "context": ids, "start_time": "2026", "attributes": attributes, **more}
+
+
+def tagged(*fields: tuple[str, str, str], **tags: str) -> dict[str, Any]:
+    """A trace of Jaeger."""
+    listed = [{"key": name, "type": "string", "value": one} for name, one in tags.items()]
+    logs = [{"fields": [{"key": "event", "value": event}, {"key": name, "value": one}]}
+            for event, name, one in fields]  # fmt: skip
+    one = {"traceID": "t", "spanID": "s", "startTime": 1, "tags": listed, "logs": logs}
+    return {"data": [{"traceID": "t", "spans": [one]}]}
+
+
+PHOENIX = {
+    "context.span_id": "s", "context.trace_id": "t", "name": "chat", "span_kind": "LLM",
+    "attributes.llm.input_messages": J([{"message.role": "user", "message.content": QUESTION}]),
+    "attributes.llm.output_messages": str([{"message.role": "assistant", "message.content": TEXT}]),
+    "attributes.output.value": "{}", "attributes.retrieval.documents": "",
+}  # fmt: skip
+FOUND_BY_PHOENIX = dict.fromkeys(PHOENIX, "") | {
+    "context.trace_id": "t", "span_kind": "RETRIEVER",
+    "attributes.retrieval.documents": J([{"document.content": FOUND, "document.score": 1}]),
+}  # fmt: skip
+NESTED = {"openinference": {"span": {"kind": "LLM"}}, "llm": {
+    "input_messages": [{"message": {"role": "user", "content": QUESTION}}],
+    "output_messages": [{"message": {"role": "assistant", "content": TEXT}}],
+}}  # fmt: skip
+RUN = {
+    "id": "r1", "name": "Chat", "run_type": "llm", "trace_id": "t", "start_time": "2026-01-01T02",
+    "inputs": {"messages": [[{"lc": 1, "type": "constructor",
+                              "id": ["langchain", "schema", "messages", "HumanMessage"],
+                              "kwargs": {"content": QUESTION}}]]},
+    "outputs": {"generations": [[{"text": TEXT, "message": {
+        "lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "AIMessage"],
+        "kwargs": {"content": TEXT}}}]]},
+}  # fmt: skip
+CHAIN = {**RUN, "id": "r0", "run_type": "chain", "start_time": "2026-01-01T00",
+         "inputs": {"question": QUESTION}, "outputs": {"output": TEXT}}  # fmt: skip
+SEARCH = {**CHAIN, "run_type": "retriever", "start_time": "2026-01-01T01",
+          "outputs": {"documents": [{"page_content": FOUND, "type": "Document"}]}}  # fmt: skip
+MLFLOW = {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": J(SAID),
+          "mlflow.spanOutputs": J(CHOSEN)}  # fmt: skip
+LOGFIRE = J([{"event.name": "gen_ai.user.message", "content": QUESTION},
+             {"event.name": "gen_ai.choice", "message": {"content": TEXT}}])  # fmt: skip
+BODY = value({"input": {"messages": [USER]}, "output": {"messages": [ANSWER]}})
+FRAME = {"openinference.span.kind": "CHAIN", "input.value": J({"question": QUESTION}),
+         "output.value": J({"answer": TEXT})}  # fmt: skip
+SDK = {"ai.operationId": "ai.generateText", "ai.prompt": J(SAID), "ai.response.text": TEXT}
+SDK_CALL = {"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": PROMPTED,
+            "ai.response.text": TEXT}  # fmt: skip
+CALLED = {**CHAT, "gen_ai.input.messages": J(IN_PARTS[:2]),
+          "gen_ai.output.messages": J([IN_PARTS[2]])}  # fmt: skip
+WITHIN_PARTS = {
+    "openinference.span.kind": "LLM", "llm.input_messages.0.message.content": QUESTION,
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.contents.0.message_content.text": TEXT,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "sources"),
+    [
+        ({"data": [plain(INFERENCE, span_kind="LLM")], "next_cursor": None}, ()),
+        ([plain(NESTED)], ()),
+        ([PHOENIX], ()),
+        ([FOUND_BY_PHOENIX, PHOENIX], (FOUND,)),
+        (tagged(**{name: str(held) for name, held in PLAIN.items()}), ()),
+        (tagged(("gen_ai.content.prompt", "gen_ai.prompt", J([USER])),
+                ("gen_ai.content.completion", "gen_ai.completion", J([ANSWER]))), ()),
+        ([{"traceId": "t", "id": "s", "timestamp": 5, "tags": NUMBERED}], ()),
+        ({"batches": otlp(span(NEW))["resourceSpans"]}, (FOUND,)),
+        ({"trace": otlp(span(NEW))}, (FOUND,)),
+        ({"spans": [plain(NEW)]}, (FOUND,)),
+        ([{"info": {}, "data": {"spans": [plain(MLFLOW)]}}], ()),
+        ([{"trace_id": "t", "meta": {"kind": "llm", "input": SAID,
+                                     "output": {"messages": [ANSWER]}}}], ()),
+        ([plain({**CHAT, "events": LOGFIRE})], ()),
+        ([plain({"gen_ai.request.model": "m", "request_data": J(SAID),
+                 "response_data": J({"message": ANSWER})})], ()),
+        ([plain({**CHAT, "pydantic_ai.all_messages": J([*IN_PARTS[:2], *OUT_PARTS])})], ()),
+        ({"resourceLogs": [{"scopeLogs": [{"logRecords": [{"spanId": "s", "body": BODY}]}]}]}, ()),
+        (otlp(span(CHAT, ("gen_ai.content.prompt", {"gen_ai.prompt": f"user: {QUESTION}"}),
+                   ("gen_ai.content.completion", {"gen_ai.completion": TEXT}))), ()),
+        (otlp(span({**NUMBERED, "gen_ai.prompt.0.content": J([{"type": "text",
+                                                               "text": QUESTION}])})), ()),
+        (otlp(span({name: str(held) for name, held in STRUCTURED.items()})), (FOUND,)),
+        (otlp(span(WITHIN_PARTS)), ()),
+        # What only passes on an answer is none by itself; where nothing else was kept, it tells.
+        (otlp(span({**NEW, "gen_ai.operation.name": "invoke_agent"}, at=1, name="p"), span(NEW)),
+         (FOUND,)),
+        (otlp(span(FRAME, at=1, name="p"), RETRIEVER, span(INFERENCE)), (FOUND,)),
+        (otlp(span(FRAME, at=0, name="p"), RETRIEVER), (FOUND,)),
+        (otlp(span(SDK, at=1, name="p"), span(SDK_CALL)), ()),
+        # To ask for a tool is no answer.
+        (otlp(span(CALLED, at=1, name="s0"), span(NEW)), (FOUND,)),
+        ([{**GENERATION, "id": "o0", "startTime": "0", "output": {
+            "role": "assistant", "content": None, "tool_calls": [{"id": "x"}]}}, GENERATION], ()),
+        ([{**GENERATION, "output": {"completion": TEXT}}], ()),
+        ([{**GENERATION, "output": CHOSEN}], ()),
+        ([{**GENERATION, "output": {"candidates": [{"content": {
+            "role": "model", "parts": [{"text": TEXT}]}}]}}], ()),
+        ([{**TRACE, "input": {"args": [], "kwargs": {"question": QUESTION}}}], ()),
+        ([{**TRACE, "input": {"args": [QUESTION], "kwargs": {}}}], ()),
+        ([{**TRACE, "output": {"answer": TEXT, "contexts": [FOUND]}}], (FOUND,)),
+        ([{**TRACE, "input": J({"question": QUESTION, "context": FOUND})}], (FOUND,)),
+        ([{**RETRIEVAL, "output": {"documents": [{"page_content": FOUND}]}}, GENERATION], (FOUND,)),
+        ([RUN], ()),
+        ([{**RUN, "inputs": SAID, "outputs": CHOSEN}], ()),
+        ([{**RUN, "inputs": J(RUN["inputs"]), "outputs": J(RUN["outputs"])}], ()),
+        ([CHAIN, SEARCH, RUN], (FOUND,)),
+        ([CHAIN], ()),
+        ([{**CHAIN, "trace_id": None, "child_runs": [SEARCH, RUN]}], (FOUND,)),
+        ([{"id": "c", "op_name": "weave:///x/op/openai.chat.completions.create:v", "trace_id": "t",
+           "started_at": "2026", "inputs": SAID, "output": CHOSEN}], ()),
+    ],
+)  # fmt: skip
+def test_traces_of_more_programs(tmp_path: Path, given: Any, sources: tuple[str, ...]):
+    (one,) = texts_of(saved(tmp_path / "trace.json", given)).texts
+    assert (one.given.question, one.given.text, one.given.sources) == (QUESTION, TEXT, sources)
+
+
+SPOKEN = {"role": "assistant", "content": [{"type": "text", "text": TEXT}]}
+SAID_BY_ITEM = {"type": "message", "role": "assistant",
+                "content": [{"type": "output_text", "text": TEXT}]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("read", "wrote", "sources"),
+    [
+        ({"messages": [{"role": "user", "content": [{"text": QUESTION}]}]},
+         {"output": {"message": {"role": "assistant", "content": [{"text": TEXT}]}}}, ()),
+        ({"system": "Be short.", "messages": [USER]}, {"type": "message", **SPOKEN}, ()),
+        ({"input": QUESTION}, {"output": [{"type": "reasoning", "summary": []}, SAID_BY_ITEM]}, ()),
+        ({"input": [USER]}, {"output": [{"type": "function_call", "name": "f"}, SAID_BY_ITEM]}, ()),
+        ({"model": "m", "prompt": QUESTION}, {"model": "m", "response": TEXT, "done": True}, ()),
+        ({"message": QUESTION, "chat_history": []}, {"text": TEXT, "generation_id": "x"}, ()),
+        (SAID, {"message": SPOKEN}, ()),
+        ({"inputs": QUESTION}, [{"generated_text": TEXT}], ()),
+        ({"instances": [{"prompt": QUESTION}]}, {"predictions": [TEXT]}, ()),
+        ({"prompt": [QUESTION]}, {"choices": [{"text": TEXT, "index": 0}]}, ()),
+        ({"query": QUESTION}, {"answer": TEXT, "sources": [{"content": FOUND}]}, (FOUND,)),
+        ({"query": QUESTION, "documents": [{"content": FOUND}]}, {"replies": [TEXT]}, (FOUND,)),
+        ({"question": QUESTION, "context": FOUND}, {"reasoning": "Hm.", "answer": TEXT}, (FOUND,)),
+        ({"问题": QUESTION}, {"回答": TEXT}, ()),
+        ({"data": {"question": QUESTION}}, {"data": {"answer": TEXT}}, ()),
+        ({"user": QUESTION}, {"assistant": TEXT}, ()),
+        ({"session": "s", "question": QUESTION}, {"tokens": 5, "answer": TEXT}, ()),
+        ({"messages": [f"user: {QUESTION}"]}, f"assistant: {TEXT}", ()),
+        ({"messages": [{"type": "human", "content": QUESTION}]},
+         {"messages": [{"type": "human", "content": QUESTION}, {"type": "ai", "content": TEXT}]},
+         ()),
+        ([USER], [TEXT[:8], TEXT[8:]], ()),
+        ([USER], {"role": "assistant", "content": TEXT, "reasoning_content": "Hm."}, ()),
+        ([USER], f"<think>Hm.</think>{TEXT}", ()),
+        ([USER, {"role": "assistant", "content": "Unknown."}, USER], TEXT, ()),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kept", ["span", "observation"])
+def test_inputs_and_outputs_in_any_wrapping(
+    tmp_path: Path, read: Any, wrote: Any, sources: tuple[str, ...], kept: str
+):
+    told = [one if isinstance(one, str) else json.dumps(one) for one in (read, wrote)]
+    given = (
+        [{**GENERATION, "input": read, "output": wrote}]
+        if kept == "observation"
+        else otlp(span({"openinference.span.kind": "LLM", "input.value": told[0],
+                        "output.value": told[1]}))
+    )  # fmt: skip
+    (one,) = texts_of(saved(tmp_path / "trace.json", given)).texts
+    assert (one.given.question, one.given.text, one.given.sources) == (QUESTION, TEXT, sources)
+
+
+def test_a_table_of_phoenix_as_csv(tmp_path: Path):
+    path = tmp_path / "spans.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, list(PHOENIX))
+        table.writeheader()
+        table.writerows([FOUND_BY_PHOENIX, PHOENIX])
+    (one,) = texts_of(path).texts
+    assert (one.given.question, one.given.text, one.given.sources) == (QUESTION, TEXT, (FOUND,))
+
+
+def test_every_answer_of_a_call_counts(tmp_path: Path):
+    other = {"role": "assistant", "parts": [{"type": "text", "content": "In Paris."}]}
+    given = otlp(span({**PLAIN, "gen_ai.output.messages": json.dumps([*OUT_PARTS, other])}))
+    found = texts_of(saved(tmp_path / "trace.json", given)).texts
+    assert [(one.id, one.given.question, one.given.text) for one in found] == [
+        ("s1.1", QUESTION, TEXT),
+        ("s1.2", QUESTION, "In Paris."),
+    ]
+
+
+def test_what_was_cut_off_is_left_out_and_counted(tmp_path: Path):
+    cut = span({**PLAIN, "gen_ai.output.messages": json.dumps(OUT_PARTS)[:-20]}, name="s2")
+    path = saved(tmp_path / "trace.json", otlp(span(PLAIN), cut))
+    found = texts_of(path)
+    assert [one.id for one in found.texts] == ["s1"]
+    assert found.reading is not None
+    assert "1" in str(found.reading.notes[0])
+
+
 def test_an_export_of_langfuse_as_csv(tmp_path: Path):
     path = tmp_path / "export.csv"
     cells = {**GENERATION, "input": json.dumps([USER]), "output": json.dumps(ANSWER)}
@@ -225,6 +434,7 @@ def test_a_conversation_is_read_turn_by_turn(tmp_path: Path, rows: list[Any], id
         [{"id": "1", "question": QUESTION, "text": TEXT}],
         [{"id": "1", "answer": TEXT, "turns": 3}],
         [{"type": "human", "text": TEXT}],
+        [{"text": TEXT, "tags": '{"type": "cut', "meta": {"kind": "llm"}, "attributes": "[1"}],
     ],
 )
 def test_another_table_is_left_as_it_is(tmp_path: Path, rows: list[Any]):

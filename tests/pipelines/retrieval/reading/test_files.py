@@ -27,6 +27,7 @@ from tests.pipelines.retrieval.reading.made import (
 )
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
+STRICT = b"<w:document xmlns:w='http://purl.oclc.org/ooxml/wordprocessingml/main'/>"
 BOMB = b"<?xml version='1.0'?><!DOCTYPE a [<!ENTITY x 'ha'>]><w:document/>"
 
 
@@ -70,6 +71,27 @@ def test_signs_that_only_a_font_needs_are_letters_and_characters():
     # A ligature, and radicals in the place of 大, 山 and 水.
     assert flowing("The con\ufb01guration is e\ufb03cient.") == "The configuration is efficient."
     assert flowing("\u2f24\u2f2d流\n\u2f54。") == "大山流水。"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("a most extra-\nordinary tide", "a most extraordinary tide"),
+        ("Stratford-upon-\nAvon", "Stratford-upon-Avon"),
+        ("a state-of-the-\nart ship", "a state-of-the-art ship"),
+        ("from 1914-\n1918 on", "from 1914-1918 on"),
+    ],
+)
+def test_hyphens_at_the_ends_of_lines(lines: str, said: str):
+    assert flowing(lines) == said
+
+
+@pytest.mark.parametrize(("rise", "said"), [(5, "Some 10⁸ metres"), (-3, "Some 108 metres")])
+def test_a_small_number_above_the_line_of_a_pdf_page(tmp_path: Path, rise: int, said: str):
+    small = f"/F1 7 Tf 1 0 0 1 112 {720 + rise} Tm (8) Tj"
+    data = pdf([f"Some 10) Tj {small} /F1 11 Tf 1 0 0 1 116 720 Tm ( metres"], raw=True)
+    _, (part,) = read(tmp_path, "a.pdf", data)
+    assert part.text == said
 
 
 def test_a_pdf_file_that_only_forbids_changes_is_read(tmp_path: Path):
@@ -156,6 +178,56 @@ def test_content_controls_and_lists_in_cells(tmp_path: Path, body: str, lines: l
     assert part.text.split("\n") == lines
 
 
+def cell(*inside: str, merged: str = "", width: int = 1) -> str:
+    """A cell with paragraphs; `merged` says that it goes on from above or begins to."""
+    span = f"<w:vMerge{merged}/>" if merged else ""
+    look = f"<w:tcPr><w:gridSpan w:val='{width}'/>{span}</w:tcPr>"
+    return f"<w:tc>{look}{''.join(inside) or '<w:p/>'}</w:tc>"
+
+
+def said(text: str, look: str = "", paragraph: str = "") -> str:
+    return f"<w:p>{paragraph}<w:r><w:rPr>{look}</w:rPr><w:t>{text}</w:t></w:r></w:p>"
+
+
+def table(*rows: str) -> str:
+    return f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in rows)}</w:tbl>"
+
+
+BULLET = "<w:pPr><w:pStyle w:val='ListBullet'/></w:pPr>"
+RAISED = "<w:vertAlign w:val='superscript'/>"
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        # An empty cell keeps its place, and a cell over several rows is in each.
+        (table(cell() + cell(said("2019")) + cell(said("2020")),
+               cell(said("Sales")) + cell() + cell(said("5"))), ["| 2019 | 2020", "Sales |  | 5"]),
+        (table(cell(said("Fundy"), merged=" w:val='restart'") + cell(said("16")),
+               cell(merged=" w:val='continue'") + cell(said("18"))), ["Fundy | 16", "Fundy | 18"]),
+        (table(cell(said("Both"), width=2) + cell(said("One"))), ["Both |  | One"]),
+        (table("<w:trPr><w:del/></w:trPr>" + cell(said("Gone")), cell(said("Kept"))), ["Kept"]),
+        (table(cell(said("one", paragraph=BULLET), said("two", paragraph=BULLET), said("After")))
+         , ["one; two; After"]),
+        (table(cell(said("Outer"), table(cell(said("a")) + cell(said("b")), cell(said("c"))))),
+         ["Outer a, b; c"]),
+        (f"<w:p><w:r><w:t>10</w:t></w:r><w:r><w:rPr>{RAISED}</w:rPr><w:t>-6</w:t></w:r></w:p>",
+         ["10⁻⁶"]),
+        (f"<w:p><w:r><w:t>1</w:t></w:r><w:r><w:rPr>{RAISED}</w:rPr><w:t>st</w:t></w:r></w:p>",
+         ["1st"]),
+        (said("Hidden", "<w:vanish/>") + said("Struck", "<w:strike/>") + said("Shown", "<w:strike"
+         " w:val='0'/>"), ["Shown"]),
+        ("<w:p><w:r><w:sym w:font='Symbol' w:char='F061'/><w:t> is an angle</w:t></w:r></w:p>",
+         ["α is an angle"]),
+        ("<w:p><w:r><w:ruby><w:rt><w:r><w:t>kan</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>漢</w:t>"
+         "</w:r></w:rubyBase></w:ruby></w:r></w:p>", ["漢"]),
+    ],
+)  # fmt: skip
+def test_tables_and_looks_of_word(tmp_path: Path, body: str, lines: list[str]):
+    _, (part,) = read(tmp_path, "a.docx", word_of(body))
+    assert [line for line in part.text.split("\n") if line.strip()] == lines
+
+
 def run(text: str) -> str:
     return f"<m:r><m:t>{text}</m:t></m:r>"
 
@@ -186,6 +258,15 @@ def run(text: str) -> str:
             f"<m:m><m:mr><m:e>{run('1')}</m:e><m:e>{run('0')}</m:e></m:mr>"
             f"<m:mr><m:e>{run('0')}</m:e><m:e>{run('1')}</m:e></m:mr></m:m>",
             "1, 0; 0, 1",
+        ),
+        (
+            f"<m:eqArr><m:e>{run('x=1')}</m:e><m:e>{run('y=2')}</m:e></m:eqArr>",
+            "x=1; y=2",
+        ),
+        (
+            f"<m:f><m:fPr><m:type m:val='noBar'/></m:fPr><m:num>{run('n')}</m:num>"
+            f"<m:den>{run('k')}</m:den></m:f>",
+            "n over k",
         ),
         (f"<m:unheard><m:e>{run('kept')}</m:e></m:unheard>", "kept"),
     ],
@@ -226,6 +307,86 @@ def test_lists_of_a_web_page_in_table_cells_and_of_terms(tmp_path: Path):
     assert "Bay of Fundy" in part.text
 
 
+@pytest.mark.parametrize(
+    ("inside", "line"),
+    [
+        ("<table><tr><td>Has</td><td><ul><li>one<ol><li>a</li><li>b</li></ol></li><li>two</li></ul>"
+         "</td></tr></table>", "| Has | one (a; b); two |"),
+        ("<table><tr><td rowspan=2>Fundy</td><td>16</td></tr><tr><td>18</td></tr></table>",
+         "| Fundy | 18 |"),
+        ("<dl><dt>Sea<dd>Water.<dl><dt>Ebb<dd>Falls.</dl></dl>", "- Sea: Water. (Ebb: Falls.)"),
+        ("<dl><dt>Land</dt><dd><p>Dry.</p><p>Firm.</p></dd></dl>", "- Land: Dry. Firm."),
+        ("<p>Some 10<sup>6</sup> m<sup>2</sup>, the 1<sup>st</sup>, H<sub>2</sub>O.</p>",
+         "Some 10⁶ m², the 1st, H2O."),
+        ("<p>It was <del>wrong</del> <s>false</s>right.</p>", "It was right."),
+        ("<p>x <math><mfrac><mi>a</mi><mrow><mi>b</mi><mo>+</mo><mn>1</mn></mrow></mfrac></math>"
+         "</p>", "x a/(b+1)"),
+        ("<p>So <script type='math/tex'>x^2</script> holds.</p>", "So \\(x^2\\) holds."),
+        ("<p>So <m:math><m:msup><m:mi>x</m:mi><m:mn>2</m:mn></m:msup></m:math> holds.</p>",
+         "So x^2 holds."),
+        ("<p>She said <q>no</q> and left.</p>", "She said “no” and left."),
+        ("<ul><li>See<table><tr><td>a</td><td>b</td></tr><tr><td>c</td></tr></table></li></ul>",
+         "- See (a, b; c)"),
+        ("<figure><img src=x><figcaption>A ship on the ground.</figcaption></figure>",
+         "A ship on the ground."),
+        ("<p>Caf&eacute; &amp; bar &lt;5&nbsp;km &#x4E2D;&#22269; &#150; &#128;</p>",
+         "Café & bar <5 km 中国 – €"),
+    ],
+)  # fmt: skip
+def test_elements_of_a_web_page(tmp_path: Path, inside: str, line: str):
+    page = PAGE.replace("</article>", f"{inside}</article>")
+    _, (part,) = read(tmp_path, "tides.html", page.encode())
+    assert line in [" ".join(one.split()) for one in part.text.split("\n")]
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<p hidden>Unseen</p>",
+        "<p style='color:red; display : none'>Unseen</p>",
+        "<p style='visibility:hidden'>Unseen</p>",
+        "<p style='font-size:0px'>Unseen</p>",
+        "<p style='opacity: 0;'>Unseen</p>",
+        "<template><p>Unseen</p></template>",
+        "<!-- Unseen -->",
+        "<div aria-hidden='true'>Unseen</div>",
+    ],
+)
+def test_what_a_web_page_hides_is_not_read(tmp_path: Path, hidden: str):
+    page = PAGE.replace("</article>", f"{hidden}<p>It is seen.</p></article>")
+    _, (part,) = read(tmp_path, "tides.html", page.encode())
+    assert "It is seen." in part.text
+    assert "Unseen" not in part.text
+
+
+TIDES_ZH = "月亮的引力使海水涨落，每天两次。芬迪湾的潮差达到十六米。"
+
+
+@pytest.mark.parametrize(
+    ("head", "encoding"),
+    [
+        ("<meta http-equiv=Content-Type content='text/html; charset=gb2312'>", "gb18030"),
+        ("<meta charset=GBK>", "utf-8"),
+        ("<meta charset=utf-8>", "gbk"),
+        ("<!-- <meta charset=koi8-r> --><meta charset=gbk>", "gbk"),
+        (f"<!--{'x' * 5000}--><meta charset=gbk>", "gbk"),
+        ("<meta charset=gbk>", "utf-8-sig"),
+        ("<meta charset=utf-16>", "utf-16"),
+        ("<meta name=x>", "gbk"),
+    ],
+)
+def test_encodings_of_a_web_page(tmp_path: Path, head: str, encoding: str):
+    page = f"<html><head>{head}</head><body><p>{TIDES_ZH}</p></body></html>"
+    _, (part,) = read(tmp_path, "tides.html", page.encode(encoding))
+    assert part.text == TIDES_ZH
+
+
+def test_a_page_that_says_latin_1_means_windows_1252(tmp_path: Path):
+    page = "<html><head><meta charset=iso-8859-1></head><body><p>“5 €” – it’s</p></body></html>"
+    _, (part,) = read(tmp_path, "a.html", page.encode("cp1252"))
+    assert part.text == "“5 €” – it’s"
+
+
 def test_a_chinese_web_page_in_its_own_encoding(tmp_path: Path):
     text = "大熊猫是中国特有的动物，主要生活在四川的竹林里，以竹子为食。" * 5
     page = (
@@ -242,6 +403,71 @@ def test_markdown_with_front_matter_and_without(tmp_path: Path):
     reading, (part,) = read(tmp_path, "notes/b.md", b"# The *Moon*\n\nIt pulls.")
     assert (reading.title, part.text) == ("The Moon", "The Moon\n\nIt pulls.")
     assert read(tmp_path, "notes/plain.md", b"No heading.")[0].title == "plain"
+
+
+@pytest.mark.parametrize(
+    ("written", "plain"),
+    [
+        ("```py\n# no heading\nx = 1\n```\nText.", "# no heading\nx = 1\n\nText."),
+        ("Tides\n=====\nText.\n\nMore\n----\nEnd.", "Tides\nText.\n\nMore\nEnd."),
+        ("See [the page][1] and [it].\n\n[1]: https://a.example 'T'\n[it]: <b>",
+         "See the page and it."),
+        ("See <https://a.example/b> and [a](http://a.b/c_(d)) [![x](y.svg)](z).",
+         "See https://a.example/b and a x."),
+        ("A claim [1].\n\n[1] Lee 2020", "A claim [1].\n\n[1] Lee 2020"),
+        ("10<sup>6</sup>, H<sub>2</sub>O, <b>bold</b>&nbsp;&amp; a < b <i>c</i>",
+         "10⁶, H2O, bold\u00a0& a < b c"),
+        ("It was ~~wrong~~ <del>false</del>right.", "It was  right."),
+        ("***both*** **bold *in* it** _i_ snake_case 2 * 3 * 4 a*b*c",
+         "both bold in it i snake_case 2 * 3 * 4 a*b*c"),
+        ("1\\. no list \\*star\\* \\[1\\]", "1. no list *star* [1]"),
+        ("`a*b*c` and $x_1 * y_1$ and \\(x^2\\)", "a*b*c and $x_1 * y_1$ and \\(x^2\\)"),
+        ("> > deep\n> one", "deep\none"),
+        ("这是**重要**的，也是*斜体*。", "这是重要的，也是斜体。"),
+        ("One.\n\n---\n\nTwo.", "One.\n\n\n\nTwo."),
+        ("+++\ntitle = 'Tides'\n+++\nText.", "Text."),
+        ("Line  \nnext\\\nlast", "Line\nnext\nlast"),
+        ("| A | B |\n|---|---|\n| 1 | 2 |", "| A | B |\n|---|---|\n| 1 | 2 |"),
+        ("- [x] done\n- [ ] open", "- [x] done\n- [ ] open"),
+        ("Said[^1].\n\n[^1]: The note.", "Said[^1].\n\n[^1]: The note."),
+    ],
+)  # fmt: skip
+def test_markdown_loses_its_marks_and_nothing_else(tmp_path: Path, written: str, plain: str):
+    _, (part,) = read(tmp_path, "a.md", written.encode())
+    assert part.text == plain
+
+
+@pytest.mark.parametrize(
+    ("written", "title"),
+    [
+        ("```\n# no title\n```\n# Tides\nx", "Tides"),
+        ("Tides\n=====\nx", "Tides"),
+        ("+++\ntitle = 'Tides'\n+++\nx", "Tides"),
+    ],
+)
+def test_titles_of_markdown(tmp_path: Path, written: str, title: str):
+    assert read(tmp_path, "a.md", written.encode())[0].title == title
+
+
+@pytest.mark.parametrize("text", ["大熊猫吃竹子。", "Panda 大熊猫吃竹子。", "大熊貓吃竹子。"])
+def test_short_chinese_texts_in_their_own_encodings(tmp_path: Path, text: str):
+    encoding = "big5" if "貓" in text else "gbk"
+    _, (part,) = read(tmp_path, "a.txt", text.encode(encoding))
+    assert part.text == text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        (TIDES_ZH * 9).encode()[:-1],
+        (TIDES_ZH * 9).encode() + b"\xff",
+        ("Le café coûte trois euros. " * 9).encode().replace(b"trois", b"tr\xe9is", 1),
+    ],
+)
+def test_damaged_utf_8_is_read_and_said(tmp_path: Path, data: bytes):
+    reading, (part,) = read(tmp_path, "a.txt", data)
+    assert (reading.remarks, dict(reading.facts)) == (("damaged",), {"damaged": 1})
+    assert part.text == data.decode("utf-8", "replace").strip()
 
 
 @pytest.mark.parametrize(
@@ -330,6 +556,27 @@ def test_an_unknown_ending_promises_nothing(tmp_path: Path):
         ("bomb.docx", replaced(word("x"), "word/document.xml", BOMB), "entities", {}),
         ("photo.txt", b"\x89PNG\r\n\x1a\n" + bytes(50), "other_kind", {"kind": "PNG"}),
         ("letter.rtf", b"{\\rtf1 Dear}", "other_kind", {"kind": "RTF"}),
+        (
+            "page.mht",
+            b"MIME-Version: 1.0\nContent-Type: multipart/related\n\n--x",
+            "other_kind",
+            {"kind": "MHTML"},
+        ),
+        (
+            "pointer.txt",
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:a\n",
+            "other_kind",
+            {"kind": "Git LFS"},
+        ),
+        ("invisible.txt", "\u200b\u200b\ufeff".encode(), "empty", {}),
+        (
+            "book.epub",
+            archive(**{"META-INF__container_xml": b"<x/>"}),
+            "other_kind",
+            {"kind": "EPUB"},
+        ),
+        ("slides.pptx", archive(ppt__presentation_xml=b"<x/>"), "other_kind", {"kind": "PPTX"}),
+        ("strict.docx", replaced(word("x"), "word/document.xml", STRICT), "other_kind", None),
         ("bytes.txt", bytes(range(1, 32)) * 40, "binary", {}),
         ("zeros.bin", b"a\x00b\x01\x00\x00c" * 100, "binary", {}),
         ("empty.html", b"<html><body><script>go()</script></body></html>", "no_text", None),

@@ -1,11 +1,17 @@
-"""The encoding of a table of text that does not name it."""
+"""The encoding of a text that does not name it."""
 
 from __future__ import annotations
 
+import codecs
 import re
 
-from pipelines.retrieval.reading.parsed import marked_encoding, unmarked_utf_16
-
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 _HEAD = 2**16
 """Bytes that show whether every second one is zero."""
 
@@ -35,6 +41,18 @@ _MOST_ACCENTED = 0.4
 """No language of Western Europe has more accented letters among its letters."""
 
 
+def marked_encoding(data: bytes) -> str | None:
+    """Return the encoding that the first bytes name; None where they name none."""
+    return next((name for mark, name in _MARKS if data.startswith(mark)), None)
+
+
+def unmarked_utf_16(head: bytes) -> str | None:
+    """Return the kind of UTF-16 that has no mark; of Latin letters every second byte is zero."""
+    zeros = {"utf-16-le": head[1::2].count(0), "utf-16-be": head[::2].count(0)}
+    name = max(zeros, key=zeros.__getitem__)
+    return name if min(zeros.values()) == 0 and zeros[name] > len(head) // 5 else None
+
+
 def decoded_table(data: bytes) -> tuple[str, str] | None:
     """Return the text of `data` and the name of its encoding; None where none of them fits.
 
@@ -51,11 +69,16 @@ def decoded_table(data: bytes) -> tuple[str, str] | None:
     except UnicodeDecodeError:
         if marked:
             return None
+    if (found := chinese_encoding(data)) is not None:
+        return data.decode(found), found
+    return None if _is_korean(data) else _western(data)
+
+
+def chinese_encoding(data: bytes) -> str | None:
+    """Return "gb18030" or "big5" where the text in it has the characters of Chinese."""
     shares = {name: _chinese_share(data, name) for name in _CHINESE}
     best = max(shares, key=shares.__getitem__)
-    if shares[best] >= _LEAST_COMMON:
-        return None if _is_korean(data) else (data.decode(best), best)
-    return _western(data)
+    return best if shares[best] >= _LEAST_COMMON and not _is_korean(data) else None
 
 
 def _is_korean(data: bytes) -> bool:

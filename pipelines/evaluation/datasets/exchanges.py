@@ -1,0 +1,239 @@
+"""What went into a step of an application and what came out of it, in any wrapping.
+
+Tracers keep inputs and outputs as text, as JSON in a text, as the arguments of a function, as the
+answer of a service, or as objects with a word for what they hold.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pipelines.engine.turns import (
+    Utterance,
+    documents_in,
+    is_message,
+    text_of_content,
+    utterances,
+)
+from pipelines.evaluation.datasets.columns import part_of
+from pipelines.evaluation.datasets.grids import value_in
+
+LISTS = ("messages", "conversations", "conversation", "turns", "dialogue", "dialog", "chat")
+"""Names of a list of messages."""
+
+_GIVEN = ("messages", "contents", "inputs", "input", "question", "query", "user_query",
+          "user_input", "user_message", "prompt", "prompts", "text", "instances", "kwargs", "args",
+          "message", "content", "user", "human", "data")  # fmt: skip
+_SAID = ("choices", "candidates", "generations", "outputs", "output", "answer", "final_answer",
+         "response", "result", "completion", "generation", "reply", "replies", "text", "content",
+         "message", "messages", "assistant", "data")  # fmt: skip
+_DOCUMENTS = ("documents", "source_documents", "sources", "contexts", "context",
+              "retrieved_documents", "retrieved_contexts", "results", "chunks", "matches",
+              "hits")  # fmt: skip
+_AROUND = ("inputs", "outputs", "input", "output", "kwargs", "result", "data")
+_ALTERNATIVES = ("choices", "candidates", "generations", "replies", "predictions")
+_CALLS = ("tool_calls", "function_call", "toolUse")
+_DEEPEST = 6
+_MESSAGES = re.compile(r"[\[{]+\s*[\"'](?:role|parts|content|messages?|type|choices)[\"']\s*:")
+_SPOKEN = re.compile(r"(?m)^(system|user|assistant|human|ai|tool): ", re.IGNORECASE)
+
+
+class BrokenError(ValueError):
+    """A value was cut off while it was stored, so that nobody can read it."""
+
+
+class TracedStep(NamedTuple):
+    """What a model read and wrote, and the texts it had to go by.
+
+    The last `count` messages are answers to the same, for a model may be asked for several; None
+    says that every answer counts.
+    """
+
+    id: str
+    messages: list[Utterance]
+    sources: tuple[str, ...] = ()
+    model: str = ""
+    trace: str = ""
+    count: int | None = 1
+
+
+def step_of(given: Any, said: Any, **known: Any) -> TracedStep:
+    """Return what a step was given and what it said, with the documents among it; BrokenError for
+    what was cut off.
+    """
+    read, wrote = read_given(given), read_said(said)
+    found = (*known.pop("sources", ()), *documents_beside(given), *documents_beside(said))
+    several = isinstance(plain := plainly(said), Mapping) and any(map(plain.get, _ALTERNATIVES))
+    count = len(wrote) if several and wrote else 1
+    return TracedStep(
+        messages=[*read, *wrote], sources=tuple(dict.fromkeys(found)), count=count, **known
+    )
+
+
+def plainly(value: Any) -> Any:
+    """Return what JSON, or Python's way to write it, holds in a text; any other value as it is.
+
+    Raises BrokenError where it was cut off.
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text[:1] == '"' == text[-1:]:
+        # JSON of a text.
+        try:
+            return plainly(json.loads(text))
+        except ValueError:
+            return value
+    found = value_in(text)
+    if found is not None:
+        return found
+    if re.match(
+        r"[\[{]+\s*[\"'](?:role|parts|content|message|type|messages|choices)[\"']\s*:", text
+    ):
+        raise BrokenError
+    return value
+
+
+def read_given(value: Any, depth: int = 0) -> list[Utterance]:
+    """Return the messages that a step was given; a text is what a user says."""
+    value = plainly(value)
+    if isinstance(value, str):
+        return _spoken(value) or utterances(value)
+    if isinstance(value, list):
+        return [
+            said
+            for one in map(_opened, _flat(value))
+            for said in (_spoken(one) if isinstance(one, str) else []) or utterances([one])
+        ] or _first_read(value, depth)
+    if not isinstance(value, Mapping) or depth > _DEEPEST:
+        return []
+    if is_message(value) or any(isinstance(value.get(name), list) for name in LISTS):
+        if found := [one for name in LISTS for one in read_given(value.get(name), depth + 1)]:
+            before = text_of_content(value.get("system"))
+            return [*([Utterance(speaker="system", text=before)] if before else []), *found]
+        return utterances(value)
+    for name in _named(value, _GIVEN, "question"):
+        if _says(value.get(name)) and (found := read_given(value[name], depth + 1)):
+            return found
+    return utterances(value)
+
+
+def _first_read(values: list[Any], depth: int) -> list[Utterance]:
+    """Return what the first object of a list gives to read: a batch of one."""
+    found = (read_given(one, depth + 1) for one in values if isinstance(one, Mapping))
+    return next(filter(None, found), []) if depth <= _DEEPEST else []
+
+
+def read_said(value: Any, depth: int = 0) -> list[Utterance]:
+    """Return what a model said, each of several answers by itself; nothing for calls of tools."""
+    value = plainly(value)
+    if isinstance(value, str) and (spoken := _spoken(value)):
+        return [one for one in spoken if one.speaker == "assistant"]
+    if isinstance(value, list):
+        value = [_opened(one) for one in _flat(value)]
+        if any(map(is_message, value)):
+            return [one for one in utterances(value) if one.speaker == "assistant"]
+        if any(isinstance(one, Mapping) for one in value):
+            return [said for one in value for said in read_said(one, depth + 1)]
+        if all(isinstance(one, str) for one in value):
+            # Pieces of one text as it was written, or texts of their own.
+            pieces = any(one[:1].isspace() or one[-1:].isspace() for one in value)
+            texts = ["".join(value)] if pieces else value
+            return [Utterance(speaker="assistant", text=one) for one in texts if one.strip()]
+    elif isinstance(value, Mapping) and depth <= _DEEPEST:
+        value = _opened(value)
+        if is_message(value):
+            return [one for one in utterances([value]) if one.speaker == "assistant"]
+        if any(value.get(name) for name in _CALLS) and not value.get("content"):
+            return []
+        for name in _named(value, _SAID, "text", "answers"):
+            if _says(value.get(name)):
+                found = read_said(value[name], depth + 1)
+                # Of a whole conversation what was said last.
+                return found[-1:] if name in LISTS else found
+    text = text_of_content(value)
+    return [Utterance(speaker="assistant", text=text)] if text.strip() else []
+
+
+def _named(value: Mapping[str, Any], names: Iterable[str], *parts: str) -> list[str]:
+    """Return the keys by these names, and then those that columns with such a part may have."""
+    return [*(name for name in names if name in value), *(k for k in value if part_of(k) in parts)]
+
+
+def _spoken(text: str) -> list[Utterance]:
+    """Return the messages of a text that names who speaks: "user: Where?"."""
+    parts = _SPOKEN.split(text)
+    if len(parts) < 2 or parts[0].strip():
+        return []
+    pairs = zip(parts[1::2], parts[2::2], strict=True)
+    return utterances([{"role": role, "content": said.strip()} for role, said in pairs])
+
+
+def _says(value: Any) -> bool:
+    return isinstance(value, str | list | Mapping) and bool(value)
+
+
+def _flat(values: Iterable[Any]) -> list[Any]:
+    """Return the entries of a list, and those of the lists in it: batches of one."""
+    return [one for each in values for one in (_flat(each) if isinstance(each, list) else [each])]
+
+
+def _opened(one: Any) -> Any:
+    """Return the message in an object of a list: {"message": {...}}, {"message.role": ...}."""
+    if not isinstance(one, Mapping) or (
+        is_message(one) and not isinstance(one.get("message"), Mapping)
+    ):
+        return one
+    for name in ("message", "content"):
+        if isinstance(inner := one.get(name), Mapping) and ("role" in inner or "kwargs" in inner):
+            return _opened(inner)
+    if (
+        isinstance(one.get("kwargs"), Mapping)
+        and isinstance(named := one.get("id"), list)
+        and named
+    ):
+        # LangChain's own form, which names the class of a message.
+        return {"role": str(named[-1]), **one["kwargs"]}
+    if any(str(name).startswith("message.") for name in one):
+        return {str(name).removeprefix("message."): held for name, held in one.items()}
+    return one
+
+
+def documents_beside(value: Any) -> list[str]:
+    """Return the documents beside a question or an answer."""
+    value = plainly(value)
+    for _ in range(_DEEPEST):
+        if not isinstance(value, Mapping):
+            return []
+        if (found := first(value, _DOCUMENTS)) is not None:
+            return documents_in(plainly(found))
+        value = plainly(first(value, _AROUND))
+    return []
+
+
+def found_in(value: Any) -> list[str]:
+    """Return the texts that a search or a tool gave back."""
+    value = plainly(value)
+    for _ in range(_DEEPEST):
+        if not isinstance(value, Mapping):
+            break
+        inner = first(value, (*_DOCUMENTS, "outputs", "output", "result"))
+        if inner is None:
+            break
+        value = plainly(inner)
+    return documents_in(value)
+
+
+def first(held: Any, names: Iterable[str]) -> Any:
+    """Return the first of the named values that is there and says something; None without one."""
+    if not isinstance(held, Mapping):
+        return None
+    return next((held[name] for name in names if held.get(name) not in (None, "")), None)
+
+
+def objects_in(value: Any) -> list[Any]:
+    """Return the objects of a list; [] for anything else."""
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []

@@ -1,0 +1,126 @@
+"""Exports of Langfuse, LangSmith and Weave as steps of an application."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pipelines.evaluation.datasets.exchanges import (
+    BrokenError,
+    TracedStep,
+    first,
+    found_in,
+    objects_in,
+    plainly,
+    step_of,
+)
+from pipelines.evaluation.datasets.files import Row
+
+_LANGFUSE = frozenset(
+    {
+        *("observations", "traceId", "trace_id", "sessionId", "projectId", "bookmarked"),
+        *("startTime", "latency", "timestamp"),
+    }
+)
+"""Columns of which an export of Langfuse has one, beside what went in and came out."""
+
+_BEGAN = ("startTime", "start_time", "started_at", "timestamp")
+_TRACE = ("traceId", "trace_id")
+_RUNS = ({"run_type", "inputs", "outputs"}, {"op_name", "inputs", "output"})
+"""Columns of LangSmith and of Weave."""
+
+_KINDS = {"llm": "GENERATION", "chat_model": "GENERATION", "retriever": "RETRIEVER", "tool": "TOOL"}
+_CALLED = re.compile(r"completions?\.create|messages\.create|responses\.create|generate_content")
+_SEARCHED = re.compile("retriev|search", re.IGNORECASE)
+
+
+def exported_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
+    """Return the steps of an export: of traces with what happened in them, or of either alone; None
+    for another table. A step is None where what it said was cut off.
+    """
+    columns = {name for row in rows for name in row}
+    if any(names <= columns for names in _RUNS):
+        rows = [one for row in rows for one in _observations(row)]
+    elif not columns & _LANGFUSE or not columns & {"output", "observations"}:
+        return None
+    observations: dict[str, list[Mapping[str, Any]]] = {}
+    traces: dict[str, Mapping[str, Any]] = {}
+    for row in rows:
+        trace = first(row, _TRACE)
+        if trace and row.get("type"):
+            observations.setdefault(str(trace), []).append(row)
+            continue
+        name = str(first(row, (*_TRACE, "id")))
+        traces.setdefault(name, row)
+        within = [one for one in objects_in(_tried(row.get("observations"))) if "input" in one]
+        observations.setdefault(name, []).extend(within)
+    found: list[TracedStep | None] = []
+    for trace, inside in observations.items():
+        inside.sort(key=lambda one: str(first(one, _BEGAN) or ""))
+        found += _observed(trace, inside, traces.get(trace))
+    return found
+
+
+def _observed(
+    trace: str, inside: Iterable[Mapping[str, Any]], whole: Mapping[str, Any] | None
+) -> list[TracedStep | None]:
+    """Return the calls of models in a trace, each with what was found before it; without any, what
+    the trace or its outermost step says. Calls that say nothing, such as those of tools, are left
+    out.
+    """
+    known: list[str] = []
+    found: list[TracedStep | None] = []
+    for one in inside:
+        if str(one.get("type", "")).upper() == "GENERATION":
+            made = _step(one, trace, tuple(known))
+            if made is None or any(said.speaker == "assistant" for said in made.messages):
+                found.append(made)
+        elif _is_search(one):
+            known += [text for text in found_in(_tried(one.get("output"))) if text not in known]
+        elif whole is None:
+            whole = one
+    return found if found or whole is None else [_step(whole, trace, tuple(known))]
+
+
+def _is_search(one: Mapping[str, Any]) -> bool:
+    kind = str(one.get("type", "")).upper()
+    named = _SEARCHED.search(str(one.get("name", "")))
+    return kind in ("RETRIEVER", "TOOL") or (kind in ("SPAN", "EVENT") and named is not None)
+
+
+def _step(row: Mapping[str, Any], trace: str, sources: tuple[str, ...]) -> TracedStep | None:
+    name, model = str(row.get("id") or trace), str(row.get("model") or "")
+    known = {"id": name, "model": model, "trace": trace, "sources": sources}
+    try:
+        return step_of(row.get("input"), row.get("output"), **known)
+    except BrokenError:
+        return None
+
+
+def _observations(row: Mapping[str, Any]) -> Iterator[Row]:
+    """Yield a run of LangSmith or a call of Weave, and those within it, as Langfuse has them."""
+    kind = _KINDS.get(str(row.get("run_type") or "").lower())
+    if kind is None and _CALLED.search(str(row.get("op_name") or "")):
+        kind = "GENERATION"
+    trace = first(row, (*_TRACE, "session_id", "id"))
+    yield {
+        "id": row.get("id"),
+        "traceId": trace,
+        "type": kind or "SPAN",
+        # Weave has only the address of a function.
+        "name": str(first(row, ("name", "op_name")) or "").rpartition("/op/")[2],
+        "startTime": first(row, _BEGAN),
+        "input": row.get("inputs"),
+        "output": first(row, ("outputs", "output")),
+        "model": row.get("model"),
+    }
+    for inner in objects_in(row.get("child_runs")):
+        yield from _observations({**inner, "trace_id": trace})
+
+
+def _tried(value: Any) -> Any:
+    try:
+        return plainly(value)
+    except BrokenError:
+        return None
