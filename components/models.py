@@ -18,7 +18,7 @@ from pipelines.models.base import Capabilities
 from pipelines.models.catalogue import CatalogueEntry, Download
 from pipelines.models.download import ACTIVE, DownloadState, in_gigabytes
 from pipelines.models.probe import Finding, ProbeReport
-from pipelines.models.providers import PROVIDERS, ModelSpec
+from pipelines.models.providers import EMBEDDED_WEIGHTS, PROVIDERS, ModelSpec
 
 _SECONDS = ("reachable", "streaming")
 _REPLIES = ("english", "chinese", "format", "schema", "prefill", "instructions")
@@ -40,7 +40,10 @@ def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
     languages = t("list.separator").join(
         t(f"language.{code}") for code in ("en", "zh") if code in can.languages
     )
-    where = " · ".join(filter(None, (spec.model, spec.base_url, *_reading(spec, t))))
+    # What comes with the application has a name; the word that it is chosen by says nothing more.
+    own = spec.kind == "judge" or spec.model == EMBEDDED_WEIGHTS
+    address = ("" if own else spec.model, spec.base_url)
+    where = " · ".join(filter(None, (*address, *_reading(spec, t))))
     probabilities = "models.probabilities.yes" if can.logprobs else "models.probabilities.no"
     abilities = probabilities if can.writes else "models.judges_only"
     unmeasured = spec.kind == "judge" and "zh" in (spec.languages or ())

@@ -62,6 +62,8 @@ from pipelines.store import RunSummary
 from pipelines.text import split_sentences
 
 _NONE = "–"
+_PASSAGES_SHOWN = 3
+"""Passages of a column that are seen before its list is unfolded."""
 
 
 @dataclass(frozen=True)
@@ -421,7 +423,13 @@ class _Comparison:
             if others:
                 where = tag("span.vs-chip", t("compare.also_in", list=listed))
             items.append(tag("li", fold(title, answer_text(passage.text)), where, key=str(number)))
-        return tag("ul.vs-shared", items)
+        first, rest = items[:_PASSAGES_SHOWN], items[_PASSAGES_SHOWN:]
+        more = t("compare.more_passages", count=len(rest))
+        return tag(
+            "div.vs-stack",
+            tag("ul.vs-shared", first),
+            fold(more, tag("ul.vs-shared", rest), key="more") if rest else None,
+        )
 
     def differences(self) -> Html:
         """Return what is not the same in all columns, as a table."""
@@ -513,7 +521,7 @@ class _Changes:
         when = datetime.fromtimestamp(view.header.created, UTC)
         moment = self.t("report.moment", when=f"{when:%Y-%m-%d %H:%M}")
         question = tag("bdi", view.header.spec.question)
-        facts = tag("span.vs-note", moment, " · ", tag("code", view.run))
+        facts = tag("span.vs-note", moment, title=view.run)
         return tag("li", tag("span.vs-label", name), question, facts, key=view.run)
 
     def conditions(self) -> Html:

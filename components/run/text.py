@@ -504,6 +504,9 @@ _WORD = re.compile(r"\s+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’-][^\W\d_]+)*|.", re.
 
 
 _SEVERAL = 3
+_LONG_PIECE, _ENDS = 48, 14
+"""Words, with the spaces between them, of a piece that is shortened, and what is kept at each end
+of it."""
 
 
 class Op(NamedTuple):
@@ -622,9 +625,16 @@ def diff_html(
     language: Language,
     t: Catalogue,
     form: Literal["inline", "side"] = "inline",
+    *,
+    brief: bool = False,
 ) -> str:
-    """Return the change as HTML: one running text, or both texts beside each other."""
+    """Return the change as HTML: one running text, or both texts beside each other.
+
+    `brief`: of a long piece that was removed, only the beginning and the end are shown.
+    """
     operations = diff_words(before, after, language)
+    if brief:
+        operations = [_shortened(op, language) for op in operations]
     kinds = ["same", *(op.kind for op in operations)]
     places = sum(a == "same" != b for a, b in pairwise(kinds))
     summary = t("diff.summary", count=places) if places else t("diff.none")
@@ -643,6 +653,15 @@ def diff_html(
         body = tag("div.vs-diff-sides", sides)
     counts = tag("p.vs-diff-summary.vs-num", summary)
     return tag("div.vs-diff", body, counts, lang=lang(language))
+
+
+def _shortened(op: Op, language: Language) -> Op:
+    """Return an operation whose text, where it is long and removed, has its middle left out."""
+    words = split_words(op.text, language) if op.kind == "removed" else []
+    if len(words) <= _LONG_PIECE:
+        return op
+    first, last = ("".join(part) for part in (words[:_ENDS], words[-_ENDS:]))
+    return Op(op.kind, f"{first.rstrip()} … {last.lstrip()}")
 
 
 def _shared(old: list[str], new: list[str]) -> int:

@@ -144,6 +144,15 @@ def test_inline_html_marks_changes_for_eyes_and_ears(t: Catalogue) -> None:
     assert page.one(".vs-diff").attributes["lang"] == "en"
 
 
+def test_of_a_long_piece_that_was_removed_the_ends_are_enough(t: Catalogue) -> None:
+    before = f"It was {' '.join(['long'] * 20 + ['gone'] * 20)}."
+    brief = read(diff_html(before, "It was Ada.", "en", t, brief=True))
+    shown = f"{' '.join(['long'] * 7)} … {' '.join(['gone'] * 7)}"
+    assert brief.one("del").text() == f"removed: {shown}"
+    whole = read(diff_html(before, "It was Ada.", "en", t)).one("del").text()
+    assert whole.count("long") == whole.count("gone") == 20
+
+
 def test_texts_beside_each_other(t: Catalogue) -> None:
     page = read(diff_html("born in Chicago", "born in Hope", "en", t, form="side"))
     before, after = page.all(".vs-diff-text")
