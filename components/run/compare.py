@@ -408,13 +408,13 @@ class _Comparison:
         )
         return tag("ol.vs-sentences", items) if judged else _pending(row)
 
-    def _evidence(self, own: int) -> Html:
+    def _evidence(self, own: int) -> list[Child]:
         t, method, row = self.t, self.columns[own].progress, self.rows[own]
         if not self.evidence[own]:
             if row.status in ("waiting", "running"):
-                return _pending(row)
+                return [_pending(row)]
             searched = method is not None and method.searches
-            return tag("p.vs-note", t("evidence.none" if searched else "compare.unasked"))
+            return [tag("p.vs-note", t("evidence.none" if searched else "compare.unasked"))]
         items: list[Html] = []
         for number, (passage, others) in enumerate(self.evidence[own]):
             title = tag("bdi", passage.title or passage.id)
@@ -425,11 +425,8 @@ class _Comparison:
             items.append(tag("li", fold(title, answer_text(passage.text)), where, key=str(number)))
         first, rest = items[:_PASSAGES_SHOWN], items[_PASSAGES_SHOWN:]
         more = t("compare.more_passages", count=len(rest))
-        return tag(
-            "div.vs-stack",
-            tag("ul.vs-shared", first),
-            fold(more, tag("ul.vs-shared", rest), key="more") if rest else None,
-        )
+        listed: list[Child] = [tag("ul.vs-shared", first)]
+        return [*listed, fold(more, tag("ul.vs-shared", rest), key="more")] if rest else listed
 
     def differences(self) -> Html:
         """Return what is not the same in all columns, as a table."""
