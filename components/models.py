@@ -35,15 +35,20 @@ def kind_label(kind: str, t: Catalogue) -> str:
     return t(f"models.kind.{kind}")
 
 
+def model_address(spec: ModelSpec) -> str:
+    """Return the id, file or folder of a model; "" for one that comes with the application, whose
+    name says it all.
+    """
+    own = spec.kind == "judge" or spec.model == EMBEDDED_WEIGHTS
+    return "" if own else spec.model
+
+
 def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
     """Return name, kind, address and assumed abilities in a few lines."""
     languages = t("list.separator").join(
         t(f"language.{code}") for code in ("en", "zh") if code in can.languages
     )
-    # What comes with the application has a name; the word that it is chosen by says nothing more.
-    own = spec.kind == "judge" or spec.model == EMBEDDED_WEIGHTS
-    address = ("" if own else spec.model, spec.base_url)
-    where = " · ".join(filter(None, (*address, *_reading(spec, t))))
+    where = " · ".join(filter(None, (model_address(spec), spec.base_url, *_reading(spec, t))))
     probabilities = "models.probabilities.yes" if can.logprobs else "models.probabilities.no"
     abilities = probabilities if can.writes else "models.judges_only"
     unmeasured = spec.kind == "judge" and "zh" in (spec.languages or ())
