@@ -139,10 +139,20 @@ def _label(hallucinated: bool | None, t: Catalogue) -> str:
     return t("evaluate.label.hallucinated" if hallucinated else "evaluate.label.accurate")
 
 
+BUNDLED = {
+    "sample:en": "sample_en",
+    "sample:zh": "sample_zh",
+    "sample": "sample",
+    "statements:en": "statements_en",
+    "statements:zh": "statements_zh",
+    "statements": "statements",
+}
+"""The bundled data sets, each with the end of its text's key."""
+
+
 def data_words(name: str, t: Catalogue) -> str:
     """Return what a bundled data set is called; the name itself of any other."""
-    key = f"evaluate.bundled.{name.replace(':', '_')}"
-    return t(key) if t.has(key) else name
+    return t(f"evaluate.bundled.{BUNDLED[name]}") if name in BUNDLED else name
 
 
 def evaluation_title(spec: EvaluationSpec, t: Catalogue) -> str:

@@ -26,7 +26,7 @@ from app.page import (
 from components.base.elements import notice
 from components.base.html import visible
 from components.base.words import Catalogue, integer
-from components.evaluate.progress import data_words, items_view, offers_words, rows_view
+from components.evaluate.progress import BUNDLED, data_words, items_view, offers_words, rows_view
 from components.evaluate.reading import reading_line
 from components.forms import BUDGET, MAPPING
 from pipelines.errors import VeriscopeError
@@ -51,16 +51,6 @@ MOST_MEGABYTES = 64
 """The largest file that can be uploaded, as the server's own limit."""
 
 _ENDINGS = [*TABLE_ENDINGS]
-_BUNDLED = (
-    "sample:en",
-    "sample:zh",
-    "sample",
-    "statements:en",
-    "statements:zh",
-    "statements",
-)
-"""The bundled data sets."""
-
 _PARTS: tuple[Part, ...] = get_args(Part)
 _MAPPED = "columns"
 """The kind of a file whose columns are mapped by hand."""
@@ -85,7 +75,7 @@ class _Upload(NamedTuple):
 
 
 def draw_data(
-    t: Catalogue, seed: int, *, place: str = _HERE, bundled: Sequence[str] = _BUNDLED
+    t: Catalogue, seed: int, *, place: str = _HERE, bundled: Sequence[str] = tuple(BUNDLED)
 ) -> DataSet | None:
     """Draw the controls that choose a data set, and its first items; return it, None until
     there is one.
