@@ -140,7 +140,7 @@ def _outcome(outcome: FinalAnswer, original: str, language: Language, t: Catalog
         change = (
             answer_text(outcome.answer)
             if quoted
-            else diff_html(original, outcome.answer, language, t)
+            else diff_html(original, outcome.answer, language, t, brief=True)
         )
     line = tag("p.vs-outcome-line", words, " ", said)
     return tag("div.vs-outcome-found", line, change, key="found")

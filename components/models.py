@@ -18,7 +18,7 @@ from pipelines.models.base import Capabilities
 from pipelines.models.catalogue import CatalogueEntry, Download
 from pipelines.models.download import ACTIVE, DownloadState, in_gigabytes
 from pipelines.models.probe import Finding, ProbeReport
-from pipelines.models.providers import PROVIDERS, ModelSpec
+from pipelines.models.providers import EMBEDDED_WEIGHTS, PROVIDERS, ModelSpec
 
 _SECONDS = ("reachable", "streaming")
 _REPLIES = ("english", "chinese", "format", "schema", "prefill", "instructions")
@@ -35,12 +35,20 @@ def kind_label(kind: str, t: Catalogue) -> str:
     return t(f"models.kind.{kind}")
 
 
+def model_address(spec: ModelSpec) -> str:
+    """Return the id, file or folder of a model; "" for one that comes with the application, whose
+    name says it all.
+    """
+    own = spec.kind == "judge" or spec.model == EMBEDDED_WEIGHTS
+    return "" if own else spec.model
+
+
 def model_facts(spec: ModelSpec, can: Capabilities, t: Catalogue) -> str:
     """Return name, kind, address and assumed abilities in a few lines."""
     languages = t("list.separator").join(
         t(f"language.{code}") for code in ("en", "zh") if code in can.languages
     )
-    where = " · ".join(filter(None, (spec.model, spec.base_url, *_reading(spec, t))))
+    where = " · ".join(filter(None, (model_address(spec), spec.base_url, *_reading(spec, t))))
     probabilities = "models.probabilities.yes" if can.logprobs else "models.probabilities.no"
     abilities = probabilities if can.writes else "models.judges_only"
     unmeasured = spec.kind == "judge" and "zh" in (spec.languages or ())

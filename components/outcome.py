@@ -15,11 +15,12 @@ from components.run.ask import MethodRow
 from pipelines.base import Language
 from pipelines.methods.base import Question
 from pipelines.methods.replies.lists import asks_yes_or_no, says_yes
-from pipelines.methods.subjects import said_beyond
+from pipelines.methods.subjects import chinese_names, said_beyond
 from pipelines.retrieval.indexes import content_terms
 
 OutcomeKind = Literal["open", "corrected", "confirmed", "unanswered", "none"]
 
+_LISTED = re.compile(r"[,;，；、\n]|\band\b|[和与及]")
 _QUOTED = re.compile(r"[“\"](?P<text>.+?)[”\"]", re.DOTALL)
 
 
@@ -64,6 +65,7 @@ def outcome_of(
     core = max(cores, key=lambda name: len(supporters[name]))
     answer = min((answers[name] for name in supporters[core]), key=len)
     same = bool(original) and said[core] <= _said(original, known, polar=polar)
+    same = same and not _lists_another(original, answer, language)
     phrase = "" if _QUOTED.search(answer) else said_beyond(answer, question)
     return FinalAnswer(
         kind="confirmed" if same else "corrected",
@@ -72,6 +74,21 @@ def outcome_of(
         methods=supporters[core],
         asked=len(ended),
     )
+
+
+def _lists_another(original: str, answer: str, language: Language) -> bool:
+    """Return whether the original lists a name among those of the answer that the answer lacks."""
+    kept = frozenset(content_terms(answer))
+    listed = [(one, frozenset(content_terms(one))) for one in _LISTED.split(original)]
+    shared = [place for place, (_, terms) in enumerate(listed) if terms & kept]
+    between = listed[shared[0] : shared[-1]] if shared else []
+    return any(terms and not terms & kept and _is_name(one, language) for one, terms in between)
+
+
+def _is_name(text: str, language: Language) -> bool:
+    if language == "zh":
+        return chinese_names(text) == [text.strip()]
+    return all(word[:1].isupper() for word in text.split())
 
 
 def _goes_on(row: MethodRow) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from components.base.elements import Column, TableRow, part, sign, table
 from components.base.html import Child, Html, tag
 from components.base.words import Catalogue, named, setting_key
-from components.models import kind_label
+from components.models import kind_label, model_address
 from components.prompts import prompt_diffs
 from components.run.compare import setting_words
 from components.run.spending import calibrations_table
@@ -89,7 +89,7 @@ def _models(models: Mapping[str, ModelSpec], t: Catalogue) -> Html | None:
             role,
             [
                 named("role", role, t),
-                tag("bdi", " · ".join(filter(None, dict.fromkeys((one.name, one.model))))),
+                tag("bdi", " · ".join(filter(None, dict.fromkeys((one.name, model_address(one)))))),
                 kind_label(one.kind, t),
                 tag("bdi", one.base_url or _NONE),
                 tag("span.vs-num", price_words(one, t)),

@@ -22,13 +22,15 @@ from components.base.html import Child, Html, tag, visible
 from pipelines.annotation.types import TASKS, Task
 from pipelines.base import ASSETS, Frozen, Language
 from pipelines.evaluation.results.papers import paper
+from pipelines.text.languages import HAN, has_han
 
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 Message = str | dict[str, str]
 
 _FOLDER = ASSETS / "locale"
 _FORMS = {"1": "one", "2": "two"}
-_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+_PLACEHOLDER = re.compile(rf"((?<=[{HAN}]) )?\{{([a-z][a-z0-9_]*)\}}( (?=[{HAN}]))?")
+"""A place that is filled in, with the spaces that part it from Chinese characters."""
 _log = logging.getLogger(__name__)
 
 
@@ -68,9 +70,16 @@ class Catalogue:
             message = message.get(form, message["other"])
 
         def value(match: re.Match[str]) -> str:
-            if match[1] not in values:
-                self._lacks(f"Message {key!r} needs a value for {match[1]!r}.")
-            return str(values.get(match[1], match[0]))
+            before, name, after = match.groups(default="")
+            if name not in values:
+                self._lacks(f"Message {key!r} needs a value for {name!r}.")
+            text = str(values.get(name, f"{{{name}}}"))
+            # Spaces part Latin words and numbers from Chinese, and Chinese from nothing.
+            before, after = (
+                "" if has_han(end) else space
+                for end, space in ((text[:1], before), (text[-1:], after))
+            )
+            return f"{before}{text}{after}"
 
         return _PLACEHOLDER.sub(value, message)
 

@@ -139,12 +139,38 @@ def _label(hallucinated: bool | None, t: Catalogue) -> str:
     return t("evaluate.label.hallucinated" if hallucinated else "evaluate.label.accurate")
 
 
+BUNDLED = {
+    "sample:en": "sample_en",
+    "sample:zh": "sample_zh",
+    "sample": "sample",
+    "statements:en": "statements_en",
+    "statements:zh": "statements_zh",
+    "statements": "statements",
+}
+"""The bundled data sets, each with the end of its text's key."""
+
+
+def data_words(name: str, t: Catalogue) -> str:
+    """Return what a bundled data set is called; the name itself of any other."""
+    return t(f"evaluate.bundled.{BUNDLED[name]}") if name in BUNDLED else name
+
+
+def evaluation_title(spec: EvaluationSpec, t: Catalogue) -> str:
+    """Return what an evaluation is called that nobody named: its data and its methods."""
+    listed = t("list.separator").join(
+        # A second system of a method is its name with a number.
+        one.name.replace(one.method.name, named("method", one.method.name, t), 1)
+        for one in spec.systems
+    )
+    return f"{data_words(spec.data, t)}{t('label.separator')}{listed}"
+
+
 def about_view(stored: StoredEvaluation, t: Catalogue) -> str:
     """Return what an evaluation is: its name, its data, the models that its systems use."""
     spec = EvaluationSpec.model_validate(stored.spec)
     items = stored.tasks // (len(spec.systems) * spec.repeats)
     facts = [
-        t("evaluate.data", name=spec.data, hash=spec.data_hash[:12]),
+        data_words(spec.data, t),
         t("evaluate.items", count=integer(items)),
         t(f"evaluate.checks.{spec.checks}"),
         t("evaluate.evidence.items")

@@ -62,6 +62,8 @@ from pipelines.store import RunSummary
 from pipelines.text import split_sentences
 
 _NONE = "–"
+_PASSAGES_SHOWN = 3
+"""Passages of a column that are seen before its list is unfolded."""
 
 
 @dataclass(frozen=True)
@@ -406,13 +408,13 @@ class _Comparison:
         )
         return tag("ol.vs-sentences", items) if judged else _pending(row)
 
-    def _evidence(self, own: int) -> Html:
+    def _evidence(self, own: int) -> list[Child]:
         t, method, row = self.t, self.columns[own].progress, self.rows[own]
         if not self.evidence[own]:
             if row.status in ("waiting", "running"):
-                return _pending(row)
+                return [_pending(row)]
             searched = method is not None and method.searches
-            return tag("p.vs-note", t("evidence.none" if searched else "compare.unasked"))
+            return [tag("p.vs-note", t("evidence.none" if searched else "compare.unasked"))]
         items: list[Html] = []
         for number, (passage, others) in enumerate(self.evidence[own]):
             title = tag("bdi", passage.title or passage.id)
@@ -421,7 +423,10 @@ class _Comparison:
             if others:
                 where = tag("span.vs-chip", t("compare.also_in", list=listed))
             items.append(tag("li", fold(title, answer_text(passage.text)), where, key=str(number)))
-        return tag("ul.vs-shared", items)
+        first, rest = items[:_PASSAGES_SHOWN], items[_PASSAGES_SHOWN:]
+        more = t("compare.more_passages", count=len(rest))
+        listed: list[Child] = [tag("ul.vs-shared", first)]
+        return [*listed, fold(more, tag("ul.vs-shared", rest), key="more")] if rest else listed
 
     def differences(self) -> Html:
         """Return what is not the same in all columns, as a table."""
@@ -513,7 +518,7 @@ class _Changes:
         when = datetime.fromtimestamp(view.header.created, UTC)
         moment = self.t("report.moment", when=f"{when:%Y-%m-%d %H:%M}")
         question = tag("bdi", view.header.spec.question)
-        facts = tag("span.vs-note", moment, " · ", tag("code", view.run))
+        facts = tag("span.vs-note", moment, title=view.run)
         return tag("li", tag("span.vs-label", name), question, facts, key=view.run)
 
     def conditions(self) -> Html:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import pairwise, takewhile
@@ -43,8 +43,11 @@ from components.base.words import (
     what_it_means,
 )
 from pipelines.base import Language, Token, UnsupportedSpan
+from pipelines.methods.subjects import chinese_names
+from pipelines.retrieval.indexes import content_terms
 from pipelines.run.events import Verdict
 from pipelines.text.chinese import word_boundaries
+from pipelines.text.languages import simplified
 
 Measure = Literal["probability", "entropy"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
@@ -500,6 +503,12 @@ def _against(value: float | None, threshold: float | None) -> str:
 _WORD = re.compile(r"\s+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’-][^\W\d_]+)*|.", re.DOTALL)
 
 
+_SEVERAL = 3
+_LONG_PIECE, _ENDS = 48, 14
+"""Words, with the spaces between them, of a piece that is shortened, and what is kept at each end
+of it."""
+
+
 class Op(NamedTuple):
     """A run of words that both texts share, or that only one of them has."""
 
@@ -523,23 +532,24 @@ def diff_words(before: str, after: str, language: Language) -> list[Op]:
 
     "same" and "removed" joined give `before`, "same" and "added" joined give `after`; a removal
     stands before the addition that replaces it. What both texts share between two changes counts
-    as changed where it is white space or shorter than either: a phrase that was rewritten reads as
-    one change, although the old and the new one share an "of" or a comma.
+    as changed where it is white space, or shorter than either and neither a name, a number nor
+    several words: a phrase that was rewritten reads as one change, although the old and the new one
+    share an "of" or a comma, but a name that the new one repeats is not struck out.
     """
     old, new = split_words(before, language), split_words(after, language)
     head = _shared(old, new)
     tail = _shared(old[head:][::-1], new[head:][::-1])
     old_middle, new_middle = old[head : len(old) - tail], new[head : len(new) - tail]
-    matcher = SequenceMatcher(None, old_middle, new_middle, autojunk=False)
     middle: list[_Part] = []
-    for _, i, j, k, m in matcher.get_opcodes():
-        middle.append(_Part("".join(old_middle[i:j]), "".join(new_middle[k:m])))
-        while _is_one_change(middle[-3:]):
-            merged = _Part(*("".join(texts) for texts in zip(*middle[-3:], strict=True)))
-            middle[-3:] = [merged]
+    for part in _aligned(old_middle, new_middle, _is_small):
+        middle.append(part)
+        if len(middle) > 1 and middle[-2].shared == part.shared:
+            middle[-2:] = [_joined(middle[-2:])]
+        while _is_one_change(middle[-3:], language):
+            middle[-3:] = [_joined(middle[-3:])]
     found = [Op("same", "".join(old[:head]))]
     for part in middle:
-        if part.was == part.became:
+        if part.shared:
             found.append(Op("same", part.was))
         else:
             found += [Op("removed", part.was), Op("added", part.became)]
@@ -554,19 +564,59 @@ class _Part(NamedTuple):
     became: str
 
     @property
+    def shared(self) -> bool:
+        """Whether both are the same."""
+        return self.was == self.became
+
+    @property
     def size(self) -> int:
         """The characters of the longer of the two."""
         return max(len(self.was), len(self.became))
 
 
-def _is_one_change(parts: list[_Part]) -> bool:
-    """Return whether these are two changes around a shared piece too short to keep them apart."""
+def _joined(parts: list[_Part]) -> _Part:
+    return _Part(*("".join(texts) for texts in zip(*parts, strict=True)))
+
+
+def _aligned(
+    old: list[str], new: list[str], small: Callable[[str], bool] | None
+) -> Iterator[_Part]:
+    """Yield what the texts share and what stands between; words that are `small` are shared between
+    others only, and never decide which of the others are.
+    """
+    matcher = SequenceMatcher(small, old, new, autojunk=False)
+    for kind, i, j, k, m in matcher.get_opcodes():
+        if kind == "replace" and small is not None:
+            yield from _aligned(old[i:j], new[k:m], None)
+        else:
+            yield _Part("".join(old[i:j]), "".join(new[k:m]))
+
+
+def _is_one_change(parts: list[_Part], language: Language) -> bool:
+    """Return whether these are two changes around a shared piece too small to keep them apart."""
     if len(parts) < 3:
         return False
-    first, shared, last = parts
-    if shared.was != shared.became:
+    first, between, last = parts
+    if not between.shared:
         return False
-    return shared.was.isspace() or shared.size < min(first.size, last.size)
+    if between.was.isspace():
+        return True
+    return between.size < min(first.size, last.size) and not _stands_out(between.was, language)
+
+
+def _is_small(word: str) -> bool:
+    """Return whether a word says little on its own: white space, punctuation, a stop word, one
+    character that is no digit.
+    """
+    return not content_terms(word) or (len(word) == 1 and not word.isdigit())
+
+
+def _stands_out(text: str, language: Language) -> bool:
+    """Return whether `text` holds a number, a name or several words that are no stop words."""
+    words = [word for word in split_words(text, language) if not _is_small(word)]
+    if len(words) >= _SEVERAL or any(word[0].isupper() or word[0].isdigit() for word in words):
+        return True
+    return language == "zh" and bool(chinese_names(simplified(text)))
 
 
 def diff_html(
@@ -575,9 +625,16 @@ def diff_html(
     language: Language,
     t: Catalogue,
     form: Literal["inline", "side"] = "inline",
+    *,
+    brief: bool = False,
 ) -> str:
-    """Return the change as HTML: one running text, or both texts beside each other."""
+    """Return the change as HTML: one running text, or both texts beside each other.
+
+    `brief`: of a long piece that was removed, only the beginning and the end are shown.
+    """
     operations = diff_words(before, after, language)
+    if brief:
+        operations = [_shortened(op, language) for op in operations]
     kinds = ["same", *(op.kind for op in operations)]
     places = sum(a == "same" != b for a, b in pairwise(kinds))
     summary = t("diff.summary", count=places) if places else t("diff.none")
@@ -596,6 +653,15 @@ def diff_html(
         body = tag("div.vs-diff-sides", sides)
     counts = tag("p.vs-diff-summary.vs-num", summary)
     return tag("div.vs-diff", body, counts, lang=lang(language))
+
+
+def _shortened(op: Op, language: Language) -> Op:
+    """Return an operation whose text, where it is long and removed, has its middle left out."""
+    words = split_words(op.text, language) if op.kind == "removed" else []
+    if len(words) <= _LONG_PIECE:
+        return op
+    first, last = ("".join(part) for part in (words[:_ENDS], words[-_ENDS:]))
+    return Op(op.kind, f"{first.rstrip()} … {last.lstrip()}")
 
 
 def _shared(old: list[str], new: list[str]) -> int:

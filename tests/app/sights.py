@@ -16,6 +16,7 @@ from zlib import crc32
 from playwright.sync_api import Page, expect
 
 from components.base.words import Catalogue, starting_guidelines
+from components.evaluate.progress import evaluation_title
 from components.run.report import report_html
 from pipelines.annotation.labelling import AssignedItem, Worker
 from pipelines.annotation.sessions import Invitation, enter
@@ -150,7 +151,8 @@ def _evaluation(engine: Engine, owner: str, items: int) -> str:
             for name in EVALUATED
         ),
     )
-    evaluation = create_evaluation(engine.service.store.evaluations, owner, spec, data.items)
+    name = evaluation_title(spec, Catalogue("en"))
+    evaluation = create_evaluation(engine.service.store.evaluations, owner, spec, data.items, name)
 
     async def carry_out() -> None:
         runner = Runner(engine.service, evaluation, owner=owner, keys={}, at_once=2)

@@ -153,7 +153,7 @@ def test_a_file_is_evaluated_stopped_continued_read_and_deleted(
     press(page, "All evaluations")
     page.wait_for_url(lambda url: "evaluation=" not in url)
     expect(
-        page.locator(".workbench-run-question", has_text="capitals: direct, rag")
+        page.locator(".workbench-run-question", has_text="capitals: Direct, RAG")
     ).to_be_visible()
     wait_until_drawn(page)
     page.locator("[class*='st-key-open-'] button").click()

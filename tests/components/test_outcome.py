@@ -40,6 +40,31 @@ def test_what_most_say_in_the_fewest_words_stands_for_all_who_say_it():
         ("en", ASKED, WRONG, [None], "unanswered", ""),
         ("en", "Did he win?", "Yes, he won.", ["No. “He lost it.” (He)"], "corrected", ""),
         ("en", "Did he win?", "Yes, he won.", ["Yes."], "confirmed", ""),
+        # The original lists one more.
+        (
+            "en",
+            "Who first climbed it?",
+            "Edmund Hillary, George Mallory and Tenzing Norgay climbed it.",
+            ["Edmund Hillary; Tenzing Norgay"],
+            "corrected",
+            "Edmund Hillary; Tenzing Norgay",
+        ),
+        (
+            "zh",
+            "首先登上它的是哪几个人？",
+            "1960年，登山队的王富洲、屈银华、刘连满和贡布首先登上。",
+            ["王富洲 屈银华 贡布"],
+            "corrected",
+            "王富洲 屈银华 贡布",
+        ),
+        (
+            "en",
+            "Who first climbed it?",
+            "Edmund Hillary, an explorer, and Tenzing Norgay climbed it.",
+            ["Edmund Hillary; Tenzing Norgay"],
+            "confirmed",
+            "",
+        ),
         ("zh", "谁设计了灯塔？", "灯塔是卡尔设计的。", ["灯塔是安娜设计的。"], "corrected", "安娜"),
     ],
 )

@@ -26,7 +26,7 @@ from app.page import (
 from components.base.elements import notice
 from components.base.html import visible
 from components.base.words import Catalogue, integer
-from components.evaluate.progress import items_view, offers_words, rows_view
+from components.evaluate.progress import BUNDLED, data_words, items_view, offers_words, rows_view
 from components.evaluate.reading import reading_line
 from components.forms import BUDGET, MAPPING
 from pipelines.errors import VeriscopeError
@@ -51,16 +51,6 @@ MOST_MEGABYTES = 64
 """The largest file that can be uploaded, as the server's own limit."""
 
 _ENDINGS = [*TABLE_ENDINGS]
-_BUNDLED = {
-    "sample:en": "sample_en",
-    "sample:zh": "sample_zh",
-    "sample": "sample",
-    "statements:en": "statements_en",
-    "statements:zh": "statements_zh",
-    "statements": "statements",
-}
-"""The bundled data sets, each with the end of its text's key."""
-
 _PARTS: tuple[Part, ...] = get_args(Part)
 _MAPPED = "columns"
 """The kind of a file whose columns are mapped by hand."""
@@ -85,7 +75,7 @@ class _Upload(NamedTuple):
 
 
 def draw_data(
-    t: Catalogue, seed: int, *, place: str = _HERE, bundled: Sequence[str] = tuple(_BUNDLED)
+    t: Catalogue, seed: int, *, place: str = _HERE, bundled: Sequence[str] = tuple(BUNDLED)
 ) -> DataSet | None:
     """Draw the controls that choose a data set, and its first items; return it, None until
     there is one.
@@ -163,7 +153,7 @@ def _bundled(t: Catalogue, place: str, names: Sequence[str]) -> tuple[str, Any]:
         t("evaluate.data.which"),
         list(names),
         key=f"{place}.bundled",
-        format_func=lambda name: t(f"evaluate.bundled.{_BUNDLED[name]}"),
+        format_func=partial(data_words, t=t),
         **_KEPT,
     )
     return name, lambda part: open_data_set(name, part=part)

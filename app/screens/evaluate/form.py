@@ -46,7 +46,7 @@ from app.session import chosen_profile, chosen_wording, messages, owner
 from components.base.elements import notice
 from components.base.html import tag
 from components.base.words import Catalogue, integer, named
-from components.evaluate.progress import metrics_view, summary_view
+from components.evaluate.progress import evaluation_title, metrics_view, summary_view
 from components.forms import ANSWERS
 from pipelines.engine.profiles import held_calibrations, recorded_name
 from pipelines.errors import VeriscopeError
@@ -470,6 +470,7 @@ def _begin(
         checked_limits(spec, spec.limits)
         store = engine().service.store.evaluations
         name = (st.session_state.get("evaluate.name") or "").strip()
+        name = name or evaluation_title(spec, messages())
         evaluation = create_evaluation(store, owner(), spec, items, name)
         _open(evaluation)
         carry_on(evaluation, probe=probe)

@@ -202,6 +202,12 @@ def test_values_are_put_in_as_they_are() -> None:
     assert t("score.inputs", list="{value} {0.__class__}") == "Computed from {value} {0.__class__}"
 
 
+def test_chinese_stands_beside_chinese_without_a_space() -> None:
+    t = Catalogue("zh")
+    assert t("samples.outcome.catches", name="小模型核查") == "小模型核查发现了错误的回答"
+    assert t("samples.outcome.catches", name="RAG") == "RAG 发现了错误的回答"
+
+
 def test_what_is_missing_raises_when_strict() -> None:
     t = Catalogue("en", strict=True)
     with pytest.raises(KeyError, match="nowhere"):

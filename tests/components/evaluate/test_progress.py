@@ -12,6 +12,7 @@ from components.evaluate.progress import (
     Progress,
     about_view,
     ended_view,
+    evaluation_title,
     forecast_view,
     items_view,
     latest_view,
@@ -97,11 +98,27 @@ def test_an_evaluation_tells_what_it_is_and_which_models_it_uses(t: Catalogue):
     assert t("evaluate.items", count="10") in told
     assert t("evaluate.repeated", count=3) in told
     assert t("evaluate.evidence.items") in told
-    assert "0123456789ab" in told
+    assert "capitals" in told
     assert "writer" in told
     # The method asks no judge.
     assert "assessor" not in told
     assert page.all("script") == []
+
+
+@pytest.mark.parametrize(
+    ("data", "system", "title"),
+    [
+        ("capitals", "direct 2", "capitals: Direct, Direct 2"),
+        ("sample:en", "again", "Questions with answers, English: Direct, again"),
+    ],
+)
+def test_an_evaluation_without_a_name_is_called_after_its_data_and_methods(
+    data: str, system: str, title: str, t: Catalogue
+):
+    spec = EvaluationSpec.model_validate(stored(data=data).spec)
+    second = spec.systems[1].model_copy(update={"name": system})
+    spec = spec.model_copy(update={"systems": (spec.systems[0], second)})
+    assert evaluation_title(spec, t) == title
 
 
 def test_progress_has_a_bar_and_what_was_spent(t: Catalogue):

@@ -173,6 +173,14 @@ def test_evidence_is_the_same_by_its_text() -> None:
     ]
 
 
+def test_of_many_passages_the_first_three_are_seen(t: Catalogue) -> None:
+    record = Record("drad")
+    record.begin("drad").draft("drad").search("drad", *(passage(name) for name in "abcde"))
+    view = record.end("drad", ORIGINAL).finish()
+    seen, folded = page(columns((view, "drad"), (other(), "drad")), t).all(".vs-shared")[:2]
+    assert [len(one.all("li")) for one in (seen, folded)] == [3, 2]
+
+
 async def test_of_one_run_only_the_methods_differ(t: Catalogue) -> None:
     view = view_of((await drad_outcome()).trace)
     shown = columns((view, "drad"), (view, "drad"))

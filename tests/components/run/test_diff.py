@@ -82,6 +82,32 @@ MARKS = {"same": "{}", "removed": "[-{}-]", "added": "{{+{}+}}"}
             "The [-navigator of her last flight was Harry Manning-]"
             "{+capital city of France is Paris+}.",
         ),
+        # A name that the new text repeats is not struck out, however much else was written.
+        (
+            "en",
+            "Penicillin was found in a bakery of Paris, when the young Alexander Fleming dropped "
+            "his bread into a dish, and it killed all of them in London.",
+            "Alexander Fleming returned to his laboratory in London in September 1928.",
+            "[-Penicillin was found in a bakery of Paris, when the young -]Alexander Fleming "
+            "[-dropped his bread into a dish, and it killed all of them-]"
+            "{+returned to his laboratory+} in London{+ in September 1928+}.",
+        ),
+        (
+            "zh",
+            "青霉素是由一位年轻的法国医生在面包房里偶然发现的，他的助手亚历山大·弗莱明后来在伦敦公布。",
+            "亚历山大·弗莱明于1928年9月回到伦敦圣玛丽医院的实验室。",
+            "[-青霉素是由一位年轻的法国医生在面包房里偶然发现的，他的助手-]亚历山大·弗莱明"
+            "[-后来在-]{+于1928年9月回到+}伦敦[-公布-]{+圣玛丽医院的实验室+}。",
+        ),
+        # Nor is a number.
+        (
+            "en",
+            "It was designed by a pupil of Dumas, and it was finished in 1889, in a great hurry.",
+            "The company of an engineer built it until 1889, for the world's fair.",
+            "[-It was designed by a pupil of Dumas, and it was finished in-]"
+            "{+The company of an engineer built it until+} 1889, "
+            "[-in a great hurry-]{+for the world's fair+}.",
+        ),
         # Two facts that changed are two changes.
         (
             "en",
@@ -116,6 +142,15 @@ def test_inline_html_marks_changes_for_eyes_and_ears(t: Catalogue) -> None:
     assert page.one(".vs-diff-text").text("vs-sr") == "born in ChicagoHope"
     assert page.one(".vs-diff-summary").text() == "1 place changed"
     assert page.one(".vs-diff").attributes["lang"] == "en"
+
+
+def test_of_a_long_piece_that_was_removed_the_ends_are_enough(t: Catalogue) -> None:
+    before = f"It was {' '.join(['long'] * 20 + ['gone'] * 20)}."
+    brief = read(diff_html(before, "It was Ada.", "en", t, brief=True))
+    shown = f"{' '.join(['long'] * 7)} … {' '.join(['gone'] * 7)}"
+    assert brief.one("del").text() == f"removed: {shown}"
+    whole = read(diff_html(before, "It was Ada.", "en", t)).one("del").text()
+    assert whole.count("long") == whole.count("gone") == 20
 
 
 def test_texts_beside_each_other(t: Catalogue) -> None:

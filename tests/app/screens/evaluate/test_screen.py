@@ -215,7 +215,7 @@ def test_evaluations_are_listed_opened_and_deleted(engine: Engine, model: FakeMo
     evaluation = test.query_params["evaluation"]
     press(test, "all")
     assert "evaluation" not in test.query_params
-    assert "capitals: direct, rag" in seen(test)
+    assert "capitals: Direct, RAG" in seen(test)
     test.button(key=f"open-{evaluation}").click().run()
     assert test.query_params["evaluation"] == evaluation
     stranger = evaluate(_owner="b" * 48)
