@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from pipelines.base import Generation, Message, Passage, Token, calibration
 from pipelines.errors import VeriscopeError, failure
 from pipelines.methods.base import Demonstrations, Question
+from pipelines.methods.replies.lists import introduces
 from pipelines.methods.replies.parsing import visible
 from pipelines.models.base import AdaptedStep, Watcher
 from pipelines.prompts import Prompts
@@ -363,15 +364,19 @@ class Continuation:
 def joined_to(prefix: str, written: Generation) -> Generation:
     """Return what `written` adds to `prefix`, with the space that separates two words.
 
-    A model without prefill often repeats the end of what it goes on from, or starts the text anew:
-    what stands there already is left out. Nothing is left of a new beginning that does not
-    come to where the prefix ends.
+    A model without prefill often announces its text, repeats the end of what it goes on from, or
+    starts the text anew: what stands there already is left out. Nothing is left of a new beginning
+    that does not come to where the prefix ends.
     """
     text = written.text
-    drop = _repeated(prefix, text)
-    marks = _MARKS_AT_END.search(prefix)
-    if drop and marks is not None and text.startswith(marks[0], drop):
-        drop = drop + len(marks[0])
+    start = _announced(prefix, text)
+    drop = start + _repeated(prefix, text[start:])
+    if drop > start:
+        marks = _MARKS_AT_END.search(prefix)
+        opened = _MARKS_AT_START.match(text, start)
+        closing = opened[0][::-1].translate(_CLOSING) if opened else ""
+        for one in (closing, marks[0] if marks else ""):
+            drop += len(one) if text.startswith(one, drop) else 0
     if drop and prefix[-1:].isspace():
         drop += len(text[drop:]) - len(text[drop:].lstrip())
     rest = part_of(written, drop, len(text))
@@ -385,7 +390,42 @@ def joined_to(prefix: str, written: Generation) -> Generation:
     return appended(Generation(text=" "), rest) if needs_space else rest
 
 
+_HEAD = re.compile(r"[^:：!！\n]{1,120}[:：!！][*_]*\s*(?=\S)")
+_MARKS_AT_START = re.compile(r"[^\w\s]+(?=\w)")
+_CLOSING = str.maketrans("([{“‘「『（【", ")]}”’」』）】")
+
+
+def _announced(prefix: str, text: str) -> int:
+    """Return how many characters of `text` announce what goes on from an unfinished sentence.
+
+    Such words are an introduction, or the whole unfinished sentence follows them once more. They
+    end with a colon or an exclamation mark, and the text begins on another line or with a capital,
+    which Chinese has not.
+    """
+    if not prefix.strip() or _is_complete(prefix):
+        return 0
+    begun, start = _words(split_sentences(prefix)[-1].text), 0
+    while (head := _HEAD.match(text, start)) is not None:
+        apart = "\n" in head[0] or text[head.end()].isupper()
+        anew = len(begun) > 1 and _words(text[head.end() :])[: len(begun)] == begun
+        announced = anew or introduces(head[0].strip("*_ \n"))
+        if not announced or not (apart or (anew and has_han(prefix))):
+            break
+        start = head.end()
+    return start
+
+
+def _is_complete(prefix: str) -> bool:
+    return prefix.rstrip().endswith((".", "!", "?", "。", "！", "？"))
+
+
 _WRITTEN = re.compile(rf"[{HAN}]|[^\W{HAN}]+")
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold() for word in _WRITTEN.findall(text)]
+
+
 _MARKS_AT_END = re.compile(r"[^\w\s]+(?=\s*\Z)")
 _ANEW, _ANEW_ZH = 3, 6
 """Words or characters alike at the beginning of two texts that make the one a new start of the
@@ -398,10 +438,10 @@ def _repeated(prefix: str, text: str) -> int:
     Words are compared without case and punctuation. After a complete sentence a repetition
     is one of that whole sentence: the next one may well begin with the name it ended with.
     """
-    before = [found[0].casefold() for found in _WRITTEN.finditer(prefix)]
+    before = _words(prefix)
     after = [(found[0].casefold(), found.end()) for found in _WRITTEN.finditer(text)]
     words = [word for word, _ in after]
-    complete = prefix.rstrip().endswith((".", "!", "?", "。", "！", "？"))
+    complete = _is_complete(prefix)
     last = split_sentences(prefix)[-1].text if complete and prefix.strip() else ""
     least = len(_WRITTEN.findall(last)) if complete else 1
     for count in range(min(len(before), len(words)), least - 1, -1):

@@ -20,9 +20,10 @@ from pipelines.methods.base import Question
 from pipelines.methods.ever.check import read_rectified
 from pipelines.methods.ever.concepts import concepts_in, read_concepts
 from pipelines.methods.ever.questions import Checked, validation_for
+from pipelines.methods.replies.paraphrases import paraphrases_in
 from pipelines.methods.replies.parsing import declines, visible
 from pipelines.methods.replies.verdicts import YES_NO
-from pipelines.methods.rowen.reading import paraphrases_in, question_pattern
+from pipelines.methods.rowen.reading import question_pattern
 from pipelines.methods.rowen.settings import RowenSettings
 from pipelines.methods.writing import list_schema
 from pipelines.models.adapters import Adapter

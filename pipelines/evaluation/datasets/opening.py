@@ -23,6 +23,11 @@ from pipelines.evaluation.datasets.files import (
     read_text,
     unusable,
 )
+from pipelines.evaluation.datasets.folders import (
+    ragtruth_folder,
+    read_ragtruth,
+    with_evidence,
+)
 from pipelines.evaluation.datasets.formats import Format, format_of, recognised
 from pipelines.evaluation.datasets.mapping import (
     ColumnMapping,
@@ -277,11 +282,11 @@ def open_table(path_or_name: str | Path) -> DataTable:
     if isinstance(path_or_name, str) and path_or_name.startswith("hub:"):
         return read_hub(HubAddress.of(path_or_name))
     path = Path(path_or_name)
-    if path.is_dir() or (path.name == _RESPONSES and (path.parent / _SOURCES).is_file()):
-        return _ragtruth(path if path.is_dir() else path.parent)
     if not path.exists():
         raise failure("data.unknown", name=path.name, known=[*BUNDLED])
-    return answers_in(read_table(path, keep_bad=True))
+    if (folder := ragtruth_folder(path)) is not None:
+        return read_ragtruth(folder)
+    return with_evidence(answers_in(read_table(path, keep_bad=True)), path)
 
 
 def sampled(data_set: DataSet, limit: int | None, seed: int = 0) -> DataSet:
@@ -451,42 +456,6 @@ def _drawn(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
 def _draw(identifier: str, seed: int) -> bytes:
     """Return the place of an item in the draw, which depends on no other item."""
     return hashlib.sha256(f"{seed}:{identifier}".encode()).digest()
-
-
-_RESPONSES = "response.jsonl"
-_SOURCES = "source_info.jsonl"
-
-
-def _ragtruth(folder: Path) -> DataTable:
-    """Return RAGTruth's sources, in their order, each with its responses."""
-    if not (folder / _RESPONSES).is_file() or not (folder / _SOURCES).is_file():
-        raise unusable(
-            folder,
-            phrase("file_problem.folder"),
-            phrase("wanted.ragtruth_folder", responses=_RESPONSES, sources=_SOURCES),
-        )
-    sources, responses = read_table(folder / _SOURCES), read_table(folder / _RESPONSES)
-    by_source: dict[object, list[dict]] = {}
-    for number, row in enumerate(responses.rows):
-        if "source_id" not in row:
-            raise unusable(
-                folder / _RESPONSES,
-                phrase("file_problem.no_source_id", place=responses.place(number)),
-                phrase("wanted.as_published"),
-            )
-        by_source.setdefault(str(row["source_id"]), []).append(row)
-    known = {str(row.get("source_id")) for row in sources.rows}
-    if unknown := by_source.keys() - known:
-        reason = phrase("file_problem.no_source", source=min(map(str, unknown)), file=_RESPONSES)
-        raise unusable(folder / _SOURCES, reason, phrase("wanted.same_version"))
-    rows, places = [], []
-    for place, row in zip(sources.places, sources.rows, strict=True):
-        if answered := by_source.get(str(row.get("source_id"))):
-            rows.append({**row, "responses": answered})
-            places.append(place)
-    if not rows:
-        raise unusable(folder, phrase("file_problem.no_response"), phrase("wanted.two_files"))
-    return DataTable(folder.name, rows, places, sources.unit)
 
 
 # Files of texts that are to be checked: one in each row or block, with what is known about it.

@@ -448,8 +448,8 @@ class _Page(Record):
 class Trivia(ItemRecord):
     """TriviaQA as published (web or unfiltered): one of `Data`, or a row of the hub.
 
-    The hub holds the text of its pages. As published they are files of their own, and what stands
-    in the question's file of a search result is what the search engine showed of it.
+    The hub holds the text of its pages. As published they are files of their own (`folders.py`);
+    what stands in the question's file of a search result is what the search engine showed of it.
     """
 
     question: str = Field(validation_alias=AliasChoices("Question", "question"), alias="Question")

@@ -2,8 +2,9 @@
 
 Source: the HAARAG paper, steps 1 to 5. C_r is its mean over the k chunks retrieved, taken before
 the filter. Ours where the paper is silent: a chunk is as near as it is to the question as asked, or
-to a part of an answer; a rewording only brings candidates, since an invented one would be near to
-whatever it found. The context has room for more chunks the wider the search is.
+to a part of an answer; a rewording, read as Rowen's paraphrases are, only brings candidates, since
+an invented one would be near to whatever it found. The context has room for more chunks the wider
+the search is.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Question
 from pipelines.methods.haarag.alignment import is_low
 from pipelines.methods.haarag.settings import HaaragSettings
-from pipelines.methods.replies.lists import parse_list
+from pipelines.methods.replies.paraphrases import paraphrases_in
 from pipelines.methods.writing import ask_list, found_for
 from pipelines.prompts import load_prompts
 from pipelines.retrieval.base import Matrix
@@ -266,7 +267,9 @@ class ChunkSearch:
             self._found[query], self._asked[query] = found, depth
 
     async def _reword(self, step: Scope, depth: int, ends: list[bool]) -> None:
-        """Ask the model for other forms of the question and search for them."""
+        """Ask the model for other forms of the question, and search for those that ask the same
+        kind of thing in its language: what else it writes brings chunks about something else.
+        """
         known, count = len(self._forms), self.settings.forms
         asked = load_prompts("haarag").turns(
             self.question.language, "rephrase", question=self.question.text, count=str(count)
@@ -278,7 +281,8 @@ class ChunkSearch:
             # The question is searched for as it is.
             self.reworded = False
             return
-        for form in parse_list(written, limit=count):
+        usable, _ = paraphrases_in(written, self.question, self._forms)
+        for form in usable[:count]:
             self._add(self._forms, _normalised(form))
         await together(*(self._search(step, form, depth, ends) for form in self._forms[known:]))
 

@@ -182,7 +182,7 @@ _MAX_CHARACTERS = 400
 
 def _bare_items(lines: list[str]) -> list[str]:
     lines = [line for line in lines if not re.match(r"#{1,6}\s", line)]
-    if len(lines) > 1 and (lines[0].rstrip("*_ ").endswith((":", "：")) or _introduces(lines[0])):
+    if len(lines) > 1 and (lines[0].rstrip("*_ ").endswith((":", "：")) or introduces(lines[0])):
         lines = lines[1:]
     if len(lines) > 1 and _REMARK.match(lines[-1]):
         lines = lines[:-1]
@@ -191,7 +191,8 @@ def _bare_items(lines: list[str]) -> list[str]:
     return [line for line in lines if not _is_prose(line) and not line.endswith((":", "："))]
 
 
-def _introduces(line: str) -> bool:
+def introduces(line: str) -> bool:
+    """Return whether a line only announces what comes: "Sure!", "Here are three:"."""
     # "以下哪座城市……？" begins like an introduction and is a question of its own.
     return bool(_INTRODUCTION.match(line)) and not line.endswith(("?", "？"))
 
@@ -212,9 +213,9 @@ _LABEL = re.compile(r"[*_]{0,2}[^\W\d]+(?: [^\W\d]+){0,3}[*_]{0,2}[:：][*_]{0,2
 
 def _one_line(line: str) -> list[str]:
     head = re.match(r"([^:：\n]{1,120}?)[:：!！]\s*(?=\S)", line)
-    if head and _introduces(head[0].strip()):
+    if head and introduces(head[0].strip()):
         line = line[head.end() :]
-    elif _introduces(line) and line.endswith((":", "：", ".", "。", "!")):
+    elif introduces(line) and line.endswith((":", "：", ".", "。", "!")):
         return []
     label = _LABEL.match(line)
     for whole in (line[label.end() :] if label else "", line):

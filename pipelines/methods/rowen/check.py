@@ -17,6 +17,7 @@ from pipelines.base import Choice, Language, calibrated
 from pipelines.errors import VeriscopeError
 from pipelines.methods.base import Demonstrations, Question
 from pipelines.methods.replies.lists import asks_yes_or_no, says_yes, shares_words
+from pipelines.methods.replies.paraphrases import paraphrases_in
 from pipelines.methods.replies.parsing import declines, figures_in
 from pipelines.methods.replies.verdicts import TRUE_FALSE, claim_of_answers, decide_between, truth
 from pipelines.methods.rowen import reading
@@ -351,7 +352,7 @@ async def _usable(
     """Return the paraphrases of a reply that are near to the question; records what is
     discarded.
     """
-    taken, discarded = reading.paraphrases_in(reply, question, known)
+    taken, discarded = paraphrases_in(reply, question, known)
     for text, reason in discarded:
         _discard(step, text, ParaphraseDiscarded(reason=reason))
     usable = []

@@ -26,7 +26,7 @@ RAIN = "C: It rains in Spain."
 YORK, STUDIED = "Clinton was born in York.", "He studied law."
 DRAFT = f"{YORK} {STUDIED}"
 ANSWER = "He was born in Hope."
-REWORDED = "His birthplace?"
+REWORDED = "Where is his birthplace?"
 FOUND = {QUESTION: [LAW, AGAIN, RAIN], REWORDED: [LAW], YORK: [HOPE]}
 TABLE = {
     (QUESTION, LAW): 0.5,

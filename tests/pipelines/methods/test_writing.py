@@ -86,6 +86,17 @@ def test_a_reply_without_tokens_is_cleaned_too():
         ("She lived, and moved to", "She lived and then moved to, and moved to Paris.", " Paris."),
         ("She was born in Rome. She", "She was born in Rome. She moved.", " moved."),
         ("她出生在罗马。后来她搬到", "后来她搬到巴黎。", "巴黎。"),
+        # What is announced, and marks around what stands there already.
+        ("She moved to", "Sure! Here is the continuation:\n\nShe moved to Paris.", " Paris."),
+        ("She moved to", "**Answer:** She moved to Paris.", " Paris."),
+        ("She moved to", "Here is the rest: Paris.", " Paris."),
+        ("她搬到", "好的，以下是续写：\n巴黎。", "巴黎。"),
+        ("她搬到", "续写：她搬到巴黎。", "巴黎。"),
+        ("She moved to", "**She moved to** Paris.", " Paris."),
+        ("She moved to", "[She moved to] Paris.", " Paris."),
+        ("She liked", "blue: she liked blue.", " blue: she liked blue."),
+        ("她喜欢", "以下三本书：《家》。", "以下三本书：《家》。"),
+        ("She wrote.", "Here is a list: Emma.", " Here is a list: Emma."),
         # A new beginning that goes elsewhere adds nothing.
         ("She was born in 1867 in", "She was born and raised abroad.", ""),
         # A sentence may begin with the name that the one before ended with.

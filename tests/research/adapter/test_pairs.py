@@ -10,7 +10,7 @@ import pytest
 from pipelines.evaluation.datasets.published import Article
 from pipelines.methods.base import Question
 from pipelines.methods.ever.concepts import concepts_in, read_concepts
-from pipelines.methods.rowen.reading import paraphrases_in
+from pipelines.methods.replies.paraphrases import paraphrases_in
 from research.adapter.pairs import (
     ABSENT,
     PARAPHRASES,

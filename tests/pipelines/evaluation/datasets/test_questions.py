@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipelines.error_words import phrase_in
+from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets import open_data_set
 from tests.pipelines.evaluation.datasets.small_files import document, items, lines
 
@@ -87,6 +90,52 @@ def test_triviaqa_as_published(tmp_path: Path):
     assert item.answers == ("Sunset Boulevard", "Sunset Bvd", "sunset blvd")
     # The page of the entity is a file of its own.
     assert [(one.title, one.text) for one in item.passages] == [("Films", "It is a film.")]
+
+
+def trivia(name: str, *, entities: Sequence[str] = (), results: Sequence[str] = ()) -> dict:
+    return {
+        "Question": f"Which {name}?",
+        "QuestionId": name,
+        "Answer": {"Value": "Ada", "Aliases": ["Ada"], "NormalizedAliases": ["ada"]},
+        "EntityPages": [{"Title": one, "Filename": f"{one}.txt"} for one in entities],
+        "SearchResults": [
+            {"Title": one, "Description": "shown", "Filename": f"1/{one}.txt"} for one in results
+        ],
+    }
+
+
+def test_triviaqa_with_the_pages_that_lie_beside_its_questions(tmp_path: Path):
+    pages = {"wikipedia/Ada": f"Ada was.{'x' * 4991}", "web/1/one": "y" * 4000, "web/1/two": "z"}
+    for name, text in pages.items():
+        file = tmp_path / "evidence" / f"{name}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    (tmp_path / "outside.txt").write_text("not evidence", "utf-8")
+    (tmp_path / "qa").mkdir()
+    whole = trivia("tc_1", entities=["Ada"], results=["one", "two"])
+    bare = trivia("tc_2") | {"SearchResults": [{"Title": "Bo", "Description": "It shows Bo."}]}
+    gone = trivia("tc_3", entities=["Cy"])
+    outside = trivia("tc_4", entities=["../../outside"])
+    path = tmp_path / "qa" / "wikipedia-dev.json"
+    item, other = items(document(path, {"Data": [whole, bare]}))
+    # 4,999 + 4,000 characters are more than the 8,000 of a run: the third page is not opened.
+    assert [(one.title, len(one.text)) for one in item.passages] == [("Ada", 4999), ("one", 4000)]
+    assert item.passages[0].text.startswith("Ada was.")
+    assert [one.text for one in other.passages] == ["It shows Bo."]
+    reading = open_data_set(path).reading
+    assert reading is not None
+    assert [phrase_in(one, "en") for one in reading.notes] == [
+        "pages are read from the folder 'evidence' beside it"
+    ]
+    document(path, {"Data": [whole, gone, outside]})
+    with pytest.raises(InvalidInputError) as caught:
+        open_data_set(path)
+    said = str(caught.value)
+    assert "record 2: evidence/wikipedia/Cy.txt is missing" in said
+    assert "record 3: evidence/wikipedia/../../outside.txt is missing" in said
+    assert [one.id for one in items(path, leave_out=True)] == ["tc_1"]
+    with pytest.raises(InvalidInputError, match=r"Cy\.txt is missing.*without it"):
+        items(document(path, {"Data": [gone]}), leave_out=True)
 
 
 def test_triviaqa_of_the_hub_with_its_pages(tmp_path: Path):

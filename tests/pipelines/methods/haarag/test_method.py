@@ -1,6 +1,7 @@
 """HAARAG worked through by hand: retrieval confidence, widening, filter, what is written."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -105,7 +106,7 @@ async def test_the_model_is_given_the_context_alone_and_told_to_say_when_it_does
 
 
 async def test_widening_doubles_k_and_a_rewording_brings_what_is_near_to_the_question():
-    hope_reworded, birth = "In which town was Clinton born?", "Clinton's place of birth"
+    hope_reworded, birth = "In which town was Clinton born?", "Clinton's place of birth?"
     town = "D: Hope is a town in Arkansas."
     table = GOOD | {(QUESTION, HOPE): 0.5, (QUESTION, LAW): 0.4}
     # That it is near to a rewording counts for nothing.
@@ -181,14 +182,20 @@ async def test_where_k_cannot_grow_the_question_is_still_reworded_once():
 
 
 async def test_rewordings_and_key_terms_can_be_searched_for_from_the_start():
-    shelf = Chunks(FOUND | {"clinton born": [LAW], "His birthplace?": [HOPE]})
+    shelf = Chunks(FOUND | {"clinton born": [LAW], "Where is his birthplace?": [HOPE]})
     settings: dict[str, Any] = {**TAUS, "rephrase": "always", "key_terms": True, "forms": 1}
-    outcome = await haarag([f"His birthplace?\n{QUESTION}", ANSWER], shelf, GOOD, **settings)
-    assert sorted(shelf.asked) == [("His birthplace?", 4), (QUESTION, 4), ("clinton born", 4)]
+    outcome = await haarag(
+        [f"Where is his birthplace?\n{QUESTION}", ANSWER], shelf, GOOD, **settings
+    )
+    assert sorted(shelf.asked) == [
+        ("Where is his birthplace?", 4),
+        (QUESTION, 4),
+        ("clinton born", 4),
+    ]
     assert queries_of(judged(outcome, "retrieval")[0]) == (
         QUESTION,
         "clinton born",
-        "His birthplace?",
+        "Where is his birthplace?",
     )
     replays(outcome, **settings)
 
@@ -198,6 +205,28 @@ async def test_a_useless_rewording_leaves_the_question_alone():
     settings: dict[str, Any] = {"tau_r": 0.9, "tau_a": 0.6}
     outcome = await haarag(["I cannot help with that.", ANSWER], shelf, GOOD, **settings)
     assert {query for query, _ in shelf.asked} == {QUESTION}
+    replays(outcome, **settings)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        # What a bundled model wrote.
+        "jon",
+        "Clinton was born in Rome.",
+        "When was Clinton born?",
+        "Wo wurde Clinton geboren?",
+        "Where was Clinton born? In Rome.",
+    ],
+)
+async def test_a_rewording_has_to_ask_what_the_question_asks(written: str):
+    usable = "In which town was Clinton born?"
+    shelf = Chunks(FOUND | {written: [RAIN], usable: [HOPE]})
+    settings: dict[str, Any] = TAUS | {"rephrase": "always"}
+    replies = [json.dumps({"questions": [written, usable]}), ANSWER]
+    outcome = await haarag(replies, shelf, GOOD, **settings)
+    assert queries_of(judged(outcome, "retrieval")[0]) == (QUESTION, usable)
+    assert {query for query, _ in shelf.asked} == {QUESTION, usable}
     replays(outcome, **settings)
 
 
@@ -316,7 +345,7 @@ async def test_the_question_is_reworded_while_the_wider_search_is_under_way():
             reworded.set()
             return await super().generate(request, watch)
 
-    model = Telling.from_replies(["His birthplace?", ANSWER], capabilities=WRITES)
+    model = Telling.from_replies(["Where is his birthplace?", ANSWER], capabilities=WRITES)
     outcome = await haarag(model, Waiting(FOUND), GOOD, tau_r=0.9, tau_a=0.6)
     assert outcome.answer.flags == ("low_retrieval",)
     rounds = [e for e in outcome.events if isinstance(e, SpanStarted) and e.name == "retrieve"]

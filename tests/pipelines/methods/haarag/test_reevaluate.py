@@ -26,7 +26,7 @@ from tests.worlds import worlds
 
 LAW, HOPE, TOWN = "B: Clinton studied law.", "A: Clinton was born in Hope.", "D: Hope is a town."
 YORK, ANSWER = "Clinton was born in York.", "He was born in Hope."
-REWORDED = "His birthplace?"
+REWORDED = "Where is his birthplace?"
 FOUND = {QUESTION: [LAW, TOWN], REWORDED: [TOWN], YORK: [HOPE]}
 
 # Round 1: C_r = 0.4 (k = 1). Round 2, wider: TOWN 0.6. Draft 0 on TOWN: C_a = 0.3.

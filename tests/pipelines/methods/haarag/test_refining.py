@@ -310,10 +310,12 @@ async def test_an_honest_original_is_not_replaced_by_a_doubtful_claim():
 
 async def test_where_the_context_does_not_suffice_the_question_is_put_in_other_words():
     settings: dict[str, Any] = SETTINGS | {"rephrase": "widen"}
-    found = {QUESTION: [LAW], "His birthplace?": [HOPE]}
-    table = TABLE | {("His birthplace?", HOPE): 0.9}
-    outcome = await haarag([NOTHING, "1. His birthplace?", ANSWER], found, table, **settings)
-    assert outcome.queries == [QUESTION, QUESTION, "His birthplace?"]
+    found = {QUESTION: [LAW], "Where is his birthplace?": [HOPE]}
+    table = TABLE | {("Where is his birthplace?", HOPE): 0.9}
+    outcome = await haarag(
+        [NOTHING, "1. Where is his birthplace?", ANSWER], found, table, **settings
+    )
+    assert outcome.queries == [QUESTION, QUESTION, "Where is his birthplace?"]
     assert outcome.answer.text == ANSWER
     assert (outcome.answer.original, outcome.answer.abstained) == (NOTHING, False)
     replays(outcome, **settings)

@@ -9,12 +9,9 @@ import pytest
 
 from pipelines.methods.base import Question
 from pipelines.methods.replies.lists import asks_yes_or_no, says_yes, shares_words
+from pipelines.methods.replies.paraphrases import paraphrases_in
 from pipelines.methods.replies.parsing import declines
-from pipelines.methods.rowen.reading import (
-    paraphrases_in,
-    translation_pattern,
-    why_no_translation,
-)
+from pipelines.methods.rowen.reading import translation_pattern, why_no_translation
 from pipelines.text import detect_language
 
 
