@@ -38,6 +38,10 @@ _VAGUE = 0.1
 """What a sentence loses in nearness for each way in which it tells another thing than is asked for:
 "declared dead" is not "disappeared" (`telling.py`, ours)."""
 
+_OPENING = 0.02
+"""What a sentence gains that opens the article on the subject: of equally near ones it says what
+that is known for (ours)."""
+
 _BACK = 2
 """How many sentences back a name is looked for to which "he" points (ours)."""
 
@@ -277,7 +281,7 @@ class AnswerFinder:
                 astray = strays(self.question, said, names_someone=someone, opens=opens)
                 # What a question of yes or no is nearest to is the claim itself, true or not.
                 astray = 0 if asks_yes_or_no(self.whole) else astray
-                value = round(one.nearness - _VAGUE * astray, 6)
+                value = round(one.nearness - _VAGUE * astray + _OPENING * opens, 6)
                 if value >= self.least or self.kind != "date":
                     found.append((value, one))
         found.sort(key=lambda pair: -pair[0])
