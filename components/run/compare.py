@@ -425,8 +425,8 @@ class _Comparison:
             items.append(tag("li", fold(title, answer_text(passage.text)), where, key=str(number)))
         first, rest = items[:_PASSAGES_SHOWN], items[_PASSAGES_SHOWN:]
         more = t("compare.more_passages", count=len(rest))
-        listed: list[Child] = [tag("ul.vs-shared", first)]
-        return [*listed, fold(more, tag("ul.vs-shared", rest), key="more")] if rest else listed
+        told: list[Child] = [tag("ul.vs-shared", first)]
+        return [*told, fold(more, tag("ul.vs-shared", rest), key="more")] if rest else told
 
     def differences(self) -> Html:
         """Return what is not the same in all columns, as a table."""

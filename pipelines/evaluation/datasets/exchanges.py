@@ -48,7 +48,7 @@ class BrokenError(ValueError):
 class TracedStep(NamedTuple):
     """What a model read and wrote, and the texts it had to go by.
 
-    The last `count` messages are answers to the same, for a model may be asked for several; None
+    The last `answers` messages are answers to the same, for a model may be asked for several; None
     says that every answer counts.
     """
 
@@ -57,7 +57,7 @@ class TracedStep(NamedTuple):
     sources: tuple[str, ...] = ()
     model: str = ""
     trace: str = ""
-    count: int | None = 1
+    answers: int | None = 1
 
 
 def step_of(given: Any, said: Any, **known: Any) -> TracedStep:
@@ -67,9 +67,9 @@ def step_of(given: Any, said: Any, **known: Any) -> TracedStep:
     read, wrote = read_given(given), read_said(said)
     found = (*known.pop("sources", ()), *documents_beside(given), *documents_beside(said))
     several = isinstance(plain := plainly(said), Mapping) and any(map(plain.get, _ALTERNATIVES))
-    count = len(wrote) if several and wrote else 1
+    answers = len(wrote) if several and wrote else 1
     return TracedStep(
-        messages=[*read, *wrote], sources=tuple(dict.fromkeys(found)), count=count, **known
+        messages=[*read, *wrote], sources=tuple(dict.fromkeys(found)), answers=answers, **known
     )
 
 

@@ -40,7 +40,7 @@ def _rows(step: TracedStep) -> Iterator[Row]:
     read the others.
     """
     turns = turns_of(step.messages, sources=step.sources)
-    kept = turns if step.count is None else turns[-step.count :]
+    kept = turns if step.answers is None else turns[-step.answers :]
     for number, turn in enumerate(kept, start=1):
         yield {
             "id": f"{step.id}.{number}" if len(kept) > 1 else step.id,
@@ -69,7 +69,7 @@ def _of_messages(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
     for row in rows:
         groups.setdefault("" if column is None else str(row.get(column)), []).append(row)
     return [
-        TracedStep(name or "turn", utterances(group), trace=name, count=None)
+        TracedStep(name or "turn", utterances(group), trace=name, answers=None)
         for name, group in groups.items()
     ]
 
@@ -91,7 +91,7 @@ def _of_conversations(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
         )
         name = str(row.get("id") or row.get("conversation_id") or number)
         found.append(
-            TracedStep(name, messages, sources, str(row.get("model") or ""), name, count=None)
+            TracedStep(name, messages, sources, str(row.get("model") or ""), name, answers=None)
         )
     return found
 

@@ -75,8 +75,8 @@ def _plainer(page: str) -> Any:
         return page
     for found in tree.xpath("//*[@hidden] | //template | //*[@style] | //del | //s | //strike"):
         style = found.get("style")
-        shown = style is not None and found.get("hidden") is None
-        if not shown or found.tag in ("del", "s", "strike") or _HIDDEN.search(style):
+        shown = style is not None and found.get("hidden") is None and not _HIDDEN.search(style)
+        if not shown or found.tag in ("del", "s", "strike"):
             _replace(found, "")
     for found in tree.xpath("//sup"):
         _replace(found, raised("".join(found.itertext())))
