@@ -39,8 +39,8 @@ _VAGUE = 0.1
 "declared dead" is not "disappeared" (`telling.py`, ours)."""
 
 _OPENING = 0.02
-"""What a sentence gains that opens the article on the subject: of equally near ones it says what
-that is known for (ours)."""
+"""What a sentence gains that opens the article on the subject, where a question asks who: of
+equally near ones it says who made it known (ours)."""
 
 _BACK = 2
 """How many sentences back a name is looked for to which "he" points (ours)."""
@@ -281,7 +281,9 @@ class AnswerFinder:
                 astray = strays(self.question, said, names_someone=someone, opens=opens)
                 # What a question of yes or no is nearest to is the claim itself, true or not.
                 astray = 0 if asks_yes_or_no(self.whole) else astray
-                value = round(one.nearness - _VAGUE * astray + _OPENING * opens, 6)
+                value = round(
+                    one.nearness - _VAGUE * astray + _OPENING * (opens and self.asks_who), 6
+                )
                 if value >= self.least or self.kind != "date":
                     found.append((value, one))
         found.sort(key=lambda pair: -pair[0])

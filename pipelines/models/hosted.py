@@ -19,6 +19,7 @@ from collections.abc import (
     Iterator,
     Mapping,
     Sequence,
+    Set,
 )
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -536,7 +537,7 @@ class HostedModel(Model, Generic[Client]):
                     texts = await self._read_whole(fields, replies, watch)
             except RefusalError as refusal:
                 begun = any(reply.begun for reply in replies)
-                if begun or not self._gives_way(refusal, fields, left_out, streamed):
+                if begun or not self._gives_way(refusal, fields, made, left_out, streamed):
                     raise self._errors.refused(refusal, ordered(tried)) from refusal
                 tried += (self._made | left_out) - made
                 continue
@@ -587,15 +588,19 @@ class HostedModel(Model, Generic[Client]):
         self,
         refusal: RefusalError,
         fields: dict[str, Any],
+        made: Set[Concession],
         left_out: set[Concession],
         streamed: bool,
     ) -> bool:
-        """Return whether the request is worth asking again, in a way that the service takes."""
+        """Return whether the request is worth asking again, in a way that the service takes.
+
+        `made` are the concessions with which it was sent: meanwhile another that was refused may
+        have made more.
+        """
         if not refusal.may_be_about_form or refusal.is_inspection:
             return False
         if self._adapts(refusal, fields, left_out):
             return True
-        made = self._made | left_out
         form = form_objected_to(refusal, fields, made, streamed=streamed)
         if form is not None:
             self._made.add(form)

@@ -63,6 +63,9 @@ _STILL_RIGHT = {
     "cut_at_the_limit",
     "wrong_content_type",
     "answers_the_other_way",
+    # The verdict stands whole in its own field.
+    "finish_unknown",
+    "finish_of_another_type",
 }
 _WITHOUT: dict[str, str] = {
     "flare": "early",
@@ -255,19 +258,24 @@ async def _run(
     model = _model(cell, address, program.known, slow=slow)
     judge = ClaimReader(lambda claim: ClaimVerdict(0.9, 0.05, 0.05), ("en", "zh"))
     names = (*FALSE_DETAILS, "1904", "Delft", "代尔夫特")
+    verifier = _model(cell, address, program.known, slow=slow)
+    verifier.name = "Verifier"
+    others = {JUDGES[0]: judge} if program.judged else {}
+    others |= {"verifier": verifier} if program.verified else {}
     nothing = cell.program == "ever_candidates"
     outcome = await run_method(
         get_method(program.method),
         world.question,
         model,
         shelf=Shelf(lambda _: [] if nothing else list(world.evidence)),
-        models={JUDGES[0]: judge} if program.judged else None,
+        models=others or None,
         similarity=EmbedderSimilarity(LexicalEmbedder()),
         recognizer=FixedRecognizer(*names),
         retry=_RETRY,
         **program.settings,
     )
     await model.aclose()
+    await verifier.aclose()
     result = _outcome(cell, outcome, baseline)
     problems = result.problems
     if fault is not None and not await _struck(server, place):
@@ -334,11 +342,16 @@ def _expected(
     if fault.name == "other_language" and cell.language == "zh":
         # It is the language of the run.
         broken = False
-    if not broken or baseline is None or undone or final.text == baseline.text:
+    if not broken or baseline is None or undone or _bare(final) == _bare(baseline):
         return []
     if set(final.flags) - set(baseline.flags) or final.abstained:
         return []
     return [f"a broken text without a remark: {final.text!r}"]
+
+
+def _bare(answer: Answer) -> str:
+    """Its text without the full stop, which another call for the same answer may leave out."""
+    return answer.text.rstrip(".。")
 
 
 def _verdicts(cell: Cell, fault: Fault | None, outcome: Outcome) -> list[str]:

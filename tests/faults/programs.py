@@ -21,13 +21,14 @@ class Program:
     settings: dict[str, Any] = field(default_factory=dict)
     known: dict[str, Any] = field(default_factory=dict)
     judged: bool = False
+    verified: bool = False
 
 
 _LONG = {"max_sentences": 2, "max_rounds": 1, "wording": "model"}
 PROGRAMS: dict[str, Program] = {
     "direct": Program("direct", ("draft",)),
     "rag": Program("rag", ("draft",)),
-    "rag_sentence": Program("rag", ("nearest",), {"wording": "sentence"}, judged=True),
+    "haarag_sentence": Program("haarag", ("nearest",), {"wording": "sentence"}, judged=True),
     "drad": Program("drad", ("draft", "go_on"), {"early_stop": True}, {"prefill": True}),
     "drad_asked": Program("drad", ("continue",)),
     "drad_samples": Program("drad", ("sample",), {"samples": 3}, {"top_logprobs": 0}),
@@ -38,6 +39,7 @@ PROGRAMS: dict[str, Program] = {
             *("same_cl", "same_cm", "query", "repair"),
         ),
         {"k": 2, "threshold": 5.0, "answers": "reasoned", "queries": "rewritten"},
+        verified=True,
     ),
     "ever": Program("ever", ("draft", "extract", "validate", "verify", "rectify", "next"), _LONG),
     "ever_prefill": Program("ever", ("go_on",), _LONG, {"prefill": True}),

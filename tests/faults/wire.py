@@ -6,10 +6,12 @@ import json
 import math
 import re
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from tests.faults.brain import FALSE_DETAILS
 
+_numbers = count()
 _PIECE = re.compile(r"\s*[\u4e00-\u9fff]|\s*[^\s\u4e00-\u9fff]+|\s+$")
 
 
@@ -18,7 +20,8 @@ class Reply:
     """A reply before it is put on the wire; faults change it.
 
     `entries` are the token entries, None for none. `content` takes the place of the text where it
-    is set. `message` are further fields of the message, `top` of the whole answer.
+    is set. `message` are further fields of the message, `top` of the whole answer. `id` is the name
+    that the server gives it: no two have the same, or they would be taken for those of a cache.
     """
 
     text: str
@@ -29,6 +32,7 @@ class Reply:
     choices: int | None = None
     message: dict[str, Any] = field(default_factory=dict)
     top: dict[str, Any] = field(default_factory=dict)
+    id: str = field(default_factory=lambda: f"c{next(_numbers)}")
 
     def but(self, **changes: Any) -> Reply:
         """The reply with changes."""
@@ -77,10 +81,10 @@ def good_reply(asked: Asked, text: str) -> Reply:
 
 def whole(asked: Asked, reply: Reply) -> dict[str, Any]:
     """The reply in one piece."""
-    count = reply.choices
-    if count is None:
-        count = asked.options.get("n") or 1
-    choices = [_choice(asked, reply, index, "message") for index in range(count)]
+    several = reply.choices
+    if several is None:
+        several = asked.options.get("n") or 1
+    choices = [_choice(asked, reply, index, "message") for index in range(several)]
     return _around(asked, choices, reply) | reply.top
 
 
@@ -127,11 +131,11 @@ def _choice(asked: Asked, reply: Reply, index: int, where: str) -> dict[str, Any
 def _around(asked: Asked, choices: list[dict[str, Any]], reply: Reply) -> dict[str, Any]:
     counted = {"right": (7, 5)}.get(reply.usage) if isinstance(reply.usage, str) else None
     if asked.native:
-        made: dict[str, Any] = {"output": {"choices": choices}, "request_id": "r"}
+        made: dict[str, Any] = {"output": {"choices": choices}, "request_id": reply.id}
         names = ("input_tokens", "output_tokens")
     else:
         kind = "chat.completion.chunk" if asked.streamed else "chat.completion"
-        made = {"id": "c", "object": kind, "created": 0, "model": "m", "choices": choices}
+        made = {"id": reply.id, "object": kind, "created": 0, "model": "m", "choices": choices}
         names = ("prompt_tokens", "completion_tokens")
     if counted is not None:
         made["usage"] = dict(zip(names, counted, strict=True)) | {"total_tokens": sum(counted)}

@@ -6,7 +6,9 @@ the request goes on without what was refused, and what was given up is known.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -279,6 +281,22 @@ async def test_a_guess_that_did_not_help_is_not_kept(wire: Wire):
         await model.generate(asks(messages=SYSTEM))
     assert len(wire.seen) == 2
     assert model.capabilities.concessions == ()
+
+
+async def test_calls_that_are_refused_at_once_all_go_on(wire: Wire):
+    both = threading.Barrier(2)
+
+    def refuses(handler: Handler) -> None:
+        # Neither is told before the other has been sent, too.
+        both.wait(60)
+        says({"error": {"message": "Unknown field: seed"}}, 400)(handler)
+
+    wire.answers(refuses, refuses, says(completion("Hello.")))
+    model = OpenAIModel("Model", "m", base_url=wire.url)
+    request = asks(temperature=1.0)
+    replies = await asyncio.gather(model.generate(request), model.generate(request))
+    assert [reply.text for (reply,) in replies] == ["Hello.", "Hello."]
+    assert "seed" in model.capabilities.concessions
 
 
 async def test_of_two_bounds_the_one_that_is_broken_counts(wire: Wire):
