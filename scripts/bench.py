@@ -56,13 +56,17 @@ DELAY = 0.2
 _ROWEN_CHAIN = 7
 """Paraphrase, translate, reason, answer, compare, query, repair: each needs the one before."""
 
-_LIST = """\
-1. In which town was Bill Clinton born?
-2. What is the birthplace of Bill Clinton?
-3. Where did Bill Clinton come into the world?
-4. Which place is Bill Clinton a native of?
-5. Bill Clinton was born in which town?
-6. What town can Bill Clinton call his place of birth?"""
+_VERSIONS = {
+    "In which town was Bill Clinton born?": "比尔·克林顿出生在哪个城镇？",
+    "What is the birthplace of Bill Clinton?": "比尔·克林顿的出生地是哪里？",
+    "Where did Bill Clinton come into the world?": "比尔·克林顿在哪里来到这个世界？",
+    "Which place is Bill Clinton a native of?": "比尔·克林顿是哪个地方的人？",
+    "Bill Clinton was born in which town?": "比尔·克林顿是在哪个城镇出生的？",
+    "What town can Bill Clinton call his place of birth?": "比尔·克林顿的出生地是哪个城镇？",
+}
+"""Other forms of the question, with their translations."""
+
+_LIST = "\n".join(f"{number}. {text}" for number, text in enumerate(_VERSIONS, start=1))
 _SENTENCE = "Bill Clinton was born in Hope, Arkansas, and studied at Yale."
 _PASSAGES = 10
 _PIECES = 8
@@ -110,7 +114,8 @@ class _Slow(Handler):
         if seen.body.get("logprobs"):
             text, entries = "False", [entry("False", 0.9, ("True", 0.1))]
         elif "Translate" in seen.body["messages"][-1]["content"]:
-            text = f"比尔·克林顿出生在哪个镇？ ({number})"
+            asked = seen.body["messages"][-1]["content"]
+            text = next(said for one, said in _VERSIONS.items() if one in asked)
         else:
             text = f"Version {number}:\n{_LIST}"
         if seen.body.get("stream"):
