@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     # Its hundreds of types take most of a second, which commands without such a model do not wait.
     import openai
 
-_NAMED = ("messages", "model", "stream")
+_NAMED = ("model", "stream")
 _EXAMPLE = "https://example.com/v1"
 _ASIDE = 5.0
 """Seconds that a question beside the texts may take, such as that for the chat template."""
@@ -142,8 +142,9 @@ class OpenAIModel(HostedModel["openai.AsyncOpenAI"]):
         self, fields: Mapping[str, Any], reader: AnswerReader
     ) -> AsyncGenerator[tuple[list[ReplyPart], Usage | None], None]:
         """Yield what the server says, in as many pieces as it likes, whatever was asked for."""
-        # Servers know fields that the client has no name for: all but these are given apart.
-        named: Any = {name: fields[name] for name in _NAMED if name in fields}
+        # Servers know fields that the client has no name for: all but these are given apart. So are
+        # the turns, which the client would walk through field by field: a millisecond of each call.
+        named: Any = {name: fields[name] for name in _NAMED if name in fields} | {"messages": ()}
         rest = {name: value for name, value in fields.items() if name not in _NAMED}
         create = self._client().chat.completions.with_streaming_response.create
         async with create(**named, extra_body=rest, extra_headers=self._headers()) as response:

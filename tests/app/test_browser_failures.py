@@ -120,7 +120,7 @@ def test_an_unreachable_server_is_named_with_a_remedy_and_shown_to_its_browser_a
     expect(reloaded.locator(".vs-model-name").filter(has_text="out of reach")).to_be_visible()
     assert KEY not in reloaded.content()
     theirs = visit().open("/models")
-    expect(theirs.locator(".vs-model-name")).to_have_count(len(BUILT_IN))
+    expect(theirs.locator(".vs-model-name").first).to_be_visible()
     assert "out of reach" not in theirs.content()
 
 
@@ -129,6 +129,7 @@ def test_chinese_is_not_scored_on_a_model_that_speaks_none(visit: Visit) -> None
     page = visit().open("/?lang=zh")
     expect(page.get_by_role("heading", level=1, name="提问")).to_be_visible()
     open_setup(page)
+    choose(page, "模型", BUILT_IN[0].name)
     choose(page, "检索方式", "关键词")
     leave_out(page, "rowen", "ever", "haarag", "slm")
     page.get_by_role("radio", name="李白的号是什么？").click()
