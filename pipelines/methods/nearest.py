@@ -453,10 +453,11 @@ class _NearestCorrection:
         its words decide.
         """
         negative = self._denies(self.question.text)
-        belief = belief_in(sentence.text, self.question.language)
-        if self._corrects(sentence.text) and self._asks_it(sentence.title, belief):
+        text = sentence.text
+        told = text[: held_from(text, self.question.language)]
+        if self._corrects(text) and self._asks_it(sentence.title, told):
             # What people believe does not hold; where that denies something, it is so.
-            return self._denies(belief) != negative
+            return self._denies(belief_in(text, self.question.language)) != negative
         if denies:
             # Where the question denies the same ("Was it never sold?"), this is a yes.
             return negative

@@ -120,6 +120,7 @@ async def test_the_sentence_quoted_answers(question: str, names: tuple[str, ...]
         ("Can you see the Great Wall from space?", "en/great-wall-from-space", "No. “It is often"),
         ("阿姆斯特朗是第一个进入太空的人吗？", "zh/a-mu-si-te-lang", "否。"),
         ("苹果砸中过牛顿的头吗？", "zh/niu-dun", "否。"),
+        ("金鱼只有三秒钟的记忆吗？", "zh/jin-yu-de-ji-yi", "否。"),
         # What such a sentence does not say is left open.
         ("蔡伦之前已经有纸了吗？", "zh/zao-zhi-shu", "“许多人以为"),
         ("撒哈拉的大部分地方都被沙子覆盖吗？", "zh/sa-ha-la-sha-mo", "“撒哈拉的大部分"),
