@@ -29,7 +29,8 @@ from typing import Any
 from pipelines.base import Generation, Language, Message, Passage, calibrated
 from pipelines.errors import VeriscopeError
 from pipelines.methods.answering import AnswerFinder, differing, parts_of
-from pipelines.methods.base import Question, Wording, load_wording
+from pipelines.methods.base import Question, Wording
+from pipelines.methods.replies.announced import unannounced
 from pipelines.methods.replies.lists import (
     asks_yes_or_no,
     echoes,
@@ -82,7 +83,8 @@ _CLAIMED: dict[Language, float] = {"en": 0.6, "zh": 0.85}
 """Minimum share of a yes-or-no question's words that a sentence has which says yes (ours). The
 judge of Chinese finds nearly everything supported that shares fewer."""
 
-_ANNOUNCES = load_wording("nearest").pattern("announces")
+_ASKED = 0.6
+"""Minimum share of the question's words in a belief that the question asks about (ours)."""
 
 # Enough for one short sentence (ours).
 _ANSWER_TOKENS = 48
@@ -369,7 +371,7 @@ class _NearestCorrection:
         if begun:
             written = self._gone_on(written)
         else:
-            written = _unannounced(_complete(written) if self.asked else written)
+            written = unannounced(_complete(written) if self.asked else written)
         none = not written or declines(written) or echoes(written, self.question)
         # Asked by all passages, it is to answer in one or two.
         if none or len(split_sentences(written)) > (2 if self.asked else 1):
@@ -444,7 +446,7 @@ class _NearestCorrection:
 
     def _asks_it(self, title: str, belief: str) -> bool:
         """Return whether the question asks whether what people believe is so, by its words."""
-        return words_shared(f"{title}: {belief}", self.question.text) >= _CLAIMED["en"]
+        return words_shared(f"{title}: {belief}", self.question.text) >= _ASKED
 
     async def _says(self, sentence: Passage, *, denies: bool) -> bool | None:
         """Return whether the sentence answers yes; None where that is open or nobody can tell.
@@ -556,12 +558,6 @@ class _NearestCorrection:
         )
         doubts = (score for score in self.scores if score.flagged and score.name != "nearness")
         return replace(correction, doubt=next(doubts, None))
-
-
-def _unannounced(written: str) -> str:
-    """Return what was written without an opening such as "The answer to this question is:"."""
-    said = _ANNOUNCES.sub("", written)
-    return written if said == written else said[:1].upper() + said[1:]
 
 
 def _complete(written: str) -> str:

@@ -15,6 +15,7 @@ from pipelines.text import split_sentences
 _WORDS = load_wording("baselines")
 _LINE = re.compile(_WORDS.pattern("answer_line").pattern, re.I | re.M)
 _PHRASE = _WORDS.pattern("answer_phrase")
+_OPENING = _WORDS.pattern("answer_opening")
 _REASON = _WORDS.pattern("reason")
 _NEXT_QUESTION = re.compile(_WORDS.pattern("next_question").pattern, re.I | re.M)
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
@@ -47,6 +48,12 @@ def read_answer(text: str, *, cut_off: bool = False) -> str:
     if cut_off and whole == rest.rstrip() and whole[-1] not in _FINAL:
         return ""
     return bare(whole)
+
+
+def unannounced(text: str) -> str:
+    """Return a text without an opening such as "The answer to this question is:"."""
+    said = _OPENING.sub("", text)
+    return text if said == text else said[:1].upper() + said[1:]
 
 
 def bare(answer: str) -> str:

@@ -6,7 +6,6 @@ import pytest
 
 from pipelines.base import Passage
 from pipelines.engine.library import SAMPLE_LIBRARY
-from pipelines.methods import nearest
 from pipelines.methods.answering import QuestionSubject, parts_of
 from pipelines.methods.base import Question
 from pipelines.methods.rag import Rag
@@ -391,15 +390,3 @@ def test_figures_with_their_units():
 )
 def test_what_is_said_in_passing_denies_nothing(sentence: str):
     assert not denies(sentence, "金鱼能看见紫外线吗？门捷列夫为元素留出了空位吗？", "zh")
-
-
-@pytest.mark.parametrize(
-    ("written", "answer"),
-    [
-        ("The answer to this question is: Ada Lovelace.", "Ada Lovelace."),
-        ("答案是：曹雪芹。", "曹雪芹。"),
-        ("The answer came late.", "The answer came late."),
-    ],
-)
-def test_an_answer_does_not_announce_itself(written: str, answer: str):
-    assert nearest._unannounced(written) == answer

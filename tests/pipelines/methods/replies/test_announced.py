@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.methods.replies.announced import read_answer
+from pipelines.methods.replies.announced import read_answer, unannounced
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,15 @@ def test_an_answer_is_one_line_that_stands_in_the_text(before: str, after: str):
     answer = read_answer(f"{before}\nAnswer: {after}")
     assert "\n" not in answer
     assert answer in f"{before}\nAnswer: {after}" or "\\boxed" in after + before
+
+
+@pytest.mark.parametrize(
+    ("written", "answer"),
+    [
+        ("The answer to this question is: Ada Lovelace.", "Ada Lovelace."),
+        ("答案是：曹雪芹。", "曹雪芹。"),
+        ("The answer came late.", "The answer came late."),
+    ],
+)
+def test_an_answer_does_not_announce_itself(written: str, answer: str):
+    assert unannounced(written) == answer
