@@ -45,6 +45,7 @@ from pipelines.models.base import (
 )
 from pipelines.models.catalogue import SHARED
 from pipelines.models.hosted import Limiter
+from pipelines.models.loops import LoopWatch, may_loop
 from pipelines.models.openai import OpenAIModel
 from pipelines.text.thinking import Marks, declared_marks
 
@@ -579,8 +580,18 @@ class ServedModel(OpenAIModel):
     async def generate(
         self, request: GenerationRequest, watch: Watcher | None = None
     ) -> tuple[Generation, ...]:
-        """Write `request.n` texts; raises UnreachableError when the server is stopped meanwhile."""
-        return await self.server.watch_over(super().generate(request, watch))
+        """Write `request.n` texts; raises UnreachableError when the server is stopped meanwhile.
+
+        A text in which the model only repeats itself ends there, as at its token limit.
+        """
+        # The text of a grammar is the one wanted, whatever it repeats.
+        if not may_loop(request) or isinstance(request, _Forced):
+            return await self.server.watch_over(super().generate(request, watch))
+        loop = LoopWatch(watch)
+        texts = await self.server.watch_over(super().generate(request, loop))
+        if not loop.ended:
+            return texts
+        return tuple(one.model_copy(update={"finish_reason": "length"}) for one in texts)
 
     async def score(self, request: ScoreRequest) -> Generation:
         """Return `request.text` with the probability the model gives each of its tokens.
