@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 DRAWN = "VERISCOPE_DRAWN"
-SHARE, LEAST = 3, 2
+SHARE, LEAST = 5, 1
 """Of the cases of one long test of a front end in a browser a verification takes one in so many,
 but no fewer than these."""
 

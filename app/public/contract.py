@@ -25,8 +25,8 @@ from pipelines.engine.check_rows import check_record, together_record
 from pipelines.engine.checking import FEWER, CheckedText, State
 from pipelines.error_words import entries, phrase, phrase_in, what_is_wrong
 from pipelines.errors import ErrorInfo, VeriscopeError, failure
+from pipelines.methods.limits import Use
 from pipelines.methods.registry import METHODS
-from pipelines.methods.together.features import Use
 from pipelines.methods.together.verdict import TogetherFound, TogetherVerdict
 from pipelines.run.calibrated import CalibratedReading
 from pipelines.run.calibrations import CalibratedTask, CalibrationKind

@@ -8,7 +8,8 @@ from __future__ import annotations
 from components.base.elements import verdict_badge
 from components.base.html import Child, Html, tag
 from components.base.words import Catalogue, integer, method_names
-from pipelines.methods.together.verdict import Limit, TogetherFound
+from pipelines.methods.limits import Limit
+from pipelines.methods.together.verdict import TogetherFound
 
 
 def together_head(found: TogetherFound, t: Catalogue, key: str = "together") -> Html:

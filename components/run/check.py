@@ -48,7 +48,8 @@ from pipelines.engine.checking import (
     checked_text,
     read_tokens,
 )
-from pipelines.methods.together.verdict import Limit, limit_used, use_of
+from pipelines.methods.limits import Limit, limit_used
+from pipelines.methods.together.verdict import use_of
 from pipelines.retrieval.documents import source_number
 from pipelines.run.events import Score, Verdict
 from pipelines.run.view import RunView

@@ -17,12 +17,11 @@ from pipelines.error_words import PhraseError
 from pipelines.errors import ErrorInfo, failure
 from pipelines.methods.base import Method, Need, Question
 from pipelines.methods.deciding import PartCounts, decide
+from pipelines.methods.limits import Use, limit_for
 from pipelines.methods.registry import METHODS
 from pipelines.methods.replies.lists import echoes
-from pipelines.methods.together.features import Use
 from pipelines.methods.together.verdict import (
     TogetherFound,
-    limit_for,
     sentences_together,
     text_together,
     use_of,

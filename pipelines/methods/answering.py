@@ -26,7 +26,15 @@ from pipelines.methods.replies.parsing import (
     names_person,
 )
 from pipelines.methods.sentences import NearSentence, sentences_by_nearness
-from pipelines.methods.telling import asks_who, held_from, is_mistaken, opposes, reports, strays
+from pipelines.methods.telling import (
+    asks_who,
+    held_from,
+    is_mistaken,
+    lacks_most,
+    opposes,
+    reports,
+    strays,
+)
 from pipelines.retrieval.indexes import content_terms
 from pipelines.run.scope import Scope
 from pipelines.text import Entity, Span, has_han, split_sentences
@@ -179,7 +187,11 @@ class AnswerFinder:
             near = [one for one in ordered if one.nearness >= self.least]
             return [one for one in near if one.nearness >= near[0].nearness - NEARLY]
         about = self._about(ordered, subject)
-        told = [one for one in about if not opposes(text, one.span.text)]
+        told = [
+            one
+            for one in about
+            if not opposes(text, one.span.text) and not lacks_most(self.whole, one.span.text)
+        ]
         near = [one for one in told if one.nearness >= self._least(one, subject)]
         if _DEFINES[language].search(self.whole.text):
             near = [one for one in near if _opens(one, subject)] or near

@@ -30,6 +30,7 @@ from pipelines.base import Generation, Language, Message, Passage, calibrated
 from pipelines.errors import VeriscopeError
 from pipelines.methods.answering import AnswerFinder, differing, parts_of
 from pipelines.methods.base import Question, Wording
+from pipelines.methods.limits import limit_for
 from pipelines.methods.replies.announced import unannounced
 from pipelines.methods.replies.lists import (
     asks_yes_or_no,
@@ -72,8 +73,9 @@ from pipelines.text import split_sentences
 
 PROMPTS = load_prompts("nearest")
 
-SUPPORTED = 0.5
-"""Minimum P(yes) with which the judge finds a text supported by the sentence (ours)."""
+_SUPPORTED = 0.5
+"""Minimum P(yes) with which the judge finds a text supported by the sentence (ours), where none
+was fitted for it."""
 
 _WRITES = 0.9
 """Minimum share of right answers that a model writes from passages to be left to do so: about what
@@ -88,6 +90,18 @@ _ASKED = 0.6
 
 # Enough for one short sentence (ours).
 _ANSWER_TOKENS = 48
+
+
+def _supported_by(step: Scope, judge: str | None, language: Language) -> float:
+    """Return the least P(yes) of the judge of that role that is taken for support.
+
+    What a language model of this size says of right and of wrong Chinese claims lies close
+    together, so that one half tells nothing.
+    """
+    if judge is None or not step.model(judge).capabilities.writes:
+        return _SUPPORTED
+    limit = limit_for("p_yes", "library", language, [step.model(judge).name])
+    return _SUPPORTED if limit is None else limit.value
 
 
 def _quoted(one: NearSentence) -> SentenceAlso:
@@ -109,12 +123,14 @@ class Correction:
     and "" where no sentence is near the question. `shortened` is what the model answered from the
     sentence, whether it was taken or not; "" where it gave no answer in one sentence, or was not
     asked. `doubt` is the judge's number that spoke against what was written, if there is one.
+    `source` is the sentence it comes from, alone, with the title of its passage.
     """
 
     form: CorrectionForm
     text: str = ""
     shortened: str = ""
     doubt: Score | None = None
+    source: Passage | None = None
 
     @property
     def changes(self) -> bool:
@@ -196,6 +212,7 @@ class _NearestCorrection:
         role = checker(step, {question.language}, "judge")
         made = [role] if role != "main" else taught_judges(step, question.language)
         self.judge = next(iter(made), None)
+        self.supported = _supported_by(step, self.judge, question.language)
         self.least = least_nearness(step.embedder, question.language)
         self.scores: list[Score] = []
 
@@ -217,7 +234,7 @@ class _NearestCorrection:
         passage, span = chosen.passage, chosen.span
         self._score_nearness(chosen)
         return self._record(
-            correction,
+            replace(correction, source=chosen.alone),
             SentenceChosen(
                 form=correction.form,
                 passage=passage.id,
@@ -317,10 +334,22 @@ class _NearestCorrection:
 
     async def _answer(self, chosen: NearSentence) -> Correction:
         shortened = await self._shortened(chosen.alone)
+        if shortened and not await self._names_somebody(chosen, shortened):
+            return Correction("quoted", self._quotation(chosen), shortened)
         same = bool(shortened) and await self._says_the_same(chosen, shortened)
         if same or (shortened and await self._supports(chosen.alone, shortened, "answer")):
             return Correction("shortened", shortened, shortened)
         return Correction("quoted", self._quotation(chosen), shortened)
+
+    async def _names_somebody(self, chosen: NearSentence, shortened: str) -> bool:
+        """Return whether an answer to "Who ...?" names somebody of the sentence or its title: a
+        judge of this size finds any name of a sentence supported by it.
+        """
+        if asked_kind(self.question) != "person" and not asks_who(self.question):
+            return True
+        told = await self.step.entities(chosen.span.text)
+        people = (*new_names("person", told, self.question), chosen.passage.title)
+        return any(names_same(name, shortened) for name in people)
 
     def _quotation(self, chosen: NearSentence, also: NearSentence | None = None) -> str:
         language, title = self.question.language, chosen.passage.title
@@ -473,7 +502,7 @@ class _NearestCorrection:
             return None
         claim = as_claim(self.question.text)
         value = await self._support(sentence, claim, "claim", "")
-        if value is None or value < SUPPORTED:
+        if value is None or value < self.supported:
             # What a sentence does not support it need not deny.
             return None
         # The judge reads past the question's own "never", too: then support for the claim is a no.
@@ -490,7 +519,7 @@ class _NearestCorrection:
     async def _supports(self, sentence: Passage, text: str, what: str) -> bool:
         asked = "" if self.states else self.question.text
         value = await self._support(sentence, text, what, asked)
-        return value is not None and value >= SUPPORTED
+        return value is not None and value >= self.supported
 
     async def _support(
         self, sentence: Passage, text: str, what: str, question: str
@@ -523,7 +552,7 @@ class _NearestCorrection:
             # Recorded with the call.
             return None
         value = None if choice.best is None else choice.probabilities["yes"]
-        self._score(f"{what}_supported", value, SUPPORTED)
+        self._score(f"{what}_supported", value, self.supported)
         return value
 
     async def _taught(self, role: str, sentence: Passage, text: str, what: str) -> float | None:
@@ -538,7 +567,7 @@ class _NearestCorrection:
         except VeriscopeError:
             return None
         value = probability_of_yes(choice)
-        self._score(f"{what}_supported", value, SUPPORTED)
+        self._score(f"{what}_supported", value, self.supported)
         return value
 
     def _score(self, name: str, value: float | None, threshold: float, **fields: Any) -> None:

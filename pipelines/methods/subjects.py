@@ -54,7 +54,15 @@ _ANNOUNCING = frozenset({"answer", "answers", "question", "questions", "sentence
 
 _ASKS_AT_END_ZH = re.compile(r"(?:[，,]?(?:对吗|是吗|对不对|是不是)|[吗嘛么])$")
 
-_NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
+_TIMES = {
+    "hundred": 100,
+    "thousand": 1_000,
+    "million": 10**6,
+    "billion": 10**9,
+    "万": 10**4,
+    "亿": 10**8,
+}
+_NUMBERS = re.compile(rf"(\d+(?:[.,]\d+)*)(?:[ -]?({'|'.join(_TIMES)})(?![a-z]))?", re.IGNORECASE)
 _STEM = 4
 """Letters by which a name is known in another form: "Brazil" in "Brazilian"."""
 
@@ -304,8 +312,7 @@ def holds_details(concept: str, passages: Sequence[Passage]) -> bool:
     Of a name the last word counts that is no ordinary one. Chinese names count as they are written.
     """
     text = unaccented(" ".join(f"{one.title} {one.text}" for one in passages))
-    given = {number.replace(",", "") for number in _NUMBERS.findall(text)}
-    if any(number.replace(",", "") not in given for number in _NUMBERS.findall(concept)):
+    if not _amounts(concept) <= _amounts(text) | {(number, 1) for number, _ in _amounts(text)}:
         return False
     if has_han(concept):
         return all(name in text for name in chinese_names(concept))
@@ -314,6 +321,14 @@ def holds_details(concept: str, passages: Sequence[Passage]) -> bool:
         return True
     name = unaccented(telling[-1]).casefold()
     return name[: max(_STEM, len(name) - 2)] in text.casefold()
+
+
+def _amounts(text: str) -> set[tuple[str, int]]:
+    """Return the numbers of `text` with what they are multiplied by: "8.6 million" is not 8.6."""
+    return {
+        (number.replace(",", ""), _TIMES.get(times.casefold(), 1))
+        for number, times in _NUMBERS.findall(text)
+    }
 
 
 def said_beyond(sentence: str, question: str) -> str:

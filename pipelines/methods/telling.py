@@ -32,6 +32,7 @@ _WHO, _FUTURE, _COMING = _patterns("who"), _patterns("future"), _patterns("comin
 _WHEN_VERB = _WORDS.pattern("when_verb_zh")
 _FIRST_KIND = _WORDS.pattern("first_kind_en")
 _MOST, _FIRST, _WOMAN = _patterns("most"), _patterns("first"), _patterns("woman")
+_ASKS_MOST, _SAYS_MOST = _patterns("asks_most"), _patterns("says_most")
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|《[^》]*》")
 _ASIDES = _WORDS.pattern("asides_en")
 _CLAUSES, _HERE = re.compile("[，；。：]"), ("这", "那", "它", "他", "她", "并", "但", "而", "则")
@@ -156,6 +157,15 @@ def _names_kind(question: Question, sentence: str) -> bool:
     """Return whether it names what the question asks the most of: "the largest desert"."""
     asked = _MOST[question.language].search(question.text)
     return asked is None or shares_words(sentence, asked["kind"])
+
+
+def lacks_most(question: Question, sentence: str) -> bool:
+    """Return whether the question asks what is the most of all, and the sentence calls nothing so:
+    "nearly as large as the Earth" does not tell the largest planet.
+    """
+    language = question.language
+    asks = _ASKS_MOST[language].search(question.text) is not None
+    return asks and _SAYS_MOST[language].search(sentence) is None
 
 
 def reports(text: str, language: Language) -> bool:

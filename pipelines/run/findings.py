@@ -214,9 +214,10 @@ class CellJudged(Frozen):
     error: ErrorInfo | None = None
 
 
-ThresholdSource = Literal["set", "calibrated", "borrowed", "neutral", "missing"]
-"""A threshold is borrowed where it was measured with another scale or floor, neutral (the score of
-P(yes) = 0.5) as soon as one judge was never measured."""
+ThresholdSource = Literal["set", "calibrated", "statements", "borrowed", "neutral", "missing"]
+"""A threshold is borrowed where it was measured with another scale or floor. As soon as one judge
+was never measured it is that of statements about the library, where these judges have one, else
+neutral: the score of P(yes) = 0.5."""
 
 
 class SlmVerdict(Frozen):

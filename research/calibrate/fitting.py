@@ -19,17 +19,17 @@ from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import StandardScaler
 
 from pipelines.base import Language
+from pipelines.methods.limits import HeldOutScores, Limit, Use
 from pipelines.methods.together.features import (
     READINGS,
     BestEvidence,
     Features,
     Reading,
     SentenceReadings,
-    Use,
     feature_names,
     row_of,
 )
-from pipelines.methods.together.verdict import Bin, Combination, HeldOutScores, Limit, LinearLogOdds
+from pipelines.methods.together.verdict import Bin, Combination, LinearLogOdds
 from research.samples.statements import LabelledStatement
 
 _PENALTY = 0.3

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pipelines.evaluation.statistics.estimates import Sampling
+from pipelines.methods.limits import Limit
 from pipelines.methods.together.features import Reading, row_of
-from pipelines.methods.together.verdict import Combination, Limit, combination_for
+from pipelines.methods.together.verdict import Combination, combination_for
 from research.calibrate.fitting import LIMITED, Cell, Seen
 from research.figures import estimated, ranking, share
 from research.tables import markdown, shown

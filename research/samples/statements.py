@@ -15,7 +15,8 @@ from pipelines.base import Language
 from pipelines.evaluation.datasets.opening import sample_rows
 from pipelines.evaluation.datasets.published import Stance
 from pipelines.evaluation.datasets.records import read_records
-from pipelines.methods.together.features import Label, Use
+from pipelines.methods.limits import Use
+from pipelines.methods.together.features import Label
 from pipelines.run.events import MAX_SOURCES
 from research.samples.claims import (
     LabelledClaim,

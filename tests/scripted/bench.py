@@ -188,8 +188,9 @@ class Shelf(Retriever):
 class FixedRecognizer:
     """Finds exactly the names it was given, wherever they occur."""
 
-    def __init__(self, *names: str) -> None:
+    def __init__(self, *names: str, label: str = "GPE") -> None:
         self._names = names
+        self._label = label
 
     def source_for(self, language: str) -> str:
         return "fixed"
@@ -199,7 +200,7 @@ class FixedRecognizer:
         for name in self._names:
             at = text.find(name)
             while at >= 0:
-                found.append(Entity(text=name, start=at, end=at + len(name), label="GPE"))
+                found.append(Entity(text=name, start=at, end=at + len(name), label=self._label))
                 at = text.find(name, at + 1)
         return sorted(found, key=lambda entity: entity.start)
 

@@ -16,6 +16,7 @@ from pipelines.methods.ever.calls import PROMPTS, ask_line
 from pipelines.methods.ever.concepts import Concepts, concepts_in, read_concepts
 from pipelines.methods.ever.questions import Checked, Validation, validation_for
 from pipelines.methods.ever.settings import EverSettings
+from pipelines.methods.limits import limit_for
 from pipelines.methods.replies.lists import asks_yes_or_no, words_shared
 from pipelines.methods.replies.parsing import visible
 from pipelines.methods.replies.verdicts import (
@@ -402,9 +403,9 @@ class Checker:
             choice = await self._read(own, claim, read)
             if choice.best is None:
                 return concept.noted({}, by=by, reason="unreadable", claim=claim)
-            supported = choice.probabilities["true"] > least and await self._supports(
-                own, concept, claim, read
-            )
+            supported = choice.probabilities["true"] > max(
+                least, self._limit_of(own)
+            ) and await self._supports(own, concept, claim, read)
             # What one reading supports and another does not is not settled.
             undecided = "nei" if choice.best == "true" else choice.best
             label = "true" if supported else undecided
@@ -418,6 +419,19 @@ class Checker:
             # What follows from a contradicted sentence may be right all the same, if clearly so.
             least = CLEARLY if label == "false" else BY_CHANCE
         return judged
+
+    def _limit_of(self, own: Scope) -> float:
+        """Return the least P(yes) of a language model that is taken for support; 0 for a judge of
+        three verdicts.
+
+        What a small one says of right and of wrong claims lies close together, so that it has a
+        fitted limit where it was measured.
+        """
+        judge = own.model(self.role)
+        if not judge.capabilities.writes:
+            return 0.0
+        limit = limit_for("p_yes", "library", self.question.language, [judge.name])
+        return CLEARLY if limit is None else limit.value
 
     async def _supports(
         self, own: Scope, concept: Concept, claim: str, read: Sequence[Passage]
@@ -445,7 +459,8 @@ class Checker:
             return False
         alone = (one.model_copy(update={"text": span.text}) for one, span in near)
         each = await together(*(self._read(own, claim, (one,)) for one in alone))
-        return any(one.best == "true" for one in each)
+        limit = self._limit_of(own)
+        return any(one.best == "true" and one.probabilities["true"] > limit for one in each)
 
     async def _read(self, own: Scope, claim: str, passages: Sequence[Passage]) -> Choice:
         """Return what the judge says of a claim by these passages.

@@ -253,8 +253,9 @@ class _Loop:
             alignment = Alignment(text, nothing=nothing)
             status = alignment.status(self.rules)
             if status not in NOTHING:
+                read = self._read(number, retrieval)
                 opinions = (
-                    self._entailment(step, at, span.text, retrieval.context)
+                    self._entailment(step, at, span.text, read)
                     for at, span in enumerate(comparison.sentences)
                 )
                 cosines, entailed = await both(
@@ -265,6 +266,14 @@ class _Loop:
             self.alignments.append(alignment)
             self._record(step, number, retrieval)
         return status
+
+    def _read(self, number: int, retrieval: Retrieval) -> Sequence[Passage]:
+        """Return what the judges read about draft `number`: the sentence that it was written from,
+        else the whole context, in which a judge of this size loses a "he" from sight (ours).
+        """
+        correction = self.corrections[number]
+        source = correction.source if correction is not None else None
+        return retrieval.context if source is None else (source,)
 
     async def _entailment(
         self, step: Scope, at: int, sentence: str, context: Sequence[Passage]

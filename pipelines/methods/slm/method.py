@@ -193,7 +193,7 @@ class Slm(Method[SlmSettings]):
             _subject(question, scope, settings), _context(question, scope, settings)
         )
         panel = _panel(scope, question, text, context.remarks, settings)
-        limit = threshold_in_use(settings, panel.judges)
+        limit = threshold_in_use(settings, panel.judges, question.language)
         async with scope.span("ask_judges", detail=panel) as asking:
             return await _PanelCheck(question, context, settings, panel, asking, *limit).run()
 

@@ -14,6 +14,7 @@ from math import erfc, exp, fsum, log, sqrt
 from typing import Any, Literal
 
 from pipelines.base import Language, calibration
+from pipelines.methods.limits import limit_for
 from pipelines.methods.slm.settings import MEANS, Mean, Scaling, SlmSettings
 from pipelines.prompts import load_prompts
 from pipelines.run.events import Judged, Score, Trace, Verdict
@@ -236,7 +237,7 @@ def scale_in_use(name: str, language: Language, settings: SlmSettings) -> JudgeS
 
 
 def threshold_in_use(
-    settings: SlmSettings, judges: Sequence[PanelJudge]
+    settings: SlmSettings, judges: Sequence[PanelJudge], language: Language
 ) -> tuple[float | None, ThresholdSource]:
     """Return the threshold on the response's score under the chosen mean, and where it
     comes from.
@@ -245,6 +246,10 @@ def threshold_in_use(
         return settings.threshold, "set"
     scaling = settings.scaling()
     if any(judge.scale.source == "neutral" for judge in judges):
+        fitted = limit_for("slm", "own", language, [judge.name for judge in judges])
+        usual = (settings.mean, scaling) == (SlmSettings().mean, SlmSettings().scaling())
+        if fitted is not None and usual:
+            return fitted.value, "statements"
         # What is usual for other judges says nothing about one that was never measured.
         return even_score(settings.mean, scaling), "neutral"
     shipped = shipped_thresholds(judge.name for judge in judges)

@@ -31,10 +31,6 @@ from pipelines.text.chinese import words
 from pipelines.text.languages import HAN, unaccented
 
 Label = Literal["supported", "contradicted", "not_enough"]
-Use = Literal["given", "library", "web", "own"]
-"""What a text is checked against: sources that came with it, a searched library, the web, or
-whatever stood behind an answer that the model of the run wrote itself."""
-
 Reading = Literal["judge", "aligned", "small", "model", "concepts"]
 """Who speaks: a judge on the passages of the SLM check or of P(yes), the same on HAARAG's chunks, a
 small language model with an adapter for verdicts, a language model that judges as it is, and the

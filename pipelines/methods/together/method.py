@@ -22,6 +22,7 @@ from pipelines.methods.baselines.shared import (
     take_subject,
     unchecked,
 )
+from pipelines.methods.limits import Use
 from pipelines.methods.slm.method import (
     Context,
     found_by_sentences,
@@ -29,7 +30,7 @@ from pipelines.methods.slm.method import (
     probability_of_yes,
 )
 from pipelines.methods.together.citations import judge_citations
-from pipelines.methods.together.features import Reading, SentenceReadings, Use, reading_of
+from pipelines.methods.together.features import Reading, SentenceReadings, reading_of
 from pipelines.methods.together.verdict import TogetherFound, judged_together, text_together
 from pipelines.methods.writing import found_for
 from pipelines.prompts import load_prompts

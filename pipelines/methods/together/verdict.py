@@ -9,7 +9,7 @@ program and report takes the verdict from here.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from math import exp
 from typing import Literal
@@ -18,6 +18,7 @@ from pydantic import Field, TypeAdapter
 
 from pipelines.base import ASSETS, Frozen, Language, Passage, calibration
 from pipelines.methods.base import Question
+from pipelines.methods.limits import NEAREST_USE, HeldOutScores, Use
 from pipelines.methods.replies.statements import states_nothing
 from pipelines.methods.together.features import (
     READINGS,
@@ -26,7 +27,6 @@ from pipelines.methods.together.features import (
     Label,
     Reading,
     SentenceReadings,
-    Use,
     evidence_of,
     feature_names,
     features_of,
@@ -35,30 +35,12 @@ from pipelines.methods.together.features import (
     sentence_readings,
 )
 from pipelines.retrieval.indexes import content_terms
-from pipelines.run.events import RunSpec, Score
+from pipelines.run.events import RunSpec
 from pipelines.run.view import MethodView, RunView
 from pipelines.text import Span, split_sentences, text_key
 from pipelines.text.languages import other_language
 
 TogetherVerdict = Literal["supported", "contradicted", "not_enough", "unchecked"]
-
-_NEAREST: Mapping[Use, Use] = {"web": "library", "own": "library", "given": "library"}
-"""Where a use has no data of its own: passages of a search are what its judges read too."""
-
-
-class HeldOutScores(Frozen):
-    """How good a combination is on statements it was not fitted on; shares in [0, 1].
-
-    `statements` were counted; `accuracy` is the share of right verdicts ("supported" or not),
-    `false_supported` that of the false ones that are called supported, `true_doubted` that of the
-    true ones that are not.
-    """
-
-    statements: int
-    auroc: float
-    accuracy: float
-    false_supported: float
-    true_doubted: float
 
 
 class Bin(Frozen):
@@ -106,20 +88,7 @@ class Combination(Frozen):
     reported: dict[str, HeldOutScores] = Field(default_factory=dict)
 
 
-class Limit(Frozen):
-    """A threshold of one detector's score for a use, and how good it is on other statements."""
-
-    use: Use
-    language: Language
-    method: str
-    judges: tuple[str, ...]
-    value: float
-    fitted: int
-    reported: HeldOutScores
-
-
 _COMBINATIONS = TypeAdapter(tuple[Combination, ...])
-_LIMITS = TypeAdapter(tuple[Limit, ...])
 
 
 class Why(Frozen):
@@ -182,39 +151,6 @@ def combinations() -> tuple[Combination, ...]:
     return tuple(one for one in found if one.names == feature_names(one.readings))
 
 
-@cache
-def limits() -> tuple[Limit, ...]:
-    """Return the thresholds of single detectors by use that ship."""
-    return _LIMITS.validate_python(calibration("together").get("limits", ()))
-
-
-def limit_for(
-    method: str, use: Use, language: Language, judges: Iterable[str] | None = None
-) -> Limit | None:
-    """Return the threshold of a detector for a use, or for the nearest one that was measured.
-
-    `judges` are the names of those whose word makes the score: a threshold holds for these alone.
-    """
-    wanted = None if judges is None else tuple(sorted(judges))
-    known = _limits_of(method, use, language)
-    return next((one for one in known if wanted is None or one.judges == wanted), None)
-
-
-def limit_used(method: str, score: Score | None, use: Use, language: Language) -> Limit | None:
-    """Return the fitted threshold that a score was held against; None where it was another one."""
-    if score is None:
-        return None
-    known = _limits_of(method, use, language)
-    return next((one for one in known if one.value == score.threshold), None)
-
-
-def _limits_of(method: str, use: Use, language: Language) -> Iterator[Limit]:
-    """Yield the thresholds of a detector for a use, then those for the nearest one."""
-    for one in (use, _NEAREST.get(use)):
-        wanted = (method, one, language)
-        yield from (it for it in limits() if (it.method, it.use, it.language) == wanted)
-
-
 def combination_for(
     spoke: Iterable[Reading],
     use: Use,
@@ -240,7 +176,7 @@ def combination_for(
         for one in (combinations() if among is None else among)
         if language in one.languages
         and set(one.readings) <= there
-        and one.use in (use, _NEAREST.get(use))
+        and one.use in (use, NEAREST_USE.get(use))
     ]
     return max(able, key=rank, default=None)
 

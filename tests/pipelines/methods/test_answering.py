@@ -14,6 +14,7 @@ from pipelines.methods.telling import (
     clause_that_tells,
     denies,
     held_from,
+    lacks_most,
     opposes,
     reports,
     strays,
@@ -390,3 +391,30 @@ def test_figures_with_their_units():
 )
 def test_what_is_said_in_passing_denies_nothing(sentence: str):
     assert not denies(sentence, "金鱼能看见紫外线吗？门捷列夫为元素留出了空位吗？", "zh")
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence", "lacks"),
+    [
+        ("Which planet is the largest?", "Venus is nearly as large as the Earth.", True),
+        ("Which planet is the hottest?", "Venus is the hottest planet.", False),
+        ("What is the highest mountain?", "No mountain is higher than Mount Everest.", False),
+        ("Which river is the longest?", "The Nile is longer than any other river.", False),
+        # What is asked is when; the tower is only named by it.
+        ("When was the tallest tower finished?", "It was finished in 1931.", False),
+        ("最大的行星是哪一颗？", "金星的大小与地球差不多。", True),
+        ("世界上最高的山是哪一座？", "珠穆朗玛峰是世界第一高峰。", False),
+        ("哪条河最长？", "亚马孙河全长约6400公里。", True),
+        ("最早的纸币是什么时候出现的？", "交子出现于1023年。", False),
+    ],
+)
+def test_what_is_the_most_is_called_so(question: str, sentence: str, lacks: bool):
+    asked = Question(text=question, language=detect_language(question))
+    assert lacks_most(asked, sentence) is lacks
+
+
+async def test_a_thing_that_is_only_large_does_not_answer_which_is_the_largest():
+    venus = passage("Venus", "Venus is the second planet and nearly as large as the Earth.")
+    text, chosen = await answer("Which planet is the largest?", venus)
+    assert text == NONE[0]
+    assert chosen.form == "none"

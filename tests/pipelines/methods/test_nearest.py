@@ -594,6 +594,34 @@ async def test_haarag_keeps_what_the_judge_supports():
     assert "correction_shortened" in outcome.answer.flags
 
 
+async def test_haarags_judge_reads_the_sentence_that_the_draft_was_written_from():
+    reader = judge(Carr=0.6)
+    await answered(Haarag(), reader=reader, tau_a=0.05, tau_r=0.0)
+    assert {claim.evidence for claim in reader.seen} == {(f"A title: {NEAREST}",)}
+
+
+@pytest.mark.parametrize(
+    ("short", "text"),
+    [
+        ("Mary Carr invented it.", "Mary Carr invented it."),
+        # Any name of the sentence would be supported by it.
+        ("The Blue Lamp.", "“Mary Carr invented the Blue Lamp in 1848.” (A title)"),
+    ],
+)
+async def test_an_answer_to_who_names_somebody_of_the_sentence(short: str, text: str):
+    sentence = "Mary Carr invented the Blue Lamp in 1848."
+    outcome = await answered(
+        Rag(),
+        question="Who invented the lamp?",
+        found=[sentence],
+        short=short,
+        reader=judge(Carr=0.9, Lamp=0.9),
+        near={sentence: 0.9},
+        recognizer=FixedRecognizer("Mary Carr", label="PERSON"),
+    )
+    assert outcome.answer.text == text
+
+
 async def test_haarag_gives_no_answer_where_nothing_is_near():
     near = {NEAREST: 0.43}
     outcome = await answered(Haarag(), near=near, tau_a=0.05, tau_r=0.0, rephrase="off")

@@ -10,7 +10,7 @@ from pipelines.methods.ever.concepts import (
     concepts_in,
     read_concepts,
 )
-from pipelines.methods.subjects import find_concept, passages_about, said_beyond
+from pipelines.methods.subjects import find_concept, holds_details, passages_about, said_beyond
 from tests.scripted.bench import FULL, FixedRecognizer, Outcome, run_method
 from tests.scripted.ever import (
     FIRST,
@@ -346,3 +346,20 @@ async def test_verdicts_that_a_service_gives_again_are_no_draws(fresh, verdict, 
     assert concept.verdict == verdict
     assert [score.value for score in concept.scores] == ([] if share is None else [share])
     assert detail_of(concept).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("concept", "text", "held"),
+    [
+        ("860万", "人脑约有860亿个神经元。", False),
+        ("860亿", "人脑约有860亿个神经元。", True),
+        ("860", "人脑约有860亿个神经元。", True),
+        ("86 million neurons", "It has about 86 billion neurons.", False),
+        ("86 billion neurons", "It has about 86 billion neurons.", True),
+        ("8851.8千米", "总长8851.8千米。", True),
+        ("in 1921", "She visited it in 1920.", False),
+    ],
+)
+def test_a_number_is_given_with_what_it_is_multiplied_by(concept: str, text: str, held: bool):
+    passage = Passage(id="1", title="", text=text, source="test", rank=1)
+    assert holds_details(concept, [passage]) is held

@@ -333,6 +333,48 @@ async def test_a_weak_model_leaves_its_verdicts_to_a_judge_that_was_taught():
     assert event.verdict == "not_enough"
 
 
+@pytest.mark.parametrize(
+    ("judge", "question", "said", "p_yes", "verdict"),
+    [
+        # Nothing was fitted for it: twice as likely as not.
+        ("A judge", QUESTION, "Ada Brandt lived in Bergen.", 0.6, "not_enough"),
+        ("A judge", QUESTION, "Ada Brandt lived in Bergen.", 0.7, "supported"),
+        # It says 0.95 of wrong claims, too (docs/verdicts.md: 0.964).
+        (
+            "Qwen2.5-Coder-0.5B",
+            "李白是在哪里认识杜甫的？",
+            "李白在成都认识杜甫。",
+            0.95,
+            "not_enough",
+        ),
+        (
+            "Qwen2.5-Coder-0.5B",
+            "李白是在哪里认识杜甫的？",
+            "李白在洛阳认识杜甫。",
+            0.98,
+            "supported",
+        ),
+    ],
+)
+async def test_a_language_models_yes_counts_from_its_fitted_limit_on(
+    judge: str, question: str, said: str, p_yes: float, verdict: str
+):
+    concept = next(name for name in ("Bergen", "成都", "洛阳") if name in said)
+    taught = FULL.model_copy(update={"weak": True, "adapted": ("judge",)})
+    outcome = await run_method(
+        Ever(),
+        question,
+        EverModel(
+            Part(texts={"": said}, concepts={said: [concept]}),
+            FULL.model_copy(update={"weak": True}),
+        ),
+        shelf=Archive(lambda _: [f"{said} 李白和杜甫是朋友。"]),
+        models={"judge_1": JudgeModel(judge, lambda _: p_yes, taught)},
+    )
+    checked = [one for one in judged_of(outcome, "concept") if detail_of(one).round == 0]
+    assert {event.verdict for event in checked if event.text == concept} == {verdict}
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_demonstrations_are_questions_that_could_be_used(language: Language):
     shots = PROMPTS.shots(language, "validate")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.methods.limits import limit_for
 from pipelines.methods.slm.settings import MEANS, Lift, Scaling
 from pipelines.run.findings import JudgeScale
 from tests.scripted.bench import FULL
@@ -41,6 +42,20 @@ async def test_a_judge_never_measured_has_a_neutral_threshold(
         assert {each.verdict for each in decision.sentences} == {
             "supported" if supported else "doubtful"
         }
+
+
+async def test_a_judge_measured_on_statements_alone_has_the_threshold_that_fits_these():
+    p_yes = 0.9
+    judge = JudgeModel("Qwen2.5-Coder-0.5B", lambda _: p_yes)
+    outcome = await check(judge, question="李白是在哪里认识杜甫的？")
+    found = decided(outcome)
+    fitted = limit_for("slm", "library", "zh", ["Qwen2.5-Coder-0.5B"])
+    assert fitted is not None
+    assert (found.threshold, found.threshold_source) == (fitted.value, "statements")
+    # More likely right than not, and less than most wrong ones.
+    assert found.verdict == "doubtful"
+    # It holds for the usual scale alone.
+    assert decided(outcome, mean="min").threshold_source == "neutral"
 
 
 @pytest.mark.parametrize("normalise", [True, False])

@@ -7,18 +7,17 @@ from random import Random
 import pytest
 
 from pipelines.base import Language, Passage
+from pipelines.methods.limits import HeldOutScores, limit_for
 from pipelines.methods.together import verdict as module
 from pipelines.methods.together.features import READINGS, Reading, SentenceReadings, feature_names
 from pipelines.methods.together.verdict import (
     Combination,
-    HeldOutScores,
     LinearLogOdds,
     TogetherFound,
     Why,
     combination_for,
     combinations,
     judged_together,
-    limit_for,
     text_together,
 )
 
