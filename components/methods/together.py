@@ -5,7 +5,7 @@ Pure functions, for Check, for the head of Ask, for the Space and for reports.
 
 from __future__ import annotations
 
-from components.base.elements import verdict_badge
+from components.base.elements import fold, verdict_badge
 from components.base.html import Child, Html, tag
 from components.base.words import Catalogue, integer, method_names
 from pipelines.methods.limits import Limit
@@ -18,7 +18,9 @@ def together_head(found: TogetherFound, t: Catalogue, key: str = "together") -> 
         "div.vs-together.vs-card.vs-padded",
         tag("p.vs-together-verdict", _badge(found, t), " ", tag("span", found.line(t.language))),
         _evidence(found, t),
-        tag("p.vs-note", _basis(found, t)) if found.judges or found.measured else None,
+        fold(t("together.how_good"), tag("p.vs-note", _basis(found, t)))
+        if found.judges or found.measured
+        else None,
         key=key,
     )
 

@@ -401,6 +401,8 @@ class _NearestCorrection:
             written = self._gone_on(written)
         else:
             written = unannounced(_complete(written) if self.asked else written)
+            # The heading that it read is no part of an answer.
+            written = written.removeprefix(f"{sentence.title}:").lstrip()
         none = not written or declines(written) or echoes(written, self.question)
         # Asked by all passages, it is to answer in one or two.
         if none or len(split_sentences(written)) > (2 if self.asked else 1):
@@ -501,8 +503,9 @@ class _NearestCorrection:
             # Too little of the claim stands there for a judge of this size to be asked.
             return None
         claim = as_claim(self.question.text)
-        value = await self._support(sentence, claim, "claim", "")
-        if value is None or value < self.supported:
+        # So many of its words tell already what else only a sure judge could.
+        value = await self._support(sentence, claim, "claim", "", _SUPPORTED)
+        if value is None or value < _SUPPORTED:
             # What a sentence does not support it need not deny.
             return None
         # The judge reads past the question's own "never", too: then support for the claim is a no.
@@ -518,20 +521,20 @@ class _NearestCorrection:
 
     async def _supports(self, sentence: Passage, text: str, what: str) -> bool:
         asked = "" if self.states else self.question.text
-        value = await self._support(sentence, text, what, asked)
+        value = await self._support(sentence, text, what, asked, self.supported)
         return value is not None and value >= self.supported
 
     async def _support(
-        self, sentence: Passage, text: str, what: str, question: str
+        self, sentence: Passage, text: str, what: str, question: str, least: float
     ) -> float | None:
-        """Return the judge's P(yes) that the sentence supports `text`; None where nobody
-        can tell.
+        """Return the judge's P(yes) that the sentence supports `text`, recorded with the least that
+        is taken for support; None where nobody can tell.
         """
         if self.judge is None:
             return None
         model, language = self.step.model(self.judge), self.question.language
         if model.capabilities.writes:
-            return await self._taught(self.judge, sentence, text, what)
+            return await self._taught(self.judge, sentence, text, what, least)
         asked = PROMPTS.turns(
             language,
             "supports",
@@ -552,10 +555,12 @@ class _NearestCorrection:
             # Recorded with the call.
             return None
         value = None if choice.best is None else choice.probabilities["yes"]
-        self._score(f"{what}_supported", value, self.supported)
+        self._score(f"{what}_supported", value, least)
         return value
 
-    async def _taught(self, role: str, sentence: Passage, text: str, what: str) -> float | None:
+    async def _taught(
+        self, role: str, sentence: Passage, text: str, what: str, least: float
+    ) -> float | None:
         """Return the same by a language model that an adapter has taught verdicts, in
         their prompt.
         """
@@ -567,7 +572,7 @@ class _NearestCorrection:
         except VeriscopeError:
             return None
         value = probability_of_yes(choice)
-        self._score(f"{what}_supported", value, self.supported)
+        self._score(f"{what}_supported", value, least)
         return value
 
     def _score(self, name: str, value: float | None, threshold: float, **fields: Any) -> None:

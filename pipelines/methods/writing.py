@@ -87,7 +87,7 @@ async def write_draft(
     sample: int | None = None,
 ) -> Generation:
     """Return `write`, without what only surrounds the text."""
-    return visible_generation(await write(step, messages, max_tokens, watch, sample))
+    return answer_of(await write(step, messages, max_tokens, watch, sample), messages)
 
 
 async def first_draft(
@@ -265,6 +265,16 @@ def visible_generation(generation: Generation) -> Generation:
     return part_of(generation, start, start + len(text))
 
 
+def answer_of(generation: Generation, messages: Sequence[Message]) -> Generation:
+    """Return `visible_generation`, without the question where the reply begins by repeating it."""
+    seen = visible_generation(generation)
+    asked = messages[-1].text.strip()
+    rest = seen.text.removeprefix(asked).lstrip()
+    if not asked.endswith(("?", "？")) or not rest or not seen.text.startswith(asked):
+        return seen
+    return part_of(seen, len(seen.text) - len(rest), len(seen.text))
+
+
 def unwrapped(generation: Generation) -> Generation:
     """Return `visible_generation`, but white space alone is no wrapping: it may separate
     two words.
@@ -355,9 +365,11 @@ class Continuation:
     def added(self, reply: Generation) -> Generation:
         """Return what the reply adds to the prefix: neither thinking nor a repeated beginning."""
         if not self.prefix:
-            return visible_generation(reply)
+            return answer_of(reply, self.messages)
         if self.prefilled and without_thinking(reply.text) == reply.text:
-            return reply
+            # Chinese words stand side by side.
+            gap = len(reply.text) - len(reply.text.lstrip()) if has_han(self.prefix[-1]) else 0
+            return part_of(reply, gap, len(reply.text)) if gap else reply
         return joined_to(self.prefix, unwrapped(reply))
 
 
@@ -377,7 +389,7 @@ def joined_to(prefix: str, written: Generation) -> Generation:
         closing = opened[0][::-1].translate(_CLOSING) if opened else ""
         for one in (closing, marks[0] if marks else ""):
             drop += len(one) if text.startswith(one, drop) else 0
-    if drop and prefix[-1:].isspace():
+    if (drop and prefix[-1:].isspace()) or has_han(prefix[-1:]):
         drop += len(text[drop:]) - len(text[drop:].lstrip())
     rest = part_of(written, drop, len(text))
     needs_space = (

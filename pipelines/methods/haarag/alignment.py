@@ -76,8 +76,9 @@ def is_low(value: float | None, threshold: float | None) -> bool:
 class MeanSupport(NamedTuple):
     """The judges' mean P(yes) of a sentence, None where they gave none.
 
-    `bare` says that the sentence is an answer in a few words. The judges' doubt of such a one is
-    no better than chance (docs/verdicts.md): it keeps it from being supported, and no more.
+    `bare` says that the sentence is an answer in a few words, or taken from the context. The
+    judges' doubt of a few words is no better than chance (docs/verdicts.md): it keeps them from
+    being supported, and no more.
     """
 
     p_yes: float | None
@@ -282,8 +283,14 @@ class DraftComparison:
         self.left = (*asked, *alone, *self._asked, *chunks)
         self.right = (*chunks, *first)
 
-    def align(self, cosines: Matrix, entailed: Sequence[float | None]) -> Alignment:
-        """Return the draft's alignment from the `cosines` of the request and the judges' P(yes)."""
+    def align(
+        self, cosines: Matrix, entailed: Sequence[float | None], *, taken: bool = False
+    ) -> Alignment:
+        """Return the draft's alignment from the `cosines` of the request and the judges' P(yes).
+
+        `taken` says that the draft is a sentence of the context, or was found to say the same: the
+        judges' doubt counts no more than that of a few words.
+        """
         chunks, count = len(self.context), len(self.sentences)
         whole, *rows = (row[:chunks] for row in cosines[: 1 + count])
         by_itself = cosines[1 + count : 1 + 2 * count]
@@ -309,7 +316,7 @@ class DraftComparison:
                     passage=self.context[nearest],
                     evidence=evidence,
                     entailed=said,
-                    bare=bool(self._asked) and count == 1 and _is_bare(span.text),
+                    bare=taken or (bool(self._asked) and count == 1 and _is_bare(span.text)),
                 )
             )
         stand = [context_cosine(row[:chunks], between)[0] for row in by_itself]

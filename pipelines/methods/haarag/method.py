@@ -261,7 +261,9 @@ class _Loop:
                 cosines, entailed = await both(
                     step.similarities(comparison.left, comparison.right), together(*opinions)
                 )
-                alignment = comparison.align(cosines, entailed)
+                correction = self.corrections[number]
+                taken = correction is not None and correction.changes and correction.text == text
+                alignment = comparison.align(cosines, entailed, taken=taken)
                 status = alignment.status(self.rules)
             self.alignments.append(alignment)
             self._record(step, number, retrieval)

@@ -586,6 +586,9 @@ async def test_haarag_shows_the_models_words_before_it_quotes():
     # Its alignment is above the threshold; the judge's word on its sentence counts more here.
     verdicts = [e.verdict for e in outcome.events if isinstance(e, Judged) and e.what == "answer"]
     assert verdicts == ["doubtful"]
+    # The same judge's doubt of the sentence itself counts no more.
+    alignments = [e for e in outcome.events if isinstance(e, Judged) and e.what == "alignment"]
+    assert [one.verdict for one in alignments] == ["doubtful", "aligned"]
 
 
 async def test_haarag_keeps_what_the_judge_supports():

@@ -11,6 +11,7 @@ from pipelines.methods.base import Question
 from pipelines.methods.direct import Direct, DirectSettings
 from pipelines.methods.writing import (
     Continuation,
+    answer_of,
     ask,
     ask_lines,
     ask_list,
@@ -78,6 +79,9 @@ def test_a_reply_without_tokens_is_cleaned_too():
         ("Born in", "Born in Hope.", " Hope."),
         ("Born in", ", they say", ", they say"),
         ("出生在", "霍普。", "霍普。"),
+        # Chinese words stand side by side.
+        ("澳大利亚的首都是", " 堪培拉。", "堪培拉。"),
+        ("铁塔的高度是", " 330米。", "330米。"),
         ("Born in", "", ""),
         # The end alone, in other letters; the whole text anew; a sentence of it.
         ("She lived in Rome. She moved to", "She moved to Paris.", " Paris."),
@@ -108,6 +112,35 @@ def test_a_continuation_neither_repeats_the_beginning_nor_glues_words(prefix, wr
     assert joined_to(prefix, Generation(text=written)).text == joined
 
 
+@pytest.mark.parametrize(
+    ("question", "reply", "kept_of_it"),
+    [
+        ("谁发现了青霉素？", "谁发现了青霉素？ 弗莱明。", ["弗莱明。"]),
+        ("谁发现了青霉素？", "弗莱明。谁发现了青霉素？", ["弗莱明。", "谁发现了青霉素？"]),
+        ("谁发现了青霉素？", "谁发现了青霉素？", ["谁发现了青霉素？"]),
+        # What is to be gone on with is no question.
+        (
+            "Penicillin",
+            "Penicillin was found by Fleming.",
+            ["Penicillin", " was found by Fleming."],
+        ),
+    ],
+)
+def test_a_question_said_again_is_no_part_of_the_answer(
+    question: str, reply: str, kept_of_it: list[str]
+):
+    rest = reply
+    pieces: list[str] = []
+    for piece in kept_of_it:
+        before, _, rest = rest.partition(piece)
+        pieces += [one for one in (before, piece) if one]
+    asked = (Message(role="user", content=question),)
+    found = answer_of(generation(*pieces), asked)
+    assert found.text == "".join(kept_of_it)
+    # Tokens keep their values and move with their characters.
+    assert [text for text, _ in kept(found)] == kept_of_it
+
+
 def test_tokens_of_a_continuation_move_with_their_text():
     found = joined_to("Born in", generation("Born", " in", " Hope", "."))
     assert (found.text, kept(found)) == (" Hope.", [(" Hope", 2.0), (".", 3.0)])
@@ -132,7 +165,8 @@ def test_what_a_reply_adds_to_its_beginning(prefilled: bool, reply: str, added: 
 
 
 def test_a_reply_without_a_beginning_is_taken_as_it_is_seen():
-    assert Continuation((), "", prefilled=False).added(Generation(text=" Hope. ")).text == "Hope."
+    asked = Continuation((Message(role="user", content="Where?"),), "", prefilled=False)
+    assert asked.added(Generation(text=" Hope. ")).text == "Hope."
 
 
 LIST = "- one\n- two\n- thr"
