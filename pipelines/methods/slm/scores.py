@@ -247,7 +247,7 @@ def threshold_in_use(
     scaling = settings.scaling()
     if any(judge.scale.source == "neutral" for judge in judges):
         fitted = limit_for("slm", "own", language, [judge.name for judge in judges])
-        usual = (settings.mean, scaling) == (SlmSettings().mean, SlmSettings().scaling())
+        usual = (settings.mean, scaling) == (MEANS[0], Scaling())
         if fitted is not None and usual:
             return fitted.value, "statements"
         # What is usual for other judges says nothing about one that was never measured.
