@@ -303,7 +303,7 @@ def _latest(one: LatestAnswer | None, place: int, t: Catalogue) -> Html:
     return tag(
         "li",
         tag("span.vs-evaluation-latest-mark", mark),
-        tag("bdi.vs-strong", one.system),
+        tag("bdi.vs-strong", named("method", one.system, t)),
         tag("span", shown(question), dir="auto"),
         tag("span", shown(" ".join(one.answer.split())) or "–", dir="auto"),
         button(
@@ -509,7 +509,7 @@ def _rates(found: JudgeCalibration, t: Catalogue) -> Html | None:
             rate_columns(found)[1:],
             rows,
             t,
-            name=lambda row: visible(row.system),
+            name=lambda row: named("method", row.system, t),
             key=lambda row: f"rate-{row.system}",
         ),
         tag("p.vs-note", t("evaluate.judge.rates.help")) if found.rates else None,

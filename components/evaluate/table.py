@@ -15,6 +15,7 @@ from components.base.words import (
     integer,
     means_link,
     means_list,
+    method_names,
     named,
     two_digits,
 )
@@ -492,12 +493,13 @@ def _deciding(results: ResultsTable) -> list[str]:
 
 def _system(row: ResultsRow, t: Catalogue) -> list[Child]:
     title = named("method", row.description.method, t)
+    shown = named("method", row.system, t)
     models = t("list.separator").join(dict.fromkeys(row.description.models.values()))
     own = row.description.prompts
     worded = t("prompts.own", count=len(own), list=t("list.separator").join(own)) if own else ""
-    about = " · ".join(filter(None, [title if title != row.system else "", models, worded]))
+    about = " · ".join(filter(None, [title if title != shown else "", models, worded]))
     note = tag("span.vs-note", about) if about else None
-    return [tag("span.vs-estimate-cell", tag("bdi.vs-strong", row.system), note)]
+    return [tag("span.vs-estimate-cell", tag("bdi.vs-strong", shown), note)]
 
 
 def _letters(results: ResultsTable, metric: str) -> dict[str, str]:
@@ -525,7 +527,7 @@ def _bands(results: ResultsTable, t: Catalogue) -> Html | None:
     for metric, found in results.bands.items():
         several = [band for band in found if len(band) > 1]
         if several:
-            groups = "; ".join(t("list.separator").join(band) for band in several)
+            groups = "; ".join(method_names(band, t) for band in several)
             metrics.setdefault(groups, []).append(metric_title(metric, t))
             if metric in deciding and groups not in why:
                 reasons = (
@@ -564,8 +566,8 @@ def alike_words(pair: PairedDifference, t: Catalogue) -> str:
     """
     return t(
         "evaluate.alike.why",
-        first=pair.first,
-        second=pair.second,
+        first=named("method", pair.first, t),
+        second=named("method", pair.second, t),
         n=integer(pair.difference.n),
         value=estimate_text(pair.difference, t, signed=True),
         p=p_text(pair.adjusted),
@@ -582,7 +584,7 @@ def ranking_view(found: DetectorRankings, results: ResultsTable, t: Catalogue) -
 
     def name(line: Line) -> Content:
         if line.system in own:
-            return tag("bdi.vs-strong", line.system)
+            return tag("bdi.vs-strong", named("method", line.system, t))
         return t("evaluate.control", name=metric_title(line.system, t))
 
     body = columns_table(
