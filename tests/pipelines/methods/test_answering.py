@@ -114,6 +114,9 @@ async def test_the_sentence_quoted_answers(question: str, names: tuple[str, ...]
     ("question", "name", "words"),
     [
         ("Who discovered penicillin?", "en/penicillin", "was discovered by Alexander Fleming"),
+        ("Who built the Eiffel Tower?", "en/eiffel-tower", "by Gustave Eiffel's company"),
+        ("埃菲尔铁塔是谁建的？", "zh/ai-fei-er-tie-ta", "由古斯塔夫·埃菲尔的公司建造"),
+        ("屠呦呦因为什么获得诺贝尔奖？", "zh/tu-youyou", "因发现青蒿素"),
         ("Who wrote Dream of the Red Chamber?", "en/dream-of-the-red-chamber", "Cao Xueqin"),
         ("What was Florence Nightingale known for?", "en/florence-nightingale", "the founder of"),
         ("Who was the first emperor of China?", "en/first-emperor-of-qin", "Qin Shi Huang"),
