@@ -113,6 +113,21 @@ def method_names(methods: Iterable[str], t: Catalogue) -> str:
     return t("list.separator").join(named("method", one, t) for one in methods)
 
 
+def system_title(name: str, t: Catalogue) -> str:
+    """Return what a system of an evaluation is called: "DRAD 2" for "drad 2", the second of that
+    method; another name stays.
+    """
+    method, space, count = name.partition(" ")
+    if space and not count.isdigit():
+        return visible(name)
+    return f"{named('method', method, t)}{space}{count}"
+
+
+def system_titles(names: Iterable[str], t: Catalogue) -> str:
+    """Return what systems are called, as one list in words."""
+    return t("list.separator").join(system_title(one, t) for one in names)
+
+
 def setting_key(method: str, field: str, t: Catalogue) -> str:
     """Return the key of a setting's texts: the method's own, or that of all methods with it."""
     own = f"setting.{method}.{field}"

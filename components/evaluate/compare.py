@@ -19,7 +19,7 @@ from components.base.elements import (
 )
 from components.base.html import Child, Html, tag, visible
 from components.base.theme import Theme, plotly_template, tokens
-from components.base.words import Catalogue, integer, means_list, method_names, named
+from components.base.words import Catalogue, integer, means_list, system_title, system_titles
 from components.evaluate.table import (
     cost_text,
     estimate_cell,
@@ -95,7 +95,7 @@ def _summary(found: SystemComparison, t: Catalogue) -> list[Child]:
     if groups < found.n:
         counted = " · ".join([counted, t("evaluate.groups", n=integer(groups))])
     several = [band for band in found.bands if len(band) > 1]
-    bands = "; ".join(method_names(band, t) for band in several)
+    bands = "; ".join(system_titles(band, t) for band in several)
     title = metric_title(found.metric.name, t)
     alike = t("evaluate.band", metric=title, list=bands) if several and pairs > 1 else None
     return [
@@ -112,7 +112,7 @@ def _summary(found: SystemComparison, t: Catalogue) -> list[Child]:
 
 def _lacks(system: str, one: object, t: Catalogue) -> str:
     counts = {name: integer(getattr(one, name)) for name in ("missing", "failed", "inapplicable")}
-    return t("evaluate.lacking", system=named("method", system, t), **counts)
+    return t("evaluate.lacking", system=system_title(system, t), **counts)
 
 
 def _means(found: SystemComparison, t: Catalogue) -> Html:
@@ -121,7 +121,7 @@ def _means(found: SystemComparison, t: Catalogue) -> Html:
         TableRow(
             f"mean-{system}",
             [
-                tag("bdi.vs-strong", named("method", system, t)),
+                tag("bdi.vs-strong", system_title(system, t)),
                 estimate_cell(one, t, items=found.n),
             ],
         )
@@ -135,8 +135,8 @@ def _sentences(pair: PairedDifference, found: SystemComparison, t: Catalogue) ->
     """Return the difference in one line, and what follows from it in a sentence."""
     difference = t(
         "evaluate.difference",
-        first=named("method", pair.first, t),
-        second=named("method", pair.second, t),
+        first=system_title(pair.first, t),
+        second=system_title(pair.second, t),
         value=estimate_text(pair.difference, t, signed=True),
     )
     line = " · ".join([difference, p_words(pair, len(found.pairs), t)])
@@ -150,7 +150,7 @@ def _sentences(pair: PairedDifference, found: SystemComparison, t: Catalogue) ->
 
 
 def _follows(pair: PairedDifference, info: MetricInfo, t: Catalogue) -> str:
-    first, second = (named("method", one, t) for one in (pair.first, pair.second))
+    first, second = (system_title(one, t) for one in (pair.first, pair.second))
     return t(f"evaluate.outcome.{outcome(pair, info)}", first=first, second=second)
 
 
@@ -169,9 +169,9 @@ def _pairs(found: SystemComparison, t: Catalogue) -> Html:
             [
                 tag(
                     "span",
-                    tag("bdi", named("method", pair.first, t)),
+                    tag("bdi", system_title(pair.first, t)),
                     " − ",
-                    tag("bdi", named("method", pair.second, t)),
+                    tag("bdi", system_title(pair.second, t)),
                 ),
                 estimate_cell(pair.difference, t, items=found.n, signed=True),
                 tag("span", _p(pair.p), tag("span.vs-note", _test(pair, t))),
@@ -197,7 +197,7 @@ def _two_by_two(found: SystemComparison, t: Catalogue) -> Html | None:
     """Return how many items both, one or none of two systems got right."""
     if found.table is None:
         return None
-    first, second = (named("method", one, t) for one in found.systems)
+    first, second = (system_title(one, t) for one in found.systems)
     both, only_first, only_second, none = found.table
     title = t("evaluate.two_by_two", first=first, second=second)
     columns = [
@@ -234,7 +234,7 @@ def _answer(one: ComparedAnswer, item: str, t: Catalogue, *, binary: bool) -> Ht
     body: list[Child] = [
         tag(
             "p.vs-label",
-            tag("bdi", named("method", one.system, t)),
+            tag("bdi", system_title(one.system, t)),
             " ",
             value_mark(None if isnan(one.value) else one.value, t, binary=binary),
         ),
@@ -288,7 +288,7 @@ def forest_figure(
     below = [0.0 if one.low is None else value - one.low for _, one, value in known]
     figure.add_scatter(
         x=[value for _, _, value in known],
-        y=[label(named("method", name, t)) for name, _, _ in known],
+        y=[label(system_title(name, t)) for name, _, _ in known],
         error_x={
             "type": "data",
             "symmetric": False,
@@ -434,7 +434,7 @@ def cost_figure(
             "color": colour["ink-3"],
             "thickness": 1,
         },
-        text=[label(named("method", name, t)) for _, _, name, _ in points],
+        text=[label(system_title(name, t)) for _, _, name, _ in points],
         textposition="top center",
         textfont={"color": colour["ink-2"], "size": 12},
         customdata=[[estimate_text(e, t), cost_text(cost, x, t)] for x, _, _, e in points],

@@ -21,7 +21,16 @@ from components.base.elements import (
     table,
 )
 from components.base.html import Child, Html, shown, tag, visible
-from components.base.words import Catalogue, duration, integer, meaning, means_list, named
+from components.base.words import (
+    Catalogue,
+    duration,
+    integer,
+    meaning,
+    means_list,
+    named,
+    system_title,
+    system_titles,
+)
 from components.evaluate.reading import reading_line
 from components.evaluate.table import (
     columns_table,
@@ -157,11 +166,7 @@ def data_words(name: str, t: Catalogue) -> str:
 
 def evaluation_title(spec: EvaluationSpec, t: Catalogue) -> str:
     """Return what an evaluation is called that nobody named: its data and its methods."""
-    listed = t("list.separator").join(
-        # A second system of a method is its name with a number.
-        one.name.replace(one.method.name, named("method", one.method.name, t), 1)
-        for one in spec.systems
-    )
+    listed = system_titles((one.name for one in spec.systems), t)
     return f"{data_words(spec.data, t)}{t('label.separator')}{listed}"
 
 
@@ -303,7 +308,7 @@ def _latest(one: LatestAnswer | None, place: int, t: Catalogue) -> Html:
     return tag(
         "li",
         tag("span.vs-evaluation-latest-mark", mark),
-        tag("bdi.vs-strong", named("method", one.system, t)),
+        tag("bdi.vs-strong", system_title(one.system, t)),
         tag("span", shown(question), dir="auto"),
         tag("span", shown(" ".join(one.answer.split())) or "–", dir="auto"),
         button(
@@ -509,7 +514,7 @@ def _rates(found: JudgeCalibration, t: Catalogue) -> Html | None:
             rate_columns(found)[1:],
             rows,
             t,
-            name=lambda row: named("method", row.system, t),
+            name=lambda row: system_title(row.system, t),
             key=lambda row: f"rate-{row.system}",
         ),
         tag("p.vs-note", t("evaluate.judge.rates.help")) if found.rates else None,

@@ -15,8 +15,9 @@ from components.base.words import (
     integer,
     means_link,
     means_list,
-    method_names,
     named,
+    system_title,
+    system_titles,
     two_digits,
 )
 from components.page import section
@@ -493,7 +494,7 @@ def _deciding(results: ResultsTable) -> list[str]:
 
 def _system(row: ResultsRow, t: Catalogue) -> list[Child]:
     title = named("method", row.description.method, t)
-    shown = named("method", row.system, t)
+    shown = system_title(row.system, t)
     models = t("list.separator").join(dict.fromkeys(row.description.models.values()))
     own = row.description.prompts
     worded = t("prompts.own", count=len(own), list=t("list.separator").join(own)) if own else ""
@@ -527,7 +528,7 @@ def _bands(results: ResultsTable, t: Catalogue) -> Html | None:
     for metric, found in results.bands.items():
         several = [band for band in found if len(band) > 1]
         if several:
-            groups = "; ".join(method_names(band, t) for band in several)
+            groups = "; ".join(system_titles(band, t) for band in several)
             metrics.setdefault(groups, []).append(metric_title(metric, t))
             if metric in deciding and groups not in why:
                 reasons = (
@@ -566,8 +567,8 @@ def alike_words(pair: PairedDifference, t: Catalogue) -> str:
     """
     return t(
         "evaluate.alike.why",
-        first=named("method", pair.first, t),
-        second=named("method", pair.second, t),
+        first=system_title(pair.first, t),
+        second=system_title(pair.second, t),
         n=integer(pair.difference.n),
         value=estimate_text(pair.difference, t, signed=True),
         p=p_text(pair.adjusted),
@@ -584,7 +585,7 @@ def ranking_view(found: DetectorRankings, results: ResultsTable, t: Catalogue) -
 
     def name(line: Line) -> Content:
         if line.system in own:
-            return tag("bdi.vs-strong", named("method", line.system, t))
+            return tag("bdi.vs-strong", system_title(line.system, t))
         return t("evaluate.control", name=metric_title(line.system, t))
 
     body = columns_table(

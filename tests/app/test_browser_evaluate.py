@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
-from components.base.words import LANGUAGES, Catalogue
+from components.base.words import LANGUAGES, Catalogue, system_titles
 from pipelines.base import Language
 from tests.app.conftest import Visit
 from tests.app.serving import (
@@ -283,7 +283,8 @@ def test_the_whole_walk_in_both_languages_on_both_widths(
     answered(page, t("status.done"))
     assert page.url != address
     unfold(page, "evaluate-compare-fold")
-    choose(page, t("evaluate.compare.with"), "capitals: direct, direct 2, rag")
+    systems = system_titles(("direct", "direct 2", "rag"), t)
+    choose(page, t("evaluate.compare.with"), f"capitals{t('label.separator')}{systems}")
     this, that = t("evaluate.compare.this"), t("evaluate.compare.that")
     expect(page.locator(".vs-evaluation-item").first).to_contain_text(f"{that}: direct")
     expect(page.locator(".vs-evaluation-item").first).to_contain_text(f"{this}: direct")
