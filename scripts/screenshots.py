@@ -49,7 +49,7 @@ SCHEMES = ("light", "dark")
 WIDTHS = (DESKTOP["width"], PHONE["width"])
 
 OF_README: dict[str, tuple[Language, int]] = {
-    "ask": ("en", 1440),
+    "ask": ("en", 1140),
     "rowen-chinese": ("zh", 1500),
     "drad": ("en", 1300),
     "evaluate": ("en", 1200),
