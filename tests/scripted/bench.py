@@ -49,6 +49,7 @@ from pipelines.run.events import (
 )
 from pipelines.run.live import LiveRun
 from pipelines.text import Entity, EntityRecognizer, detect_language
+from pipelines.text.entity_rules import Label
 
 Piece = tuple[str, float] | tuple[str, float, float]
 Reply = Sequence[Piece] | str | Generation
@@ -188,9 +189,9 @@ class Shelf(Retriever):
 class FixedRecognizer:
     """Finds exactly the names it was given, wherever they occur."""
 
-    def __init__(self, *names: str, label: str = "GPE") -> None:
+    def __init__(self, *names: str, label: Label = "GPE") -> None:
         self._names = names
-        self._label = label
+        self._label: Label = label
 
     def source_for(self, language: str) -> str:
         return "fixed"
