@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
-from components.base.words import LANGUAGES, Catalogue, system_titles
+from components.base.words import LANGUAGES, Catalogue, system_title, system_titles
 from pipelines.base import Language
 from tests.app.conftest import Visit
 from tests.app.serving import (
@@ -266,7 +266,7 @@ def test_the_whole_walk_in_both_languages_on_both_widths(
 
     # One system alone, the wrong items of it, then all beside another evaluation.
     expect(page.locator(".vs-evaluation-item")).to_have_count(4)
-    choose(page, t("evaluate.which"), t("evaluate.which.wrong", system="direct"))
+    choose(page, t("evaluate.which"), t("evaluate.which.wrong", system=system_title("direct", t)))
     expect(page.locator(".vs-evaluation-item")).to_have_count(3)
     fits(page)
     press(page, t("evaluate.all"))

@@ -37,7 +37,7 @@ from app.screens.runs import local_time
 from app.screens.setup import assumed_capabilities
 from app.session import key_for, known_models, messages, owner
 from components.base.elements import notice
-from components.base.words import Catalogue, integer
+from components.base.words import Catalogue, integer, system_title
 from components.evaluate.compare import comparison_view, items_view
 from components.evaluate.progress import calibration_view, judging_view
 from components.forms import BUDGET
@@ -98,6 +98,7 @@ def draw_items(key: ResultKey, spec: EvaluationSpec, part: Filter, t: Catalogue)
             names,
             default=names[:_AT_FIRST] if other is None else _pair(names),
             key=".".join(["evaluate.compare", key.evaluation, *labels]),
+            format_func=partial(system_title, t=t),
             max_selections=_MOST_SYSTEMS,
             placeholder=t("compare.hint"),
         )
@@ -171,7 +172,7 @@ def _wanted(systems: Sequence[str], binary: bool, t: Catalogue) -> Wanted:
 
     def words(option: str) -> str:
         kind, _, system = option.partition(" ")
-        return t(f"evaluate.which.{kind}", system=system)
+        return t(f"evaluate.which.{kind}", system=system_title(system, t))
 
     columns = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
     with columns[0]:
