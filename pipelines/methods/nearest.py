@@ -69,7 +69,7 @@ from pipelines.retrieval.indexes import content_terms
 from pipelines.run.events import Score
 from pipelines.run.findings import CorrectionForm, SentenceAlso, SentenceChosen
 from pipelines.run.scope import Scope
-from pipelines.text import split_sentences
+from pipelines.text import has_han, split_sentences
 
 PROMPTS = load_prompts("nearest")
 
@@ -418,7 +418,10 @@ class _NearestCorrection:
         nothing.
         """
         whole = joined_to(self.begun, Generation(text=written)).text
-        whole = whole if whole.startswith(self.begun) else f"{self.begun} {whole.lstrip()}"
+        if not whole.startswith(self.begun):
+            # Chinese words stand side by side.
+            gap = "" if has_han(self.begun[-1:]) else " "
+            whole = f"{self.begun}{gap}{whole.lstrip()}"
         first = next(iter(split_sentences(whole)), None)
         if first is None or first.end <= len(self.begun) + 1:
             return ""

@@ -30,6 +30,7 @@ from tests.scripted.bench import (
     pieces,
     run_method,
 )
+from tests.scripted.slm import JudgeModel
 
 WEAK = FULL.model_copy(update={"weak": True, "judges": False})
 QUESTION = "When was the Carr lamp invented?"
@@ -462,6 +463,7 @@ async def test_drad_replaces_from_the_doubtful_sentence_on():
 
 
 GONE_ON = " a shed in 1904."
+TAUGHT = FULL.model_copy(update={"adapted": ("judge",)})
 
 
 @pytest.mark.parametrize(
@@ -496,6 +498,26 @@ async def test_drad_goes_on_from_the_doubtful_entity(added: str, p: float, text:
         recognizer=FixedRecognizer("Florida"),
     )
     assert outcome.answer.text == text
+
+
+async def test_drad_goes_on_in_chinese_without_a_space():
+    sentence = "卡尔灯于1904年发明于柏林。"
+
+    def reply(request: GenerationRequest) -> Any:
+        if request.messages[-1].role == "assistant":
+            return "1904年。"
+        return [("卡尔灯发明于", 0.9), ("1848", 0.1), ("年。", 0.9)]
+
+    outcome = await run_method(
+        Drad(),
+        "卡尔灯是哪一年发明的？",
+        PieceModel(reply, WEAK),
+        shelf=Shelf(lambda _: [sentence]),
+        models={"judge_1": JudgeModel("A judge", lambda said: 0.99 * ("1904" in said), TAUGHT)},
+        similarity=Cosines({sentence: 0.9}),
+        recognizer=FixedRecognizer("1848年"),
+    )
+    assert outcome.answer.text == "卡尔灯发明于1904年。"
 
 
 async def test_drad_keeps_its_beginning_only_where_the_model_goes_on_from_it():
