@@ -72,6 +72,17 @@ def limit_for(
     return next((one for one in known if wanted is None or one.judges == wanted), None)
 
 
+def least_yes(judge: str, language: Language, otherwise: float) -> float:
+    """Return the least P(yes) of a language model that is taken for support of what was searched
+    for; `otherwise` where it has no fitted limit.
+
+    What a small one says of right and of wrong claims lies close together, so that one half tells
+    nothing.
+    """
+    limit = limit_for("p_yes", "library", language, [judge])
+    return otherwise if limit is None else limit.value
+
+
 def limit_used(method: str, score: Score | None, use: Use, language: Language) -> Limit | None:
     """Return the fitted threshold that a score was held against; None where it was another one."""
     if score is None:

@@ -30,7 +30,7 @@ from pipelines.base import Generation, Language, Message, Passage, calibrated
 from pipelines.errors import VeriscopeError
 from pipelines.methods.answering import AnswerFinder, differing, parts_of
 from pipelines.methods.base import Question, Wording
-from pipelines.methods.limits import limit_for
+from pipelines.methods.limits import least_yes
 from pipelines.methods.replies.announced import unannounced
 from pipelines.methods.replies.lists import (
     asks_yes_or_no,
@@ -93,15 +93,10 @@ _ANSWER_TOKENS = 48
 
 
 def _supported_by(step: Scope, judge: str | None, language: Language) -> float:
-    """Return the least P(yes) of the judge of that role that is taken for support.
-
-    What a language model of this size says of right and of wrong Chinese claims lies close
-    together, so that one half tells nothing.
-    """
+    """Return the least P(yes) of the judge of that role that is taken for support."""
     if judge is None or not step.model(judge).capabilities.writes:
         return _SUPPORTED
-    limit = limit_for("p_yes", "library", language, [step.model(judge).name])
-    return _SUPPORTED if limit is None else limit.value
+    return least_yes(step.model(judge).name, language, _SUPPORTED)
 
 
 def _quoted(one: NearSentence) -> SentenceAlso:

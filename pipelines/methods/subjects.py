@@ -312,7 +312,9 @@ def holds_details(concept: str, passages: Sequence[Passage]) -> bool:
     Of a name the last word counts that is no ordinary one. Chinese names count as they are written.
     """
     text = unaccented(" ".join(f"{one.title} {one.text}" for one in passages))
-    if not _amounts(concept) <= _amounts(text) | {(number, 1) for number, _ in _amounts(text)}:
+    given = _amounts(text)
+    # A concept may be the number alone, without what it is multiplied by.
+    if not _amounts(concept) <= given | {(number, 1) for number, _ in given}:
         return False
     if has_han(concept):
         return all(name in text for name in chinese_names(concept))

@@ -16,7 +16,7 @@ from pipelines.methods.ever.calls import PROMPTS, ask_line
 from pipelines.methods.ever.concepts import Concepts, concepts_in, read_concepts
 from pipelines.methods.ever.questions import Checked, Validation, validation_for
 from pipelines.methods.ever.settings import EverSettings
-from pipelines.methods.limits import limit_for
+from pipelines.methods.limits import least_yes
 from pipelines.methods.replies.lists import asks_yes_or_no, words_shared
 from pipelines.methods.replies.parsing import visible
 from pipelines.methods.replies.verdicts import (
@@ -423,15 +423,11 @@ class Checker:
     def _limit_of(self, own: Scope) -> float:
         """Return the least P(yes) of a language model that is taken for support; 0 for a judge of
         three verdicts.
-
-        What a small one says of right and of wrong claims lies close together, so that it has a
-        fitted limit where it was measured.
         """
         judge = own.model(self.role)
         if not judge.capabilities.writes:
             return 0.0
-        limit = limit_for("p_yes", "library", self.question.language, [judge.name])
-        return CLEARLY if limit is None else limit.value
+        return least_yes(judge.name, self.question.language, CLEARLY)
 
     async def _supports(
         self, own: Scope, concept: Concept, claim: str, read: Sequence[Passage]
