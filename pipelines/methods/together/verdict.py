@@ -184,6 +184,9 @@ def combination_for(
 _FEW_WORDS = 4
 """A shorter answer is no statement of its own."""
 
+_WITHOUT_SUBJECT = ("是", "由")
+"""A Chinese sentence that begins so has its subject in the question."""
+
 
 # --- The verdict ----------------------------------------------------------------------------------
 
@@ -200,8 +203,8 @@ def sentences_together(
     """Return the verdict on each sentence of a text that `methods` judged, as far as they
     have come.
 
-    `question` is what the text answers: a sentence of a few words is compared with the evidence
-    together with it. Passages that `others` found count as well.
+    `question` is what the text answers: a sentence that names no subject of its own is compared
+    with the evidence together with it. Passages that `others` found count as well.
 
     A sentence without a word of any judge is not judged where other sentences, or other runs of
     the same detectors, have one.
@@ -250,8 +253,8 @@ def judged_together(
             why = Why(name="no_passages" if nothing else "unjudged")
             found.append(TogetherFound(verdict=verdict, why=(why,), use=use))
             continue
-        short = question and len(words) < _FEW_WORDS
-        stated = f"{question} {sentence}" if short else sentence
+        needs = question and _needs_question(sentence, question, first=not before)
+        stated = f"{question} {sentence}" if needs else sentence
         evidence = evidence_of(stated, passages, before)
         about = passages_on_subject(stated, passages, before)
         shown = evidence if about is passages else evidence_of(stated, about, before)
@@ -263,6 +266,17 @@ def judged_together(
             )
         found.append(one)
     return found
+
+
+def _needs_question(sentence: str, question: str, *, first: bool) -> bool:
+    """Return whether a sentence says what it is about only together with the question: it has few
+    words, or it begins an answer and names nothing that was asked about.
+    """
+    words = content_terms(sentence)
+    apart = first and (
+        sentence.startswith(_WITHOUT_SUBJECT) or not set(words) & set(content_terms(question))
+    )
+    return len(words) < _FEW_WORDS or apart
 
 
 def answer_together(view: RunView, name: str) -> TogetherFound | None:

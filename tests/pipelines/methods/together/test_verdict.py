@@ -118,6 +118,38 @@ def test_an_answer_that_states_nothing_is_left_open():
         assert [(one.verdict, one.probability) for one in found] == [("unchecked", None)]
 
 
+FLEMING = Passage(
+    id="f",
+    title="青霉素",
+    text="1928年，英国细菌学家亚历山大·弗莱明发现了青霉素。",
+    source="library",
+)
+HOPPER = Passage(
+    id="h", title="葛丽丝·霍普", text="美国科学家葛丽丝·霍普设计了编译器。", source="library"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "title"),
+    [
+        # The subject of the first four is what the question asks about.
+        ("是美国科学家查利维斯。", "青霉素"),
+        ("由美国科学家查利维斯发现。", "青霉素"),
+        ("美国科学家查利维斯。", "青霉素"),
+        ("弗莱明。", "青霉素"),
+        ("美国科学家葛丽丝·霍普发现了编译器。", "葛丽丝·霍普"),
+    ],
+)
+def test_an_answer_without_its_subject_is_read_with_the_question(
+    monkeypatch: pytest.MonkeyPatch, answer: str, title: str
+):
+    monkeypatch.setattr(module, "combinations", lambda: (fitted("judge", language="zh"),))
+    found = judged_together(
+        [answer], [said(0.2)], [HOPPER, FLEMING], "library", "zh", question="谁发现了青霉素？"
+    )
+    assert [one.title for one in found] == [title]
+
+
 @pytest.mark.usefixtures("shipped")
 def test_without_passages_nothing_is_known_and_without_a_search_nothing_was_judged():
     searched = judged_together([BORN], [said(0.9)], [], "library", "en")[0]
