@@ -6,7 +6,7 @@ import logging
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial, wraps
 from typing import Any, TypeVar
@@ -39,7 +39,7 @@ from pipelines.jobs import NotYet
 from pipelines.run.events import ModelCalled, RunSpec
 from pipelines.run.scope import unexpected
 from pipelines.run.view import fold
-from pipelines.store.exchange import export_lines
+from pipelines.store.exchange import export_lines, recordings
 
 # The run a visitor is looking at: followed while it happens, read from the store afterwards.
 
@@ -300,6 +300,34 @@ def draw_error(page: str, other: VeriscopeError | None = None) -> bool:
     if problem is not None:
         show_error(problem, key=f"{page}-error")
     return problem is not None
+
+
+def draw_no_run(page: str, text: str, methods: Collection[str], t: Catalogue) -> None:
+    """Say in `text` that there is no run to show; offer Ask, and a recorded run in the visitor's
+    language that used one of `methods`.
+    """
+    show_html(notice(text, "no-runs"), key="no-runs")
+    found = (
+        one.id
+        for one in recordings()
+        if one.language == language() and not set(methods).isdisjoint(one.methods)
+    )
+    recorded = next(found, None)
+    with st.container(horizontal=True):
+        if recorded is not None:
+            st.button(
+                t("page.recorded"),
+                type="primary",
+                key=f"{page}-recorded",
+                on_click=_open_recorded,
+                args=(page, recorded),
+            )
+        st.button(t("nav.ask"), key=f"{page}-ask", on_click=go_to, args=("ask",))
+
+
+def _open_recorded(page: str, name: str) -> None:
+    with remembered(page):
+        open_run(name)
 
 
 def begin_run(page: str, spec: RunSpec | Callable[[], RunSpec]) -> None:

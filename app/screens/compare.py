@@ -21,7 +21,6 @@ from app.page import (
     disambiguate,
     draw_again,
     draw_error,
-    go_to,
     guarded,
     page_title,
     remembered,
@@ -57,8 +56,7 @@ def show() -> None:
     opened = _follow(asked)
     labels = _labels(opened)
     if not labels:
-        show_html(notice(t("compare.no_runs"), "no-runs"), key="no-runs")
-        st.button(t("nav.ask"), on_click=go_to, args=("ask",))
+        page.draw_no_run("compare", t("compare.no_runs"), METHODS, t)
         return
     # The address decides: what the control shows is set to it before every drawing.
     st.session_state[_RUNS] = list(opened)

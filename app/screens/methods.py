@@ -16,9 +16,9 @@ from app.page import (
     begin_run,
     disambiguate,
     draw_error,
+    draw_no_run,
     draw_run,
     draw_unfolded,
-    go_to,
     guarded,
     heading,
     in_rows,
@@ -230,9 +230,7 @@ def _pick(page: str, methods: Sequence[str], t: Catalogue) -> None:
         # A run begins here.
         return
     if not runs:
-        names = method_names(methods, t)
-        show_html(notice(t("page.no_runs", methods=names), "no-runs"), key="no-runs")
-        st.button(t("nav.ask"), on_click=go_to, args=("ask",))
+        draw_no_run(page, t("page.no_runs", methods=method_names(methods, t)), methods, t)
         return
     names = disambiguate({run.id: run.title for run in runs})
     chosen = st.selectbox(

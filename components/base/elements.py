@@ -13,7 +13,6 @@ from components.base.words import (
     comparison,
     duration,
     integer,
-    meaning,
     means_list,
     named,
     two_digits,
@@ -453,8 +452,8 @@ def _clock(seconds: float, t: Catalogue, *, running: bool) -> Html:
 class EvidenceItem:
     """A passage, the query that found it, the methods that used it, and what is marked in it.
 
-    `marks` are [start, end) offsets in the passage's own text; of two that overlap, the first is
-    marked.
+    `marks` are the [start, end) of sentences near to what the passage is read for, in its own text;
+    of two that overlap, the first is marked. A mark says what to read first, and no verdict.
     """
 
     passage: Passage
@@ -473,14 +472,18 @@ def evidence(items: Sequence[EvidenceItem], t: Catalogue, *, id: str = "evidence
     )
     scores = dict.fromkeys(name for item in items for name in item.passage.scores or ())
     listed = tag("ol.vs-evidence", cards, id=id, key=id)
-    return join([listed, means_list(scores, t, key=f"{id}-means")])
+    marked = any(item.marks for item in items)
+    note = tag("p.vs-note", t("evidence.near.note"), key=f"{id}-near") if marked else None
+    plain = any(not item.passage.scores for item in items)
+    notes = (t("evidence.score.retriever.note"),) if plain else ()
+    return join([listed, note, means_list(scores, t, key=f"{id}-means", notes=notes)])
 
 
 def passage_card(item: EvidenceItem, t: Catalogue) -> str:
     """Return one passage."""
     passage = item.passage
-    supports = tag("span.vs-sr", t("evidence.supporting"), " ")
-    marks = ((*place, supports) for place in item.marks)
+    near = tag("span.vs-sr", t("evidence.near"), " ")
+    marks = ((*place, near) for place in item.marks)
     text = marked_text(passage.text, marks, lambda piece, words: tag("mark.vs-mark", words, piece))
     title = tag("bdi", passage.title or passage.id)
     url = safe_url(passage.url)
@@ -505,11 +508,8 @@ def _facts(item: EvidenceItem, t: Catalogue) -> Iterable[Html]:
     passage = item.passage
     scores = passage.scores or {"retriever": passage.score}
     for name, value in scores.items():
-        yield fact(
-            named("evidence.score", name, t),
-            tag("span.vs-num", two_digits(value)),
-            meaning(name, t) or t("evidence.score.retriever.meaning"),
-        )
+        # What the numbers mean is told once, below all passages.
+        yield fact(named("evidence.score", name, t), tag("span.vs-num", two_digits(value)))
     yield fact(t("evidence.source"), tag("bdi", passage.source))
     if item.query:
         yield fact(t("evidence.query"), tag("bdi", item.query))

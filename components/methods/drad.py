@@ -23,7 +23,7 @@ from components.base.theme import Theme
 from components.base.words import Catalogue, named, probability
 from components.methods.panel import MethodPanel, nearest_section
 from components.page import section
-from components.run.ask import entity_marks, language_unsupported, supporting
+from components.run.ask import entity_marks, language_unsupported, nearest_in_words
 from components.run.figures import entities_figure, profile_figure
 from components.run.text import MEASURES, entity_table, heatmaps
 from pipelines.base import Token
@@ -257,7 +257,9 @@ class _DradPanel(MethodPanel):
             parts.append(part(t("drad.continuation"), answer_text(step.text or "…")))
         if search is not None and search.passages:
             written = revised.after[revised.start :] if revised is not None else ""
-            items = [EvidenceItem(p, marks=supporting(p.text, written)) for p in search.passages]
+            items = [
+                EvidenceItem(p, marks=nearest_in_words(p.text, written)) for p in search.passages
+            ]
             found = evidence(items, t, id=f"step-{number}-evidence")
             parts.append(part(t("drad.passages"), found))
         return parts

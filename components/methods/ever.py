@@ -25,7 +25,7 @@ from components.base.words import Catalogue, integer
 from components.methods.panel import MethodPanel, nearest_section
 from components.models import judge_quality
 from components.page import section
-from components.run.ask import supporting
+from components.run.ask import nearest_in_words
 from components.run.text import unsupported_help, with_unsupported
 from pipelines.base import Answer, Passage
 from pipelines.run.events import Judged
@@ -352,7 +352,7 @@ class _EverPanel(MethodPanel):
         reasoned = "ever.reasoning" if found.evidence else "ever.recalled"
         near = f"{found.claim or found.question} {found.reasoning}"
         passages = self._passages(event, found)
-        items = [EvidenceItem(one, marks=supporting(one.text, near)) for one in passages]
+        items = [EvidenceItem(one, marks=nearest_in_words(one.text, near)) for one in passages]
         listed = evidence(items, t, id=f"{key}-evidence")
         parts: list[Child] = [
             part(t("ever.question"), answer_text(found.question)),

@@ -29,7 +29,7 @@ from components.base.words import Catalogue, comparison, lang, probability, two_
 from components.methods.panel import MethodPanel, nearest_section
 from components.models import judge_quality
 from components.page import section
-from components.run.ask import passages_of, supporting
+from components.run.ask import nearest_in_words, passages_of
 from pipelines.base import Language
 from pipelines.methods.replies.parsing import visible
 from pipelines.methods.rowen import Rowen
@@ -454,7 +454,7 @@ class _RowenPanel(MethodPanel):
         for rank, id in enumerate((id for id in used if id in found), start=1):
             passage, query = found[id]
             ranked = passage.model_copy(update={"rank": rank})
-            marks = supporting(passage.text, written)
+            marks = nearest_in_words(passage.text, written)
             items.append(EvidenceItem(ranked, query, marks=marks))
         cards = Html(evidence(items, self.t, id="rowen-evidence"))
         return fold(self.t("rowen.passages", count=len(items)), cards, key="passages-fold")

@@ -30,7 +30,7 @@ from components.base.html import Child, Html, tag, visible
 from components.base.words import Catalogue, integer, means_list, named, probability, two_digits
 from components.methods.panel import MethodPanel
 from components.page import section
-from components.run.ask import supporting
+from components.run.ask import nearest_in_words
 from components.run.text import heat_class, unsupported_help
 from pipelines.methods.slm.scores import shipped_panel
 from pipelines.run.events import Judged, Score, Verdict
@@ -198,7 +198,9 @@ class _SlmPanel(MethodPanel):
         if not self.method.searches:
             return tag("p.vs-empty", self.t("slm.context.none"), key=key)
         items = [
-            EvidenceItem(passage, search.query, marks=supporting(passage.text, self.panel.text))
+            EvidenceItem(
+                passage, search.query, marks=nearest_in_words(passage.text, self.panel.text)
+            )
             for search in self.method.searches
             for passage in search.passages
         ]

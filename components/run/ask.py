@@ -28,11 +28,12 @@ from pipelines.engine.checking import BY_JUDGES, is_check
 from pipelines.errors import ErrorInfo
 from pipelines.methods.registry import METHODS
 from pipelines.retrieval.documents import best_sentence
+from pipelines.retrieval.indexes import content_terms
 from pipelines.run.calibrated import CalibratedReading, readings
 from pipelines.run.events import ABOUT, DOUBTS, Judged, Score, Verdict
 from pipelines.run.findings import EntityReading
 from pipelines.run.view import MethodView, RunView, method_status, passages_found
-from pipelines.text import text_key
+from pipelines.text import split_sentences, text_key
 
 # What each method of a run found, in a line a method, and what they say of the answer.
 
@@ -212,6 +213,8 @@ Stance = Literal["doubts", "holds", "own", "about", "unchecked", "open", "ended"
 
 _HOLDS: frozenset[Verdict] = frozenset({"confident", "supported"})
 _ENOUGH = 2
+_LEAST_SHARED = 0.5
+"""Share of the words of a sentence that one near to it has."""
 
 
 @dataclass(frozen=True)
@@ -478,12 +481,17 @@ def entity_marks(judged: Iterable[Judged], draft: int) -> list[EntityMark]:
 
 
 @lru_cache(maxsize=1024)
-def supporting(passage: str, target: str) -> tuple[tuple[int, int], ...]:
-    """Return the [start, end) of the passage's sentence nearest to `target`; none if nothing
-    is shared.
+def nearest_in_words(passage: str, target: str) -> tuple[tuple[int, int], ...]:
+    """Return the [start, end) of the passage's sentence nearest in words to `target`; none where it
+    has less than half of the words of every sentence of that.
     """
     span = best_sentence(passage, target)
-    return () if span is None else ((span.start, span.end),)
+    if span is None:
+        return ()
+    said = set(content_terms(span.text))
+    wanted = (set(content_terms(one.text)) for one in split_sentences(target))
+    near = any(len(said & terms) >= _LEAST_SHARED * len(terms) for terms in wanted if terms)
+    return ((span.start, span.end),) if near else ()
 
 
 def passages_of(method: MethodView) -> list[tuple[Passage, str]]:

@@ -55,7 +55,7 @@ def test_a_new_visitor_is_told_what_to_do(opened: Engine):
     test = compare().run()
     assert not test.exception
     assert "There is nothing to compare yet" in told(test)
-    assert [button.label for button in test.button] == ["Ask"]
+    assert [button.label for button in test.button] == ["See a recorded run", "Ask"]
 
 
 def test_one_run_is_compared_with_all_its_methods(opened: Engine):

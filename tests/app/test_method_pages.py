@@ -16,6 +16,7 @@ from pipelines.errors import InvalidInputError
 from pipelines.methods.registry import METHODS, get_method, method_pages
 from pipelines.run.events import MethodSpec, RunSpec
 from pipelines.samples.walkthroughs import walkthrough
+from pipelines.store.exchange import recordings
 from tests.app.playing import (
     EACH,
     EVEREST,
@@ -85,9 +86,20 @@ def test_a_visitor_without_runs_is_sent_to_the_ask_page(name: str, language: Lan
     assert told(test).count("<h1") == 1
     names = t("list.separator").join(t(f"method.{one}.title") for one in PAGES[name])
     assert t("page.no_runs", methods=names) in seen(test)
-    assert labels(test) == [t("nav.ask")]
-    test.button[0].click().run()
+    assert labels(test) == [t("page.recorded"), t("nav.ask")]
+    test.button(key=f"{name}-ask").click().run()
     assert test.session_state["_wanted_page"] == "ask"
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("name", [*PAGES, "compare"])
+def test_a_visitor_without_runs_can_look_at_a_recorded_one(name: str, language: Language):
+    test = page(name, _owner=SOMEBODY_ELSE, lang=language).run()
+    test.button(key=f"{name}-recorded").click().run()
+    assert not test.exception
+    first = next(one for one in recordings() if one.language == language)
+    assert test.session_state["_watched"].run_id == first.id
+    assert first.question in seen(test)
 
 
 @pytest.mark.parametrize("name", PAGES)

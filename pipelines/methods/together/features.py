@@ -271,6 +271,16 @@ def evidence_of(statement: str, passages: Sequence[Passage], before: str = "") -
     return best._replace(subject=not subject or any(_names_it(one, subject) for one in passages))
 
 
+def answer_is_missing(sentence: str, question: str, evidence: BestEvidence) -> bool:
+    """Return whether all that `sentence` says beyond `question` is missing in the evidence.
+
+    "李白号为李。" has the words of the sentence that gives his art name, but for the name itself.
+    """
+    asked = _content(question)
+    new = [word for word in _words_of(sentence) if not _content(word) & asked]
+    return bool(new) and set(new) <= set(evidence.missing_words)
+
+
 def passages_on_subject(
     statement: str, passages: Sequence[Passage], before: str = ""
 ) -> Sequence[Passage]:

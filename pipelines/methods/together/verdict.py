@@ -8,6 +8,7 @@ program and report takes the verdict from here.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -19,6 +20,7 @@ from pydantic import Field, TypeAdapter
 from pipelines.base import ASSETS, Frozen, Language, Passage, calibration
 from pipelines.methods.base import Question
 from pipelines.methods.limits import NEAREST_USE, HeldOutScores, Use
+from pipelines.methods.replies.lists import asks_yes_or_no
 from pipelines.methods.replies.statements import states_nothing
 from pipelines.methods.together.features import (
     READINGS,
@@ -27,6 +29,7 @@ from pipelines.methods.together.features import (
     Label,
     Reading,
     SentenceReadings,
+    answer_is_missing,
     evidence_of,
     feature_names,
     features_of,
@@ -184,6 +187,8 @@ def combination_for(
 _FEW_WORDS = 4
 """A shorter answer is no statement of its own."""
 
+_SOURCE = re.compile(r"[(（][^()（）.!?。！？]*[)）]")
+
 _WITHOUT_SUBJECT = ("是", "由")
 """A Chinese sentence that begins so has its subject in the question."""
 
@@ -242,8 +247,10 @@ def judged_together(
     found: list[TogetherFound] = []
     before = ""
     text = " ".join(sentences)
+    asked = Question(text=question, language=language)
+    asks = bool(question) and not asks_yes_or_no(asked)
     unreadable = other_language(f"{question} {text}") is not None or (
-        bool(question) and states_nothing(text, Question(text=question, language=language))
+        bool(question) and states_nothing(text, asked)
     )
     for sentence, readings in zip(sentences, said, strict=True):
         words = content_terms(sentence)
@@ -261,11 +268,19 @@ def judged_together(
         before += f" {sentence}"
         one = _judged(readings, evidence, shown, use, language)
         if one.verdict == "supported" and expected and not readings.values:
-            one = one.model_copy(
-                update={"verdict": "unchecked", "probability": None, "why": (Why(name="unjudged"),)}
-            )
+            one = _withheld(one, "unchecked", Why(name="unjudged"))
+        elif (
+            one.verdict == "supported" and asks and answer_is_missing(sentence, question, evidence)
+        ):
+            missing = evidence.missing_words[:_MOST_WORDS]
+            one = _withheld(one, "not_enough", Why(name="words_against", words=missing))
         found.append(one)
     return found
+
+
+def _withheld(found: TogetherFound, verdict: TogetherVerdict, why: Why) -> TogetherFound:
+    """Return the verdict that stands in the place of "supported", which has no probability."""
+    return found.model_copy(update={"verdict": verdict, "probability": None, "why": (why,)})
 
 
 def _needs_question(sentence: str, question: str, *, first: bool) -> bool:
@@ -291,16 +306,20 @@ def answer_together(view: RunView, name: str) -> TogetherFound | None:
         return None
     key = text_key(method.answer.text)
     judging = [one for one in view.methods.values() if key and text_key(_judged_text(one)) == key]
-    spans = split_sentences(method.answer.text)
     found = sentences_together(
         judging,
-        spans,
+        stated_in(method.answer.text),
         use_of(header.spec),
         header.language,
         question=header.spec.question,
         others=list(view.methods.values()),
     )
     return text_together(found) if any(one.judges for one in found) else None
+
+
+def stated_in(answer: str) -> list[Span]:
+    """Return the sentences of an answer, without the source that follows a quotation."""
+    return [one for one in split_sentences(answer) if not _SOURCE.fullmatch(one.text)]
 
 
 def _judged_text(method: MethodView) -> str:

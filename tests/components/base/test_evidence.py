@@ -21,17 +21,17 @@ def test_a_card_shows_where_the_passage_is_from_and_what_it_is_worth(t: Catalogu
     assert [chip.text() for chip in page.all(".vs-chip")] == ["DRAD", "RAG"]
     facts = {row.one("dt").text(): row.one("dd").text() for row in page.one("dl").all("div")}
     assert facts == {
-        "BM25": f"14{meaning('bm25', t)}",
-        "Cosine": f"0.83{meaning('dense', t)}",
+        "BM25": "14",
+        "Cosine": "0.83",
         "Source": "sample library",
         "Query": "Bill Clinton was born in , Illinois, on August 19, 1946",
     }
 
 
-def test_the_supporting_sentence_is_marked_and_the_text_kept(t: Catalogue) -> None:
+def test_the_nearest_sentence_is_marked_and_the_text_kept(t: Catalogue) -> None:
     page = read(passage_card(s.EVIDENCE[0], t))
     assert page.one("mark").text("vs-sr") == s.PASSAGE.text.split(" His")[0]
-    assert page.one("mark").one(".vs-sr").text() == "supporting: "
+    assert page.one("mark").one(".vs-sr").text() == "nearest in words: "
     assert page.one(".vs-passage").text("vs-sr") == s.PASSAGE.text
 
 
@@ -64,7 +64,19 @@ def test_an_unsafe_address_is_no_link(t: Catalogue) -> None:
 def test_a_passage_without_title_or_named_scores(t: Catalogue) -> None:
     page = card(t, passage=Passage(id="p-7", title="", text="x", source="s", score=2.5, rank=3))
     assert page.one("h4").text() == "p-7"
-    assert page.one("dl").all("dd")[0].text().startswith("2.5higher is better")
+    assert page.one("dl").all("dd")[0].text() == "2.5"
+
+
+def test_what_numbers_and_marks_mean_is_told_once_below_all_passages(t: Catalogue) -> None:
+    plain = EvidenceItem(Passage(id="p-7", title="", text="x", source="s", score=2.5, rank=3))
+    said = read(evidence([*s.EVIDENCE, *s.EVIDENCE, plain], t)).text()
+    for told in (
+        meaning("bm25", t),
+        t("evidence.score.retriever.note"),
+        t("evidence.near.note"),
+    ):
+        assert said.count(told) == 1, told
+    assert t("evidence.near.note") not in read(evidence([plain], t)).text()
 
 
 def test_a_score_nobody_described_is_still_shown(t: Catalogue) -> None:

@@ -8,10 +8,10 @@ from components.run.ask import (
     clock,
     language_unsupported,
     method_rows,
+    nearest_in_words,
     original_of,
     passages_of,
     run_status,
-    supporting,
     totals,
 )
 from pipelines.run.view import RunView
@@ -116,10 +116,10 @@ async def test_every_passage_is_listed_once_with_its_query():
 
 def test_the_supporting_sentence_is_the_nearest_in_words():
     passage = "He grew up far away. He was born in Hope."
-    ((start, end),) = supporting(passage, "born in Hope")
+    ((start, end),) = nearest_in_words(passage, "born in Hope")
     assert passage[start:end].strip() == "He was born in Hope."
-    assert supporting(passage, "quantum chromodynamics") == ()
-    assert supporting(passage, "") == ()
+    assert nearest_in_words(passage, "quantum chromodynamics") == ()
+    assert nearest_in_words(passage, "") == ()
 
 
 def test_nothing_is_known_before_the_header():

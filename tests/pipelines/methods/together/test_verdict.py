@@ -150,6 +150,45 @@ def test_an_answer_without_its_subject_is_read_with_the_question(
     assert [one.title for one in found] == [title]
 
 
+LI_BAI = Passage(
+    id="l", title="李白", text="李白，字太白，号青莲居士，唐代诗人。", source="library"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "question", "verdict"),
+    [
+        ("李白号为李。", "李白的号是什么？", "not_enough"),
+        ("李白号青莲居士。", "李白的号是什么？", "supported"),
+        # Where yes or no is asked, the question has all that counts.
+        ("是的，他会写诗。", "李白会写诗吗？", "supported"),
+        # Nothing is asked: the text stands for itself.
+        ("李白号为李。", "", "supported"),
+    ],
+)
+def test_an_answer_whose_new_words_are_nowhere_is_not_supported(
+    monkeypatch: pytest.MonkeyPatch, answer: str, question: str, verdict: str
+):
+    monkeypatch.setattr(module, "combinations", lambda: (fitted("judge", language="zh"),))
+    found = judged_together([answer], [said(0.9)], [LI_BAI], "own", "zh", question=question)
+    assert [one.verdict for one in found] == [verdict]
+
+
+@pytest.mark.parametrize(
+    ("answer", "stated"),
+    [
+        ("“She was born in Warsaw.” (Marie Curie)", ["“She was born in Warsaw.”"]),
+        (
+            "“1930年被纽约的克莱斯勒大厦超过。”（埃菲尔铁塔）",
+            ["“1930年被纽约的克莱斯勒大厦超过。”"],
+        ),
+        ("She was Polish. (She says so.)", ["She was Polish.", "(She says so.)"]),
+    ],
+)
+def test_the_source_of_a_quotation_is_no_sentence_of_the_answer(answer: str, stated: list[str]):
+    assert [one.text for one in module.stated_in(answer)] == stated
+
+
 @pytest.mark.usefixtures("shipped")
 def test_without_passages_nothing_is_known_and_without_a_search_nothing_was_judged():
     searched = judged_together([BORN], [said(0.9)], [], "library", "en")[0]
