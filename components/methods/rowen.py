@@ -179,6 +179,8 @@ class _RowenPanel(MethodPanel):
             return t("rowen.undecidable")
         value, _, threshold = comparison(score.value, score.threshold)
         key = "rowen.retrieves" if self.found.retrieve else "rowen.keeps"
+        if self.found.retrieve and not score.flagged:
+            key = "rowen.states_nothing"
         return t(key, counts=agreeing, value=value, threshold=threshold)
 
     def _scores(self) -> Iterable[Html]:

@@ -467,7 +467,8 @@ class PairCompared(Frozen):
 class RowenVerdict(Frozen):
     """Which variant decided, and whether evidence is retrieved.
 
-    The verdict's scores hold the numbers, its first one Z and the threshold. `variant` is None
+    The verdict's scores hold the numbers, its first one Z and the threshold. It is retrieved also
+    for an answer that states nothing, whatever Z is. `variant` is None
     where nothing was compared because the model does not speak the question's language; it differs
     from the plan's where one side of the hybrid decided no pair.
     """

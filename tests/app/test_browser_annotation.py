@@ -215,7 +215,7 @@ def _evaluate_statements(page: Page) -> None:
     fill_number(page, T("evaluate.limit", total=total), f"{total}")
     press(page, T("evaluate.run"))
     expect(page.locator(".vs-evaluation-progress")).to_contain_text(
-        T("status.done"), timeout=240_000
+        T("status.done"), timeout=600_000
     )
 
 

@@ -24,7 +24,8 @@ from pipelines.methods.drad.detection import (
     joined,
 )
 from pipelines.methods.drad.settings import DradSettings
-from pipelines.methods.replies.lists import asks_yes_or_no, echoes
+from pipelines.methods.replies.lists import asks_yes_or_no
+from pipelines.methods.replies.statements import no_answer
 from pipelines.methods.replies.verdicts import checker
 from pipelines.methods.writing import (
     Continuation,
@@ -296,9 +297,9 @@ class _OwnDraft(Detection):
         draft = await self._first_draft()
         original = draft.generation.text
         verdicts = await self._detect(draft)
-        if echoes(original, self.question):
-            # Nothing in it can be doubted, and it is no answer.
-            self.flags.append("question_repeated")
+        if remark := no_answer(original, self.question):
+            # Whatever can be doubted in it, it is no answer.
+            self.flags.append(remark)
             draft, verdicts = await self._answered(draft) or draft, []
         while True:
             target = detection.first_doubtful(verdicts, after=self.handled)

@@ -219,9 +219,11 @@ class EverRun(ABC):
         first = [sentence.checks[0] for sentence in self.sentences]
         decision = decided(first)
         verdict, score = decision.verdict, _supported_share(first, decision.share)
-        if verdict == "supported" and (remark := no_answer(self.original.text, self.question)):
+        remark = no_answer(self.original.text, self.question)
+        if remark and verdict in ("supported", "unchecked"):
             verdict = "unchecked"
-            self.flag(remark)
+            if not abstained:
+                self.flag(remark)
         step.judged("answer", self.original.text, verdict=verdict, scores=(score,))
         return Answer(
             text=self.current.text,
@@ -509,7 +511,7 @@ class SentenceWriter(EverRun):
             )
             check = await self.checker.check(step, target)
             checks.append(check)
-            if self._says_only_yes_or_no(check):
+            if self._is_no_answer(check):
                 return checks, await self._take_sentence(step, check, piece)
             if not may_go_on(check, target.round, self.settings.max_rounds):
                 return checks, "limit" if check.of("contradicted") else "finished"
@@ -547,18 +549,16 @@ class SentenceWriter(EverRun):
         """Return whether the text ends where a sentence of the evidence took a sentence's place."""
         return corrected
 
-    def _says_only_yes_or_no(self, check: SentenceCheck) -> bool:
-        """Return whether a sentence has nothing to look up but its yes or no, the answer to the
-        question.
+    def _is_no_answer(self, check: SentenceCheck) -> bool:
+        """Return whether the first sentence has nothing to look up but its yes or no, the answer to
+        the question, or begins a text that is no answer.
 
-        The nearest sentence says whether that is right, where corrections are worded by it.
+        The nearest sentence says what is right, where corrections are worded by it.
         """
-        return (
-            self.starts_direct
-            and check.target.sentence == 0
-            and check.listed == "unreadable"
-            and asks_yes_or_no(self.question)
-        )
+        if not self.starts_direct or check.target.sentence != 0:
+            return False
+        bare = check.listed == "unreadable" and asks_yes_or_no(self.question)
+        return bare or bool(no_answer(self.original.text, self.question))
 
     async def _take_sentence(
         self, scope: Scope, check: SentenceCheck, piece: WrittenSentence

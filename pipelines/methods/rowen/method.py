@@ -84,23 +84,26 @@ class Rowen(Method[RowenSettings]):
             stands_in=plan.verifier != "model",
             weak=check.weak,
         )
-        # Agreement on an answer that states nothing says nothing of a fact.
+        # Agreement on an answer that states nothing says nothing of a fact (ours): what does answer
+        # is looked up where the evidence's own sentence can take its place.
         remark = no_answer(original.text, question)
+        quotes = nearest.takes_sentence(scope, settings.wording)
+        retrieve = concluded.retrieve or bool(remark and quotes)
         async with scope.span("decide") as step:
             step.judged(
                 "answer",
                 original.text,
                 verdict="unchecked" if remark else concluded.verdict,
                 scores=concluded.scores,
-                detail=RowenVerdict(variant=concluded.variant, retrieve=concluded.retrieve),
+                detail=RowenVerdict(variant=concluded.variant, retrieve=retrieve),
             )
         flags = [*([remark] if remark else []), *_check_flags(check, concluded)]
-        if not concluded.retrieve:
+        if not retrieve:
             return _answer(original.text, original.text, *flags)
         passages, remarks = await _retrieve(scope, question, settings, check.paraphrases)
         flags += remarks
         repaired = ""
-        if passages and nearest.takes_sentence(scope, settings.wording):
+        if passages and quotes:
             correction = await _take_sentence(scope, question, original, passages)
             repaired = correction.text
             flags.append(correction.flag)

@@ -386,13 +386,26 @@ async def test_what_is_written_from_all_passages_has_to_stand_in_the_sentence(
     assert outcome.answer.text == text
 
 
-async def test_a_question_said_again_is_no_answer():
-    outcome = await answered(Drad(), draft=QUESTION, reader=judge(Carr=0.9))
+@pytest.mark.parametrize("method", [Drad(), Ever(), Rowen()], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    ("draft", "remark"),
+    [
+        (QUESTION, "question_repeated"),
+        ("The Carr lamp was invented.", "states_nothing"),
+        ("Awesome!", "states_nothing"),
+    ],
+)
+async def test_what_answers_takes_the_place_of_no_answer(
+    method: Method[Any], draft: str, remark: str
+):
+    outcome = await answered(method, draft=draft, reader=judge(Carr=0.9))
     assert outcome.answer.text == SHORT
-    assert {"question_repeated", "correction_shortened"} <= set(outcome.answer.flags)
+    assert {remark, "correction_shortened"} <= set(outcome.answer.flags)
     verdicts = [e.verdict for e in outcome.events if isinstance(e, Judged) and e.what == "answer"]
     assert verdicts == ["unchecked"]
-    # A model that is not weak keeps its text, with the remark.
+
+
+async def test_a_model_that_is_not_weak_keeps_its_text_with_the_remark():
     strong = await answered(Drad(), draft=QUESTION, can=FULL)
     assert strong.answer.text == QUESTION
     assert "question_repeated" in strong.answer.flags
