@@ -72,6 +72,7 @@ from pipelines.prompts import (
     with_text,
 )
 from pipelines.store import RunFilter
+from pipelines.store.exchange import recordings
 
 _PAGE = "prompts"
 _METHOD, _PROMPT, _LANGUAGE = "prompts.method", "prompts.prompt", "prompts.language"
@@ -311,14 +312,17 @@ def _try(place: Place, t: Catalogue) -> None:
     is wanted.
     """
     file, code, key = place
-    runs = engine().service.store.list(
-        owner(), limit=_RUNS, where=RunFilter(methods=tuple(users_of(file)))
-    )
-    if not runs:
+    users = users_of(file)
+    runs = engine().service.store.list(owner(), limit=_RUNS, where=RunFilter(methods=tuple(users)))
+    titles = {run.id: f"{run.title} · {local_time(run)}" for run in runs} | {
+        one.id: t("prompts.try.sample", question=one.question)
+        for one in recordings()
+        if one.language == code and not set(users).isdisjoint(one.methods)
+    }
+    if not titles:
         st.html(tag("p", t("prompts.try.no_runs"), class_="workbench-empty"))
         st.button(t("nav.ask"), key="prompts-ask", on_click=go_to, args=("ask",))
         return
-    titles = {run.id: f"{run.title} · {local_time(run)}" for run in runs}
     if st.session_state.get("prompts.run") not in (None, *titles):
         st.session_state.pop("prompts.run")
     run = st.selectbox(

@@ -115,12 +115,13 @@ def method_names(methods: Iterable[str], t: Catalogue) -> str:
 
 def system_title(name: str, t: Catalogue) -> str:
     """Return what a system of an evaluation is called: "DRAD 2" for "drad 2", the second of that
-    method; another name stays.
+    method, "this: DRAD" for "this: drad" of two evaluations; another name stays.
     """
-    method, space, count = name.partition(" ")
+    label, colon, system = name.rpartition(": ")
+    method, space, count = system.partition(" ")
     if space and not count.isdigit():
         return visible(name)
-    return f"{named('method', method, t)}{space}{count}"
+    return f"{visible(label)}{colon}{named('method', method, t)}{space}{count}"
 
 
 def system_titles(names: Iterable[str], t: Catalogue) -> str:

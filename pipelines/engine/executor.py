@@ -62,6 +62,12 @@ ROOT = "run"
 _CUT = {"length": "truncated", "filter": "filtered", "broken": "reply_broken"}
 """Why an answer ended, and the flag that says so."""
 
+_FIRST = "direct"
+_IN_PROCESS = ("embedded", "local")
+_HEAD_START = 3.0
+"""Seconds. A model in this process reads together what it is asked together, so that its first word
+comes after all prompts. Direct, whose answer everybody looks at first, is asked so long before."""
+
 _PACKAGES = "transformers torch openai dashscope xllamacpp spacy bm25s faiss-cpu"
 _logger = logging.getLogger(__name__)
 
@@ -153,12 +159,22 @@ async def execute(
     def end(event_type: type[Any], **fields: Any) -> None:
         live.recorder.emit(event_type, span=ROOT, parent=None, **fields)
 
+    answered = asyncio.Event()
+    if not _direct_leads(plan):
+        answered.set()
+
     async def outcome(method: Method[Any], settings: Settings) -> Answer | ErrorInfo:
         """Return what the method answers, or why it does not."""
+        if method.name != _FIRST and not answered.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(answered.wait(), _HEAD_START)
         try:
             return await run_method(live.recorder, plan, materials, method, settings, retry)
         except Exception as error:
             return _explained(error, f"Method {method.name}").info()
+        finally:
+            if method.name == _FIRST:
+                answered.set()
 
     try:
         async with live.ledger.within_time(live.recorder.now()):
@@ -184,6 +200,14 @@ async def execute(
             end(RunFailed, error=lacking or errors[0])
         else:
             end(RunFinished, answers=answers)
+
+
+def _direct_leads(plan: RunPlan) -> bool:
+    """Return whether the other methods begin when Direct has answered: where a model in this
+    process answers it.
+    """
+    asked = any(method.name == _FIRST for method, _ in plan.methods)
+    return asked and plan.spec.answer is None and plan.spec.models["main"].kind in _IN_PROCESS
 
 
 def _explained(error: Exception, what: str) -> VeriscopeError | MethodEnded:

@@ -60,6 +60,7 @@ from pipelines.methods.telling import (
     held_from,
     is_mistaken,
     is_of_fewer,
+    is_other_way_round,
     reports,
 )
 from pipelines.methods.writing import ask, joined_to
@@ -518,6 +519,8 @@ class _NearestCorrection:
         return denies(text, self.question.text, self.question.language)
 
     async def _supports(self, sentence: Passage, text: str, what: str) -> bool:
+        if is_other_way_round(text, sentence.text, self.question.language):
+            return False
         asked = "" if self.states else self.question.text
         value = await self._support(sentence, text, what, asked, self.supported)
         return value is not None and value >= self.supported

@@ -27,6 +27,7 @@ def _patterns(name: str) -> dict[Language, re.Pattern[str]]:
 
 _REPORTS, _TURNS, _CORRECTS = _patterns("reports"), _patterns("turns"), _patterns("corrects")
 _MISTAKEN, _DENIES, _GRANTS = _patterns("mistaken"), _patterns("denies"), _patterns("grants")
+_ORDER, _PASSIVE = _patterns("order"), _patterns("passive")
 _ALL, _PART = _patterns("all"), _patterns("part")
 _WHO, _FUTURE, _COMING = _patterns("who"), _patterns("future"), _patterns("coming")
 _WHEN_VERB = _WORDS.pattern("when_verb_zh")
@@ -207,6 +208,42 @@ def is_of_a_part(text: str, claim: str, language: Language) -> bool:
     if not _ALL[language].search(claim) or not _PART[language].search(text):
         return False
     return shares_words(text, claim)
+
+
+def is_other_way_round(claim: str, text: str, language: Language) -> bool:
+    """Return whether `claim` says of one thing what `text` says of the other: that the Eiffel Tower
+    surpassed the Chrysler Building, where it was surpassed by it.
+    """
+    for found in _ORDER[language].finditer(claim):
+        word = next((w for w in _ORDER[language].finditer(text) if _same(w[0], found[0])), None)
+        if word is None:
+            continue
+        by, of = _sides(claim, found, language)
+        if not by or not of:
+            continue
+        said_by, said_of = _sides(text, word, language)
+        if (of & said_by and not by & said_by) or (by & said_of and not of & said_of):
+            return True
+    return False
+
+
+def _same(word: str, other: str) -> bool:
+    return all(map(is_form, word.casefold().split(), other.casefold().split()))
+
+
+def _sides(
+    text: str, word: re.Match[str], language: Language
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the terms of what does something and of what it is done to, around a verb or a
+    comparison.
+    """
+    before, after = text[: word.start()], text[word.end() :]
+    passive = _PASSIVE[language].search(before)
+    if passive is not None and language == "zh":
+        before, after = before[passive.end() :], before[: passive.start()]
+    elif passive is not None and not word[0].endswith("than"):
+        before, after = after.partition(" by ")[2], before
+    return frozenset(content_terms(before)), frozenset(content_terms(after))
 
 
 def denies(text: str, question: str, language: Language) -> bool:

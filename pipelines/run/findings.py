@@ -534,9 +534,10 @@ class ConceptVerified(Frozen):
     claims, which is what a judge reads; `fallback` marks a question made from a template because
     the model's own could not be used. `by` is the judge that gave the verdict, empty where the main
     model checked itself. `reason` says why nothing was asked or decided: "no_evidence" (not enough,
-    without a call), "search_failed", "unreadable", "tie" or "repeated" (unchecked). `evidence`
-    holds ids of passages in the order in which they were given; `incomplete` says that one of two
-    searches failed. `reused` is the span in which the same question was answered before.
+    without a call), "unsettled" (not enough, and without a score: one reading supports what another
+    does not), "search_failed", "unreadable", "tie" or "repeated" (unchecked). `evidence` holds ids
+    of passages in the order in which they were given; `incomplete` says that one of two searches
+    failed. `reused` is the span in which the same question was answered before.
     """
 
     kind: Literal["concept"] = "concept"

@@ -286,8 +286,12 @@ def test_the_whole_walk_in_both_languages_on_both_widths(
     systems = system_titles(("direct", "direct 2", "rag"), t)
     choose(page, t("evaluate.compare.with"), f"capitals{t('label.separator')}{systems}")
     this, that = t("evaluate.compare.this"), t("evaluate.compare.that")
-    expect(page.locator(".vs-evaluation-item").first).to_contain_text(f"{that}: direct")
-    expect(page.locator(".vs-evaluation-item").first).to_contain_text(f"{this}: direct")
+    expect(page.locator(".vs-evaluation-item").first).to_contain_text(
+        system_title(f"{that}: direct", t)
+    )
+    expect(page.locator(".vs-evaluation-item").first).to_contain_text(
+        system_title(f"{this}: direct", t)
+    )
     unfold(page, "evaluate-compare-export")
     items = downloaded(page, t("evaluate.compare.export.items_csv"))
     assert items.startswith("item,question,spread")

@@ -56,7 +56,9 @@ def test_a_new_visitor_sees_the_defaults(engine: Engine):
     assert "Your next runs have the default prompts." in captions(test)
     assert test.button(key="prompt-use").disabled
     assert test.button(key="prompt-reset").disabled
-    assert "No run of these methods is recorded yet" in seen(test)
+    # A recorded run fills the prompt until there are runs of one's own.
+    assert test.selectbox(key="prompts.run").options[0].endswith("· recorded sample")
+    assert "Where was Bill Clinton born and raised?" in seen(opened("direct/question"))
     # Which other methods a change applies to is said.
     assert any("are also used by" in one for one in captions(test))
 
@@ -70,6 +72,8 @@ def test_every_method_and_language_can_be_looked_at(engine: Engine):
     test.session_state["prompts.language"] = "zh"
     test.run()
     assert not test.exception
+    # No recorded run has the last of them.
+    assert "No run of these methods is recorded yet" in seen(test)
 
 
 def test_a_draft_is_used_only_once_it_is_taken(engine: Engine):

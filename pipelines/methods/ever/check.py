@@ -28,7 +28,7 @@ from pipelines.methods.replies.verdicts import (
 from pipelines.methods.sentences import sentences_of
 from pipelines.methods.slm.method import judge_sentence
 from pipelines.methods.subjects import holds_details, main_subject, passages_about, said_beyond
-from pipelines.methods.telling import is_of_a_part
+from pipelines.methods.telling import is_of_a_part, is_other_way_round
 from pipelines.methods.writing import adapts, ask_list, distinct, found_for, independent
 from pipelines.models.base import ChoiceRequest
 from pipelines.run.events import RevisionReason, Score, Verdict
@@ -406,14 +406,18 @@ class Checker:
             supported = choice.probabilities["true"] > max(
                 least, self._limit_of(own)
             ) and await self._supports(own, concept, claim, read)
-            # What one reading supports and another does not is not settled.
-            undecided = "nei" if choice.best == "true" else choice.best
-            label = "true" if supported else undecided
-            fields = {
-                "verdict": EVIDENCE_VERDICTS[label],
-                "scores": (_probability(choice, label),),
-            }
-            judged = concept.noted(fields, by=by, claim=claim)
+            label = "true" if supported else choice.best
+            if supported or label != "true":
+                fields = {
+                    "verdict": EVIDENCE_VERDICTS[label],
+                    "scores": (_probability(choice, label),),
+                }
+                judged = concept.noted(fields, by=by, claim=claim)
+            else:
+                # What one reading supports and another does not is not settled, and nobody has
+                # said how likely that is.
+                fields = {"verdict": "not_enough", "scores": ()}
+                judged = concept.noted(fields, by=by, claim=claim, reason="unsettled")
             if supported:
                 break
             # What follows from a contradicted sentence may be right all the same, if clearly so.
@@ -450,8 +454,12 @@ class Checker:
         )
         near = near[:_SENTENCES]
         language = self.question.language
-        if any(is_of_a_part(span.text, claim, language) for _, span in near):
-            # Judges of this size read past "only three of them".
+        if any(
+            is_of_a_part(span.text, claim, language)
+            or is_other_way_round(claim, span.text, language)
+            for _, span in near
+        ):
+            # Judges of this size read past "only three of them", and past who surpassed whom.
             return False
         alone = (one.model_copy(update={"text": span.text}) for one, span in near)
         each = await together(*(self._read(own, claim, (one,)) for one in alone))

@@ -25,6 +25,7 @@ from components.base.words import (
     named,
     nats,
     probability,
+    system_title,
     two_digits,
 )
 from components.forms import FORMS
@@ -262,6 +263,21 @@ def test_an_unknown_language_is_refused() -> None:
 )
 def test_names_the_engine_uses_have_words(t: Catalogue, kind: str, name: str, words: str) -> None:
     assert named(kind, name, t) == words
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("drad", "DRAD"),
+        ("slm 2", "SLM check 2"),
+        ("this: direct", "this: Direct"),
+        ("other: rag 3", "other: RAG 3"),
+        ("my own", "my own"),
+        ("this: my own", "this: my own"),
+    ],
+)
+def test_a_system_is_called_as_its_method(t: Catalogue, name: str, title: str) -> None:
+    assert system_title(name, t) == title
 
 
 def test_a_name_without_words_stays_and_hides_nothing(t: Catalogue) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from pipelines.base import Answer, Generation
+from pipelines.engine import executor
 from pipelines.engine.asking import RunPlan, make_plan
 from pipelines.engine.executor import execute, start_event
 from pipelines.errors import MissingReply, RefusedRequestError, VeriscopeError
@@ -19,6 +21,7 @@ from pipelines.run.calls import Materials, Slot
 from pipelines.run.events import (
     MethodSpec,
     ModelCalled,
+    ModelSpec,
     RunFailed,
     RunFinished,
     RunSpec,
@@ -235,3 +238,71 @@ async def test_an_answer_that_was_ended_for_the_model_says_so(end: str, flags: t
     trace = await late("In Hope, in the", error=None, end=end)
     assert isinstance(trace.terminal, RunFinished)
     assert trace.terminal.answers["needy"].flags == flags
+
+
+class First(Needy):
+    """Notes when it begins, and ends once `end` is set."""
+
+    name = "direct"
+
+    def __init__(self, noted: list[str], end: asyncio.Event) -> None:
+        super().__init__(Need(reason="model"))
+        self.noted, self.end = noted, end
+
+    async def run(self, question: Question, scope: Scope, settings: Settings) -> Answer:
+        self.noted.append(f"{self.name} begins")
+        await self.end.wait()
+        self.noted.append(f"{self.name} ends")
+        return Answer(text="Hope", original="Hope")
+
+
+class Other(First):
+    """Does not wait, and sets `end`."""
+
+    name = "rag"
+
+    async def run(self, question: Question, scope: Scope, settings: Settings) -> Answer:
+        self.end.set()
+        return await super().run(question, scope, settings)
+
+
+async def noted(kind: str, *, ended: bool) -> list[str]:
+    """What happens beside Direct on a model of this kind; not `ended`, it waits for the other."""
+    found: list[str] = []
+    end = asyncio.Event()
+    if ended:
+        end.set()
+    methods = (Other(found, end), First(found, end))
+    model = {"kind": kind, "name": "A", "model": "a", "base_url": "http://localhost:1/v1"}
+    spec = RunSpec(
+        question="Who?",
+        methods=tuple(MethodSpec(name=one.name) for one in methods),
+        models={"main": ModelSpec.model_validate(model)},
+    )
+    plan = RunPlan(
+        spec, Question(text="Who?", language="en"), tuple((one, Settings()) for one in methods)
+    )
+    live = LiveRun("run", "owner", lambda _: None)
+    start_event(live, plan)
+
+    async def gather() -> Materials:
+        return Materials({"main": Slot(ScriptedModel.from_replies([], capabilities=ABLE))}, None)
+
+    await execute(live, plan, gather, RetryPolicy(pause=0.0))
+    return found
+
+
+async def test_direct_is_answered_first_by_a_model_in_this_process():
+    assert await noted("local", ended=True) == [
+        "direct begins",
+        "direct ends",
+        "rag begins",
+        "rag ends",
+    ]
+    assert (await noted("openai", ended=True))[0] == "rag begins"
+
+
+async def test_others_do_not_wait_for_a_direct_that_does_not_end(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(executor, "_HEAD_START", 0.0)
+    found = await noted("local", ended=False)
+    assert found[:2] == ["direct begins", "rag begins"]

@@ -1,0 +1,44 @@
+"""In which ways a sentence tells another thing than it is read for."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.base import Language
+from pipelines.methods.telling import is_other_way_round
+
+PASSED = "直到1930年，埃菲尔铁塔被纽约的克莱斯勒大厦超过。"
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "language", "reversed"),
+    [
+        ("1930年，埃菲尔铁塔的高度超过了克莱斯勒大厦。", PASSED, "zh", True),
+        ("1930年，克莱斯勒大厦的高度超过了埃菲尔铁塔。", PASSED, "zh", False),
+        ("克莱斯勒大厦1930年被埃菲尔铁塔超过。", PASSED, "zh", True),
+        # The subject of the first follows, and the second says another thing of it.
+        ("超过埃菲尔铁塔的是克莱斯勒大厦。", PASSED, "zh", False),
+        ("埃菲尔铁塔建于1889年。", PASSED, "zh", False),
+        ("珠穆朗玛峰比乔戈里峰高。", "乔戈里峰比珠穆朗玛峰高。", "zh", True),
+        ("比尔·克林顿比希拉里大一岁。", "比尔·克林顿比希拉里大一岁。", "zh", False),
+        (
+            "The tower surpassed Chrysler.",
+            "The tower was surpassed in 1930 by Chrysler.",
+            "en",
+            True,
+        ),
+        (
+            "Chrysler surpassed the tower.",
+            "The tower was surpassed in 1930 by Chrysler.",
+            "en",
+            False,
+        ),
+        ("K2 is higher than Everest.", "Everest is higher than K2.", "en", True),
+        ("Everest is much higher than K2.", "Everest is higher than K2.", "en", False),
+        ("Spain beat Italy in the final.", "Italy beat Spain in the final.", "en", True),
+        ("Spain was beaten by Italy.", "Italy beat Spain in the final.", "en", False),
+        ("She passed the examination.", "Carr passed the examination in 1904.", "en", False),
+    ],
+)
+def test_who_surpassed_whom(claim: str, text: str, language: Language, reversed: bool):
+    assert is_other_way_round(claim, text, language) is reversed
