@@ -20,6 +20,9 @@ SHARE, LEAST = 5, 1
 but no fewer than these."""
 
 
+_SERVED = ("test_browser", "test_orders")
+
+
 def seed_of_the_day() -> int:
     """Return the seed: the day as YYYYMMDD, in UTC, where `VERISCOPE_DRAWN` names no other."""
     return int(os.environ.get(DRAWN) or f"{datetime.now(UTC):%Y%m%d}")
@@ -40,7 +43,7 @@ def left_out_today(items: Iterable[pytest.Item]) -> list[pytest.Item]:
         return []
     found: defaultdict[tuple[str, Any], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        served = "app" in item.path.parts and item.path.name.startswith("test_browser")
+        served = "app" in item.path.parts and item.path.name.startswith(_SERVED)
         if served and item.get_closest_marker("verify"):
             found[str(item.path), getattr(item, "originalname", item.name)].append(item)
     drawn = drawn_today()
