@@ -91,7 +91,10 @@ def test_an_optional_number_can_be_left_out():
     used = test.checkbox(key=f"{place('theta_2')}.used")
     assert used.value is False
     assert place("theta_2") not in [slider.key for slider in test.slider]
-    said = "Calibrated for SmolLM2-135M-Instruct: 1.6. Other models have no calibrated value."
+    said = (
+        "The value calibrated for the model that writes; for SmolLM2-135M-Instruct 1.6."
+        " Without one, the probability alone decides."
+    )
     assert [caption.value for caption in test.caption] == [said]
     used.check().run()
     assert test.slider(key=place("theta_2")).value == 1.58

@@ -107,7 +107,7 @@ def test_two_evaluations_are_compared_item_by_item(engine: Engine, model: FakeMo
     )
     assert chosen.value == ["this: direct", "other: direct"]
     told = seen(test)
-    assert "this: direct − other: direct" in told
+    assert "this: Direct − other: Direct" in told
     assert "Items 1 to 5 of 5" in told
 
     # Other items: the reason, then equal ids.
@@ -121,7 +121,7 @@ def test_two_evaluations_are_compared_item_by_item(engine: Engine, model: FakeMo
     assert "The other evaluation is not of the same items (half:odd, capitals)" in seen(part)
     part.toggle(key=f"evaluate.same_ids.{third}").set_value(True).run()
     assert not part.exception
-    assert "this: direct − other: direct" in seen(part)
+    assert "this: Direct − other: Direct" in seen(part)
     assert "Items 1 to 2 of 2" in seen(part)
 
 
