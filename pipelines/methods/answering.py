@@ -30,6 +30,7 @@ from pipelines.methods.telling import (
     asks_who,
     held_from,
     is_mistaken,
+    lacks_first,
     lacks_most,
     opposes,
     reports,
@@ -190,7 +191,9 @@ class AnswerFinder:
         told = [
             one
             for one in about
-            if not opposes(text, one.span.text) and not lacks_most(self.whole, one.span.text)
+            if not opposes(text, one.span.text)
+            and not lacks_most(self.whole, one.span.text)
+            and not lacks_first(self.whole, one.passage.title, one.span.text)
         ]
         near = [one for one in told if one.nearness >= self._least(one, subject)]
         if _DEFINES[language].search(self.whole.text):

@@ -169,6 +169,19 @@ def lacks_most(question: Question, sentence: str) -> bool:
     return asks and _SAYS_MOST[language].search(sentence) is None
 
 
+def lacks_first(question: Question, title: str, sentence: str) -> bool:
+    """Return whether an English question asks who was the first of something that the sentence, in
+    an article of this title, does not name: the first woman in space is none to win a prize.
+    """
+    first = _FIRST["en"].search(question.text) if question.language == "en" else None
+    if first is None or not asks_who(question):
+        return False
+    # The kind, and what it was the first in or to do.
+    of = content_terms(question.text[first.end() :])[1:2]
+    told = content_terms(f"{title} {sentence}")
+    return any(not any(is_form(term, other) for other in told) for term in of)
+
+
 def reports(text: str, language: Language) -> bool:
     """Return whether `text` only tells what people say, by its words."""
     return _REPORTS[language].search(text) is not None and held_from(text, language) is None

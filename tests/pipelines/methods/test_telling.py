@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipelines.base import Language
-from pipelines.methods.telling import is_other_way_round
+from pipelines.methods.base import Question
+from pipelines.methods.telling import is_other_way_round, lacks_first
 
 PASSED = "直到1930年，埃菲尔铁塔被纽约的克莱斯勒大厦超过。"
 
@@ -42,3 +43,17 @@ PASSED = "直到1930年，埃菲尔铁塔被纽约的克莱斯勒大厦超过。
 )
 def test_who_surpassed_whom(claim: str, text: str, language: Language, reversed: bool):
     assert is_other_way_round(claim, text, language) is reversed
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence", "lacks"),
+    [
+        ("Who was the first woman in space?", "She was the first woman to win a Prize.", True),
+        ("Who was the first woman to win a Prize?", "She was the first woman to win it.", False),
+        ("Who first walked on the Moon?", "He was the first person to walk on the Moon.", False),
+        ("Who was the first patient treated by the team?", "The first they treated died.", False),
+        ("Who won a Prize?", "She was the first woman in space.", False),
+    ],
+)
+def test_the_first_of_another_thing(asked: str, sentence: str, lacks: bool):
+    assert lacks_first(Question(text=asked, language="en"), "A title", sentence) is lacks
