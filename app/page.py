@@ -39,7 +39,7 @@ from pipelines.jobs import NotYet
 from pipelines.run.events import ModelCalled, RunSpec
 from pipelines.run.scope import unexpected
 from pipelines.run.view import fold
-from pipelines.store.exchange import export_lines, recordings
+from pipelines.store.exchange import export_lines, recordings_with
 
 # The run a visitor is looking at: followed while it happens, read from the store afterwards.
 
@@ -307,20 +307,15 @@ def draw_no_run(page: str, text: str, methods: Collection[str], t: Catalogue) ->
     language that used one of `methods`.
     """
     show_html(notice(text, "no-runs"), key="no-runs")
-    found = (
-        one.id
-        for one in recordings()
-        if one.language == language() and not set(methods).isdisjoint(one.methods)
-    )
-    recorded = next(found, None)
+    found = recordings_with(language(), methods)
     with st.container(horizontal=True):
-        if recorded is not None:
+        if found:
             st.button(
                 t("page.recorded"),
                 type="primary",
                 key=f"{page}-recorded",
                 on_click=_open_recorded,
-                args=(page, recorded),
+                args=(page, found[0].id),
             )
         st.button(t("nav.ask"), key=f"{page}-ask", on_click=go_to, args=("ask",))
 

@@ -72,7 +72,7 @@ from pipelines.prompts import (
     with_text,
 )
 from pipelines.store import RunFilter
-from pipelines.store.exchange import recordings
+from pipelines.store.exchange import recordings_with
 
 _PAGE = "prompts"
 _METHOD, _PROMPT, _LANGUAGE = "prompts.method", "prompts.prompt", "prompts.language"
@@ -316,8 +316,7 @@ def _try(place: Place, t: Catalogue) -> None:
     runs = engine().service.store.list(owner(), limit=_RUNS, where=RunFilter(methods=tuple(users)))
     titles = {run.id: f"{run.title} · {local_time(run)}" for run in runs} | {
         one.id: t("prompts.try.sample", question=one.question)
-        for one in recordings()
-        if one.language == code and not set(users).isdisjoint(one.methods)
+        for one in recordings_with(code, users)
     }
     if not titles:
         st.html(tag("p", t("prompts.try.no_runs"), class_="workbench-empty"))

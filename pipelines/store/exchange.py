@@ -260,6 +260,15 @@ def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
     )
 
 
+def recordings_with(language: str, methods: Collection[str]) -> list[Recording]:
+    """Return the recorded runs in `language` that used one of `methods`."""
+    return [
+        one
+        for one in recordings()
+        if one.language == language and not set(methods).isdisjoint(one.methods)
+    ]
+
+
 def is_recording(run_id: str) -> bool:
     """Return whether a run of that id would be a sample."""
     return run_id.startswith(PREFIX)
