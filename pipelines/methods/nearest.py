@@ -287,6 +287,9 @@ class _NearestCorrection:
         # Whatever only has words of the question does not answer it, true or not.
         if not self.states and not said_beyond(draft, self.question.text):
             return None
+        if not self.states and not await self._names_somebody(near[0], draft):
+            # "A French engineer" does not answer who it was, true or not.
+            return None
         if await self._supports(near[0].alone, draft, "draft"):
             return near[0]
         for one in () if self.states else near:
@@ -344,7 +347,10 @@ class _NearestCorrection:
         if asked_kind(self.question) != "person" and not asks_who(self.question):
             return True
         told = await self.step.entities(chosen.span.text)
-        people = (*new_names("person", told, self.question), chosen.passage.title)
+        # What the question names itself is not who it was.
+        title = chosen.passage.title
+        titles = () if title in self.question.text else (title,)
+        people = (*new_names("person", told, self.question), *titles)
         return any(names_same(name, shortened) for name in people)
 
     def _quotation(self, chosen: NearSentence, also: NearSentence | None = None) -> str:

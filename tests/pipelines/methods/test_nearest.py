@@ -689,3 +689,18 @@ async def test_haarag_answers_once_a_later_search_brings_the_sentence():
 async def test_what_the_model_recalls_is_not_quoted():
     outcome = await answered(Ever(), variant="nrg_sq", reader=judge())
     assert "nearest" not in outcome.steps
+
+
+async def test_a_draft_that_names_nobody_is_not_kept_as_who_it_was():
+    sentence = "Mary Carr invented the lamp in 1904."
+    outcome = await answered(
+        Rowen(),
+        question="Who invented the lamp?",
+        found=[sentence],
+        near={sentence: 0.9},
+        draft="The lamp was invented by an engineer.",
+        short="",
+        reader=judge(lamp=0.9),
+        recognizer=FixedRecognizer("Mary Carr", label="PERSON"),
+    )
+    assert chosen(outcome)[0].form == "quoted"
