@@ -329,7 +329,7 @@ class _NearestCorrection:
             return holds_kind(kind, question, text) and new <= figures_in(part)
         told = await self.step.entities(sentence)
         answers = new_names(kind, told, question) or (one.passage.title,)
-        return names_same(answers[0], text)
+        return names_same(answers[0], text, question.text)
 
     async def _answer(self, chosen: NearSentence) -> Correction:
         shortened = await self._shortened(chosen.alone)
@@ -347,11 +347,8 @@ class _NearestCorrection:
         if asked_kind(self.question) != "person" and not asks_who(self.question):
             return True
         told = await self.step.entities(chosen.span.text)
-        # What the question names itself is not who it was.
-        title = chosen.passage.title
-        titles = () if title in self.question.text else (title,)
-        people = (*new_names("person", told, self.question), *titles)
-        return any(names_same(name, shortened) for name in people)
+        people = (*new_names("person", told, self.question), chosen.passage.title)
+        return any(names_same(name, shortened, self.question.text) for name in people)
 
     def _quotation(self, chosen: NearSentence, also: NearSentence | None = None) -> str:
         language, title = self.question.language, chosen.passage.title

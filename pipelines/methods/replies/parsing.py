@@ -324,9 +324,14 @@ def new_names(kind: Kind, names: Sequence[Entity], question: Question) -> tuple[
     return tuple(name.text for name in found if _is_new(name.text, question))
 
 
-def names_same(name: str, text: str) -> bool:
-    """Return whether `text` names what `name` names, by its last word at least, as a surname is."""
-    terms = content_terms(name)
+def names_same(name: str, text: str, known: str = "") -> bool:
+    """Return whether `text` names what `name` names, by its last word at least, as a surname is.
+
+    A word of `known` does not count: Eiffel is nobody's name in what answers who designed the
+    Eiffel Tower.
+    """
+    named = set(content_terms(known))
+    terms = [term for term in content_terms(name) if term not in named]
     return bool(terms) and terms[-1] in content_terms(text)
 
 

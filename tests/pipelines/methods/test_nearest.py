@@ -704,3 +704,18 @@ async def test_a_draft_that_names_nobody_is_not_kept_as_who_it_was():
         recognizer=FixedRecognizer("Mary Carr", label="PERSON"),
     )
     assert chosen(outcome)[0].form == "quoted"
+
+
+async def test_the_name_of_the_thing_asked_about_is_nobodys_name():
+    sentence = "Mary Carr invented the lamp in 1904."
+    outcome = await answered(
+        Rowen(),
+        question="Who invented the Carr lamp?",
+        found=[sentence],
+        near={sentence: 0.9},
+        draft="The Carr lamp was invented by an engineer.",
+        short="",
+        reader=judge(lamp=0.9),
+        recognizer=FixedRecognizer("Mary Carr", label="PERSON"),
+    )
+    assert chosen(outcome)[0].form == "quoted"
