@@ -128,9 +128,14 @@ export class DecisionForm {
         {},
         el("label.vs-lab-inline", {}, el("span", {}, words.confidence), this.sure),
         el("label.vs-lab-inline", {}, this.gap, el("span", {}, words.gap)),
-        button(words.decide, { key: "d", css: "vs-lab-primary", press: decide }),
+        (this.saving = button(words.decide, { key: "d", css: "vs-lab-primary", press: decide })),
       ),
     );
+  }
+
+  /** Whether the decision can be saved now. */
+  set open(open) {
+    this.saving.disabled = !open;
   }
 
   /** As the server takes it. */

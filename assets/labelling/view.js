@@ -85,6 +85,11 @@ class Labelling {
     return this.outbox.waiting.some(({ action }) => MOVING.includes(action));
   }
 
+  /** Whether labels that are to be merged are not on the screen yet. */
+  get merging() {
+    return this.outbox.waiting.some(({ action }) => action === "merge");
+  }
+
   answered(requests, refused) {
     for (const { action, client, item } of requests) {
       // Nothing is called saved that was not stored.
@@ -151,7 +156,7 @@ class Labelling {
     this.choice = data.label?.verdict ?? null;
     this.renewed = performance.now();
     this.editor?.stop();
-    this.editor = this.none = this.saving = null;
+    this.editor = this.none = this.saving = this.decision = null;
     if (other) this.hidden = new Set();
     this.measured = new Measured(data.text, data.text_lang);
     const draft = this.scope ? this.drafts.read(data.item) : null;
@@ -362,6 +367,8 @@ class Labelling {
     for (const [index, one] of this.verdicts.entries()) {
       one.setAttribute("aria-pressed", String(data.verdicts[index].value === this.choice));
     }
+    // What was asked for is not on the screen yet: nobody decides by what they cannot see.
+    if (this.decision) this.decision.open = !this.merging;
     if (this.none) this.none.disabled = Boolean(this.editor.spans.length);
     if (this.saving) this.saving.disabled = !this.editor.spans.length;
   }
@@ -440,10 +447,7 @@ class Labelling {
   decide() {
     const { data } = this;
     if (this.busy) return;
-    // What was asked for is not on the screen yet: nobody decides by what they cannot see.
-    if (this.outbox.waiting.some(({ action }) => action === "merge")) {
-      return this.say(data.words.merging);
-    }
+    if (this.merging) return this.say(data.words.merging);
     if (!this.editor && !this.choice) return this.say(data.words.decision);
     const label = this.editor ? { spans: this.editor.value() } : { verdict: this.choice };
     this.send("decide", {
