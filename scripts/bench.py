@@ -26,8 +26,9 @@ from pipelines.engine.service import Service
 from pipelines.methods.replies.verdicts import YES_NO, claim_of
 from pipelines.models.base import ChoiceRequest, Claim, GenerationRequest
 from pipelines.models.judges.trained import TrainedJudge
-from pipelines.models.llamacpp import GgufServer, gguf_path, requantized
+from pipelines.models.llamacpp import GgufServer, gguf_path
 from pipelines.models.openai import OpenAIModel
+from pipelines.models.weights import requantized
 from pipelines.retrieval.indexes import EnglishEmbedder
 from pipelines.run.events import (
     EvidenceSpec,

@@ -32,7 +32,8 @@ _ALL, _PART = _patterns("all"), _patterns("part")
 _WHO, _FUTURE, _COMING = _patterns("who"), _patterns("future"), _patterns("coming")
 _WHEN_VERB = _WORDS.pattern("when_verb_zh")
 _FIRST_KIND = _WORDS.pattern("first_kind_en")
-_MOST, _FIRST, _WOMAN = _patterns("most"), _patterns("first"), _patterns("woman")
+_MOST, _FIRST = _patterns("most"), _patterns("first")
+_WOMAN, _SHE = _patterns("woman"), _patterns("she")
 _ASKS_MOST, _SAYS_MOST = _patterns("asks_most"), _patterns("says_most")
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|《[^》]*》")
 _ASIDES = _WORDS.pattern("asides_en")
@@ -170,11 +171,19 @@ def lacks_most(question: Question, sentence: str) -> bool:
 
 
 def lacks_first(question: Question, title: str, sentence: str) -> bool:
-    """Return whether an English question asks who was the first of something that the sentence, in
-    an article of this title, does not name: the first woman in space is none to win a prize.
+    """Return whether a question asks who was the first of something that the sentence, in an
+    article of this title, does not name: the first woman in space is none to win a prize, and no
+    man.
+
+    In Chinese only the last is told.
     """
-    first = _FIRST["en"].search(question.text) if question.language == "en" else None
+    language = question.language
+    first = _FIRST[language].search(question.text)
     if first is None or not asks_who(question):
+        return False
+    if _WOMAN[language].search(question.text) and not _SHE[language].search(sentence):
+        return True
+    if language == "zh":
         return False
     # The kind, and what it was the first in or to do.
     of = content_terms(question.text[first.end() :])[1:2]

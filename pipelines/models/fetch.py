@@ -108,13 +108,14 @@ def progress_line(state: DownloadState) -> str:
 
 def _prepare() -> None:
     """Make the copies that are read faster, so that no first question waits for them."""
+    from pipelines.models.adapters import adapter_of
     from pipelines.models.llamacpp import faster_copy, gguf_path, is_available
 
     make_data_folder(data_folder(), str(data_folder()))
     if is_available():
         faster_copy(gguf_path())
     if (small := fetched_file(SMALL_MODEL)) is not None:
-        faster_copy(small)
+        faster_copy(small, adapter_of(SMALL_MODEL))
 
 
 class _Line:

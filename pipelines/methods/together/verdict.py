@@ -39,6 +39,7 @@ from pipelines.methods.together.features import (
 )
 from pipelines.retrieval.indexes import content_terms
 from pipelines.run.events import RunSpec
+from pipelines.run.findings import SentenceChosen
 from pipelines.run.view import MethodView, RunView
 from pipelines.text import Span, split_sentences, text_key
 from pipelines.text.languages import other_language
@@ -189,6 +190,9 @@ _FEW_WORDS = 4
 
 _SOURCE = re.compile(r"[(（][^()（）.!?。！？]*[)）]")
 
+_LITTLE = 0.5
+"""A sentence with a smaller share of a statement's words shows little of what is wrong with it."""
+
 _WITHOUT_SUBJECT = ("是", "由")
 """A Chinese sentence that begins so has its subject in the question."""
 
@@ -204,12 +208,14 @@ def sentences_together(
     *,
     question: str = "",
     others: Sequence[MethodView] = (),
+    answering: Sequence[Passage] = (),
 ) -> list[TogetherFound]:
     """Return the verdict on each sentence of a text that `methods` judged, as far as they
     have come.
 
     `question` is what the text answers: a sentence that names no subject of its own is compared
-    with the evidence together with it. Passages that `others` found count as well.
+    with the evidence together with it. Passages that `others` found count as well. `answering` are
+    sentences that answer it, see `judged_together`.
 
     A sentence without a word of any judge is not judged where other sentences, or other runs of
     the same detectors, have one.
@@ -223,6 +229,7 @@ def sentences_together(
         use,
         language,
         question=question,
+        answering=answering,
         expected=any(one.values for one in said) or any(method.error for method in methods),
     )
 
@@ -235,9 +242,13 @@ def judged_together(
     language: Language,
     *,
     question: str = "",
+    answering: Sequence[Passage] = (),
     expected: bool = False,
 ) -> list[TogetherFound]:
     """Return the verdict on each sentence from what is said of it and what was found.
+
+    One of `answering`, each a sentence that answers the question, is shown beside what is not
+    supported where no sentence found has much of its words.
 
     `passages` None: nothing was searched for. `expected` says that each sentence was to be judged,
     so that one without a reading is not judged. Neither is any of a text in another language than
@@ -265,8 +276,11 @@ def judged_together(
         evidence = evidence_of(stated, passages, before)
         about = passages_on_subject(stated, passages, before)
         shown = evidence if about is passages else evidence_of(stated, about, before)
-        before += f" {sentence}"
         one = _judged(readings, evidence, shown, use, language)
+        if answering and one.verdict != "supported" and shown.shared < _LITTLE:
+            shown = evidence_of(stated, answering, before)
+            one = _judged(readings, evidence, shown, use, language)
+        before += f" {sentence}"
         if one.verdict == "supported" and expected and not readings.values:
             one = _withheld(one, "unchecked", Why(name="unjudged"))
         elif (
@@ -306,15 +320,33 @@ def answer_together(view: RunView, name: str) -> TogetherFound | None:
         return None
     key = text_key(method.answer.text)
     judging = [one for one in view.methods.values() if key and text_key(_judged_text(one)) == key]
+    every = list(view.methods.values())
     found = sentences_together(
         judging,
         stated_in(method.answer.text),
         use_of(header.spec),
         header.language,
         question=header.spec.question,
-        others=list(view.methods.values()),
+        others=every,
+        answering=_answering(every),
     )
     return text_together(found) if any(one.judges for one in found) else None
+
+
+def _answering(methods: Sequence[MethodView]) -> tuple[Passage, ...]:
+    """Return the sentences that methods took as the answer to the question, as passages."""
+    known = {passage.id: passage for passage in passages_of(methods)}
+    chosen = (
+        event.detail
+        for method in methods
+        for event in method.judged
+        if isinstance(event.detail, SentenceChosen)
+    )
+    return tuple(
+        known[one.passage].model_copy(update={"text": one.sentence})
+        for one in chosen
+        if one.sentence and one.passage in known
+    )
 
 
 def stated_in(answer: str) -> list[Span]:

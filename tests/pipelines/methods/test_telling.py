@@ -7,6 +7,7 @@ import pytest
 from pipelines.base import Language
 from pipelines.methods.base import Question
 from pipelines.methods.telling import is_other_way_round, lacks_first
+from pipelines.text import has_han
 
 PASSED = "直到1930年，埃菲尔铁塔被纽约的克莱斯勒大厦超过。"
 
@@ -49,6 +50,11 @@ def test_who_surpassed_whom(claim: str, text: str, language: Language, reversed:
     ("asked", "sentence", "lacks"),
     [
         ("Who was the first woman in space?", "She was the first woman to win a Prize.", True),
+        ("Who was the first woman in space?", "Carr was the first in space.", True),
+        ("Who was the first woman in space?", "She went to space in 1963.", False),
+        ("谁是第一位进入太空的女性？", "卡尔是第一个进入太空的人。", True),
+        ("谁是第一位进入太空的女性？", "她是第一个进入太空的人。", False),
+        ("谁是第一个进入太空的人？", "卡尔是第一个进入太空的人。", False),
         ("Who was the first woman to win a Prize?", "She was the first woman to win it.", False),
         ("Who first walked on the Moon?", "He was the first person to walk on the Moon.", False),
         ("Who was the first patient treated by the team?", "The first they treated died.", False),
@@ -56,4 +62,5 @@ def test_who_surpassed_whom(claim: str, text: str, language: Language, reversed:
     ],
 )
 def test_the_first_of_another_thing(asked: str, sentence: str, lacks: bool):
-    assert lacks_first(Question(text=asked, language="en"), "A title", sentence) is lacks
+    language = "zh" if has_han(asked) else "en"
+    assert lacks_first(Question(text=asked, language=language), "A title", sentence) is lacks

@@ -103,7 +103,7 @@ def test_a_broken_file_is_an_error_and_not_a_crash(tmp_path: Path):
 async def test_where_the_faster_copy_fails_the_file_itself_is_served(tmp_path: Path):
     copy = tmp_path / "copy.gguf"
     copy.write_bytes(b"GGUF" + bytes(200))
-    server = GgufServer(gguf_path(), name="Mine", faster=lambda _: copy)
+    server = GgufServer(gguf_path(), name="Mine", faster=lambda *_: copy)
     server.start()
     assert server.counters()
     await asyncio.to_thread(server.stop)
@@ -117,7 +117,7 @@ def test_the_embedded_model_is_served_from_its_faster_copy(
     copy = llamacpp.faster_copy(gguf_path())
     assert copy is not None
     assert copy.parent == tmp_path / "models"
-    server = GgufServer(gguf_path(), name="Mine", faster=lambda _: copy)
+    server = GgufServer(gguf_path(), name="Mine", faster=lambda *_: copy)
     server.start()
     assert server.counters()
     server.stop()

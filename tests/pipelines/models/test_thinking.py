@@ -10,8 +10,8 @@ import pytest
 from gguf import GGUFWriter
 
 from pipelines.models.base import ChoiceRequest, Delta, Option
-from pipelines.models.llamacpp import chat_template
 from pipelines.models.openai import OpenAIModel
+from pipelines.models.weights import chat_template
 from pipelines.text.thinking import declared_marks
 from tests.scripted.wire import (
     Handler,

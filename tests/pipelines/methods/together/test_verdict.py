@@ -174,6 +174,36 @@ def test_an_answer_whose_new_words_are_nowhere_is_not_supported(
     assert [one.verdict for one in found] == [verdict]
 
 
+WALL = Passage(id="w", title="长城", text="各个时代的城墙总长21196公里。", source="library")
+MOON = Passage(
+    id="m",
+    title="从太空看长城",
+    text="月球很远，要从月球上看见长城，就像在几公里以外看一根头发。",
+    source="library",
+)
+
+
+@pytest.mark.parametrize(
+    ("answering", "value", "title"),
+    [((), 0.1, "从太空看长城"), ((WALL,), 0.1, "长城"), ((WALL,), 0.9, "从太空看长城")],
+)
+def test_what_answers_the_question_is_shown_beside_what_is_not_supported(
+    monkeypatch: pytest.MonkeyPatch, answering: tuple[Passage, ...], value: float, title: str
+):
+    monkeypatch.setattr(module, "combinations", lambda: (fitted("judge", language="zh"),))
+    (found,) = judged_together(
+        ["长城是世界上最长的山脉，有210公里。"],
+        [said(value)],
+        [WALL, MOON],
+        "own",
+        "zh",
+        question="长城有多长？",
+        answering=answering,
+    )
+    assert found.title == title
+    assert found.supported == pytest.approx(value)
+
+
 @pytest.mark.parametrize(
     ("answer", "stated"),
     [

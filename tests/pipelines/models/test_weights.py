@@ -13,7 +13,7 @@ import pytest
 from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter
 from gguf.quants import dequantize, quantize
 
-from pipelines.models.llamacpp import requantized
+from pipelines.models.weights import requantized
 
 Q4_1, Q5_0 = GGMLQuantizationType.Q4_1, GGMLQuantizationType.Q5_0
 Q8_0 = GGMLQuantizationType.Q8_0
@@ -130,6 +130,64 @@ def test_the_copy_of_another_source_is_not_used(source: Path, tmp_path: Path):
 
 def fail_to_write(_: int) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def save_adapter(path: Path, tensors: Mapping[str, Any], *, alpha: float | None = 8.0) -> Path:
+    writer = GGUFWriter(path, "llama")
+    writer.add_type("adapter")
+    if alpha is not None:
+        writer.add_float32("adapter.lora.alpha", alpha)
+    for name, values in tensors.items():
+        writer.add_tensor(name, values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+@pytest.fixture
+def adapter(tmp_path: Path) -> Path:
+    """A LoRA of rank 2 on a matrix of 4 bits, and one on a matrix of 8 bits."""
+    draw = np.random.default_rng(3)
+    sides = {"lora_a": (2, 64), "lora_b": (3, 2)}
+    tensors = {
+        f"{name}.{side}": draw.standard_normal(shape).astype(np.float16)
+        for name in ("first", "token_embd.weight")
+        for side, shape in sides.items()
+    }
+    return save_adapter(tmp_path / "adapter.gguf", tensors)
+
+
+def test_an_adapter_is_added_to_the_weights_of_the_copy(
+    source: Path, adapter: Path, tmp_path: Path
+):
+    plain = requantized(source, tmp_path / "models")
+    copy = requantized(source, tmp_path / "models", adapter=adapter)
+    assert copy is not None
+    assert copy != plain
+    # Each is found again beside the other.
+    assert requantized(source, tmp_path / "models") == plain
+    assert requantized(source, tmp_path / "models", adapter=adapter) == copy
+    parts = {tensor.name: tensor.data.astype(np.float32) for tensor in GGUFReader(adapter).tensors}
+    for one, other in zip(GGUFReader(source).tensors, GGUFReader(copy).tensors, strict=True):
+        wanted = dequantize(one.data, one.tensor_type)
+        if f"{one.name}.lora_a" in parts:
+            # alpha 8 by rank 2
+            wanted = wanted + 4 * parts[f"{one.name}.lora_b"] @ parts[f"{one.name}.lora_a"]
+            assert np.array_equal(other.data, quantize(wanted, Q8_0))
+        elif one.name == "norm":
+            assert np.array_equal(other.data, one.data)
+
+
+def test_an_adapter_of_other_weights_makes_no_copy(source: Path, tmp_path: Path):
+    numbers = np.ones((2, 64), np.float16)
+    other = {"third.lora_a": numbers, "third.lora_b": np.ones((3, 2), np.float16)}
+    adapter = save_adapter(tmp_path / "other.gguf", other)
+    assert requantized(source, tmp_path / "models", adapter=adapter) is None
+    none = save_adapter(tmp_path / "none.gguf", {"first": numbers}, alpha=None)
+    assert requantized(source, tmp_path / "models", adapter=none) is None
+    assert list((tmp_path / "models").iterdir()) == []
 
 
 def test_a_full_disk_leaves_nothing_behind(
