@@ -240,7 +240,9 @@ def verify(pytest_arguments: Sequence[str], limit: float = LIMIT) -> Verificatio
             "answers of the default": [*module, *default, "--output", answers],
         }
         for name, (chosen, processes) in PARTS.items():
-            spread = ["--numprocesses", f"{processes}", "--dist", "loadfile"] if processes else []
+            # In their own order: what is long comes first (tests/drawing.py).
+            files = ["--dist", "loadfile", "--no-loadscope-reorder"]
+            spread = ["--numprocesses", f"{processes}", *files] if processes else []
             command = [*module, "pytest", "-m", chosen, *spread, f"--junitxml={reports[name]}"]
             commands[name] = [*command, *pytest_arguments]
         steps = tuple(

@@ -16,7 +16,7 @@ from hypothesis import settings
 
 from pipelines.models.catalogue import SHARED, models_folder
 from tests import network
-from tests.drawing import left_out_today
+from tests.drawing import left_out_today, long_first
 from tests.scripted.weights import fetch_nothing
 from tests.snapshots import Snapshot, snapshot_path, unused_snapshots
 
@@ -68,6 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if whole and (left_out := set(left_out_today(items))):
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=list(left_out))
+    items[:] = long_first(items)
 
 
 def pytest_collection_finish() -> None:

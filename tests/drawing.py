@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from random import Random
@@ -52,3 +52,17 @@ def left_out_today(items: Iterable[pytest.Item]) -> list[pytest.Item]:
         for cases in found.values()
         for one in drawn.sample(cases, max(0, len(cases) - max(LEAST, len(cases) // SHARE)))
     ]
+
+
+def long_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Return the items with the files of long tests before the others in a verification, that with
+    the fewest of them first.
+
+    A file is the work of one process. What is long alone would begin last else, when the other
+    processes have nothing left to do.
+    """
+    every = list(items)
+    if DRAWN not in os.environ:
+        return every
+    count = Counter(str(one.path) for one in every if one.get_closest_marker("verify"))
+    return sorted(every, key=lambda one: count.get(str(one.path), len(every)))

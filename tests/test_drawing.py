@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.drawing import DRAWN, LEAST, SHARE, left_out_today
+from tests.drawing import DRAWN, LEAST, SHARE, left_out_today, long_first
 
 
 def case(file: str, function: str, number: int, mark: str = "verify") -> Any:
@@ -48,3 +48,16 @@ def test_a_day_leaves_out_what_is_too_much_of_one_long_test(monkeypatch: pytest.
         monkeypatch.setenv(DRAWN, f"202611{day:02}")
         drawn |= {one.name for one in ITEMS[:MANY] if one not in left_out_today(ITEMS)}
     assert drawn == {one.name for one in ITEMS[:MANY]}
+
+
+def test_a_verification_begins_with_the_files_of_few_long_tests(monkeypatch: pytest.MonkeyPatch):
+    short = [case("app/test_page.py", "test_a", number, "slow") for number in range(2)]
+    one = [case("kills/test_kills.py", "test_a", 0)]
+    items = [*short, *ITEMS, *one]
+    monkeypatch.delenv(DRAWN, raising=False)
+    assert long_first(items) == items
+    monkeypatch.setenv(DRAWN, "20261128")
+    ordered = long_first(items)
+    assert ordered[0] is one[0]
+    assert ordered[-2:] == short
+    assert Counter(map(id, ordered)) == Counter(map(id, items))

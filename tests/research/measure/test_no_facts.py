@@ -11,7 +11,7 @@ from research.measure.effort import check_all
 from research.measure.no_facts import ANSWERS, answers
 from tests.drawing import drawn_today, seed_of_the_day
 
-DRAWN, MOST = 24, 2
+DRAWN, MOST = 16, 2
 """Answers that a day draws, and those that may be found supported by each."""
 
 
