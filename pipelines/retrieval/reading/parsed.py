@@ -167,14 +167,19 @@ def kind_of(path: Path, name: str) -> Kind:
         )
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _kind_of_archive(path)
-    for signature, kind in _SIGNATURES:
-        if head.startswith(signature):
-            raise RefusedError("other_kind", kind=kind)
+    if kind := signature_of(head):
+        raise RefusedError("other_kind", kind=kind)
     if _MESSAGE.search(head[:2048]) and promised(name) != "markdown":
         raise RefusedError("other_kind", kind="MHTML")
     if b"\x00" in head and not head.startswith(_BOMS) and unmarked_utf_16(head) is None:
         raise RefusedError("binary")
     return _kind_of_text(head, promised(name))
+
+
+def signature_of(head: bytes) -> str:
+    """Return the kind of file that the first bytes are those of; "" for none that is known."""
+    kinds = (*_SIGNATURES, (b"PK\x03\x04", "ZIP"), (b"%PDF-", "PDF"), (_OLE, "DOC"))
+    return next((kind for signature, kind in kinds if head.startswith(signature)), "")
 
 
 def promised(name: str) -> Kind | None:
