@@ -6,12 +6,12 @@ import ast
 import csv
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pipelines.evaluation.datasets.columns import part_of
 from pipelines.text.sentences import csv_source
+from pipelines.text.separated import separated
 
 Row = dict[str, Any]
 Grid = Sequence[Sequence[Any]]
@@ -26,10 +26,8 @@ class TornTextError(ValueError):
         self.row = row
 
 
-_SEPARATORS = ",;\t|"
-_DIRECTIVE = re.compile(r'"?sep=(?P<separator>[^\r\n"])"?[ \t]*(?:\n|$)', re.I)
 _LOOKED_AT = 30
-"""Rows by which a separator and a header are told."""
+"""Rows by which a header is told."""
 
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
@@ -42,10 +40,9 @@ def grid_of_text(text: str, *, tabs: bool = False) -> Grid:
     text. Raises TornTextError for a quotation mark that is never closed.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    named = _DIRECTIVE.match(text)
-    if named:
-        text = text[named.end() :]
-    separator = named["separator"] if named else "\t" if tabs else _separator(text)
+    text, separator, named = separated(text)
+    if tabs and not named:
+        separator = "\t"
     # Names behind a space say that all cells stand behind one, also those in quotation marks.
     spaced = separator + " " in text.partition("\n")[0]
     if separator == "\t" and _has_bare_quotes(text):
@@ -57,22 +54,6 @@ def grid_of_text(text: str, *, tabs: bool = False) -> Grid:
     except csv.Error as error:
         raise TornTextError(max(1, len(rows)), str(error)) from None
     return [row for row in rows if row]
-
-
-def _separator(text: str) -> str:
-    """Return what divides most of the first rows into the same number of cells, of two or more."""
-
-    def alike(separator: str) -> tuple[int, int]:
-        widths = Counter[int]()
-        reader = csv.reader(csv_source(text), delimiter=separator)
-        try:
-            for row, _ in zip(reader, range(_LOOKED_AT), strict=False):
-                widths[len(row)] += 1
-        except csv.Error:
-            pass
-        return max(((count, width) for width, count in widths.items() if width > 1), default=(0, 0))
-
-    return max(_SEPARATORS, key=alike)
 
 
 def _has_bare_quotes(text: str) -> bool:
