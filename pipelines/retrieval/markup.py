@@ -62,6 +62,8 @@ _MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?m)^#{1,6}[ \t]+(.*?)[ \t]*#*$"), r"\1"),
     (re.compile(r"(?m)^(\S.*)\n(?:={2,}|-{2,})[ \t]*$"), r"\1"),
     (re.compile(r"(?m)^[ ]{0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$"), ""),
+    # What programs that make sites of it put in.
+    (re.compile(r"\{\{[<%][^{}\n]*[%>]\}\}|\{%-? ?\w[^{}\n]*%\}"), ""),
     # Attributes, and the boxes of several dialects, of which the title stays.
     (re.compile(r"\[([^\[\]\n]+)\](?=\{[.#])"), r"\1"),
     (

@@ -103,11 +103,12 @@ _COMPOSED = tuple(
     (re.compile(pattern), plain)
     for plain, pattern in {
         "question": r"(?:user|model|input|original|test|human)?(?:question|query|prompt|input"
-        r"|request|utterance)(?:text|content|string)?"
+        r"|request|utterance)(?:text|content|string|stem)?"
         "|(?:用户|客户|原始|测试)?的?(?:问题|提问|输入|问句|查询|题目|题干|请求)(?:内容|文本)?",
         "reference": r"(?:reference|golden|gold|correct|right|expected|ideal|target|true|accepted"
         r"|acceptable|standard|groundtruth|oracle|canonical)(?:answer|response|output|completion"
         r"|reply|solution)s?|(?:参考|标准|正确|期望|预期|真实)的?(?:答案|回答|回复|输出)",
+        "answers": "answers?(?:spans|texts|aliases)",
         "passage": r"(?:retrieved|retrieval|source|supporting|relevant|evidence|context|grounding"
         r"|background|article|document|external|cited)(?:context|passage|document|doc|text|evidence"
         r"|chunk|knowledge|paragraph|snippet|information|content|list|article)s?"
@@ -120,7 +121,10 @@ _COMPOSED = tuple(
         r"|answer|attribution|claim|nli|verification)label"
         "|(?:人工|专家|最终|事实)?(?:标注|标签|判定|评判)(?:结果)?",
         "hallucinated": r"(?:is|has|contains?|any)a?hallucinat(?:ions?|ed)(?:flag|label)?"
-        r"|hallucinat(?:ion|ed)(?:flag|present|detected|found)",
+        r"|hallucinat(?:ion|ed)(?:flag|present|detected|found)"
+        "|(?:is|has|contains?)(?:an?)?(?:factual)?errors?"
+        "|(?:是否|有无)(?:存在|含有?|包含|有)?(?:事实性?|内容)?(?:幻觉|错误|捏造|矛盾)(?:内容|信息)?",
+        "supported": "是否(?:与[^是]{1,8})?(?:一致|有依据|有据|可靠|被支持|得到支持)",
     }.items()
 )
 _PLURAL = frozenset({"passages", "answers"})

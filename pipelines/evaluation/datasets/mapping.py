@@ -117,6 +117,9 @@ def suggested_mapping(
         if part == "passages" and isinstance(value, str) and _NAME_OF_SOURCE.fullmatch(value):
             # Where a row comes from: "wikipedia".
             part = ""
+        if part == "hallucinated" and isinstance(value, str) and len(value.split()) > _LABEL_WORDS:
+            # A text is no label: SciQ calls the paragraph of an answer its "support".
+            part = "passages" if column.casefold() == "support" else ""
         if not part and may_judge(column) and isinstance(value, str) and _is_word(value):
             part = "hallucinated"
         if part:
@@ -144,6 +147,7 @@ def suggested_mapping(
     return ColumnMapping(**fields)
 
 
+_LABEL_WORDS = 5
 _NAME_OF_SOURCE = re.compile(r"[\w.-]{1,40}")
 
 
@@ -382,13 +386,14 @@ class _MappedRow:
 
 
 def _alone(values: list[Any]) -> list[Any]:
-    """Return values, also those of the only list among them, and the texts of objects."""
+    """Return values, also those of the only list among them, and the texts in objects."""
     if len(values) == 1 and isinstance(values[0], list):
         values = values[0]
-    return [
-        one["text"] if isinstance(one, Mapping) and isinstance(one.get("text"), str) else one
-        for one in values
-    ]
+    told = list[Any]()
+    for one in values:
+        inner = one.get("text", one.get("spans")) if isinstance(one, Mapping) else None
+        told += inner if isinstance(inner, list) else [one if inner is None else inner]
+    return told
 
 
 def is_missing(value: Any) -> bool:
@@ -428,14 +433,17 @@ _WORDS = {
         unsupported not_supported inaccurate wrong incorrect unfaithful inconsistent nonfactual
         non_factual not_factual not_consistent contradiction contradicts contradicted contradict
         contradictory not_entailed non_entailment not_entailment partially_supported
-        partially_support ungrounded baseless 有幻觉 存在幻觉 幻觉 不准确
+        partially_support ungrounded baseless mostly_false barely_true pants_fire pants_on_fire
+        misleading fabricated fake debunked 谣言 虚假 不实 失实 有幻觉 存在幻觉 幻觉 不准确
         不属实 错误 不正确 不支持 矛盾 不一致 不忠实""",
-    "supported": """supported supports support completely_support pass passed faithful factual
+    "supported": """supported supports support mostly_true completely_support pass passed faithful
+        factual
         accurate right correct consistent entailment entailed entails attributable grounded
         not_hallucinated no_hallucination non_hallucination non_hallucinated nonhallucinated
         无幻觉 没有幻觉 准确 属实 正确 支持 一致 忠实""",
     "undecided": """not_enough_info not_enough_information not_enough_evidence nei neutral
-        irrelevant unknown disputed unverifiable unverified not_verifiable mixed
+        irrelevant unknown disputed unverifiable unverified not_verifiable mixed mixture
+        half_true unproven
         conflicting_evidence conflicting_evidence_cherrypicking 无法判断 信息不足 不确定 无法核实
         证据不足""",
 }

@@ -756,7 +756,7 @@ class ClaimItem(ItemRecord):
         told = _LABELS.get(self.label, "other")
         hallucinated = label_in(self.label) if told == "other" else told
         if hallucinated == "unknown" or hallucinated is None:
-            open_still = self.label.startswith(("disputed", "mixed", "conflicting"))
+            open_still = self.label.startswith(("disputed", "mix", "half", "conflicting"))
             hallucinated = True if passages and not open_still else None
         yield make_item(
             self.id,

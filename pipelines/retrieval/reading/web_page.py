@@ -102,6 +102,12 @@ def _plainer(page: str) -> Any:
             ", ".join(filter(None, map(_words, row.xpath("./td|./th")))) for row in found.iter("tr")
         )
         _replace(found, f" ({'; '.join(rows)}) ")
+    for found in tree.xpath("//dd[not(ancestor::dl)] | //dt[not(ancestor::dl)]"):
+        found.tag = "p"
+    for found in tree.xpath("//*[contains(@class, 'caption')][not(self::table)]"):
+        # The library takes it for what stands beside the article.
+        found.attrib.pop("class")
+        found.tag = "p" if found.tag == "div" else found.tag
     for found in tree.xpath("//figcaption"):
         found.tag = "p"
         figure = found.getparent()

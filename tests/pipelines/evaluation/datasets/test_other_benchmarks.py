@@ -238,6 +238,31 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"question": Q, "answers": [A, "NO"], "wrong_answers": ["Sweden"], "prediction": WRONG},
         {"question": Q, "answers": (A, "NO"), "wrong_answers": ("Sweden",), "text": WRONG},
     ),
+    "DROP": (
+        {"passage": DOC, "question": Q, "answers_spans": {"spans": [A], "types": ["span"]}},
+        {"question": Q, "answers": (A,), "passages": (DOC,)},
+    ),
+    "SciQ": (
+        {"question": Q, "distractor1": "Peru", "correct_answer": A, "support": LONG},
+        {"question": Q, "answers": (A,), "passages": (LONG,)},
+    ),
+    "PubHealth": (
+        {"claim_id": "1", "claim": WRONG, "main_text": LONG, "label": "unproven"},
+        {"text": WRONG},
+    ),
+    "X-Fact": (
+        {"claim": WRONG, "evidence_1": DOC, "label": "mostly false"},
+        {"text": WRONG, "passages": (DOC,), "hallucinated": True},
+    ),
+    "whether there are errors of fact, in Chinese": (
+        {"用户问题": ZH, "模型回复": "瑞典", "标准回答": "挪威", "是否存在事实错误": "是"},
+        {"question": ZH, "answers": ("挪威",), "text": "瑞典", "hallucinated": True},
+    ),
+    "OpenBookQA": (
+        {"question_stem": Q, "choices": {"text": ["Sweden", A], "label": ["A", "B"]},
+         "answerKey": "B"},
+        {"question": Q, "answers": (A,), "wrong_answers": ("Sweden",)},
+    ),
     "MMLU": (
         {"question": Q, "subject": "x", "choices": ["Sweden", A, "Peru"], "answer": 1},
         {"question": Q, "answers": (A,), "wrong_answers": ("Sweden", "Peru")},

@@ -29,7 +29,14 @@ def test_an_answer_that_gives_none(text: str):
 
 
 @pytest.mark.parametrize(
-    "text", [*FORMS["more_en"], *FORMS["more_zh"], *FORMS["third_en"], *FORMS["third_zh"]]
+    "text",
+    [
+        *FORMS["more_en"],
+        *FORMS["more_zh"],
+        *FORMS["third_en"],
+        *FORMS["third_zh"],
+        *FORMS["fourth"],
+    ],
 )
 def test_more_answers_that_give_none(text: str):
     assert gives_no_answer(text)
@@ -37,7 +44,8 @@ def test_more_answers_that_give_none(text: str):
 
 
 @pytest.mark.parametrize(
-    "text", [*FORMS["answers"], *FORMS["more_answers"], *FORMS["third_answers"]]
+    "text",
+    [*FORMS["answers"], *FORMS["more_answers"], *FORMS["third_answers"], *FORMS["fourth_answers"]],
 )
 def test_an_answer_that_reads_like_none(text: str):
     assert not gives_no_answer(text)
