@@ -115,8 +115,9 @@ _COMPOSED = tuple(
         r"|(?:reference|golden|gold|positive)(?:context|passage|document|doc|evidence|chunk|knowledge"
         r"|paragraph)s?|(?:参考|检索|相关|背景|支持|引用|外部|来源)的?(?:资料|文档|段落|上下文|文章|知识"
         "|证据|信息|文本|内容|材料)",
-        "text": r"(?:generated|predicted|candidate|claim|statement|student|rag)(?:answer|response"
-        r"|output|summary|completion|text)s?|(?:待检测|待评估|待核查|待验证)的?(?:文本|回答|内容|陈述)",
+        "text": r"(?:generated|predicted|actual|candidate|claim|statement|student|rag)(?:answer"
+        r"|response|output|summary|completion|text)s?|model(?:prediction|summary|claim)s?"
+        "|(?:待检测|待评估|待核查|待验证)的?(?:文本|回答|内容|陈述)",
         "label": r"(?:human|final|majority|consensus|expert|annotator|veracity|evidence|response"
         r"|answer|attribution|claim|nli|verification)label"
         "|(?:人工|专家|最终|事实)?(?:标注|标签|判定|评判)(?:结果)?",

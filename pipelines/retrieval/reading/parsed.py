@@ -464,8 +464,14 @@ _LONGEST_NOTE = 200
 
 
 def _records(value: dict[str, Any]) -> list[Any]:
-    """Return the only list of objects that an object holds beside words about it, else itself."""
-    lists = [one for one in value.values() if isinstance(one, list) and one]
+    """Return the objects that an object holds: by their names, or as its only list beside words
+    about it; else the object.
+    """
+    rows = list(value.values())
+    if len(rows) > 1 and all(isinstance(one, dict) and {*_TEXT} & one.keys() for one in rows):
+        # By their names.
+        return rows
+    lists = [one for one in rows if isinstance(one, list) and one]
     held = [one for one in lists if all(isinstance(inner, dict) for inner in one)]
     named = {name.lower() for name in value} & {*_TEXT}
     long = any(isinstance(one, str) and len(one) > _LONGEST_NOTE for one in value.values())

@@ -373,6 +373,8 @@ def test_what_is_not_understood_is_asked_and_never_guessed(tmp_path: Path, row: 
         ("retrieved_chunks", "passages"),
         ("golden response", "answers"),
         ("document_id", "group"),
+        ("model_prediction", "text"),
+        ("actual answer", "text"),
         ("evidence_sentences", ""),
         ("hallucination_type", ""),
     ],

@@ -569,6 +569,7 @@ def test_a_table_with_texts(tmp_path: Path):
         ("a.csv", '"a, b, c";text\nx;"Deep, cold"\n', "Deep, cold"),
         ("a.json", '{"count": 1, "articles": [{"title": "Fundy", "text": "Deep."}]}', "Deep."),
         ("a.json", '{"title": "Fundy", "text": ["Deep.", "Cold."]}', "Deep.\nCold."),
+        ("a.json", '{"1": {"text": "Deep."}, "2": {"text": ""}}', "Deep."),
         ("a.json", '{"text": "Deep.", "links": [{"url": "u"}]}', "Deep."),
     ],
 )
