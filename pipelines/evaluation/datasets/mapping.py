@@ -114,12 +114,12 @@ def suggested_mapping(
         value = (first or {}).get(column)
         if part == "hallucinated" and isinstance(value, list):
             part = "spans"
-        if part == "passages" and isinstance(value, str) and _NAME_OF_SOURCE.fullmatch(value):
+        if part == "passages" and column.casefold() in ("source", "sources") and _names(value):
             # Where a row comes from: "wikipedia".
             part = ""
-        if part == "hallucinated" and isinstance(value, str) and len(value.split()) > _LABEL_WORDS:
-            # A text is no label: SciQ calls the paragraph of an answer its "support".
-            part = "passages" if column.casefold() == "support" else ""
+        if column.casefold() == "support" and isinstance(value, str) and len(value.split()) > 2:
+            # SciQ calls the paragraph of an answer its support.
+            part = "passages"
         if not part and may_judge(column) and isinstance(value, str) and _is_word(value):
             part = "hallucinated"
         if part:
@@ -147,8 +147,11 @@ def suggested_mapping(
     return ColumnMapping(**fields)
 
 
-_LABEL_WORDS = 5
-_NAME_OF_SOURCE = re.compile(r"[\w.-]{1,40}")
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
+
+
+def _names(value: Any) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 def _is_word(value: str) -> bool:

@@ -30,7 +30,7 @@ from pipelines.evaluation.datasets.records import (
 )
 from pipelines.evaluation.plan import Item, Label, LabelledSpan
 from pipelines.run.events import MAX_TEXT
-from pipelines.text import Span
+from pipelines.text import Span, has_han
 
 # Records of texts that models wrote, with people's labels of what is wrong in them.
 
@@ -723,7 +723,8 @@ class ClaimItem(ItemRecord):
         if isinstance(asked, list):
             return {**row, "evidence": list(map(_asked, asked))}
         named = [name for name in row if part_of(name) == "passages" or name == "text"]
-        return {**row, "evidence": row[named[0]]} if named else row
+        told = next((row[name] for name in named if _tells(row[name])), None)
+        return row if told is None else {**row, "evidence": told}
 
     @field_validator("evidence", mode="before")
     @classmethod
@@ -782,6 +783,17 @@ _LABELS: dict[str, bool | Literal["unknown"]] = {
     "irrelevant": "unknown",
     "disputed": "unknown",
 }
+
+
+def _tells(value: Any) -> bool:
+    """Return whether a cell holds more than an address or the name of a source."""
+    texts = [value] if isinstance(value, str) else value if isinstance(value, list) else ()
+    return any(
+        not isinstance(one, str)
+        or (len(one.split()) > 1 and not one.startswith("http"))
+        or has_han(one)
+        for one in texts
+    )
 
 
 def _asked(piece: Any) -> str:

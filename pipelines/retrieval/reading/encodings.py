@@ -41,7 +41,7 @@ _MOST_ACCENTED = 0.4
 """No language of Western Europe has more accented letters among its letters."""
 
 # Signs that stand in no word of theirs: bytes of Mac Roman or of an encoding of Eastern Europe.
-_SIGN_IN_WORD = re.compile("[^\\W\\d_][¡¤¦§¨©¬®¯°±´¶¸»¼½¾¿×÷†‡‰‹›„ˆ˜•]+[^\\W\\d_]")
+_SIGN_IN_WORD = re.compile("[^\\W\\d_][¡¤¦§¨©¬®¯°±¶¸»¼½¾¿×÷†‡‰‹›„ˆ˜•]+[^\\W\\d_]")
 
 
 def marked_encoding(data: bytes) -> str | None:

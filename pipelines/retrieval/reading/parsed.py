@@ -183,7 +183,9 @@ def kind_of(path: Path, name: str) -> Kind:
 def signature_of(head: bytes) -> str:
     """Return the kind of file that the first bytes are those of; "" for none that is known."""
     kinds = (*_SIGNATURES, (b"PK\x03\x04", "ZIP"), (b"%PDF-", "PDF"), (_OLE, "DOC"))
-    return next((kind for signature, kind in kinds if head.startswith(signature)), "")
+    found = next((kind for signature, kind in kinds if head.startswith(signature)), "")
+    # Two letters may begin a text too.
+    return "" if found == "EXE" and b"\x00" not in head else found
 
 
 def promised(name: str) -> Kind | None:

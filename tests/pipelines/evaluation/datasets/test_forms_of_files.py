@@ -168,6 +168,7 @@ def test_a_table_is_the_same_in_every_form(tmp_path: Path, form: str):
         ("cp1252", "Frage;Antwort\nWie groß ist Köln?;1 Million – etwa\n", "windows-1252"),
         ("cp1252", "Question;Réponse\nOù est né Molière ?;à Paris, l’été\n", "windows-1252"),
         ("latin-1", "Frage;Antwort\nÄrzte;Äpfel\n", "windows-1252"),
+        ("cp1252", "MZ-Frage;Antwort\nWie geht´s?;L´été à 25°C\n", "windows-1252"),
         ("utf-8-sig", CHINESE, ""),
         ("utf-16", TAIWANESE, ""),
         ("utf-16-le", "question,answer\nWho?,Köln\n", ""),

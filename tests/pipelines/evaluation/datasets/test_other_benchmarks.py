@@ -247,8 +247,16 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"question": Q, "answers": (A,), "passages": (LONG,)},
     ),
     "PubHealth": (
-        {"claim_id": "1", "claim": WRONG, "main_text": LONG, "label": "unproven"},
+        {"claim": WRONG, "main_text": LONG, "sources": "https://x.org/1", "label": "unproven"},
         {"text": WRONG},
+    ),
+    "a claim by the name of its source": (
+        {"claim": WRONG, "source": "politifact", "label": "refuted"},
+        {"text": WRONG, "hallucinated": True},
+    ),
+    "short sources in Chinese": (
+        {"text": ZH, "source": "奥斯陆位于挪威", "label": "supported"},
+        {"text": ZH, "passages": ("奥斯陆位于挪威",), "hallucinated": False},
     ),
     "X-Fact": (
         {"claim": WRONG, "evidence_1": DOC, "label": "mostly false"},
