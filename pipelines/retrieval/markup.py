@@ -37,8 +37,9 @@ _PLACE = re.compile("\ue000(\\d+)\ue001")
 _LABEL = re.compile(r"(?m)^[ ]{0,3}\[(?!\^)([^\]\n]+)\]:[ \t]*<?\S+>?(?:[ \t]+[\"'(].*)?$\n?")
 _ADDRESS = r"\((?:[^()]|\([^()]*\))*\)"
 _ELEMENTS = (
-    "a|abbr|b|big|blockquote|center|cite|code|details|div|em|font|h[1-6]|hr|i|img|ins|kbd|mark|p"
-    "|pre|q|small|span|strong|sub|summary|tt|u|var"
+    "a|abbr|b|big|blockquote|caption|center|cite|code|dd|details|div|dl|dt|em|figcaption|figure|font"
+    "|h[1-6]|hr|i|img|ins|kbd|li|mark|ol|p|pre|q|section|small|span|strong|sub|summary|table|tbody"
+    "|td|tfoot|th|thead|tr|tt|u|ul|var"
 )
 # Between these a star or a line is no mark: a*b*c, snake_case_name. Chinese has no spaces.
 _ALPHABET = "0-9A-Za-zÀ-ɏͰ-ӿ_"
@@ -51,6 +52,9 @@ _MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
         "",
     ),
     (re.compile(r"(?<![~\w])~~(?=\S)(.+?)(?<=\S)~~"), ""),
+    # Of wikis: [[page|words]], pictures, and remarks between %%.
+    (re.compile(r"!\[\[[^\]\n]*\]\]|(?s:(?<!\S)%%(?=\S).{0,2000}?%%)"), ""),
+    (re.compile(r"\[\[(?:[^\]|\n]*\|)?([^\]|\n]+)\]\]"), r"\1"),
     (re.compile(rf"!\[([^\]]*)\](?:{_ADDRESS}|\[[^\]]*\])"), r"\1"),
     (re.compile(rf"\[([^\]]+)\]{_ADDRESS}"), r"\1"),
     (re.compile(r"\[([^\]\n]+)\]\[[^\]\n]*\]"), r"\1"),
@@ -58,10 +62,36 @@ _MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?m)^#{1,6}[ \t]+(.*?)[ \t]*#*$"), r"\1"),
     (re.compile(r"(?m)^(\S.*)\n(?:={2,}|-{2,})[ \t]*$"), r"\1"),
     (re.compile(r"(?m)^[ ]{0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$"), ""),
+    # What programs that make sites of it put in.
+    (re.compile(r"\{\{[<%][^{}\n]*[%>]\}\}|\{%-? ?\w[^{}\n]*%\}"), ""),
+    # Attributes, and the boxes of several dialects, of which the title stays.
+    (re.compile(r"\[([^\[\]\n]+)\](?=\{[.#])"), r"\1"),
+    (
+        re.compile(r"(?<=[\w`\"*_)])[ \t]?\{:?[ \t]*[.#][A-Za-z_-][^{}\n]*\}|(?m:^\{:[^{}\n]*\}$)"),
+        "",
+    ),
+    (re.compile(r"(?m)^([ ]{0,3}>[ \t]?)\[!\w+\][+-]?[ \t]*"), r"\1"),
+    (
+        re.compile(
+            r'(?m)^(?:!!!|\?\?\?\+?) [\w-]+(?: [\w -]*)?(?:"([^"\n]*)")?[ \t]*$'
+            r"(?=\n(?:[ \t]*\n)?(?:[ ]{4}|\t))"
+        ),
+        r"\1",
+    ),
+    (re.compile(r"(?m)^:{3,}[ \t]*(?:\{[^}\n]*\}|\w+(?:\[(.*)\])?)?[ \t]*(.*)$"), r"\1\2"),
     (re.compile(r"(?m)^(?:[ ]{0,3}>[ \t]?)+"), ""),
     (re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1"), r"\2"),
     (re.compile(rf"(?<![{_ALPHABET}*])([*_])(?=\S)([^*_\n]+?)(?<=\S)\1(?![{_ALPHABET}*])"), r"\2"),
+    (re.compile(r"(?<![=\w])==(?=[^\s=])([^=\n]+?)(?<=[^\s=])==(?![=\w])"), r"\1"),
+    (re.compile(r"(?<![+\w])\+\+(?=[^\s+])([^+\n]+?)(?<=[^\s+])\+\+(?![+\w])"), r"\1"),
+    (re.compile(r"(?<=\w)~([^\s~]{1,12})~(?!~)"), r"\1"),
+    (re.compile(r"(?<=[\w)])\^([^\s^\[\]]{1,12})\^"), r"<sup>\1</sup>"),
     (re.compile(r"<br\s*/?>", re.IGNORECASE), "\n"),
+    # A row of a table is a line, its cells apart.
+    (re.compile(r"</t[dh]>\s*(?=<t[dh]\b)", re.IGNORECASE), " | "),
+    (re.compile(r"</tr>\s*(?=<tr\b)|</(?:li|dt|dd)>\s*(?=<(?:li|dt|dd)\b)", re.IGNORECASE), "\n"),
+    # Components of MDX.
+    (re.compile(r"(?:</|(?<!\w)<)[A-Z][\w.]*(?:\s[^<>\n]*)?/?>"), ""),
     (re.compile(rf"</?(?:{_ELEMENTS})(?:\s[^<>]*)?/?>", re.IGNORECASE), ""),
     (re.compile(r"(?m)(?<=\S)(?:[ ]{2,}|\\)$"), ""),
 )

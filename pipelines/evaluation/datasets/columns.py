@@ -14,8 +14,8 @@ LabelIs = Literal["", "hallucinated", "supported"]
 _GIVEN = """groundtruth groundtruths gold goldanswer goldanswers golden goldenanswer goldenanswers
     reference references referenceanswer referenceanswers target targets bestanswer correctanswer
     correctanswers ideal idealanswer rightanswer rightanswers expectedoutput expectedanswer
-    expectedanswers
-    expectedresponse possibleanswers acceptedanswers goldtruth
+    expectedanswers expectedresponse expected possibleanswers acceptedanswers goldtruth gt answergt
+    generationgt
     参考答案 正确答案 标准答案 参考回答
     musterantwort musterlosung referenz referenzantwort richtigeantwort korrekteantwort
     erwarteteantwort erwarteteausgabe
@@ -23,7 +23,8 @@ _GIVEN = """groundtruth groundtruths gold goldanswer goldanswers golden goldenan
     veriteterrain"""
 """Answers that somebody knows to be right."""
 
-_PLAIN = """answer answers ans 答案 antwort antworten losung reponse reponses"""
+_PLAIN = """answer answers ans answertext shortanswer finaldecision 答案
+    antwort antworten losung reponse reponses"""
 """Answers of which only the other columns tell whose they are."""
 
 _USUAL: dict[str, str] = {
@@ -44,7 +45,7 @@ _USUAL: dict[str, str] = {
         document documents source sources facts premise grounding retrievedcontext
         retrievedcontexts retrievalcontext retrievedpassages retrieveddocuments retrieveddocs
         referencecontexts sourcetext sourcedocument goldevidence paragraph paragraphs contexttext
-        searchresults retrievalresult supportingdocuments
+        searchresults retrievalresult supportingdocuments positive
         证据 段落 上下文 资料 文档 知识 来源 参考资料 原文
         kontext quelle quellen dokument dokumente beleg belege textstelle
         contexte contextes preuve preuves extrait extraits""",
@@ -56,8 +57,8 @@ _USUAL: dict[str, str] = {
         reponsemodele reponsedumodele""",
     "hallucinated": "label labels goldlabel verdict 标签 标注 判定 bewertung urteil etiquette",
     "sentences": "sentences labelledsentences labeledsentences sentencelabels 句子 句子标注",
-    "spans": """spans labelledspans labeledspans hallucinationspans hallucinatedspans 片段 标注片段
-        幻觉片段""",
+    "spans": """spans labelledspans labeledspans hallucinationspans hallucinatedspans
+        hardlabels 片段 标注片段 幻觉片段""",
     "samples": "samples sample sampledanswers textsamples sampledresponses 采样 样本",
     "group": "group documentid sourceid article topic 组 分组 文章 主题 thema gruppe sujet groupe",
     "tags": "tags tag category type split class 标签类别 类别 分类 类型 kategorie categorie",
@@ -96,11 +97,69 @@ _PART_OF |= dict.fromkeys(_SAID_BY, "hallucinated")
 _REFERENCES = frozenset(_GIVEN.split())
 _UNDECIDED = frozenset(_PLAIN.split())
 
+# Names that are put together, each with the plain name that means the same: "retrieved_chunks",
+# "golden response", "contains_hallucination", "用户提问".
+_COMPOSED = tuple(
+    (re.compile(pattern), plain)
+    for plain, pattern in {
+        "question": r"(?:user|model|input|original|test|human)?(?:question|query|prompt|input"
+        r"|request|utterance)(?:text|content|string|stem)?"
+        "|(?:用户|客户|原始|测试)?的?(?:问题|提问|输入|问句|查询|题目|题干|请求)(?:内容|文本)?",
+        "reference": r"(?:reference|golden|gold|correct|right|expected|ideal|target|true|accepted"
+        r"|acceptable|standard|groundtruth|oracle|canonical)(?:answer|response|output|completion"
+        r"|reply|solution)s?|(?:参考|标准|正确|期望|预期|真实)的?(?:答案|回答|回复|输出)",
+        "answers": "answers?(?:spans|texts|aliases)",
+        "passage": r"(?:retrieved|retrieval|source|supporting|relevant|evidence|context|grounding"
+        r"|background|article|document|external|cited)(?:context|passage|document|doc|text|evidence"
+        r"|chunk|knowledge|paragraph|snippet|information|content|list|article)s?"
+        r"|(?:reference|golden|gold|positive)(?:context|passage|document|doc|evidence|chunk|knowledge"
+        r"|paragraph)s?|(?:参考|检索|相关|背景|支持|引用|外部|来源)的?(?:资料|文档|段落|上下文|文章|知识"
+        "|证据|信息|文本|内容|材料)",
+        "text": r"(?:generated|predicted|actual|candidate|claim|statement|student|rag)(?:answer"
+        r"|response|output|summary|completion|text)s?|model(?:prediction|summary|claim)s?"
+        "|(?:待检测|待评估|待核查|待验证)的?(?:文本|回答|内容|陈述)",
+        "label": r"(?:human|final|majority|consensus|expert|annotator|veracity|evidence|response"
+        r"|answer|attribution|claim|nli|verification)label"
+        "|(?:人工|专家|最终|事实)?(?:标注|标签|判定|评判)(?:结果)?",
+        "hallucinated": r"(?:is|has|contains?|any)a?hallucinat(?:ions?|ed)(?:flag|label)?"
+        r"|hallucinat(?:ion|ed)(?:flag|present|detected|found)"
+        "|(?:is|has|contains?)(?:an?)?(?:factual)?errors?"
+        "|(?:是否|有无)(?:存在|含有?|包含|有)?(?:事实性?|内容)?(?:幻觉|错误|捏造|矛盾)(?:内容|信息)?",
+        "supported": "是否(?:与[^是]{1,8})?(?:一致|有依据|有据|可靠|被支持|得到支持)",
+    }.items()
+)
+_PLURAL = frozenset({"passages", "answers"})
+
 
 def _known(name: str) -> str:
-    """Return a name as the tables above have it, also with a number at its end; "" for others."""
+    """Return a name as the tables above have it, also with a number at its end, and for one that is
+    put together the one that means the same; "" for others.
+    """
     bare = _bare(name)
-    return next((one for one in (bare, re.sub(r"\d+$", "", bare)) if one in _PART_OF), "")
+    for one in (bare, re.sub(r"\d+$", "", bare)):
+        if one in _PART_OF:
+            return one
+        for other in (f"{one}s", one.removesuffix("s")):
+            if _PART_OF.get(other) in _PLURAL:
+                return other
+    return next((plain for pattern, plain in _COMPOSED if pattern.fullmatch(bare)), "")
+
+
+def is_usual(name: str) -> bool:
+    """Return whether a name is a usual one by itself, and not put together."""
+    return re.sub(r"\d+$", "", _bare(name)) in _PART_OF or _bare(name) in _PART_OF
+
+
+# What people or judges said stands under many names, and so do other things.
+_JUDGES = re.compile(
+    r".*(?:judge|judge?ment|grade|verdict|groundedness|decision|conclusion|annotation"
+    r"|标注|结论|判断|判定|评判|评价|结果)"
+)
+
+
+def may_judge(name: str) -> bool:
+    """Return whether a column of this name holds labels where words of labels stand in it."""
+    return _JUDGES.fullmatch(_bare(name)) is not None
 
 
 # Columns named after the model that wrote what is in them: "chatgpt_response", "Claude 3 output".

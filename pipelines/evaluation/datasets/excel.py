@@ -54,7 +54,7 @@ def sheets_in(data: bytes) -> list[Sheet]:
         grid: list[list[Any]] = []
         for row in _rows(sheet):
             lost += sum(cell.data_type == "e" for cell in row)
-            grid.append([None if cell.data_type == "e" else _plain(cell.value) for cell in row])
+            grid.append([None if cell.data_type == "e" else _shown(cell) for cell in row])
         if formulas is not None:
             written = _rows(formulas[sheet.title])
             lost += sum(
@@ -105,6 +105,14 @@ def _rows(sheet: Any) -> Iterator[tuple[Any, ...]]:
     if hasattr(sheet, "reset_dimensions"):
         sheet.reset_dimensions()
     return sheet.iter_rows()
+
+
+def _shown(cell: Any) -> Any:
+    """Return what a cell holds; a share as people see it: "25%"."""
+    value = cell.value
+    if isinstance(value, int | float) and "%" in str(getattr(cell, "number_format", "")):
+        return f"{round(value * 100, 10):.10g}%"
+    return _plain(value)
 
 
 def _plain(cell: Any) -> Any:

@@ -25,6 +25,7 @@ from pipelines.evaluation.datasets.grids import (
     without_index,
 )
 from pipelines.retrieval.reading.encodings import decoded_table
+from pipelines.retrieval.reading.parsed import signature_of
 
 MAXIMUM_BYTES = 256 * 2**20
 """The largest file that is read, in bytes, without its compression."""
@@ -191,12 +192,15 @@ def _too_large(path: Path, size: int) -> VeriscopeError:
 
 
 def _text(path: Path, data: bytes) -> tuple[str, tuple[Phrase, ...]]:
+    if kind := signature_of(data):
+        raise failure("files.other_kind", file=path.name, kind=kind)
     found = decoded_table(data)
     if found is None:
         raise failure("files.no_encoding", file=path.name)
     text, encoding = found
     said = () if encoding.startswith("utf") else (phrase("note.encoding", encoding=encoding),)
-    return text, said
+    # A mark that was written twice, and the sign by which DOS ended files.
+    return text.lstrip("\ufeff").removesuffix("\x1a"), said
 
 
 def _read_csv(file: _File) -> DataTable:
@@ -220,6 +224,8 @@ def _of_grid(
         raise failure("files.same_columns", file=path.name)
     if found.header:
         said = (*said, phrase("note.header", row=found.header + 1))
+    if found.again:
+        said = (*said, phrase("note.header_again", count=found.again))
     rows, places, bad = list[Row](), list[int](), list[BadRow]()
     for number, (at, row, cells) in enumerate(found.rows, start=1):
         if row is None:
@@ -288,6 +294,9 @@ def _read_json(file: _File) -> DataTable:
         value = _listed(value)
     if not isinstance(value, list):
         raise failure("files.no_list", file=file.path.name)
+    if len(value) > 1 and all(isinstance(row, list) for row in value):
+        # A header, and rows of cells.
+        return _of_grid(file.path, value, said, lambda number, _at: number)
     rows, places, bad = list[Row](), list[int](), list[BadRow]()
     for number, row in enumerate(value, start=1):
         if not isinstance(row, dict):
@@ -312,6 +321,15 @@ def _listed(value: dict[str, Any]) -> list[Any]:
     for name in _WRAPPERS:
         if isinstance(value.get(name), list):
             return value[name]
+    inside = [
+        found
+        for one in value.values()
+        if _are_records(found := _listed(one) if isinstance(one, dict) else one)
+    ]
+    if len(inside) == 1 and not any(
+        isinstance(value[name], str) and part_of(name) for name in value
+    ):
+        return inside[0]
     columns, named = list(value.values()), any(map(part_of, value))
     if named and all(isinstance(one, list) for one in columns):
         if len({len(one) for one in columns}) == 1:
@@ -322,6 +340,13 @@ def _listed(value: dict[str, Any]) -> list[Any]:
         if named and all(one.keys() == columns[0].keys() for one in columns):
             return [{name: one[key] for name, one in value.items()} for key in columns[0]]
     return [value]
+
+
+def _are_records(found: Any) -> bool:
+    """Return whether something is a list of objects that have a question or a text, and more."""
+    first = found[0] if isinstance(found, list) and found else None
+    parts = {part_of(name) for name in first} - {""} if isinstance(first, dict) else set[str]()
+    return len(parts) > 1 and not parts.isdisjoint(("question", "text"))
 
 
 def _read_lines(file: _File) -> DataTable:
@@ -374,10 +399,23 @@ def _read_parquet(file: _File) -> DataTable:
     except pyarrow.ArrowException as error:
         said = type(error).__name__
         raise failure("files.no_parquet", file=file.path.name, said=said) from None
-    for row in rows:
-        row.pop(_INDEX, None)
+    rows = [{name: _plain(cell) for name, cell in row.items() if name != _INDEX} for row in rows]
     places = list(range(1, len(rows) + 1))
     return DataTable(file.path.name, with_lists(rows), places, "row")
+
+
+def _plain(cell: Any) -> Any:
+    """Return what a cell of Parquet holds as JSON has it: dates, decimals and bytes as texts."""
+    if isinstance(cell, list | tuple):
+        return [_plain(one) for one in cell]
+    if isinstance(cell, dict):
+        return {str(name): _plain(one) for name, one in cell.items()}
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "replace")
+    if cell is None or isinstance(cell, str | int | float):
+        return cell
+    told = cell.isoformat() if hasattr(cell, "isoformat") else str(cell)
+    return told.removesuffix("T00:00:00")
 
 
 _READERS: dict[str, Callable[[_File], DataTable]] = {

@@ -26,6 +26,7 @@ from pipelines.evaluation.datasets.labelled import (
     SummEvalRow,
 )
 from pipelines.evaluation.datasets.mapping import ColumnMapping, listed, suggested_mapping
+from pipelines.evaluation.datasets.prodigy import ProdigyTask
 from pipelines.evaluation.datasets.published import (
     AliasLists,
     Article,
@@ -147,8 +148,10 @@ def _of_lists(column: str) -> Callable[[Row], bool]:
     return lambda row: bool(row[column]) and all(isinstance(one, list) for one in row[column])
 
 
-def _is_evidence(column: str) -> bool:
-    return part_of(column) == "passages"
+def _only_asks(column: str) -> Callable[[Row], bool]:
+    """Return whether `column` holds texts and the row nothing else but a question that counts."""
+    others = ("passages", "wrong_answers", "text", "samples", "lists")
+    return lambda row: _of_strings(column)(row) and all(part_of(one) not in others for one in row)
 
 
 def _without(column: str) -> Callable[[Row], bool]:
@@ -385,6 +388,7 @@ FORMATS: tuple[Format, ...] = (
     _format("label_studio", "Label Studio", LabelStudioRow, "annotation_id|annotator|lead_time"),
     _format("argilla", "Argilla", ArgillaRecord, "fields|responses", types={"fields": dict}),
     _format("argilla", "Argilla", ArgillaRecord, "id|status", fits=_ends(".responses")),
+    _format("prodigy", "Prodigy", ProdigyTask, "answer|_input_hash|_task_hash"),
     _format("potato", "Potato", PotatoInstance, "instance_id|displayed_text"),
     _format("potato", "Potato", PotatoInstance, "instance_id|label_annotations"),
     *(
@@ -455,7 +459,7 @@ FORMATS: tuple[Format, ...] = (
         OpenQuestion,
         "question|answers",
         types={"answers": list},
-        fits=lambda row: _of_strings("answers")(row) and not any(map(_is_evidence, row)),
+        fits=_only_asks("answers"),
         **_TRIVIAQA,
     ),
     _format(
@@ -464,7 +468,7 @@ FORMATS: tuple[Format, ...] = (
         OpenQuestion,
         "question|answer",
         types={"answer": list},
-        fits=_of_strings("answer"),
+        fits=_only_asks("answer"),
         source="Kwiatkowski and others 2019, Natural Questions; Lee and others 2019",
         licence="CC BY-SA 3.0",
     ),

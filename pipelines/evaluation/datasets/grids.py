@@ -6,12 +6,12 @@ import ast
 import csv
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pipelines.evaluation.datasets.columns import part_of
 from pipelines.text.sentences import csv_source
+from pipelines.text.separated import separated
 
 Row = dict[str, Any]
 Grid = Sequence[Sequence[Any]]
@@ -26,10 +26,8 @@ class TornTextError(ValueError):
         self.row = row
 
 
-_SEPARATORS = ",;\t|"
-_DIRECTIVE = re.compile(r'"?sep=(?P<separator>[^\r\n"])"?[ \t]*(?:\n|$)', re.I)
 _LOOKED_AT = 30
-"""Rows by which a separator and a header are told."""
+"""Rows by which a header is told."""
 
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
@@ -42,34 +40,20 @@ def grid_of_text(text: str, *, tabs: bool = False) -> Grid:
     text. Raises TornTextError for a quotation mark that is never closed.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    named = _DIRECTIVE.match(text)
-    if named:
-        text = text[named.end() :]
-    separator = named["separator"] if named else "\t" if tabs else _separator(text)
+    text, separator, named = separated(text)
+    if tabs and not named:
+        separator = "\t"
+    # Names behind a space say that all cells stand behind one, also those in quotation marks.
+    spaced = separator + " " in text.partition("\n")[0]
     if separator == "\t" and _has_bare_quotes(text):
         return [line.split("\t") for line in text.split("\n") if line.strip()]
     rows = list[list[str]]()
     try:
-        rows.extend(csv.reader(csv_source(text), delimiter=separator, strict=True))
+        source = csv_source(text)
+        rows.extend(csv.reader(source, delimiter=separator, strict=True, skipinitialspace=spaced))
     except csv.Error as error:
         raise TornTextError(max(1, len(rows)), str(error)) from None
     return [row for row in rows if row]
-
-
-def _separator(text: str) -> str:
-    """Return what divides most of the first rows into the same number of cells, of two or more."""
-
-    def alike(separator: str) -> tuple[int, int]:
-        widths = Counter[int]()
-        reader = csv.reader(csv_source(text), delimiter=separator)
-        try:
-            for row, _ in zip(reader, range(_LOOKED_AT), strict=False):
-                widths[len(row)] += 1
-        except csv.Error:
-            pass
-        return max(((count, width) for width, count in widths.items() if width > 1), default=(0, 0))
-
-    return max(_SEPARATORS, key=alike)
 
 
 def _has_bare_quotes(text: str) -> bool:
@@ -87,13 +71,15 @@ def _has_bare_quotes(text: str) -> bool:
 
 class NamedRows(NamedTuple):
     """The records of a grid: for each its row in the grid from 1, its cells by name, or None where
-    there are too few or too many, and their number. `header` is the row of the names, from 0.
+    there are too few or too many, and their number. `header` is the row of the names, from 0;
+    `again` counts rows that only repeat it.
     """
 
     names: tuple[str, ...]
     header: int
     rows: list[tuple[int, Row | None, int]]
     repeated: bool = False
+    again: int = 0
 
 
 def named_rows(grid: Grid) -> NamedRows:
@@ -101,7 +87,7 @@ def named_rows(grid: Grid) -> NamedRows:
 
     Rows above the header, such as a title, have a single cell, or stand above a row that names at
     least two parts of an item as `part_of` knows them. A column without a name and without a text
-    is left out. "NaN" is no value.
+    is left out, and so are rows that repeat the header. "NaN" is no value.
     """
     header = _header(grid)
     first = list(grid[header]) if grid else []
@@ -111,6 +97,14 @@ def named_rows(grid: Grid) -> NamedRows:
         if any(_is_filled(row[len(first) - 1]) for _, row in body if len(row) >= len(first)):
             break
         first.pop()
+    before = len(body)
+    body = [(at, row) for at, row in body if row != first or len(set(first)) < 2]
+    empty = {
+        at
+        for at, name in enumerate(first)
+        if not _is_filled(name)
+        and not any(_is_filled(one) for _, row in body for one in row[at : at + 1])
+    }
     names = [str(name).strip() if _is_filled(name) else "" for name in first]
     names = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
     rows = list[tuple[int, Row | None, int]]()
@@ -118,9 +112,13 @@ def named_rows(grid: Grid) -> NamedRows:
         while len(row) > len(names) and not _is_filled(row[-1]):
             row.pop()
         fits = len(row) == len(names)
-        cells = dict(zip(names, map(_value, row), strict=True)) if fits else None
+        cells = None
+        if fits:
+            named = enumerate(zip(names, map(_value, row), strict=True))
+            cells = {name: cell for place, (name, cell) in named if place not in empty}
         rows.append((at, cells, len(row)))
-    return NamedRows(tuple(names), header, rows, len(set(names)) < len(names))
+    again = before - len(body)
+    return NamedRows(tuple(names), header, rows, len(set(names)) < len(names), again)
 
 
 def _is_filled(cell: Any) -> bool:
@@ -133,6 +131,9 @@ def _value(cell: Any) -> Any:
 
 def _header(grid: Grid) -> int:
     """Return the number of the row that names the columns."""
+    top = next((at for at, row in enumerate(grid) if any(map(_is_filled, row))), 0)
+    if top:
+        return top + _header(grid[top:])
     known = [sum(bool(part_of(str(cell))) for cell in row if _is_filled(cell)) for row in grid[:10]]
     filled = [sum(map(_is_filled, row)) for row in grid[:_LOOKED_AT]]
     if not known or known[0]:

@@ -18,6 +18,8 @@ from pipelines.evaluation.datasets.columns import (
     LabelIs,
     is_any_answer,
     is_reference,
+    is_usual,
+    may_judge,
     part_of,
     said_by,
 )
@@ -101,20 +103,31 @@ def suggested_mapping(
 ) -> ColumnMapping:
     """Return a mapping guessed from usual names of columns, as `part_of` knows them.
 
-    Of several columns for a part that has one, the first is taken. An "answer" beside answers that
-    are known to be right, or beside labels (`labelled` where they are elsewhere), is what a model
-    said, and no accepted answer. `first` is a row, which tells labels of pieces from labels of
-    the text.
+    Of several columns for a part that has one, the first of a usual name is taken. An "answer"
+    beside answers that are known to be right, or beside labels (`labelled` where they are
+    elsewhere), is what a model said, and no accepted answer. `first` is a row, which tells labels
+    of pieces from labels of the text.
     """
     found: dict[str, list[str]] = {}
     for column in columns:
         part = part_of(column)
-        if part == "hallucinated" and isinstance((first or {}).get(column), list):
+        value = (first or {}).get(column)
+        if part == "hallucinated" and isinstance(value, list):
             part = "spans"
+        if part == "passages" and column.casefold() in ("source", "sources") and _names(value):
+            # Where a row comes from: "wikipedia".
+            part = ""
+        if column.casefold() == "support" and isinstance(value, str) and len(value.split()) > 2:
+            # SciQ calls the paragraph of an answer its support.
+            part = "passages"
+        if not part and may_judge(column) and isinstance(value, str) and _is_word(value):
+            part = "hallucinated"
         if part:
             found.setdefault(part, []).append(column)
     answers = found.get("answers", [])
-    undecided = [name for name in answers if is_any_answer(name)]
+    # A model says one text: a list holds what is accepted.
+    lists = [name for name in answers if isinstance((first or {}).get(name), list)]
+    undecided = [name for name in answers if is_any_answer(name) and name not in lists]
     labelled = labelled or bool({"hallucinated", "spans", "sentences"} & found.keys())
     if undecided and (any(map(is_reference, answers)) or (labelled and "text" not in found)):
         found["answers"] = [name for name in answers if name not in undecided]
@@ -127,11 +140,26 @@ def suggested_mapping(
             found["passages"] = articles
             found["group"] = [name for name in groups if name not in articles]
     fields: dict[str, Any] = {
-        part: tuple(names) if part in _SEVERAL else names[0]
+        part: tuple(names) if part in _SEVERAL else next(filter(is_usual, names), names[0])
         for part, names in found.items()
         if names
     }
     return ColumnMapping(**fields)
+
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
+
+
+def _names(value: Any) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def _is_word(value: str) -> bool:
+    try:
+        label_in(value)
+    except KeyError:
+        return False
+    return True
 
 
 def open_labels(table: DataTable, mapping: ColumnMapping) -> tuple[str, ...]:
@@ -258,7 +286,7 @@ class _MappedRow:
         return [
             self._shown(column, value)
             for column in columns
-            for value in self._values(column)
+            for value in _alone(self._values(column))
             if not is_missing(value)
         ]
 
@@ -348,6 +376,8 @@ class _MappedRow:
             raise self._error(column, phrase("cell.no_offsets"))
         word = str(fields.get("label", "major")).strip().casefold()
         label = SPAN_LABELS.get(word)
+        if label is None and _is_word(word):
+            label = "major" if label_in(word) else "accurate"
         if label is None:
             raise self._error(column, phrase("cell.no_label", word=word, known=[*SPAN_LABELS]))
         return LabelledSpan(
@@ -356,6 +386,17 @@ class _MappedRow:
             label=label,
             kind=str(fields.get("kind") or fields.get("label_type") or ""),
         )
+
+
+def _alone(values: list[Any]) -> list[Any]:
+    """Return values, also those of the only list among them, and the texts in objects."""
+    if len(values) == 1 and isinstance(values[0], list):
+        values = values[0]
+    told = list[Any]()
+    for one in values:
+        inner = one.get("text", one.get("spans")) if isinstance(one, Mapping) else None
+        told += inner if isinstance(inner, list) else [one if inner is None else inner]
+    return told
 
 
 def is_missing(value: Any) -> bool:
@@ -390,27 +431,35 @@ _LANGUAGES: dict[str, Language] = {
 }
 _WORDS = {
     "true": "yes y true t 1 1.0 是 有 对 ja oui wahr vrai",
-    "false": "no n false f 0 0.0 否 无 没有 不是 nein non falsch",
+    "false": "no n false f 0 0.0 否 无 没有 不是 错 nein non falsch",
     "hallucinated": """hallucinated hallucination hallucinations fail failed refutes refuted refute
         unsupported not_supported inaccurate wrong incorrect unfaithful inconsistent nonfactual
         non_factual not_factual not_consistent contradiction contradicts contradicted contradict
         contradictory not_entailed non_entailment not_entailment partially_supported
-        partially_support baseless 有幻觉 存在幻觉 幻觉 不准确
+        partially_support ungrounded baseless mostly_false barely_true pants_fire pants_on_fire
+        misleading fabricated fake debunked 谣言 虚假 不实 失实 有幻觉 存在幻觉 幻觉 不准确
         不属实 错误 不正确 不支持 矛盾 不一致 不忠实""",
-    "supported": """supported supports support completely_support pass passed faithful factual
+    "supported": """supported supports support mostly_true completely_support pass passed faithful
+        factual
         accurate right correct consistent entailment entailed entails attributable grounded
         not_hallucinated no_hallucination non_hallucination non_hallucinated nonhallucinated
         无幻觉 没有幻觉 准确 属实 正确 支持 一致 忠实""",
-    "undecided": """not_enough_info not_enough_information nei neutral irrelevant unknown disputed
-        无法判断 信息不足 不确定""",
+    "undecided": """not_enough_info not_enough_information not_enough_evidence nei neutral
+        irrelevant unknown disputed unverifiable unverified not_verifiable mixed mixture
+        half_true unproven
+        conflicting_evidence conflicting_evidence_cherrypicking 无法判断 信息不足 不确定 无法核实
+        证据不足""",
 }
 _TRUE, _FALSE, _HALLUCINATED, _SUPPORTED, _UNDECIDED = (
     frozenset(words.split()) for words in _WORDS.values()
 )
 
 
+_NOT = re.compile(r"(?:not?|non)_|(?:不|未|非|无|没有|不存在)")
+
+
 def _plain(word: str) -> str:
-    return re.sub(r"[\s_-]+", "_", simplified(word.strip().casefold()))
+    return re.sub(r"[\s_/-]+", "_", simplified(word.strip().casefold()))
 
 
 def label_in(word: str, said: LabelIs = "") -> bool | None:
@@ -426,6 +475,8 @@ def label_in(word: str, said: LabelIs = "") -> bool | None:
         return plain in _HALLUCINATED
     if said and plain in _TRUE | _FALSE:
         return (plain in _TRUE) == (said == "hallucinated")
+    if (denied := _NOT.match(plain)) and plain[denied.end() :] in _HALLUCINATED | _SUPPORTED:
+        return plain[denied.end() :] in _SUPPORTED
     raise KeyError(word)
 
 
@@ -446,6 +497,10 @@ def _rows_in(values: Sequence[Any]) -> list[Any]:
     """Return passages one by one: of an object whose columns are lists, each of its rows."""
     made: list[Any] = []
     for value in values:
+        if isinstance(value, Mapping) and all(isinstance(one, Mapping) for one in value.values()):
+            # Passages by their names.
+            made += value.values()
+            continue
         lists = (
             {name: one for name, one in value.items() if isinstance(one, list)}
             if isinstance(value, Mapping) and _text_of(value) is None
@@ -464,7 +519,8 @@ def _rows_in(values: Sequence[Any]) -> list[Any]:
 
 _TEXTS = (
     "text", "contents", "content", "page_content", "passage", "passage_text", "paragraph_text",
-    "document", "page_snippet", "snippet", "paragraphs", "sentences", "body",
+    "document", "page_snippet", "snippet", "paragraphs", "sentences", "body", "evidence",
+    "contexts",
 )  # fmt: skip
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+")
 _LONG = 80

@@ -15,6 +15,7 @@ from pipelines.base import SAMPLE_DATA, Language, Passage
 from pipelines.engine.checking import TextToCheck, split_sources
 from pipelines.error_words import PhraseError, phrase
 from pipelines.errors import InvalidInputError, VeriscopeError, failure
+from pipelines.evaluation.datasets.choices import with_options
 from pipelines.evaluation.datasets.files import (
     BadRow,
     DataTable,
@@ -189,7 +190,8 @@ def read_hub(address: HubAddress) -> DataTable:
     rows = [_with_names(row, names) for row in loaded]
     if not rows:
         raise failure("data.no_rows", name=address.name, split=split)
-    return DataTable(f"{address.name}@{split}", rows, list(range(1, len(rows) + 1)), "row")
+    places = list(range(1, len(rows) + 1))
+    return with_options(DataTable(f"{address.name}@{split}", rows, places, "row"))
 
 
 def _hub_library() -> Any:
@@ -286,7 +288,8 @@ def open_table(path_or_name: str | Path) -> DataTable:
         raise failure("data.unknown", name=path.name, known=[*BUNDLED])
     if (folder := ragtruth_folder(path)) is not None:
         return read_ragtruth(folder)
-    return with_evidence(answers_in(read_table(path, keep_bad=True)), path)
+    table = answers_in(read_table(path, keep_bad=True))
+    return with_evidence(with_options(table), path)
 
 
 def sampled(data_set: DataSet, limit: int | None, seed: int = 0) -> DataSet:

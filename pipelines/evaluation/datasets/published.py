@@ -18,6 +18,8 @@ from pydantic import (
 from pipelines.base import Passage
 from pipelines.error_words import PhraseError
 from pipelines.errors import failure
+from pipelines.evaluation.datasets.columns import part_of
+from pipelines.evaluation.datasets.mapping import label_in
 from pipelines.evaluation.datasets.records import (
     ItemRecord,
     Record,
@@ -28,7 +30,7 @@ from pipelines.evaluation.datasets.records import (
 )
 from pipelines.evaluation.plan import Item, Label, LabelledSpan
 from pipelines.run.events import MAX_TEXT
-from pipelines.text import Span
+from pipelines.text import Span, has_han
 
 # Records of texts that models wrote, with people's labels of what is wrong in them.
 
@@ -693,22 +695,36 @@ class Stance(Record):
     stance: Literal["completely-support", "partially-support", "refute", "irrelevant"]
 
 
+_EVIDENCE = ("evidence", "evidences", "gold_evidence", "evidence_sentence", "evidence_text")
+
+
 class ClaimItem(ItemRecord):
     """A claim, its evidence and its label.
 
     The columns are those of FEVER (whose evidence has numbers of sentences, and no texts),
-    FEVER-symmetric, CLIMATE-FEVER, FoolMeTwice, WiCE and Factcheck-GPT.
+    FEVER-symmetric, CLIMATE-FEVER, FoolMeTwice, WiCE, Factcheck-GPT, FactCC and AVeriTeC.
     """
 
     id: str | int = Field(validation_alias=AliasChoices("id", "claim_id"), default="")
     claim: str
     label: str = Field(validation_alias=AliasChoices("label", "claim_label", "stance"))
     evidence: tuple[str, ...] = Field(
-        validation_alias=AliasChoices(
-            "evidence", "evidences", "gold_evidence", "evidence_sentence", "evidence_text"
-        ),
+        validation_alias=AliasChoices(*_EVIDENCE),
         default=(),
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _other_evidence(cls, row: Any) -> Any:
+        """Take for evidence what stands under another usual name, or questions with answers."""
+        if not isinstance(row, Mapping) or any(map(row.get, _EVIDENCE)):
+            return row
+        asked = row.get("questions")
+        if isinstance(asked, list):
+            return {**row, "evidence": list(map(_asked, asked))}
+        named = [name for name in row if part_of(name) == "passages" or name == "text"]
+        told = next((row[name] for name in named if _tells(row[name])), None)
+        return row if told is None else {**row, "evidence": told}
 
     @field_validator("evidence", mode="before")
     @classmethod
@@ -722,9 +738,12 @@ class ClaimItem(ItemRecord):
     @field_validator("label")
     @classmethod
     def _known(cls, value: str) -> str:
-        known = "_".join(value.strip().lower().replace("-", "_").split())
+        known = "_".join(re.split(r"[\s_/-]+", value.strip().lower()))
         if known not in _LABELS:
-            raise PhraseError("claims.no_label", value=value, known=[*_LABELS])
+            try:
+                label_in(known)
+            except KeyError:
+                raise PhraseError("claims.no_label", value=value, known=[*_LABELS]) from None
         return known
 
     def items(self) -> Iterator[Item]:
@@ -735,9 +754,11 @@ class ClaimItem(ItemRecord):
         says nothing about it; nor does "disputed" with it.
         """
         passages = make_passages(self.evidence, "evidence")
-        hallucinated = _LABELS[self.label]
-        if hallucinated == "unknown":
-            hallucinated = True if passages and self.label != "disputed" else None
+        told = _LABELS.get(self.label, "other")
+        hallucinated = label_in(self.label) if told == "other" else told
+        if hallucinated == "unknown" or hallucinated is None:
+            open_still = self.label.startswith(("disputed", "mix", "half", "conflicting"))
+            hallucinated = True if passages and not open_still else None
         yield make_item(
             self.id,
             text=self.claim.strip(),
@@ -762,6 +783,25 @@ _LABELS: dict[str, bool | Literal["unknown"]] = {
     "irrelevant": "unknown",
     "disputed": "unknown",
 }
+
+
+def _tells(value: Any) -> bool:
+    """Return whether a cell holds more than an address or the name of a source."""
+    texts = [value] if isinstance(value, str) else value if isinstance(value, list) else ()
+    return any(
+        not isinstance(one, str)
+        or (len(one.split()) > 1 and not one.startswith("http"))
+        or has_han(one)
+        for one in texts
+    )
+
+
+def _asked(piece: Any) -> str:
+    """Return a question of AVeriTeC with its answers, which are the evidence."""
+    if not isinstance(piece, Mapping):
+        return ""
+    said = [one.get("answer") for one in piece.get("answers") or () if isinstance(one, Mapping)]
+    return " ".join(one for one in (piece.get("question"), *said) if isinstance(one, str))
 
 
 def _text(piece: Any) -> str:

@@ -33,6 +33,7 @@ _EMPTY = _WORDING.words("empty")
 _NO_ANSWER = _WORDING.pattern("no_answer")
 
 _SIGNS = " \t\n.,;:!?。，；：！？、*-–—_\"'`“”…~/\\|#()<>"
+_BRACKETS = "[]{} "
 _LABEL = re.compile(
     r"\W*(?:(?:final |short |the )?answer(?: is)?|response|a|答案是?|回答|答)\s*[:：]\s*", re.I
 )
@@ -43,6 +44,7 @@ _FIGURE = re.compile(
     r"\d|(?:[一二三四五六七八九十百千]{2,}|[一二三四五六七八九十])(?:年|月|日|个|岁)"
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+_YES_OR_NO = re.compile(r"(?:yes|no|是的|不是|没有)[,，.。]", re.I)
 _SMALL = 4
 _LONGEST = 4000
 
@@ -66,12 +68,15 @@ def declines(answer: str) -> bool:
 @lru_cache(maxsize=4096)
 def _is_none(answer: str, question: str, *, world: bool) -> bool:
     bare = answer.strip(_SIGNS)
-    if answer.strip() and (not bare or _NO_ANSWER.fullmatch(bare)):
+    inner = bare.strip(_BRACKETS)
+    if answer.strip() and (not inner or any(map(_NO_ANSWER.fullmatch, (bare, inner)))):
         return True
     text = _plain(answer)
     if not text or len(text) > _LONGEST or _is_title(text):
         return False
     asked = frozenset(content_terms(question))
+    # "No, there is no mention of it": that answers whether there is.
+    world = world and _YES_OR_NO.match(text) is None
     sentences = [list(_clauses(span.text)) for span in split_sentences(text)]
     return _says_none([clauses for clauses in sentences if clauses], asked, world=world)
 

@@ -40,6 +40,9 @@ _LETTERS = re.compile(r"[^\W\d_]")
 _MOST_ACCENTED = 0.4
 """No language of Western Europe has more accented letters among its letters."""
 
+# Signs that stand in no word of theirs: bytes of Mac Roman or of an encoding of Eastern Europe.
+_SIGN_IN_WORD = re.compile("[^\\W\\d_][¡¤¦§¨©¬®¯°±¶¸»¼½¾¿×÷†‡‰‹›„ˆ˜•]+[^\\W\\d_]")
+
 
 def marked_encoding(data: bytes) -> str | None:
     """Return the encoding that the first bytes name; None where they name none."""
@@ -123,6 +126,8 @@ def _western(data: bytes) -> tuple[str, str] | None:
     try:
         text = data.decode("cp1252")
     except UnicodeDecodeError:
+        return None
+    if _SIGN_IN_WORD.search(text):
         return None
     letters = _LETTERS.findall(text)
     accented = sum(not one.isascii() for one in letters)

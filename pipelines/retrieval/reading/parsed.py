@@ -7,6 +7,7 @@ import json
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -14,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from pipelines.retrieval.markup import plain_markdown
 from pipelines.retrieval.reading.encodings import chinese_encoding, marked_encoding, unmarked_utf_16
 from pipelines.text.sentences import csv_source
+from pipelines.text.separated import separated
 
 Kind = Literal["pdf", "docx", "html", "markdown", "text", "csv", "jsonl"]
 
@@ -139,7 +141,9 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 """First bytes of kinds of files that are not read here, each with the name of the kind."""
 
 # A page that was saved with its pictures, and a letter with attachments.
-_MESSAGE = re.compile(rb"(?m)^Content-Type:\s*multipart/", re.I)
+_MESSAGE = re.compile(
+    rb"(?m)^Content-(?:Type:\s*multipart/|Transfer-Encoding:\s*(?:quoted-printable|base64))", re.I
+)
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _PACKAGE = "EncryptedPackage".encode("utf-16-le")
 _OFFICE = {"xl/": "XLSX", "ppt/": "PPTX", "META-INF/container.xml": "EPUB"}
@@ -167,14 +171,21 @@ def kind_of(path: Path, name: str) -> Kind:
         )
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _kind_of_archive(path)
-    for signature, kind in _SIGNATURES:
-        if head.startswith(signature):
-            raise RefusedError("other_kind", kind=kind)
+    if kind := signature_of(head):
+        raise RefusedError("other_kind", kind=kind)
     if _MESSAGE.search(head[:2048]) and promised(name) != "markdown":
         raise RefusedError("other_kind", kind="MHTML")
     if b"\x00" in head and not head.startswith(_BOMS) and unmarked_utf_16(head) is None:
         raise RefusedError("binary")
     return _kind_of_text(head, promised(name))
+
+
+def signature_of(head: bytes) -> str:
+    """Return the kind of file that the first bytes are those of; "" for none that is known."""
+    kinds = (*_SIGNATURES, (b"PK\x03\x04", "ZIP"), (b"%PDF-", "PDF"), (_OLE, "DOC"))
+    found = next((kind for signature, kind in kinds if head.startswith(signature)), "")
+    # Two letters may begin a text too.
+    return "" if found == "EXE" and b"\x00" not in head else found
 
 
 def promised(name: str) -> Kind | None:
@@ -187,6 +198,8 @@ def _kind_of_text(head: bytes, promise: Kind | None) -> Kind:
         return promise
     if _HTML.search(head[:1024]):
         return "html"
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<?xml"):
+        raise RefusedError("other_kind", kind="XML")
     if _begins_with_objects(head):
         return "jsonl"
     return "text"
@@ -240,6 +253,9 @@ def _holds(path: Path, what: bytes) -> bool:
 _GUESSED = ("gb18030", "big5", "cp1252", "shift_jis", "euc_kr", "euc_jp", "cp1251")
 """What a text may be written in that is not UTF-8 and does not say so."""
 
+_JIS = re.compile(rb"\x1b\$[@B]|\x1b\(J")
+"""What only the Japanese encoding of letters begins its characters with."""
+
 _SAMPLE = 2**18
 """Bytes by which the encoding is guessed."""
 
@@ -248,7 +264,9 @@ _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
 _MOST_CONTROLS = 0.02
 """The share of control characters from which something is no text."""
 
-_FRONT_MATTER = re.compile(r"(---|\+\+\+)\n(.*?)\n\1[ \t]*(?:\n|$)", re.S)
+_FRONT_MATTER = re.compile(r"(---|\+\+\+)\n(.*?)\n(?:\1|\.\.\.)[ \t]*(?:\n|$)", re.S)
+# What a terminal draws: colours, and letters that are struck twice or underlined.
+_DRAWN = re.compile("\x1b(?:\\[[0-9;?]*[A-Za-z]|\\][^\x07\x1b]*\x07|\\([A-Z])|[^\\n]\x08")
 _TITLE = re.compile(r"(?m)^title[ \t]*[:=][ \t]*(.+)$", re.I)
 _HEADING = re.compile(r"(?m)^#[ \t]+(.+?)[ \t#]*$|^(\S.*)\n={2,}[ \t]*$")
 _BLOCK = re.compile(r"(?ms)^[ ]{0,3}(```|~~~).*?(?:^[ ]{0,3}\1|\Z)")
@@ -260,7 +278,7 @@ def decoded(data: bytes) -> tuple[str, str | None]:
 
     Line ends become line feeds. Raises RefusedError for what is no text in any usual encoding.
     """
-    encoding = marked_encoding(data) or "utf-8"
+    encoding = marked_encoding(data) or ("iso2022_jp" if _JIS.search(data) else "utf-8")
     guessed = None
     try:
         text = data.decode(encoding)
@@ -273,6 +291,7 @@ def decoded(data: bytes) -> tuple[str, str | None]:
         text = data.decode(guessed, "replace")
     if len(text) > MAX_TEXT:
         raise RefusedError("too_long", most=f"{MAX_TEXT:,}")
+    text = _DRAWN.sub("", text)
     sample = text[:_SAMPLE]
     if sample and len(_CONTROLS.findall(sample)) > _MOST_CONTROLS * len(sample):
         raise RefusedError("binary")
@@ -333,7 +352,6 @@ def _whole(kind: str, title: str, text: str, guessed: str | None) -> ParsedFile:
 _TEXT = ("text", "content", "body", "passage", "contents", "article", "正文", "内容", "文本")
 _TITLE_COLUMNS = ("title", "name", "headline", "标题", "题目", "名称")
 _URL = ("url", "link", "网址", "链接")
-_DELIMITERS = ",;\t|"
 
 
 def read_csv(path: Path, title: str) -> ParsedFile:
@@ -360,39 +378,61 @@ def _told(text: str, guessed: str | None) -> tuple[tuple[str, ...], dict[str, st
 
 
 def _rows(text: str, title: str) -> Iterator[DocumentPart]:
-    line = text.lstrip("\n").partition("\n")[0]
-    delimiter = max(_DELIMITERS, key=line.count)
-    rows = csv.reader(csv_source(text.lstrip("\n")), delimiter=delimiter, strict=True)
-    found = 0
+    text, separator, _ = separated(text.lstrip("\n"))
+    reader = csv.reader(csv_source(text), delimiter=separator, strict=True)
+    found = given = 0
     try:
-        names = [name.strip() or f"column {at}" for at, name in enumerate(next(rows, ()), start=1)]
+        first, rows = _header(reader)
+        names = [name.strip() or f"column {at}" for at, name in enumerate(first, start=1)]
         for row in rows:
             if not any(cell.strip() for cell in row):
                 continue
             if len(row) > len(names):
-                raise RefusedError(
-                    "bad_line", line=rows.line_num, said=f"{len(row)} > {len(names)}"
-                )
+                said = f"{len(row)} > {len(names)}"
+                raise RefusedError("bad_line", line=reader.line_num, said=said)
             found += 1
             part = _part(dict(zip(names, row, strict=False)), title, found)
             if part is not None:
+                given += 1
                 yield part
     except csv.Error as error:
-        raise RefusedError("bad_line", line=rows.line_num, said=_said(error)) from None
-    if not found:
+        raise RefusedError("bad_line", line=reader.line_num, said=_said(error)) from None
+    if not given:
         raise RefusedError("no_rows")
 
 
+def _header(rows: Iterator[list[str]]) -> tuple[list[str], Iterator[list[str]]]:
+    """Return the row that names the columns, and those below it.
+
+    A single cell is a title where the next row has several, and an empty line or a usual name of a
+    column shows that these are names.
+    """
+    first = next(rows, [])
+    if sum(map(bool, map(str.strip, first))) != 1:
+        return first, rows
+    apart, below = False, next(rows, None)
+    while below is not None and not any(map(str.strip, below)):
+        apart, below = True, next(rows, None)
+    if below is None:
+        return first, rows
+    usual = {*_TEXT, *_TITLE_COLUMNS, *_URL}
+    known = usual.intersection(name.strip().lower() for name in below)
+    titled = usual.isdisjoint(name.strip().lower() for name in first)
+    if titled and len(below) > 1 and (apart or known):
+        return below, rows
+    return first, chain([below], rows)
+
+
 def _objects(text: str, title: str) -> Iterator[DocumentPart]:
-    found = 0
-    for line, value in _values(text):
+    given = 0
+    for found, (line, value) in enumerate(_values(text), start=1):
         if not isinstance(value, dict):
             raise RefusedError("bad_line", line=line, said="not an object")
-        found += 1
         part = _part({str(name): cell for name, cell in value.items()}, title, found)
         if part is not None:
+            given += 1
             yield part
-    if not found:
+    if not given:
         raise RefusedError("no_rows")
 
 
@@ -403,7 +443,7 @@ def _values(text: str) -> Iterator[tuple[int, Any]]:
         return
     whole = _one_object(text)
     if whole is not None:
-        yield 1, whole
+        yield from ((1, value) for value in _records(whole))
         return
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
@@ -412,14 +452,32 @@ def _values(text: str) -> Iterator[tuple[int, Any]]:
 
 def _one_object(text: str) -> dict[str, Any] | None:
     """Return a file with a single object, which may be written over several lines."""
-    first = text.lstrip().partition("\n")[0]
-    if not first.startswith("{") or first.rstrip().endswith("}"):
+    first, _, rest = text.lstrip().partition("\n")
+    if not first.startswith("{") or (first.rstrip().endswith("}") and rest.strip()):
         return None
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+_LONGEST_NOTE = 200
+
+
+def _records(value: dict[str, Any]) -> list[Any]:
+    """Return the objects that an object holds: by their names, or as its only list beside words
+    about it; else the object.
+    """
+    rows = list(value.values())
+    if len(rows) > 1 and all(isinstance(one, dict) and {*_TEXT} & one.keys() for one in rows):
+        # By their names.
+        return rows
+    lists = [one for one in rows if isinstance(one, list) and one]
+    held = [one for one in lists if all(isinstance(inner, dict) for inner in one)]
+    named = {name.lower() for name in value} & {*_TEXT}
+    long = any(isinstance(one, str) and len(one) > _LONGEST_NOTE for one in value.values())
+    return held[0] if len(held) == len(lists) == 1 and not named and not long else [value]
 
 
 def _said(error: Exception) -> str:
@@ -463,4 +521,6 @@ def _words(value: Any) -> str:
         return ""
     if isinstance(value, str):
         return value.strip()
+    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        return "\n".join(value).strip()
     return json.dumps(value, ensure_ascii=False)

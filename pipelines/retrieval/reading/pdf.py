@@ -47,6 +47,9 @@ _SIGNS = {
     code: normalize("NFKC", chr(code)) for code in (*range(0x2E80, 0x2FD6), *range(0xFB00, 0xFB07))
 }
 _NUMBER = re.compile(r"\s*[+\-−]?\d{1,4}\s*")
+_UNSEEN = 2 | 32
+"""The flags of an annotation that is hidden, or not shown on a screen."""
+
 _SMALLER = 0.9
 """A number smaller than this, and higher by what is missing at least, stands raised."""
 
@@ -111,6 +114,7 @@ def _pages(reader: PdfReader, count: int) -> _Pages:
         try:
             text = reader.pages[number].extract_text(visitor_text=draw) or ""
             text = flowing(_with_powers(text, drawn))
+            text = "\n".join(filter(None, (text, *_filled_in(reader.pages[number]))))
         except (MemoryError, RecursionError):
             raise
         except Exception:
@@ -122,6 +126,31 @@ def _pages(reader: PdfReader, count: int) -> _Pages:
             raise RefusedError("too_long", most=f"{MAX_TEXT:,}")
         pages.append(text)
     return _Pages(pages, damaged, "".join(unmapped))
+
+
+def _filled_in(page: Any) -> list[str]:
+    """Return what people wrote into a form, and notes that are shown on the page."""
+    try:
+        found = [_written_in(one.get_object()) for one in page.get("/Annots") or ()]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # A damaged form leaves the text of its page.
+        return []
+    return list(filter(None, found))
+
+
+def _written_in(one: Any) -> str:
+    above = one["/Parent"].get_object() if "/Parent" in one else {}
+    kind, value = one.get("/Subtype"), one.get("/V", above.get("/V"))
+    if int(one.get("/F", 0)) & _UNSEEN:
+        return ""
+    if kind == "/FreeText":
+        return str(one.get("/Contents") or "").strip()
+    # What was ticked is a name, and no text.
+    if kind != "/Widget" or not isinstance(value, str) or value.startswith("/"):
+        return ""
+    names = (one.get("/TU"), above.get("/TU"), one.get("/T"), above.get("/T"))
+    name = str(next(filter(None, names), ""))
+    return ": ".join(filter(None, (name, value.strip()))) if value.strip() else ""
 
 
 class _Drawn(NamedTuple):

@@ -30,6 +30,9 @@ _MATH = "name()='math' or name()='m:math' or name()='mml:math'"
 _BLOCKS = frozenset(
     {"p", "div", "li", "ul", "ol", "dl", "dt", "dd", "br", "tr", "td", "table", "section"}
 )
+# What the library passes over with its words.
+_INLINE = frozenset({"time", "output", "meter", "rb", "slot"})
+_LIKE_DIV = frozenset({"center", "summary", "hgroup", "dir", "menu", "search"})
 _HEAD = 2**16
 _MOST_REPEATED = 20_000
 """Cells of a table that are written again because they span several rows."""
@@ -65,8 +68,9 @@ def read_html(path: Path, title: str) -> ParsedFile:
 def _plainer(page: str) -> Any:
     """Return a page with the same words in elements that the library reads.
 
-    It leaves out lists inside table cells, captions and formulas, takes terms and definitions
-    apart, reads what is hidden or crossed out, and writes the 6 of 10⁶ as that of 106.
+    It leaves out lists inside table cells, captions, formulas, and elements that it does not know,
+    such as times. It takes terms and definitions apart, reads what is hidden or crossed out, and
+    writes the 6 of 10⁶ as that of 106.
     """
     import trafilatura
 
@@ -78,8 +82,15 @@ def _plainer(page: str) -> Any:
         shown = style is not None and found.get("hidden") is None and not _HIDDEN.search(style)
         if not shown or found.tag in ("del", "s", "strike"):
             _replace(found, "")
+    for found in tree.xpath("//*[contains(@class, 'mw-editsection')]"):
+        _replace(found, "")
+    for found in tree.xpath("//*"):
+        _rename(found)
     for found in tree.xpath("//sup"):
-        _replace(found, raised("".join(found.itertext())))
+        words = "".join(found.itertext())
+        # A link to a note is no power.
+        linked = found.find(".//a") is not None and not words.startswith("[")
+        _replace(found, f"[{words}]" if linked else raised(words))
     for found in tree.xpath("//script[starts-with(@type, 'math/tex')]"):
         _replace(found, f"\\({found.text or ''}\\)")
     for found in tree.xpath(f"//*[{_MATH}][not(@alttext)][not(.//annotation)]"):
@@ -91,6 +102,12 @@ def _plainer(page: str) -> Any:
             ", ".join(filter(None, map(_words, row.xpath("./td|./th")))) for row in found.iter("tr")
         )
         _replace(found, f" ({'; '.join(rows)}) ")
+    for found in tree.xpath("//dd[not(ancestor::dl)] | //dt[not(ancestor::dl)]"):
+        found.tag = "p"
+    for found in tree.xpath("//*[contains(@class, 'caption')][not(self::table)]"):
+        # The library takes it for what stands beside the article.
+        found.attrib.pop("class")
+        found.tag = "p" if found.tag == "div" else found.tag
     for found in tree.xpath("//figcaption"):
         found.tag = "p"
         figure = found.getparent()
@@ -104,6 +121,23 @@ def _plainer(page: str) -> Any:
         if not any(one.tag in ("ul", "ol") for one in found.iterancestors()):
             _replace(found, f" {_entries(found)} ")
     return tree
+
+
+def _rename(found: Any) -> None:
+    """Call an element by a name that the library reads; bare text of a section is a paragraph."""
+    if found.tag in _LIKE_DIV or ("-" in found.tag and any(one.tag in _BLOCKS for one in found)):
+        found.tag = "div"
+    elif found.tag in _INLINE or "-" in found.tag:
+        found.tag = "span"
+    elif found.tag in ("section", "article", "main") and (found.text or "").strip():
+        paragraph = found.makeelement("p")
+        paragraph.text, found.text = found.text, None
+        while len(found) and found[0].tag not in _BLOCKS:
+            paragraph.append(found[0])
+        found.insert(0, paragraph)
+    elif found.tag == "footer" and next(found.iterancestors("blockquote"), None) is not None:
+        # Who is quoted.
+        found.tag = "p"
 
 
 def _replace(found: Any, text: str) -> None:
@@ -193,6 +227,8 @@ def _formula(element: Any) -> str:
         first, *rest = [part if len(part) < 2 or part.isalnum() else f"({part})" for part in parts]
         marks = {"mfrac": "/", "msup": "^", "msub": "_", "msubsup": "_^"}[tag]
         return first + "".join(mark + part for mark, part in zip(marks, rest, strict=False))
+    if tag in ("mtable", "mtr"):
+        return ("; " if tag == "mtable" else ", ").join(parts)
     inner = (element.text or "").strip() + "".join(parts)
     return f"√({inner})" if tag in ("msqrt", "mroot") else inner
 

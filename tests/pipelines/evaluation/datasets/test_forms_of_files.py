@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from pipelines.error_words import phrase_in
 from pipelines.errors import InvalidInputError
 from pipelines.evaluation.datasets.files import DataTable, bad_rows, read_table
 from pipelines.evaluation.datasets.grids import grid_of_text, value_in
-from pipelines.evaluation.datasets.opening import sample_rows
+from pipelines.evaluation.datasets.opening import open_table, sample_rows
 from pipelines.retrieval.reading.encodings import decoded_table
 
 ROWS = [
@@ -107,6 +108,28 @@ FORMS: dict[str, tuple[str, Callable[[], bytes | str]]] = {
         lambda: json.dumps({"rows": [{"row_idx": at, "row": row} for at, row in enumerate(ROWS)]}),
     ),
     "goldens": ("a.json", lambda: json.dumps({"goldens": ROWS, "conversational_goldens": []})),
+    "a list of any name": ("a.json", lambda: json.dumps({"version": "1", "results": ROWS})),
+    "a list inside": ("a.json", lambda: json.dumps({"ok": True, "result": {"rows": ROWS}})),
+    "rows of cells": ("a.json", lambda: json.dumps(TABLE)),
+    "spaces before cells": (
+        "a.csv",
+        lambda: (
+            "question, answer\n"
+            + "\n".join(
+                ", ".join(json.dumps(one).replace('\\"', '""') for one in row.values())
+                for row in ROWS
+            )
+            .replace("\\n", "\n")
+            .replace("\\u00f6", "ö")
+        ),
+    ),
+    "a mark twice": ("a.csv", lambda: ("\ufeff" + csv_of()).encode("utf-8-sig")),
+    "the end of a file of DOS": ("a.csv", lambda: csv_of() + "\x1a"),
+    "the header again": ("a.csv", lambda: csv_of() + "question,answer\n"),
+    "an empty first column": (
+        "a.csv",
+        lambda: frame([{"": "", **row} for row in ROWS]).to_csv(index=False),
+    ),
     "Parquet": ("a.parquet", lambda: bytes_of(frame().to_parquet)),
     "Parquet with its index": (
         "a.parquet",
@@ -114,6 +137,7 @@ FORMS: dict[str, tuple[str, Callable[[], bytes | str]]] = {
     ),
     "Excel": ("a.xlsx", lambda: workbook(TABLE)),
     "Excel with a title": ("a.xlsx", lambda: workbook([["Survey", None], [None, None], *TABLE])),
+    "Excel far down": ("a.xlsx", lambda: workbook([*[[None, None]] * 25, *TABLE])),
     "Excel with empty sheets": ("a.xlsx", lambda: workbook([[None]], TABLE)),
     "Excel with numbered rows": (
         "a.xlsx",
@@ -144,6 +168,7 @@ def test_a_table_is_the_same_in_every_form(tmp_path: Path, form: str):
         ("cp1252", "Frage;Antwort\nWie groß ist Köln?;1 Million – etwa\n", "windows-1252"),
         ("cp1252", "Question;Réponse\nOù est né Molière ?;à Paris, l’été\n", "windows-1252"),
         ("latin-1", "Frage;Antwort\nÄrzte;Äpfel\n", "windows-1252"),
+        ("cp1252", "MZ-Frage;Antwort\nWie geht´s?;L´été à 25°C\n", "windows-1252"),
         ("utf-8-sig", CHINESE, ""),
         ("utf-16", TAIWANESE, ""),
         ("utf-16-le", "question,answer\nWho?,Köln\n", ""),
@@ -160,6 +185,8 @@ def test_what_was_decoded_without_a_mark_is_said(
 @pytest.mark.parametrize(
     ("encoding", "text"),
     [
+        ("mac_roman", "Frage;Antwort\nWie groß?;schön und größer\n"),
+        ("iso8859-2", "otázka;odpověď\nKdo?;Božena Němcová\n"),
         ("cp1251", "вопрос,ответ\nГде Москва?,В России\n"),
         ("shift_jis", "質問,答え\n日本の首都はどこですか,東京です\n"),
         ("euc_kr", "질문,답\n대한민국의 수도는 어디입니까,서울입니다 그렇습니다\n"),
@@ -285,6 +312,9 @@ _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
         ("a.xls", _COMPOUND + "EncryptedPackage".encode("utf-16-le"), "protected by a password"),
         ("a.ods", b"", "its form is not known"),
         ("a.csv", "question\nHello, world\n", "row 1 has 2 cells"),
+        ("a.csv", b"PK\x03\x04question,answer\n", "a ZIP file, whatever its name says"),
+        ("a.csv", gzip.compress(b"question,answer\n"), "a gzip file"),
+        ("a.jsonl", "version https://git-lfs.github.com/spec/v1\nsize 1\n", "a Git LFS file"),
     ],
 )
 def test_what_cannot_be_read_is_said(tmp_path: Path, name: str, data: bytes | str, said: str):
@@ -303,3 +333,31 @@ def test_what_is_read_of_a_workbook_is_said(tmp_path: Path):
     ]
     # Places are the rows that Excel shows.
     assert table.places == [3, 4]
+
+
+def test_values_of_parquet_and_shares_of_excel_are_as_people_write_them(tmp_path: Path):
+    cells = [pd.Timestamp("2024-01-02"), Decimal("1.50"), b"x"]
+    kinds = pd.DataFrame([dict(zip("abc", cells, strict=True))])
+    (row,) = read(tmp_path, "a.parquet", bytes_of(kinds.to_parquet)).rows
+    assert row == {"a": "2024-01-02", "b": "1.50", "c": "x"}
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["question", "answer"])
+    book.active.append(["How many?", 0.25])
+    book.active["B2"].number_format = "0.0%"
+    (row,) = read(tmp_path, "a.xlsx", bytes_of(book.save)).rows
+    assert row["answer"] == "25%"
+
+
+def test_a_header_that_comes_again_and_options_by_number_are_said(tmp_path: Path):
+    table = read(tmp_path, "a.csv", "question,answer\nwho?,me\nquestion,answer\n")
+    assert [phrase_in(one, "en") for one in table.notes] == [
+        "rows left out because they repeat the names of the columns: 1"
+    ]
+    path = tmp_path / "b.csv"
+    path.write_text("question,A,B,answer\nwho?,me,you,2\nwhere?,here,there,1\n")
+    table = open_table(path)
+    assert [row["answers"] for row in table.rows] == [["you"], ["here"]]
+    assert [phrase_in(one, "en") for one in table.notes] == [
+        "right options are given by their number, counted from 1"
+    ]

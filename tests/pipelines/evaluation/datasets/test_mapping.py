@@ -163,7 +163,11 @@ def test_words_say_whether_a_text_is_hallucinated(
     [
         ({"x": "maybe"}, {"hallucinated": "x"}, "'x' holds 'maybe', which is neither yes nor no"),
         ({"x": "It is 7."}, {"language": "x"}, "'x' names the language 'it is 7.', not en or zh"),
-        ({"x": [["a"]]}, {"answers": "x"}, "'x' holds a list or an object where texts should be"),
+        (
+            {"x": [["a"], ["b"]]},
+            {"answers": "x"},
+            "'x' holds a list or an object where texts should be",
+        ),
         ({"x": {"a": 1}}, {"group": "x"}, "'x' holds a list or an object where a text should be"),
         ({"x": [[0, 99]]}, {"spans": "x"}, "'x' has a span 0 to 99 outside the text"),
         ({"x": [[3, 3]]}, {"spans": "x"}, "'x' has a span 3 to 3 outside the text"),

@@ -28,16 +28,34 @@ def test_an_answer_that_gives_none(text: str):
     assert not gives_no_answer(f"{text.rstrip('.。')}. It was Napoleon in 1805.")
 
 
-@pytest.mark.parametrize("text", [*FORMS["more_en"], *FORMS["more_zh"]])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *FORMS["more_en"],
+        *FORMS["more_zh"],
+        *FORMS["third_en"],
+        *FORMS["third_zh"],
+        *FORMS["fourth"],
+    ],
+)
 def test_more_answers_that_give_none(text: str):
     assert gives_no_answer(text)
     assert gives_no_answer(f"I am sorry. {text}")
 
 
-@pytest.mark.parametrize("text", [*FORMS["answers"], *FORMS["more_answers"]])
+@pytest.mark.parametrize(
+    "text",
+    [*FORMS["answers"], *FORMS["more_answers"], *FORMS["third_answers"], *FORMS["fourth_answers"]],
+)
 def test_an_answer_that_reads_like_none(text: str):
     assert not gives_no_answer(text)
     assert not declines(text)
+
+
+@pytest.mark.parametrize("text", FORMS["other_languages"])
+def test_the_commonest_phrases_of_other_languages(text: str):
+    assert gives_no_answer(text)
+    assert not gives_no_answer(f"{text.rstrip('.。')}. Napoleon, 1805.")
 
 
 @pytest.mark.parametrize(
@@ -61,6 +79,10 @@ def test_words_of_the_question_are_no_answer():
         ("I can't help with that request. Such weapons are dangerous.", True),
         ("我无法满足您的请求。武器很危险。", True),
         ("N/A", True),
+        ("NOT_FOUND", True),
+        ("[no answer]", True),
+        ("{not found}", True),
+        ("No, there is no mention of it in the Bible.", False),
         ("—", True),
         ("", False),
         ("   ", False),

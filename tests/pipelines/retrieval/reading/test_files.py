@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import zipfile
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import (
+    ArrayObject,
+    DictionaryObject,
+    NameObject,
+    NumberObject,
+    TextStringObject,
+)
 
 from pipelines.error_words import entries
 from pipelines.errors import failure
@@ -92,6 +101,33 @@ def test_a_small_number_above_the_line_of_a_pdf_page(tmp_path: Path, rise: int, 
     data = pdf([f"Some 10) Tj {small} /F1 11 Tf 1 0 0 1 116 720 Tm ( metres"], raw=True)
     _, (part,) = read(tmp_path, "a.pdf", data)
     assert part.text == said
+
+
+def test_what_was_written_into_a_form_of_a_pdf_file(tmp_path: Path):
+    writer = PdfWriter(PdfReader(io.BytesIO(pdf(["The bay is deep."]))))
+    for number, told in enumerate(
+        (
+            {"/Subtype": "/Widget", "/T": "Name", "/V": "Ann Lee"},
+            {"/Subtype": "/Widget", "/T": "Secret", "/V": "unseen", "/F": 2},
+            {"/Subtype": "/Widget", "/T": "Empty", "/V": " "},
+            {"/Subtype": "/FreeText", "/Contents": "A remark."},
+            {"/Subtype": "/Text", "/Contents": "unseen"},
+        )
+    ):
+        note = DictionaryObject({NameObject("/Rect"): ArrayObject([NumberObject(number)] * 4)})
+        for name, value in told.items():
+            if isinstance(value, int):
+                note[NameObject(name)] = NumberObject(value)
+            else:
+                note[NameObject(name)] = (
+                    NameObject(value) if value.startswith("/") else TextStringObject(value)
+                )
+        notes = writer.pages[0].setdefault(NameObject("/Annots"), ArrayObject())
+        notes.append(note)
+    out = io.BytesIO()
+    writer.write(out)
+    _, (part,) = read(tmp_path, "form.pdf", out.getvalue())
+    assert part.text == "The bay is deep.\nName: Ann Lee\nA remark."
 
 
 def test_a_pdf_file_that_only_forbids_changes_is_read(tmp_path: Path):
@@ -329,6 +365,22 @@ def test_lists_of_a_web_page_in_table_cells_and_of_terms(tmp_path: Path):
          "- See (a, b; c)"),
         ("<figure><img src=x><figcaption>A ship on the ground.</figcaption></figure>",
          "A ship on the ground."),
+        ("<p>Built on <time>1 July</time> for <x-sum>five</x-sum> men.</p>",
+         "Built on 1 July for five men."),
+        ("<table><tr><td>Fundy</td><td>In <time>1867</time></td></tr></table>",
+         "| Fundy | In 1867 |"),
+        ("<div class='wp-caption'><div class='caption'>A ship on the sand.</div></div>",
+         "A ship on the sand."),
+        ("<dd>A loose definition.</dd>", "A loose definition."),
+        ("<center>The sea rises twice a day.</center>", "The sea rises twice a day."),
+        ("<section>Bare <b>words</b> here.<p>More.</p></section>", "Bare words here."),
+        ("<x-card><p>Words in a card.</p></x-card>", "Words in a card."),
+        ("<blockquote>It rises.<footer>— Pytheas</footer></blockquote>", "— Pytheas"),
+        ("<p>Deep.<sup><a href='#n'>a</a></sup> Cold.<sup><a href='#n'>[1]</a></sup></p>",
+         "Deep.[a] Cold.[1]"),
+        ("<h2>Past<span class='mw-editsection'>[edit]</span></h2><p>It was so.</p>", "Past"),
+        ("<p>M = <math><mtable><mtr><mtd><mn>1</mn></mtd><mtd><mn>0</mn></mtd></mtr><mtr><mtd>"
+         "<mn>5</mn></mtd><mtd><mn>7</mn></mtd></mtr></mtable></math></p>", "M = 1, 0; 5, 7"),
         ("<p>Caf&eacute; &amp; bar &lt;5&nbsp;km &#x4E2D;&#22269; &#150; &#128;</p>",
          "Café & bar <5 km 中国 – €"),
     ],
@@ -430,6 +482,20 @@ def test_markdown_with_front_matter_and_without(tmp_path: Path):
         ("| A | B |\n|---|---|\n| 1 | 2 |", "| A | B |\n|---|---|\n| 1 | 2 |"),
         ("- [x] done\n- [ ] open", "- [x] done\n- [ ] open"),
         ("Said[^1].\n\n[^1]: The note.", "Said[^1].\n\n[^1]: The note."),
+        ("---\ntitle: Bay\n...\nText.", "Text."),
+        ("See [[Bay]] and [[Severn#North|the Severn]].![[map.png]] %%unseen%%",
+         "See Bay and the Severn."),
+        ("> [!NOTE]\n> Deep.\n\n> [!tip]- Title\n> Cold.", "Deep.\n\nTitle\nCold."),
+        ('!!! warning "Take care"\n    Deep.\n\n??? note\n    Cold.',
+         "Take care\n    Deep.\n\n\n    Cold."),
+        ('{{< figure src="a.png" >}}{% raw %}Deep.{% endraw %} {{ name }}', "Deep. {{ name }}"),
+        (":::tip Title\nDeep.\n:::\n::: {.note}\nCold.\n:::", "Title\nDeep.\n\n\nCold."),
+        ("# Bay {#bay .x}\nA [span]{.caps} and f{x}.", "Bay\nA span and f{x}."),
+        ("==Deep== H~2~O, x^2^, ++new++; a == b == c; i++ + ++j; ~5 and ~6",
+         "Deep H2O, x², new; a == b == c; i++ + ++j; ~5 and ~6"),
+        ("<table>\n<tr><td>Fundy</td><td>16</td></tr>\n<tr><th>Severn</th><td>14</td></tr></table>",
+         "Fundy | 16\nSevern | 14"),
+        ('<Tab value="a">Deep</Tab> and List<String> <Icon/>', "Deep and List<String>"),
     ],
 )  # fmt: skip
 def test_markdown_loses_its_marks_and_nothing_else(tmp_path: Path, written: str, plain: str):
@@ -492,6 +558,36 @@ def test_a_table_with_texts(tmp_path: Path):
         ("Cats", "They sleep.", "1", "https://cats.example"),
         ("animals", "No title.", "2", None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "text"),
+    [
+        ("a.csv", "sep=;\ntitle;text\nFundy;Deep, cold.\n", "Deep, cold."),
+        ("a.csv", "Survey of bays\n\nbay,depth\nFundy,214\n", "bay: Fundy\ndepth: 214"),
+        ("a.csv", "Survey of bays,\ntitle,text\nFundy,Deep.\n", "Deep."),
+        ("a.csv", '"a, b, c";text\nx;"Deep, cold"\n', "Deep, cold"),
+        ("a.json", '{"count": 1, "articles": [{"title": "Fundy", "text": "Deep."}]}', "Deep."),
+        ("a.json", '{"title": "Fundy", "text": ["Deep.", "Cold."]}', "Deep.\nCold."),
+        ("a.json", '{"1": {"text": "Deep."}, "2": {"text": ""}}', "Deep."),
+        ("a.json", '{"text": "Deep.", "links": [{"url": "u"}]}', "Deep."),
+    ],
+)
+def test_forms_of_tables_as_documents(tmp_path: Path, name: str, written: str, text: str):
+    _, parts = read(tmp_path, name, written.encode())
+    assert [part.text for part in parts] == [text]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"\x1b[1mThe bay\x1b[0m is deep.", "The bay is deep."),
+        (b"N\x08NA\x08A\n_\x08d_\x08e_\x08e_\x08p", "NA\ndeep"),
+        ("日本の首都は東京です。".encode("iso2022_jp"), "日本の首都は東京です。"),
+    ],
+)
+def test_what_terminals_draw_is_read_as_it_looks(tmp_path: Path, data: bytes, text: str):
+    assert read(tmp_path, "a.txt", data)[1][0].text == text
 
 
 def test_a_table_without_a_column_of_texts(tmp_path: Path):
@@ -577,6 +673,14 @@ def test_an_unknown_ending_promises_nothing(tmp_path: Path):
         ),
         ("slides.pptx", archive(ppt__presentation_xml=b"<x/>"), "other_kind", {"kind": "PPTX"}),
         ("strict.docx", replaced(word("x"), "word/document.xml", STRICT), "other_kind", None),
+        ("feed.xml", b"<?xml version='1.0'?><rss/>", "other_kind", {"kind": "XML"}),
+        (
+            "letter.eml",
+            b"Subject: Tides\nContent-Transfer-Encoding: quoted-printable\n\nCaf=C3=A9",
+            "other_kind",
+            {"kind": "MHTML"},
+        ),
+        ("bare.csv", b"title,text\na,\n", "no_rows", {}),
         ("bytes.txt", bytes(range(1, 32)) * 40, "binary", {}),
         ("zeros.bin", b"a\x00b\x01\x00\x00c" * 100, "binary", {}),
         ("empty.html", b"<html><body><script>go()</script></body></html>", "no_text", None),
