@@ -1,4 +1,4 @@
-"""Exports of Langfuse, LangSmith and Weave as steps of an application."""
+"""Exports of Langfuse, LangSmith, Weave, Braintrust and Opik as steps of an application."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from pipelines.evaluation.datasets.files import Row
 _LANGFUSE = frozenset(
     {
         *("observations", "traceId", "trace_id", "sessionId", "projectId", "bookmarked"),
-        *("startTime", "latency", "timestamp"),
+        *("startTime", "latency", "timestamp", "span_attributes", "root_span_id"),
     }
 )
-"""Columns of which an export of Langfuse has one, beside what went in and came out."""
+"""Columns of which an export has one, beside what went in and came out."""
 
-_BEGAN = ("startTime", "start_time", "started_at", "timestamp")
-_TRACE = ("traceId", "trace_id")
+_BEGAN = ("startTime", "start_time", "started_at", "created", "timestamp")
+_TRACE = ("traceId", "trace_id", "root_span_id")
 _RUNS = ({"run_type", "inputs", "outputs"}, {"op_name", "inputs", "output"})
 """Columns of LangSmith and of Weave."""
 
 _KINDS = {"llm": "GENERATION", "chat_model": "GENERATION", "retriever": "RETRIEVER", "tool": "TOOL"}
+_ERRORS = ("error", "exception", "error_info", "error_message")
 _CALLED = re.compile(r"completions?\.create|messages\.create|responses\.create|generate_content")
-_SEARCHED = re.compile("retriev|search", re.IGNORECASE)
+_SEARCHED = re.compile("retriev|search|检索|搜索|查询|查找", re.IGNORECASE)
 
 
 def exported_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
@@ -48,7 +49,7 @@ def exported_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
     traces: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         trace = first(row, _TRACE)
-        if trace and row.get("type"):
+        if trace and _kind(row):
             observations.setdefault(str(trace), []).append(row)
             continue
         name = str(first(row, (*_TRACE, "id")))
@@ -66,27 +67,41 @@ def _observed(
     trace: str, inside: Iterable[Mapping[str, Any]], whole: Mapping[str, Any] | None
 ) -> list[TracedStep | None]:
     """Return the calls of models in a trace, each with what was found before it; without any, what
-    the trace or its outermost step says. Calls that say nothing, such as those of tools, are left
-    out.
+    the trace or its outermost step says. Of a call that failed or says nothing no answer is there.
     """
     known: list[str] = []
     found: list[TracedStep | None] = []
     for one in inside:
-        if str(one.get("type", "")).upper() == "GENERATION":
+        if _kind(one) == "GENERATION":
             made = _step(one, trace, tuple(known))
-            if made is None or any(said.speaker == "assistant" for said in made.messages):
-                found.append(made)
+            silent = made is not None and _failed(one)
+            found.append(TracedStep(made.id, []) if made is not None and silent else made)
         elif _is_search(one):
             known += [text for text in found_in(_tried(one.get("output"))) if text not in known]
         elif whole is None:
             whole = one
-    return found if found or whole is None else [_step(whole, trace, tuple(known))]
+    answered = any(one is None or one.has_answer for one in found)
+    return found if answered or whole is None else [*found, _step(whole, trace, tuple(known))]
+
+
+def _kind(one: Mapping[str, Any]) -> str:
+    """Return the kind of a step, as Langfuse calls it; "" without any."""
+    held = one.get("span_attributes")
+    said = str(one.get("type") or (first(held, ("type",))) or "")
+    return _KINDS.get(said.lower(), said.upper())
+
+
+def _failed(one: Mapping[str, Any]) -> bool:
+    """Return whether a call failed: what it holds as its answer then is none."""
+    told = str(first(one, ("level", "status")) or "").upper()
+    return told == "ERROR" or any(one.get(name) for name in _ERRORS)
 
 
 def _is_search(one: Mapping[str, Any]) -> bool:
-    kind = str(one.get("type", "")).upper()
-    named = _SEARCHED.search(str(one.get("name", "")))
-    return kind in ("RETRIEVER", "TOOL") or (kind in ("SPAN", "EVENT") and named is not None)
+    kind = _kind(one)
+    name = first(one, ("name",)) or first(one.get("span_attributes"), ("name",))
+    named = _SEARCHED.search(str(name or "")) is not None
+    return kind in ("RETRIEVER", "TOOL") or (kind in ("SPAN", "EVENT", "FUNCTION") and named)
 
 
 def _step(row: Mapping[str, Any], trace: str, sources: tuple[str, ...]) -> TracedStep | None:
@@ -114,6 +129,7 @@ def _observations(row: Mapping[str, Any]) -> Iterator[Row]:
         "input": row.get("inputs"),
         "output": first(row, ("outputs", "output")),
         "model": row.get("model"),
+        **{name: row[name] for name in ("status", *_ERRORS) if row.get(name)},
     }
     for inner in objects_in(row.get("child_runs")):
         yield from _observations({**inner, "trace_id": trace})
