@@ -193,6 +193,13 @@ def _names(words: str, field: Concession) -> bool:
     return any(re.search(pattern, one, re.I) is not None for one in (words, spread))
 
 
+def _named_of(fields: Iterable[Concession], words: str, named: str) -> set[Concession]:
+    """Return those of the fields that a refusal names, in its words or apart from them."""
+    said = (words, *named.split())
+    found: set[Concession] = {one for one in fields if any(_names(part, one) for part in said)}
+    return found
+
+
 def objections(words: str, body: Mapping[str, Any], named: str = "") -> set[Concession]:
     """Return the fields of `body` that a refusal names and the request can do without.
 
@@ -206,19 +213,9 @@ def objections(words: str, body: Mapping[str, Any], named: str = "") -> set[Conc
         return {"max_tokens"}
     optional: set[Concession] = {field for field in _FIELDS if field in sent}
     optional -= {"max_tokens", "max_completion_tokens"}
-    found: set[Concession] = {
-        field
-        for field in optional
-        if _names(words, field) or any(_names(one, field) for one in named.split(" ") if one)
-    }
     # "n must be 1 when temperature is 0": what is said as a condition is not what is refused.
-    bare = _CONDITION.sub("", words)
-    narrower: set[Concession] = {
-        one
-        for one in found
-        if _names(bare, one) or any(_names(part, one) for part in named.split())
-    }
-    found = narrower or found
+    found = _named_of(optional, _CONDITION.sub("", words), named)
+    found = found or _named_of(optional, words, named)
     if "top_logprobs" in found and not LOG_PROBABILITIES.search(
         re.sub(r"top[_ ]?logprobs|top_n_tokens", "", said, flags=re.I)
     ):
@@ -232,7 +229,8 @@ def objections(words: str, body: Mapping[str, Any], named: str = "") -> set[Conc
         found = optional
     if not found and not named and _NO_ROUTE.search(words):
         # One after the other: a temperature is worth more than a schema.
-        found = set([one for one in _SELDOM_TAKEN if one in optional][:1])
+        seldom: list[Concession] = [one for one in _SELDOM_TAKEN if one in optional]
+        found = set(seldom[:1])
     for fields in _TOGETHER:
         if found & fields:
             found |= {one for one in fields if one in sent}
