@@ -27,7 +27,7 @@ _MARKS = tuple(
     for one in (
         rf"<\|im_start\|>\s*{_ROLE}[^\n<]{{0,40}}\n",
         rf"<\|start_header_id\|>\s*{_ROLE}\s*<\|end_header_id\|>\s*",
-        rf"<\|start\|>\s*{_ROLE}[^<\n]{{0,40}}<\|message\|>",
+        rf"<\|start\|>\s*{_ROLE}[^<\n]{{0,40}}(?:<\|channel\|>(?P<channel>\w+)[^<\n]{{0,40}})?<\|message\|>",
         rf"<start_of_turn>\s*{_ROLE}\s*\n",
         rf"<[|｜]\s*{_ROLE}\s*[|｜]>\s*",
         r"(?:^|(?<=\S))\s*###\s*(?P<role>human|user|assistant|system|instruction|input|response)\s*:",
@@ -87,6 +87,9 @@ def _between(text: str, marks: list[re.Match[str]]) -> list[Said]:
     said: list[Said] = []
     for name, one, end in zip(names, marks, ends, strict=True):
         told = _bare(text[one.end() : end])
+        if (one.groupdict().get("channel") or "final") != "final":
+            # What a model thinks, or asks of a tool.
+            continue
         if told and said and said[-1].role == name == "user":
             # An instruction and what it is about.
             said[-1] = Said(name, f"{said[-1].text}\n{told}")

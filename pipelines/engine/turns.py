@@ -28,6 +28,12 @@ _SPEAKERS: Mapping[str, Speaker] = {
     "systemmessage": "system",
     "developer": "system",
     "user": "user",
+    "usermessage": "user",
+    "customer": "user",
+    "incoming": "user",
+    "usuario": "user",
+    "utilisateur": "user",
+    "nutzer": "user",
     "用户": "user",
     "用戶": "user",
     "提问者": "user",
@@ -35,6 +41,11 @@ _SPEAKERS: Mapping[str, Speaker] = {
     "human": "user",
     "prompter": "user",
     "assistant": "assistant",
+    "apimessage": "assistant",
+    "agent": "assistant",
+    "outgoing": "assistant",
+    "asistente": "assistant",
+    "assistent": "assistant",
     "助手": "assistant",
     "助理": "assistant",
     "模型": "assistant",
@@ -58,8 +69,19 @@ _SPEAKERS: Mapping[str, Speaker] = {
 }
 """Names of who speaks, as servers, data sets and exports write them."""
 
-_ROLE = ("role", "from", "speaker", "author", "type", "sender", "角色", "发言人")
-_CONTENT = ("content", "parts", "value", "text", "message", "body", "output", "内容", "mes")
+_ROLE = ("role", "from", "speaker", "author", "type", "sender", "direction", "角色", "发言人")
+_CONTENT = (
+    "content",
+    "parts",
+    "value",
+    "text",
+    "message",
+    "body",
+    "output",
+    "payload",
+    "内容",
+    "mes",
+)
 CONVERSATIONS = (
     "messages", "conversations", "conversation", "contents", "chat_messages", "chat_history",
     "dialog", "dialogue", "turns", "chat", "activities", "history", "对话", "消息",
@@ -82,7 +104,8 @@ _PARTS_OF_HISTORY = {
 _RESULTS = ("functionResponse", "function_response", "toolResult", "tool_result")
 """What holds the result of a tool, in parts that say no type."""
 _DOCUMENTS = (
-    "documents", "sources", "context", "contexts", "retrieved_contexts", "attachments", "citations",
+    "documents", "sources", "context", "contexts", "retrieved_contexts", "attachments",
+    "sourceDocuments", "source_nodes", "citations",
 )  # fmt: skip
 _PARTS_OF_TOOLS = ("tool_call_response", "tool_result", "tool-result", "function_call_output")
 

@@ -56,11 +56,10 @@ _PLACE = (
     r"(?:p{1,2}\.|§|sec(?:t(?:ion)?)?\b|ch(?:ap(?:ter)?)?\b|tab(?:le)?\b|fig(?:ure)?\b|eq\b|lines?\b"
     r"|para(?:graph)?\b|第|页|表|图)"
 )
-_NUMBERS = (
-    rf"\d{{1,3}}(?:\s*(?:[,，、;；&]|and\b|und\b|和|与|及|[-–—~～至])\s*(?:{_WORD})?\d{{1,3}})*"
-)
+_BETWEEN = r"(?:[,，、;；&]\s*(?:and\b)?|and\b|und\b|和|与|及|[-–—~～至])"
+_NUMBERS = rf"\d{{1,3}}(?:\s*{_BETWEEN}\s*(?:{_WORD})?\d{{1,3}})*"
 _BRACKETS = re.compile(
-    rf"[\[［【〔]\s*[\^#]?\s*(?:{_WORD}|(?-i:[SDPCRW]))?(?P<numbers>{_NUMBERS})"
+    rf"[\[［【〔]\s*[\^#]?\s*(?:see\s+|cf\.\s*)?(?:{_WORD}|(?-i:[SDPCRW]))?(?P<numbers>{_NUMBERS})"
     rf"\s*\^?(?:†[^\]］】]*|[:：,，]\s*{_PLACE}[^\]］】]*|[:：]\s*\d+(?:\s*[-–]\s*\d+)?)?[\]］】〕](?!\()",
     re.IGNORECASE,
 )
@@ -81,7 +80,7 @@ _IN_WORDS = re.compile(
     r"(?:\b(?:according to|as per|as|in|from|see|per|laut|nach|selon|según|secondo)\s+"
     r"(?:the\s+|la\s+)?"
     r"|(?:根据|根據|依据|依據|据|據|见|見|参见|參見|如))"
-    rf"(?:{_WORD}){{1,2}}(?P<numbers>\d{{1,2}})(?![\w.])"
+    rf"(?:{_WORD}){{1,2}}(?P<numbers>\d{{1,2}}(?:\s*(?:,|，|、|and|&|和|与)\s*{_WORD}\d{{1,2}})*)(?!\w|\.\d)"
     r"(?:\s*(?:says?|states?|notes?|shows?|所述|所示|所说))?",
     re.IGNORECASE,
 )
@@ -443,7 +442,8 @@ def _is_no_mark(text: str, start: int, end: int) -> bool:
     ):
         return True
     if before is None:
-        return False
+        # `names['a'][0]`
+        return text[max(0, start - 2) : start] in ("']", '"]')
     word = before[0]
     if word[-1].isascii() and word[-1].isalpha() and re.match("[a-z]", text[end : end + 1]):
         return True

@@ -44,7 +44,8 @@ _USUAL: dict[str, str] = {
         document documents source sources facts premise grounding retrievedcontext
         retrievedcontexts retrievalcontext retrievedpassages retrieveddocuments retrieveddocs
         referencecontexts sourcetext sourcedocument goldevidence paragraph paragraphs contexttext
-        searchresults retrievalresult supportingdocuments
+        searchresults retrievalresult supportingdocuments sourcedocuments sourcenodes
+        retrievednodes retrieverresources
         证据 段落 上下文 资料 文档 知识 来源 参考资料 原文
         kontext quelle quellen dokument dokumente beleg belege textstelle
         contexte contextes preuve preuves extrait extraits""",

@@ -28,16 +28,17 @@ LISTS = ("messages", "conversations", "conversation", "turns", "dialogue", "dial
 
 _GIVEN = ("body", "messages", "contents", "inputs", "input", "question", "query", "user_query",
           "user_input", "user_message", "prompt", "prompts", "text", "instances", "kwargs", "args",
-          "message", "content", "user", "human", "request", "data")  # fmt: skip
+          "message", "content", "user", "human", "request", "value", "data")  # fmt: skip
 _SAID = ("body", "choices", "candidates", "generations", "outputs", "output", "answer",
          "final_answer", "response", "result", "completion", "generation", "reply", "replies",
          "text", "content", "message", "messages", "assistant", "combined_chunk_content",
-         "data")  # fmt: skip
+         "value", "data")  # fmt: skip
 _DOCUMENTS = ("documents", "source_documents", "sources", "contexts", "context",
               "retrieved_documents", "retrieved_contexts", "results", "chunks", "matches",
               "hits")  # fmt: skip
 _AROUND = ("inputs", "outputs", "input", "output", "kwargs", "result", "data")
 _ALTERNATIVES = ("choices", "candidates", "generations", "replies", "predictions")
+_CONTENTS = ("content", "contents", "output")
 _CALLS = ("tool_calls", "function_call", "toolUse")
 _DEEPEST = 6
 _MESSAGES = re.compile(r"[\[{]+\s*[\"'](?:role|parts|content|messages?|type|choices)[\"']\s*:")
@@ -88,10 +89,12 @@ def is_exchanged(value: Any) -> bool:
         return any(map(is_message, map(_opened, _flat(value)))) or _streamed(value) is not None
     if not isinstance(value, Mapping):
         return False
-    inner = value.get("body")
-    return is_exchanged(inner) or any(
-        isinstance(value.get(name), list) for name in (*LISTS, *_ALTERNATIVES, "contents", "output")
-    )
+    if is_message(value.get("message")) or any(
+        isinstance(value.get(name), list) for name in (*LISTS, *_ALTERNATIVES, *_CONTENTS)
+    ):
+        return True
+    # What a gateway put around it, under whatever name.
+    return any(is_exchanged(one) for one in value.values() if isinstance(one, Mapping))
 
 
 def plainly(value: Any) -> Any:
@@ -139,7 +142,15 @@ def read_given(value: Any, depth: int = 0) -> list[Utterance]:
     for name in _named(value, _GIVEN, "question"):
         if _says(value.get(name)) and (found := read_given(value[name], depth + 1)):
             return found
+    if (inner := _wrapped(value)) is not None:
+        return read_given(inner, depth + 1)
     return utterances(value)
+
+
+def _wrapped(value: Mapping[str, Any]) -> Any:
+    """Return the request or the answer under a name that is not known; None without one."""
+    held = (plainly(one) for one in value.values())
+    return next((one for one in held if isinstance(one, Mapping) and is_exchanged(one)), None)
 
 
 def _first_read(values: list[Any], depth: int) -> list[Utterance]:
@@ -179,6 +190,8 @@ def read_said(value: Any, depth: int = 0) -> list[Utterance]:
                 found = read_said(value[name], depth + 1)
                 # Of a whole conversation what was said last.
                 return found[-1:] if name in LISTS else found
+        if (inner := _wrapped(value)) is not None:
+            return read_said(inner, depth + 1)
     text = text_of_content(value)
     return [Utterance(speaker="assistant", text=text)] if text.strip() else []
 

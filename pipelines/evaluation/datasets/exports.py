@@ -9,6 +9,7 @@ from typing import Any
 from pipelines.evaluation.datasets.exchanges import (
     BrokenError,
     TracedStep,
+    documents_beside,
     first,
     found_in,
     objects_in,
@@ -20,7 +21,7 @@ from pipelines.evaluation.datasets.files import Row
 _LANGFUSE = frozenset(
     {
         *("observations", "traceId", "trace_id", "sessionId", "projectId", "bookmarked"),
-        *("startTime", "latency", "timestamp", "span_attributes", "root_span_id"),
+        *("startTime", "latency", "timestamp", "span_attributes", "root_span_id", "span_data"),
     }
 )
 """Columns of which an export has one, beside what went in and came out."""
@@ -43,8 +44,9 @@ def exported_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
     columns = {name for row in rows for name in row}
     if any(names <= columns for names in _RUNS):
         rows = [one for row in rows for one in _observations(row)]
-    elif not columns & _LANGFUSE or not columns & {"output", "observations"}:
+    elif not columns & _LANGFUSE or not columns & {"output", "observations", "span_data"}:
         return None
+    rows = [_opened(row) for row in rows]
     observations: dict[str, list[Mapping[str, Any]]] = {}
     traces: dict[str, Mapping[str, Any]] = {}
     for row in rows:
@@ -54,7 +56,8 @@ def exported_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
             continue
         name = str(first(row, (*_TRACE, "id")))
         traces.setdefault(name, row)
-        within = [one for one in objects_in(_tried(row.get("observations"))) if "input" in one]
+        listed = (objects_in(_tried(row.get(name))) for name in ("observations", "spans", "steps"))
+        within = [one for each in listed for one in each if "input" in one or "output" in one]
         observations.setdefault(name, []).extend(within)
     found: list[TracedStep | None] = []
     for trace, inside in observations.items():
@@ -77,11 +80,21 @@ def _observed(
             silent = made is not None and _failed(one)
             found.append(TracedStep(made.id, []) if made is not None and silent else made)
         elif _is_search(one):
-            known += [text for text in found_in(_tried(one.get("output"))) if text not in known]
+            told = found_in(_tried(one.get("output"))) or documents_beside(one)
+            known += [text for text in told if text not in known]
         elif whole is None:
             whole = one
     answered = any(one is None or one.has_answer for one in found)
     return found if answered or whole is None else [*found, _step(whole, trace, tuple(known))]
+
+
+def _opened(row: Row) -> Row:
+    """Return a row with what the agents of OpenAI keep inside it; functions there are tools."""
+    held = row.get("span_data")
+    if not isinstance(held, Mapping):
+        return row
+    kind = str(held.get("type") or "")
+    return {**row, **held, "type": "tool" if kind == "function" else kind}
 
 
 def _kind(one: Mapping[str, Any]) -> str:
@@ -101,7 +114,9 @@ def _is_search(one: Mapping[str, Any]) -> bool:
     kind = _kind(one)
     name = first(one, ("name",)) or first(one.get("span_attributes"), ("name",))
     named = _SEARCHED.search(str(name or "")) is not None
-    return kind in ("RETRIEVER", "TOOL") or (kind in ("SPAN", "EVENT", "FUNCTION") and named)
+    return kind in ("RETRIEVER", "RETRIEVAL", "RAG", "TOOL") or (
+        kind in ("SPAN", "EVENT", "FUNCTION") and named
+    )
 
 
 def _step(row: Mapping[str, Any], trace: str, sources: tuple[str, ...]) -> TracedStep | None:

@@ -97,8 +97,9 @@ def _of_exchanges(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
     columns = {name for row in rows for name in row}
     if _is_labelled(rows):
         return None
-    got = next((name for name in _GOT if name in columns), None)
-    sent = next((name for name in _SENT if name in columns and name != got), None)
+    named = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower(): name for name in columns}
+    got = next((named[name] for name in _GOT if name in named), None)
+    sent = next((named[name] for name in _SENT if named.get(name) not in (None, got)), None)
     if got is None or not any(map(_is_exchange, rows, repeat(sent), repeat(got))):
         return None
     found: list[TracedStep | None] = []
@@ -135,7 +136,7 @@ def _is_exchange(row: Row, sent: str | None, got: str) -> bool:
 
 _CONVERSATION = (
     "conversation_id", "conversationId", "dialogue_id", "session_id", "sessionId", "thread_id",
-    "threadId", "message_tree_id", "chat_id", "chatId",
+    "threadId", "message_tree_id", "chat_id", "chatId", "chatid",
 )  # fmt: skip
 _TIMES = ("created_at", "createdAt", "create_time", "timestamp", "time")
 

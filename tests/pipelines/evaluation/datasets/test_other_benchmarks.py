@@ -146,6 +146,10 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"問題": ZH, "模型回答": "瑞典", "參考答案": "挪威", "是否幻覺": "無"},
         {"question": ZH, "answers": ("挪威",), "text": "瑞典", "hallucinated": False},
     ),
+    "nodes inside what was found": (
+        {"query": Q, "source_nodes": [{"node": {"text": DOC}, "score": 1}], "answer": A},
+        {"question": Q, "answers": (A,), "passages": (DOC,)},
+    ),
     "retrieved objects of no known name": (
         {"query": Q, "docs": [{"rank": 1, "url": "https://x.org", "stuff": DOC}], "answer": A},
         {"question": Q, "answers": (A,), "passages": (DOC,)},

@@ -387,6 +387,18 @@ HAYSTACK = "haystack.component."
           {"parts": [{"part_kind": "tool-call", "args": "{}"}], "kind": "response"},
           {"parts": [{"part_kind": "tool-return", "content": FOUND}], "kind": "request"},
           {"parts": [{"part_kind": "text", "content": TEXT}], "kind": "response"}], (FOUND,)),
+        # Under names that differ in their spelling, or that nobody knows.
+        ([{"requestBody": J(SAID), "responseBody": J(CHOSEN)}], ()),
+        ([{"input": {"inputBodyJson": SAID}, "output": {"outputBodyJson": CHOSEN}}], ()),
+        ([{"trace_id": "t", "input": {"value": QUESTION}, "output": {"value": TEXT}, "spans": [
+            {"span_id": "1", "type": "rag", "contexts": [{"content": FOUND}], "input": {}},
+            {"span_id": "2", "type": "llm", "input": {"type": "chat", "value": [USER]},
+             "output": {"type": "chat", "value": [ANSWER]}}]}], (FOUND,)),
+        ([{"object": "trace", "id": "t"},
+          {"id": "1", "trace_id": "t", "started_at": "1", "span_data": {
+              "type": "function", "name": "f", "output": FOUND}},
+          {"id": "2", "trace_id": "t", "started_at": "2", "span_data": {
+              "type": "generation", "input": [USER], "output": [ANSWER]}}], (FOUND,)),
         ([{**RETRIEVAL, "type": "SPAN", "name": "检索", "output": {"文档": [FOUND]}}, GENERATION],
          (FOUND,)),
     ],
@@ -465,7 +477,13 @@ TREE = {
         [{"sender": "GPT", "isCreatedByUser": False, "text": TEXT, "createdAt": "2026-02"},
          {"sender": "Me", "isCreatedByUser": True, "text": QUESTION, "createdAt": "2026-01"}],
         [{**ANSWER, "created_at": 2}, {**USER, "created_at": 1}],
+        [{"messages": [{"role": "usuario", "content": QUESTION},
+                       {"role": "asistente", "content": TEXT}]}],
+        [{"direction": "incoming", "payload": {"text": QUESTION}},
+         {"direction": "outgoing", "payload": {"text": TEXT}}],
         [{"text": CHATML}],
+        [{"text": f"<|start|>user<|message|>{QUESTION}<|end|><|start|>assistant<|channel|>analysis"
+                  f"<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{TEXT}"}],
         [{"text": f"<s>[INST] <<SYS>>Be short.<</SYS>> {QUESTION} [/INST] {TEXT} </s>"}],
         [{"text": "<|start_header_id|>user<|end_header_id|>\n\n" + QUESTION + "<|eot_id|>"
                   "<|start_header_id|>assistant<|end_header_id|>\n\n" + TEXT + "<|eot_id|>"}],
