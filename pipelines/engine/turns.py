@@ -69,19 +69,22 @@ _SPEAKERS: Mapping[str, Speaker] = {
 }
 """Names of who speaks, as servers, data sets and exports write them."""
 
-_ROLE = ("role", "from", "speaker", "author", "type", "sender", "direction", "角色", "发言人")
-_CONTENT = (
-    "content",
-    "parts",
-    "value",
-    "text",
-    "message",
-    "body",
-    "output",
-    "payload",
-    "内容",
-    "mes",
+_ROLE = (
+    "role",
+    "from",
+    "speaker",
+    "author",
+    "type",
+    "sender",
+    "direction",
+    "event",
+    "角色",
+    "发言人",
 )
+_CONTENT = (
+    "content", "parts", "value", "text", "message", "body", "output", "payload", "items", "内容",
+    "mes",
+)  # fmt: skip
 CONVERSATIONS = (
     "messages", "conversations", "conversation", "contents", "chat_messages", "chat_history",
     "dialog", "dialogue", "turns", "chat", "activities", "history", "对话", "消息",
@@ -344,6 +347,7 @@ def text_of_content(content: Any) -> str:
             "parts",
             "document",
             "extracted_content",
+            "Text",
             *_RESULTS,
         ):
             if content.get(name) is not None:
@@ -442,7 +446,7 @@ def _speaker(one: Mapping[str, Any]) -> Speaker | None:
             return "user" if one[name] else "assistant"
     for name in _ROLE:
         said = one.get(name, one.get(name.capitalize()))
-        said = said.get("role") if isinstance(said, Mapping) else said
+        said = (said.get("role") or said.get("type")) if isinstance(said, Mapping) else said
         if isinstance(said, str) and (known := _SPEAKERS.get(said.casefold().strip())):
             return known
     return None

@@ -30,7 +30,7 @@ _USUAL: dict[str, str] = {
     "id": """id qid uid uuid questionid itemid exampleid sampleid recordid 编号 序号 题号
         kennung identifiant""",
     "question": """question query prompt input instruction questiontext userquery userinput
-        userprompt userquestion problem querytext questionbody ambiguousquestion
+        userprompt userquestion maininput problem querytext questionbody ambiguousquestion
         问题 提问 题目 问 用户问题
         frage fragen fragestellung anfrage eingabe requete questions demande""",
     "language": "language lang locale 语言 语种 sprache langue",
@@ -50,7 +50,7 @@ _USUAL: dict[str, str] = {
         kontext quelle quellen dokument dokumente beleg belege textstelle
         contexte contextes preuve preuves extrait extraits""",
     "text": """text response output generation generated generatedanswer generatedtext modelanswer
-        modeloutput modelresponse llmanswer llmoutput llmresponse actualoutput prediction
+        modeloutput modelresponse mainoutput llmanswer llmoutput llmresponse actualoutput prediction
         predictedanswer predictions claim statement summary hypothesis completion
         文本 回答 模型回答 模型答案 模型输出 回复 输出 生成文本 陈述 声明 摘要 生成内容
         ausgabe modellantwort behauptung aussage zusammenfassung texte sortie affirmation

@@ -144,12 +144,16 @@ def read_given(value: Any, depth: int = 0) -> list[Utterance]:
             return found
     if (inner := _wrapped(value)) is not None:
         return read_given(inner, depth + 1)
-    return utterances(value)
+    texts = [one for one in value.values() if isinstance(one, str) and one.strip()]
+    # The one thing that a function was given is what it was asked.
+    return utterances(value) or (utterances(texts[0]) if len(texts) == 1 else [])
 
 
 def _wrapped(value: Mapping[str, Any]) -> Any:
     """Return the request or the answer under a name that is not known; None without one."""
-    held = (plainly(one) for one in value.values())
+    held = [plainly(one) for one in value.values()]
+    if len(held) == 1 and isinstance(held[0], list) and objects_in(held[0]):
+        return held[0]
     return next((one for one in held if isinstance(one, Mapping) and is_exchanged(one)), None)
 
 

@@ -26,12 +26,19 @@ _LANGFUSE = frozenset(
 )
 """Columns of which an export has one, beside what went in and came out."""
 
-_BEGAN = ("startTime", "start_time", "started_at", "created", "timestamp")
+_BEGAN = ("startTime", "start_time", "started_at", "startedAt", "created", "timestamp")
 _TRACE = ("traceId", "trace_id", "root_span_id")
 _RUNS = ({"run_type", "inputs", "outputs"}, {"op_name", "inputs", "output"})
 """Columns of LangSmith and of Weave."""
 
-_KINDS = {"llm": "GENERATION", "chat_model": "GENERATION", "retriever": "RETRIEVER", "tool": "TOOL"}
+_KINDS = (
+    (re.compile(r"(?:^|_)(?:llm|chat_model|generation)(?:_|$)", re.IGNORECASE), "GENERATION"),
+    (re.compile(r"retriev|^rag$", re.IGNORECASE), "RETRIEVER"),
+    (re.compile(r"(?:^|_)tool(?:_|$)", re.IGNORECASE), "TOOL"),
+)
+"""What programs call the kinds of steps that Langfuse calls so."""
+
+_NAMES_KIND = ("type", "spanType", "span_type", "run_type")
 _ERRORS = ("error", "exception", "error_info", "error_message")
 _CALLED = re.compile(r"completions?\.create|messages\.create|responses\.create|generate_content")
 _SEARCHED = re.compile("retriev|search|检索|搜索|查询|查找", re.IGNORECASE)
@@ -44,7 +51,7 @@ def exported_steps(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
     columns = {name for row in rows for name in row}
     if any(names <= columns for names in _RUNS):
         rows = [one for row in rows for one in _observations(row)]
-    elif not columns & _LANGFUSE or not columns & {"output", "observations", "span_data"}:
+    elif not columns & _LANGFUSE or not columns & {"input", "observations", "span_data"}:
         return None
     rows = [_opened(row) for row in rows]
     observations: dict[str, list[Mapping[str, Any]]] = {}
@@ -100,8 +107,8 @@ def _opened(row: Row) -> Row:
 def _kind(one: Mapping[str, Any]) -> str:
     """Return the kind of a step, as Langfuse calls it; "" without any."""
     held = one.get("span_attributes")
-    said = str(one.get("type") or (first(held, ("type",))) or "")
-    return _KINDS.get(said.lower(), said.upper())
+    said = str(first(one, _NAMES_KIND) or first(held, _NAMES_KIND) or "")
+    return next((kind for pattern, kind in _KINDS if pattern.search(said)), said.upper())
 
 
 def _failed(one: Mapping[str, Any]) -> bool:
@@ -114,9 +121,7 @@ def _is_search(one: Mapping[str, Any]) -> bool:
     kind = _kind(one)
     name = first(one, ("name",)) or first(one.get("span_attributes"), ("name",))
     named = _SEARCHED.search(str(name or "")) is not None
-    return kind in ("RETRIEVER", "RETRIEVAL", "RAG", "TOOL") or (
-        kind in ("SPAN", "EVENT", "FUNCTION") and named
-    )
+    return kind in ("RETRIEVER", "TOOL") or (kind in ("SPAN", "EVENT", "FUNCTION") and named)
 
 
 def _step(row: Mapping[str, Any], trace: str, sources: tuple[str, ...]) -> TracedStep | None:
@@ -130,8 +135,8 @@ def _step(row: Mapping[str, Any], trace: str, sources: tuple[str, ...]) -> Trace
 
 def _observations(row: Mapping[str, Any]) -> Iterator[Row]:
     """Yield a run of LangSmith or a call of Weave, and those within it, as Langfuse has them."""
-    kind = _KINDS.get(str(row.get("run_type") or "").lower())
-    if kind is None and _CALLED.search(str(row.get("op_name") or "")):
+    kind = _kind(row) if row.get("run_type") else ""
+    if not kind and _CALLED.search(str(row.get("op_name") or "")):
         kind = "GENERATION"
     trace = first(row, (*_TRACE, "session_id", "id"))
     yield {

@@ -74,6 +74,13 @@ _OTHER_WROTE = re.compile(
     rf"(?:.*[._])?(?:llm_?response|outputs?|completions?|response|answer|generation){_END}",
     re.IGNORECASE,
 )
+_NOT_SAID = re.compile(
+    r"(?:.*[._])?(?:http|db|rpc|url|net|server|client|messaging|faas|code|exception|error|settings?"
+    r"|config|options?|param(?:eter)?s|usage|cost|tokens?)[._].*",
+    re.IGNORECASE,
+)
+"""Names of attributes that hold no words of a model, however they end: "http.response.body"."""
+
 _OTHER_KIND = re.compile(r".*[._](?:kind|type|operation(?:\.name)?|step)", re.IGNORECASE)
 _FINDS = re.compile(r"retriev|search|tool", re.IGNORECASE)
 _WRITES_NOTHING = re.compile(r"embed|rank|guard|evaluat|split|convert", re.IGNORECASE)
@@ -173,8 +180,14 @@ _SCOPES = (
 )  # fmt: skip
 _STARTS = (
     "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime", "start_time_ns",
-    "start_timestamp", "start_ns", "timestamp", "start",
+    "start_timestamp", "start_ns", "Timestamp", "timestamp", "start",
 )  # fmt: skip
+_ATTRIBUTES = ("attributes", "tags", "meta", "SpanAttributes", "span_attributes",
+               "RECORD_ATTRIBUTES")  # fmt: skip
+_TRACE_IDS = ("traceId", "trace_id", "traceID", "TraceId", "context.trace_id", "trace.id",
+              "trace.trace_id")  # fmt: skip
+_SPAN_IDS = ("spanId", "span_id", "spanID", "SpanId", "context.span_id", "span.id",
+             "trace.span_id", "id")  # fmt: skip
 _SPACES = (
     "gen_ai.", "llm.", "retrieval.", "openinference.", "traceloop.", "mlflow.span", "ai.prompt",
     "ai.operationId", "input.value", "input.messages", "request_data", "response_data",
@@ -215,9 +228,10 @@ def _unwrapped(row: Row) -> Row:
 
 def _is_span(span: _Span) -> bool:
     """Return whether a row by itself is a span of a model, a search or a tool."""
-    named = span.trace and span.id and not _kinds(span).isdisjoint(_NO_ANSWERS | _CALLS)
+    other = all(_by_ending(span.attributes, names) for names in (_OTHER_READ, _OTHER_WROTE))
+    kind = not _kinds(span).isdisjoint(_NO_ANSWERS | _CALLS)
     return (
-        bool(named)
+        bool(span.trace and span.id and span.attributes and (kind or other))
         or any(name.startswith(_SPACES) for name in span.attributes)
         or any(name.startswith("gen_ai.") for name, _ in span.events)
     )
@@ -231,12 +245,12 @@ def _span(row: Mapping[str, Any]) -> _Span:
     began = str(first(row, _STARTS) or 0)
     # A time in words by its digits, as long as one in nanoseconds.
     at = int(began) if began.isdigit() else int(re.sub(r"\D", "", began)[:19].ljust(19, "0"))
-    held = _flat(_attributes(first(row, ("attributes", "tags", "meta"))))
-    # Tables of Phoenix have a column for each attribute.
+    held = _flat(_attributes(first(row, _ATTRIBUTES)))
+    # Tables of Phoenix and of others have a column for each attribute.
     held |= {
         str(column).removeprefix("attributes."): value
         for column, value in row.items()
-        if str(column).startswith("attributes.") and value not in (None, "")
+        if str(column).startswith(("attributes.", *_SPACES)) and value not in (None, "")
     }
     if held and (kind := row.get("span_kind")):
         held.setdefault("openinference.span.kind", kind)
@@ -257,10 +271,9 @@ def _failed(row: Mapping[str, Any]) -> bool:
 def _ids(row: Mapping[str, Any]) -> tuple[str, str]:
     context = row.get("context")
     held = context if isinstance(context, Mapping) else row
-    trace = first(held, ("traceId", "trace_id", "traceID", "context.trace_id"))
-    return str(trace or ""), str(
-        first(held, ("spanId", "span_id", "spanID", "context.span_id", "id")) or ""
-    )
+    if isinstance(inner := row.get("TRACE"), Mapping):
+        held = inner
+    return str(first(held, _TRACE_IDS) or ""), str(first(held, _SPAN_IDS) or "")
 
 
 def _event(one: Mapping[str, Any]) -> tuple[str, Attributes]:
@@ -358,7 +371,8 @@ def _messages_of(span: _Span) -> tuple[list[Utterance], int]:
 
 def _is_other(span: _Span, pattern: re.Pattern[str]) -> bool:
     """Return whether a span of another convention says that it is of such a kind."""
-    if not {""}.issuperset(_kinds(span)):
+    known = any(name.startswith(_SPACES) for name in span.attributes)
+    if known or not {""}.issuperset(_kinds(span)):
         return False
     said = [str(v) for n, v in span.attributes.items() if _OTHER_KIND.fullmatch(n)]
     return any(map(pattern.search, said or [span.name]))
@@ -370,7 +384,10 @@ def _by_ending(held: Attributes, names: re.Pattern[str]) -> Any:
         (
             value
             for name, value in held.items()
-            if isinstance(value, str | list | Mapping) and value and names.fullmatch(name)
+            if isinstance(value, str | list | Mapping)
+            and value
+            and names.fullmatch(name)
+            and not _NOT_SAID.fullmatch(name)
         ),
         None,
     )

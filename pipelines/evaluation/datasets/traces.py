@@ -106,8 +106,11 @@ def _of_exchanges(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
     for number, row in enumerate(rows, start=1):
         name = first(row, ("id", "custom_id", "request_id", "trace_id")) or number
         known = {"id": str(name), "model": str(first(row, ("model", "request_model")) or "")}
+        beside = (c for c in row if c not in (sent, got) and part_of(c) == "passages")
+        sources = tuple(text for column in beside for text in documents_in(row[column]))
         try:
-            found.append(step_of(row.get(sent or ""), row.get(got), trace=str(name), **known))
+            given = row.get(sent or "")
+            found.append(step_of(given, row.get(got), trace=str(name), sources=sources, **known))
         except BrokenError:
             found.append(None)
     return found
@@ -130,6 +133,11 @@ def _is_exchange(row: Row, sent: str | None, got: str) -> bool:
         # A conversation that has its answer already is read as one.
         return utterances(given)[-1].speaker != "assistant"
     # Not `inputs` and `outputs` alone: in data for tests the output may be the right answer.
+    told = isinstance(said, Mapping) and got[:6] != "output" and not isinstance(given, Mapping)
+    if told and any(isinstance(said.get(name), str) for name in ("text", "answer", "content")):
+        return True
+    if isinstance(given, Mapping) and any(row.get(name) for name in ("trace_id", "traceId")):
+        return True
     bodies = isinstance(given, Mapping) and isinstance(said, Mapping) and str(sent)[:7] == "request"
     return bodies or any(is_exchanged(one) for one in (given, said))
 

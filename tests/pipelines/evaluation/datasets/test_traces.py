@@ -399,6 +399,24 @@ HAYSTACK = "haystack.component."
               "type": "function", "name": "f", "output": FOUND}},
           {"id": "2", "trace_id": "t", "started_at": "2", "span_data": {
               "type": "generation", "input": [USER], "output": [ANSWER]}}], (FOUND,)),
+        ([{"traceId": "t", "spanType": "tool_call", "startedAt": "1", "input": {}, "output": {
+            "results": [FOUND]}},
+          {"traceId": "t", "spanType": "model_generation", "startedAt": "2",
+           "input": SAID, "output": {"text": TEXT}}], (FOUND,)),
+        ([{"trace.id": "t", "span.id": "s", **NUMBERED}], ()),
+        ([{"TraceId": "t", "SpanId": "s", "Timestamp": "2026", "SpanAttributes": NUMBERED}], ()),
+        ([{"RECORD_ATTRIBUTES": {"x.root.input": QUESTION, "x.root.output": TEXT},
+           "TRACE": {"trace_id": "t", "span_id": "s"}}], ()),
+        (otlp(span(CHAT, ("gen_ai.content.prompt", {"gen_ai.prompt": J([
+                        {"role": "user", "items": [{"Text": QUESTION}]}])}),
+                   ("gen_ai.content.completion", {"gen_ai.completion": J([
+                        {"role": "Assistant", "items": [{"Text": TEXT}]}])}))), ()),
+        ([{"trace_id": "t", "inputs": {"q": QUESTION}, "output": TEXT}], ()),
+        ([{"prompt": QUESTION, "output": TEXT, "timestamp": 1}], ()),
+        ([{"query": SAID, "response": {"messages": [ANSWER]}, "context": FOUND}], (FOUND,)),
+        ([{"request": {"prompt": QUESTION}, "result": {"completions": [{"text": TEXT}]}}], ()),
+        ([{"prompt": QUESTION, "response": J({"text": TEXT, "sources": [{"text": FOUND}]})}],
+         (FOUND,)),
         ([{**RETRIEVAL, "type": "SPAN", "name": "检索", "output": {"文档": [FOUND]}}, GENERATION],
          (FOUND,)),
     ],
@@ -423,6 +441,17 @@ def test_a_call_without_an_answer_is_left_out_and_counted(tmp_path: Path, failed
     assert [one.id for one in found.texts] == ["o2"]
     assert found.reading is not None
     assert [note.facts for note in found.reading.notes] == [{"count": 1}]
+
+
+def test_spans_of_other_things_say_nothing(tmp_path: Path):
+    others = (
+        child("h", 1, **{"http.request.body": QUESTION, "http.response.body": "<html>"}),
+        child("d", 2, **{"db.query": "SELECT 1", "db.response": "1"}),
+        child("o", 3, **{"ai.operationId": "ai.generateObject.doGenerate",
+                         "ai.settings.output": "object", "ai.prompt": J(SAID)}),
+    )  # fmt: skip
+    path = saved(tmp_path / "trace.json", otlp(*others, span(PLAIN)))
+    assert [one.given.text for one in texts_of(path).texts] == [TEXT]
 
 
 def test_a_failed_span_is_no_answer(tmp_path: Path):
@@ -479,6 +508,9 @@ TREE = {
         [{**ANSWER, "created_at": 2}, {**USER, "created_at": 1}],
         [{"messages": [{"role": "usuario", "content": QUESTION},
                        {"role": "asistente", "content": TEXT}]}],
+        [{"conversation_parts": [{"author": {"type": "user"}, "body": QUESTION},
+                                 {"author": {"type": "bot"}, "body": TEXT}]}],
+        [{"events": [{"event": "user", "text": QUESTION}, {"event": "bot", "text": TEXT}]}],
         [{"direction": "incoming", "payload": {"text": QUESTION}},
          {"direction": "outgoing", "payload": {"text": TEXT}}],
         [{"text": CHATML}],
