@@ -413,6 +413,7 @@ def _history(one: Mapping[str, Any]) -> list[Utterance]:
 
 def _pair(one: Mapping[str, Any]) -> list[Utterance]:
     """Return what a question and its answer say that are one object, by the names of who speaks."""
+    one = {str(name).casefold(): value for name, value in one.items()}
     for asked, said in _PAIRS:
         if all(isinstance(one.get(name), str) and one[name].strip() for name in (asked, said)):
             documents = tuple(text for name in _DOCUMENTS for text in documents_in(one.get(name)))
@@ -447,9 +448,15 @@ def _speaker(one: Mapping[str, Any]) -> Speaker | None:
     for name in _ROLE:
         said = one.get(name, one.get(name.capitalize()))
         said = (said.get("role") or said.get("type")) if isinstance(said, Mapping) else said
-        if isinstance(said, str) and (known := _SPEAKERS.get(said.casefold().strip())):
+        if isinstance(said, str) and (known := _speaker_called(said)):
             return known
     return None
+
+
+def _speaker_called(name: str) -> Speaker | None:
+    """Return who is called so, also in the name of a message ("user_message")."""
+    name = name.casefold().strip()
+    return _SPEAKERS.get(name) or _SPEAKERS.get(re.sub(r"[\s_-]+(?:message|msg|turn)$", "", name))
 
 
 def _content(one: Mapping[str, Any]) -> Any:

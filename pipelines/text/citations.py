@@ -131,9 +131,10 @@ _IDENTIFIER = re.compile(
 
 _NAME = r"(?:(?:van|von|de|der|den|di|da|del|la|le)\s+)*[^\W\d_a-z][^\W\d_]*(?:[-’'][^\W\d_]+)*"
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
+_ONE = rf"(?:[A-Z]\.[ -]?){{0,4}}{_NAME}(?:,\s*(?:[A-Z]\.[ -]?){{1,4}})?"
 _AUTHORS = (
-    rf"(?:[A-Z]\.[ -]?)*(?P<author>{_NAME})(?:,\s*(?:[A-Z]\.[ -]?)+)?"
-    rf"(?P<more>(?:\s*[,、]\s*{_NAME})*(?:\s*,?\s*(?:&|and|und|和|与)\s*{_NAME})?"
+    rf"(?:[A-Z]\.[ -]?){{0,4}}(?P<author>{_NAME})(?:,\s*(?:[A-Z]\.[ -]?){{1,4}})?"
+    rf"(?P<more>(?:\s*[,、]\s*{_ONE})*(?:\s*,?\s*(?:&|and|und|和|与)\s*{_ONE})?"
     rf"(?:\s*,?\s*(?:et\s+al\.?|and\s+(?:others|colleagues)|等人?))?)"
 )
 _PART = re.compile(

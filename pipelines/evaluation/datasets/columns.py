@@ -30,7 +30,8 @@ _USUAL: dict[str, str] = {
     "id": """id qid uid uuid questionid itemid exampleid sampleid recordid 编号 序号 题号
         kennung identifiant""",
     "question": """question query prompt input instruction questiontext userquery userinput
-        userprompt userquestion maininput problem querytext questionbody ambiguousquestion
+        userprompt userquestion usermessage maininput
+        problem querytext questionbody ambiguousquestion
         问题 提问 题目 问 用户问题
         frage fragen fragestellung anfrage eingabe requete questions demande""",
     "language": "language lang locale 语言 语种 sprache langue",
@@ -46,7 +47,7 @@ _USUAL: dict[str, str] = {
         referencecontexts sourcetext sourcedocument goldevidence paragraph paragraphs contexttext
         searchresults retrievalresult supportingdocuments sourcedocuments sourcenodes
         retrievednodes retrieverresources
-        证据 段落 上下文 资料 文档 知识 来源 参考资料 原文
+        证据 段落 上下文 资料 文档 知识 来源 参考资料 原文 检索结果 检索内容
         kontext quelle quellen dokument dokumente beleg belege textstelle
         contexte contextes preuve preuves extrait extraits""",
     "text": """text response output generation generated generatedanswer generatedtext modelanswer

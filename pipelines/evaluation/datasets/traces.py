@@ -118,8 +118,9 @@ def _of_exchanges(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
 
 def _is_labelled(rows: Sequence[Row]) -> bool:
     """Return whether rows have labels, which a conversation would lose."""
-    kinds = {part_of(name) for row in rows for name, value in row.items() if value not in ("", [])}
-    return not kinds.isdisjoint(("hallucinated", "spans", "sentences"))
+    parts = ("hallucinated", "spans", "sentences")
+    columns = [name for name in {name for row in rows for name in row} if part_of(name) in parts]
+    return any(row.get(name) not in (None, "", []) for row in rows for name in columns)
 
 
 def _is_exchange(row: Row, sent: str | None, got: str) -> bool:

@@ -107,6 +107,7 @@ def read(text: str, sources: tuple[str, ...] = THREE) -> list[tuple[str, int, in
         ("It is tall.[1,2] It is old.[3]", [("[1,2]", 0, 1), ("[1,2]", 0, 2), ("[3]", 1, 3)]),
         ("It is tall.[Source 1] It is old.【2】", [("[Source 1]", 0, 1), ("【2】", 1, 2)]),
         ("It is tall.² It is old.[^1]", [("²", 0, 2), ("[^1]", 1, 1)]),
+        ("It is iron (Lee, S. & Kim, J., 2020).", [("(Lee, S. & Kim, J., 2020)", 0, 2)]),
         ("It is tall [see 1].", [("[see 1]", 0, 1)]),
         ("It is tall [1, 2, and 3].", [("[1, 2, and 3]", 0, n) for n in (1, 2, 3)]),
         (

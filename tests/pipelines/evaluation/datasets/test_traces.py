@@ -511,6 +511,8 @@ TREE = {
         [{"conversation_parts": [{"author": {"type": "user"}, "body": QUESTION},
                                  {"author": {"type": "bot"}, "body": TEXT}]}],
         [{"events": [{"event": "user", "text": QUESTION}, {"event": "bot", "text": TEXT}]}],
+        [{"event": "user_message", "text": QUESTION}, {"event": "assistant_message", "text": TEXT}],
+        [{"dialog": [{"Q": QUESTION, "A": TEXT}]}],
         [{"direction": "incoming", "payload": {"text": QUESTION}},
          {"direction": "outgoing", "payload": {"text": TEXT}}],
         [{"text": CHATML}],
