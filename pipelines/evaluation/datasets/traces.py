@@ -117,8 +117,8 @@ def _of_exchanges(rows: Sequence[Row]) -> Iterable[TracedStep | None] | None:
 
 
 def _is_labelled(rows: Sequence[Row]) -> bool:
-    """Return whether rows have labels, which a conversation would lose."""
-    parts = ("hallucinated", "spans", "sentences")
+    """Return whether rows have labels or right answers, which a conversation would lose."""
+    parts = ("hallucinated", "spans", "sentences", "answers", "wrong_answers")
     columns = [name for name in {name for row in rows for name in row} if part_of(name) in parts]
     return any(row.get(name) not in (None, "", []) for row in rows for name in columns)
 
@@ -189,9 +189,10 @@ def _of_conversations(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
     columns = known or [name for name in held if not _OTHER.search(name)]
     everything = {name for row in rows for name in row}
     texts = {name for name in everything if part_of(name) == "text"} - {*columns}
-    if columns and (not known or isinstance(rows[0].get(known[0]), str)):
-        # A text that quotes a conversation is evidence where another column has the answer.
-        columns = [] if texts or _is_labelled(rows) else columns
+    written = any(isinstance(row.get(name), str) for row in rows for name in columns)
+    if (texts and (written or not known)) or (written and _is_labelled(rows)):
+        # What quotes a conversation is evidence where another column has the answer.
+        columns = []
     whole = not columns and any(isinstance(row.get("mapping"), Mapping) for row in rows)
     if not columns and not whole:
         return None

@@ -532,6 +532,12 @@ def test_conversations_in_more_files(tmp_path: Path, rows: list[Any]):
     assert (one.given.question, one.given.text) == (QUESTION, TEXT)
 
 
+def test_right_answers_beside_a_structured_answer_are_kept(tmp_path: Path):
+    row = {"prompt": QUESTION, "response": J({"answer": TEXT}), "reference": "Warsaw"}
+    (item,) = open_data_set(saved(tmp_path / "set.json", [row])).items
+    assert (item.text, item.answers) == (row["response"], ("Warsaw",))
+
+
 def test_two_answers_to_one_question_are_two_texts(tmp_path: Path):
     other = {"role": "assistant", "content": "In Paris."}
     row = {"id": "q", "conversation_a": [USER, ANSWER], "conversation_b": [USER, other]}
