@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 
-class Said(NamedTuple):
+class Uttered(NamedTuple):
     """What one party says, by the name that the text gives it."""
 
     role: str
@@ -46,7 +46,7 @@ _ENDS = re.compile(
 )
 
 
-def transcript(text: str) -> list[Said]:
+def transcript(text: str) -> list[Uttered]:
     """Return who says what in a text that is a whole conversation; [] for any other text.
 
     A user and an assistant have to speak in it. Names at the beginnings of lines ("Human: ...")
@@ -65,26 +65,26 @@ def transcript(text: str) -> list[Said]:
     return []
 
 
-def _instructed(found: list[re.Match[str]]) -> list[Said]:
-    said: list[Said] = []
+def _instructed(found: list[re.Match[str]]) -> list[Uttered]:
+    said: list[Uttered] = []
     for one in found:
         asked = one["asked"]
         if system := _SYSTEM.search(asked):
-            said.append(Said("system", _bare(system["text"])))
+            said.append(Uttered("system", _bare(system["text"])))
             asked = asked[: system.start()] + asked[system.end() :]
-        said.append(Said("user", _bare(asked)))
+        said.append(Uttered("user", _bare(asked)))
         if answer := _bare(one["said"]):
-            said.append(Said("assistant", answer))
+            said.append(Uttered("assistant", answer))
     return said
 
 
-def _between(text: str, marks: list[re.Match[str]]) -> list[Said]:
+def _between(text: str, marks: list[re.Match[str]]) -> list[Uttered]:
     """Return what stands behind each mark, where both a user and an assistant have one."""
     names = [_SAME.get(name := one["role"].lower(), name) for one in marks]
     if not {"user", "assistant"} <= set(names):
         return []
     ends = [*(one.start() for one in marks[1:]), len(text)]
-    said: list[Said] = []
+    said: list[Uttered] = []
     for name, one, end in zip(names, marks, ends, strict=True):
         told = _bare(text[one.end() : end])
         if (one.groupdict().get("channel") or "final") != "final":
@@ -92,9 +92,9 @@ def _between(text: str, marks: list[re.Match[str]]) -> list[Said]:
             continue
         if told and said and said[-1].role == name == "user":
             # An instruction and what it is about.
-            said[-1] = Said(name, f"{said[-1].text}\n{told}")
+            said[-1] = Uttered(name, f"{said[-1].text}\n{told}")
         elif told:
-            said.append(Said(name, told))
+            said.append(Uttered(name, told))
     return said
 
 

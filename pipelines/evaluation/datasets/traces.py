@@ -189,7 +189,8 @@ def _of_conversations(rows: Sequence[Row]) -> Iterable[TracedStep] | None:
     columns = known or [name for name in held if not _OTHER.search(name)]
     everything = {name for row in rows for name in row}
     texts = {name for name in everything if part_of(name) == "text"} - {*columns}
-    written = any(isinstance(row.get(name), str) for row in rows for name in columns)
+    cells = (row.get(name) for row in rows for name in columns)
+    written = any(isinstance(one, str) and one.lstrip()[:1] not in ("[", "{") for one in cells)
     if (texts and (written or not known)) or (written and _is_labelled(rows)):
         # What quotes a conversation is evidence where another column has the answer.
         columns = []
